@@ -1,0 +1,105 @@
+"""Tidy frames of market data.
+
+A query names a tidy frame; the client fetches it, the service computes it, the wire carries it, and the
+analytics map it.
+
+This module is the public face. It loads nothing heavy: a name comes from its room when it is first used.
+
+>>> import tidytape
+>>> "Client" in dir(tidytape)
+True
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from tidytape._version import __version__
+from tidytape.errors import (
+    AuthenticationError,
+    BudgetError,
+    DecodeError,
+    IncompleteDataError,
+    IngestError,
+    LakeError,
+    MissingColumnError,
+    QueryError,
+    RateLimitError,
+    ServerError,
+    ServiceError,
+    TidytapeError,
+    TierError,
+    TransportError,
+)
+
+if TYPE_CHECKING:
+    from tidytape import (
+        aggregate,
+        analytics,
+        budget,
+        catalogue,
+        errors,
+        lake,
+        plot,
+        schema,
+        service,
+        wire,
+    )
+    from tidytape.client import AsyncClient, Client
+    from tidytape.query import MarketsQuery, PointsQuery
+else:
+    _ROOMS = frozenset(
+        ("aggregate", "analytics", "budget", "catalogue", "lake", "plot", "schema", "service", "wire")
+    )
+    _HOMES = {
+        "AsyncClient": "tidytape.client",
+        "Client": "tidytape.client",
+        "MarketsQuery": "tidytape.query",
+        "PointsQuery": "tidytape.query",
+    }
+
+    def __getattr__(name):
+        # Hidden from type checkers, which would otherwise accept any name at all.
+        if name in _ROOMS:
+            return import_module(f"tidytape.{name}")
+        if name in _HOMES:
+            value = globals()[name] = getattr(import_module(_HOMES[name]), name)
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
+
+
+__all__ = [
+    "AsyncClient",
+    "AuthenticationError",
+    "BudgetError",
+    "Client",
+    "DecodeError",
+    "IncompleteDataError",
+    "IngestError",
+    "LakeError",
+    "MarketsQuery",
+    "MissingColumnError",
+    "PointsQuery",
+    "QueryError",
+    "RateLimitError",
+    "ServerError",
+    "ServiceError",
+    "TidytapeError",
+    "TierError",
+    "TransportError",
+    "__version__",
+    "aggregate",
+    "analytics",
+    "budget",
+    "catalogue",
+    "errors",
+    "lake",
+    "plot",
+    "schema",
+    "service",
+    "wire",
+]

@@ -1,0 +1,274 @@
+"""What a request costs and who may pay it: the weight formula, the tiers, the token bucket. No I/O, no clock of its own.
+
+Examples
+--------
+>>> from tidytape.query import PointsQuery
+>>> query = PointsQuery(type="BLOCK_BOOK_SNAPSHOT_AGG", exchange=["A", "B"], coin="BTC", interval="1m",
+...                     start=0, end=60_000, group_by="sum", max_depth=3501)
+>>> weight(query)
+17
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from tidytape.catalogue import POINTS_PER_WEIGHT, WEIGHT_WINDOW_SECONDS, DataType, TierName
+from tidytape.errors import BudgetError, QueryError, nearest
+from tidytape.query import PointsQuery
+
+__all__ = ["TIERS", "Admission", "Tier", "TokenBucket", "tier", "weight"]
+
+
+# --- weight ---------------------------------------------------------------------------------------------------------
+
+
+def weight(query: PointsQuery) -> int:
+    r"""Return the weight of a request, evaluated in exact integers.
+
+    .. math:: w = \sum_{types} \left\lceil
+        \lceil p / 1000 i \rceil \cdot m \cdot (5 + n)(5 + k) / 25 \right\rceil
+
+    p is the window [s], i the interval [s], m the type's multiplier, n the number of distinct exchanges where they are
+    aggregated (two or more, and a ``group_by``), else 0, and k the whole included depths beyond the first.
+
+    Parameters
+    ----------
+    query : PointsQuery
+        Several types are added up; a type the catalogue does not know counts as 1x.
+
+    Returns
+    -------
+    int, >= 1
+        [weight]
+
+    References
+    ----------
+    .. [1] Service specification, "Weight formula", steps 1 to 5. In floats ``1 + 0.2 n`` charges one too many at times.
+
+    Examples
+    --------
+    >>> shapes = {"type": "TRADE_AGG", "coin": "BTC", "interval": "1m", "start": 0, "end": 60_000}
+    >>> [weight(PointsQuery(exchange=list("ABCDE")[:n], group_by="sum", **shapes)) for n in (1, 2, 3, 5)]
+    [1, 2, 2, 2]
+    """
+    thousands = -(-query.period // (query.step * POINTS_PER_WEIGHT))
+    exchanges = len(query.exchange) if query.is_aggregation else 0
+    unknown = len(query.type) - len(query.data_types)
+    parts = [(kind.multiplier, _extra_depths(kind, query.max_depth)) for kind in query.data_types]
+    parts += [(1, 0)] * unknown
+    return sum(-(-thousands * multiplier * (5 + exchanges) * (5 + depths) // 25) for multiplier, depths in parts)
+
+
+def _extra_depths(kind: DataType, max_depth: int | None) -> int:
+    if max_depth is None or kind.included_depth is None:
+        return 0
+    return (max_depth - 1) // kind.included_depth
+
+
+# --- tiers ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Tier:
+    """What an account may ask for and how much of it.
+
+    Attributes
+    ----------
+    name : str
+        Its name.
+    per_minute : int
+        Sustained budget. [weight per min]
+    burst : int
+        Most weight the bucket can hold. [weight]
+    history_days : int or None
+        How far back data may be asked for; None is without limit. [d]
+    aggregation : bool
+        Whether several exchanges may be joined into one series.
+    rank : TierName
+        The types it may ask for: those whose tier in the catalogue is not above this.
+    """
+
+    name: str
+    per_minute: int
+    burst: int
+    history_days: int | None
+    aggregation: bool
+    rank: TierName
+
+    def permits(self, kind: DataType) -> bool:
+        """Whether the tier includes a data type.
+
+        Examples
+        --------
+        >>> from tidytape.catalogue import DATA_TYPES
+        >>> TIERS["basic"].permits(DATA_TYPES["SKEW_OPTION_SUMMARY_AGG"])
+        False
+        """
+        order = list(TierName)
+        return order.index(kind.tier) <= order.index(self.rank)
+
+
+TIERS: Mapping[str, Tier] = MappingProxyType(
+    {
+        one.name: one
+        for one in (
+            Tier("basic", 100, 200, 90, aggregation=False, rank=TierName.BASIC),
+            Tier("advanced", 750, 1_500, 365, aggregation=True, rank=TierName.ADVANCED),
+            Tier("enterprise", 750, 1_500, None, aggregation=True, rank=TierName.ENTERPRISE),
+        )
+    }
+)
+"""The specification's tiers, by name. They are data: a service may load others, a client learns the real ones."""
+
+
+def tier(name: str, tiers: Mapping[str, Tier] = TIERS) -> Tier:
+    """Return a tier by its name, in any case.
+
+    Raises
+    ------
+    QueryError
+        If there is none of that name.
+
+    Examples
+    --------
+    >>> tier("Basic").burst
+    200
+    """
+    folded = {known.casefold(): one for known, one in tiers.items()}
+    try:
+        return folded[name.casefold()]
+    except KeyError:
+        close = nearest(name, tiers)
+        hint = f"did you mean {close!r}?" if close else None
+        raise QueryError("tier", got=name, expected="one of " + ", ".join(tiers), hint=hint) from None
+
+
+# --- the bucket -----------------------------------------------------------------------------------------------------
+
+_NS = 1_000_000_000
+_WINDOW_NS = WEIGHT_WINDOW_SECONDS * _NS
+
+
+@dataclass(frozen=True, slots=True)
+class Admission:
+    """The bucket's answer, and the state that the rate-limit headers show.
+
+    Attributes
+    ----------
+    admitted : bool
+        Whether the weight was taken.
+    limit : int
+        Sustained budget. [weight per min]
+    remaining : int
+        Whole tokens left now. [weight]
+    used : int
+        Weight taken in the last 60 s. [weight]
+    reset : int
+        Epoch second at which the bucket is full again, rounded up. [s]
+    retry_after : int
+        Whole seconds until the same weight can be admitted, 0 if it was; always at least 1 if it was not. [s]
+    """
+
+    admitted: bool
+    limit: int
+    remaining: int
+    used: int
+    reset: int
+    retry_after: int
+
+
+class TokenBucket:
+    """A continuously refilled bucket of weight. Safe to share among threads; time is always given by the caller.
+
+    Parameters
+    ----------
+    per_minute : int, >= 1
+        Refill rate. [weight per min]
+    burst : int, >= 1
+        Capacity; the bucket starts full. [weight]
+    now_ns : int
+        Epoch nanoseconds of its start. [ns]
+
+    Notes
+    -----
+    The level is kept in whole units of 1/(60e9) token, so that refilling is exact whatever the pattern of calls.
+    A clock that steps back refills nothing until it has caught up.
+
+    Examples
+    --------
+    >>> bucket = TokenBucket(100, 200, now_ns=0)
+    >>> bucket.take(200, now_ns=0).remaining
+    0
+    >>> bucket.take(1, now_ns=0).retry_after
+    1
+    >>> bucket.take(1, now_ns=600_000_000).admitted
+    True
+    """
+
+    def __init__(self, per_minute: int, burst: int, *, now_ns: int) -> None:
+        self._per_minute = per_minute
+        self._burst = burst
+        self._level = burst * _WINDOW_NS
+        self._at = now_ns
+        self._taken: deque[tuple[int, int]] = deque()
+        self._lock = threading.Lock()
+
+    def take(self, weight: int, *, now_ns: int) -> Admission:
+        """Take ``weight`` if the bucket holds it, else take nothing.
+
+        Raises
+        ------
+        BudgetError
+            If the bucket can never hold so much: waiting would be without end.
+        """
+        if weight > self._burst:
+            raise BudgetError(
+                f"weight {weight} is more than the bucket can ever hold ({self._burst}); ask for a smaller window",
+                weight=weight,
+                available=self._burst,
+            )
+        with self._lock:
+            self._refill(now_ns)
+            cost = weight * _WINDOW_NS
+            admitted = cost <= self._level
+            if admitted:
+                self._level -= cost
+                if weight:
+                    self._taken.append((self._at, weight))
+            missing = 0 if admitted else cost - self._level
+            return self._state(admitted=admitted, retry_after=-(-missing // (self._per_minute * _NS)))
+
+    def give_back(self, weight: int, *, now_ns: int) -> Admission:
+        """Return ``weight`` that was taken for an answer that was never given."""
+        with self._lock:
+            self._refill(now_ns)
+            self._level = min(self._burst * _WINDOW_NS, self._level + weight * _WINDOW_NS)
+            self._taken.append((self._at, -weight))
+            return self._state(admitted=True, retry_after=0)
+
+    def look(self, *, now_ns: int) -> Admission:
+        """Return the state without taking anything."""
+        return self.take(0, now_ns=now_ns)
+
+    def _refill(self, now_ns: int) -> None:
+        elapsed = max(0, now_ns - self._at)
+        self._at += elapsed
+        self._level = min(self._burst * _WINDOW_NS, self._level + elapsed * self._per_minute)
+        while self._taken and self._taken[0][0] <= self._at - _WINDOW_NS:
+            self._taken.popleft()
+
+    def _state(self, *, admitted: bool, retry_after: int) -> Admission:
+        until_full = -(-(self._burst * _WINDOW_NS - self._level) // self._per_minute)
+        return Admission(
+            admitted=admitted,
+            limit=self._per_minute,
+            remaining=self._level // _WINDOW_NS,
+            used=max(0, sum(weight for _, weight in self._taken)),
+            reset=-(-(self._at + until_full) // _NS),
+            retry_after=retry_after,
+        )

@@ -1,0 +1,662 @@
+"""The facts of the service, as data: types, enumerations, payload fields, limits, error codes.
+
+This is the single source of truth. Nothing here computes; everything else asks here instead of repeating a fact.
+The facts come from the service's specification; where it is silent, ``docs/reference/service.md`` says what was chosen.
+
+Examples
+--------
+>>> DATA_TYPES["VOLUME_PROFILE_AGG"].max_points
+20000
+>>> Interval.HOUR.seconds, Interval.HOUR.alias
+(3600, '1h')
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from types import MappingProxyType
+from typing import Literal, Self
+
+__all__ = [
+    "DATA_TYPES",
+    "DEFAULT_FUNDING_INTERVAL_MS",
+    "DEFAULT_TPO_BLOCK_MINUTES",
+    "ERROR_STATUS",
+    "IDENTITY_FIELDS",
+    "MARKET_FIELDS",
+    "POINTS_PER_WEIGHT",
+    "PREDICTION_MARKET_FIELDS",
+    "TPO_BLOCK_MINUTES",
+    "USD_QUOTES",
+    "WEIGHT_WINDOW_SECONDS",
+    "BookSide",
+    "Category",
+    "DataType",
+    "Field",
+    "GroupBy",
+    "Interval",
+    "Levels",
+    "MarketSortField",
+    "Quote",
+    "Selection",
+    "Side",
+    "SortDirection",
+    "TPOSession",
+    "Tenor",
+    "TierName",
+]
+
+
+# --- enumerations ---------------------------------------------------------------------------------------------------
+
+
+class _Named(StrEnum):
+    """An enumeration whose members have a short ``alias`` that users may write, and the service's number if known."""
+
+    alias: str
+    number: int | None
+
+    def __new__(cls, value: str, alias: str, number: int | None = None) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.alias = alias
+        member.number = number
+        return member
+
+
+class Interval(StrEnum):
+    """Aggregation interval. Attributes: ``seconds`` [s], ``alias``, ``number`` in the service definition.
+
+    Intervals are aligned to the Unix epoch in UTC, which began on a Thursday; ``offset`` [s] is where the first one
+    starts, so that weeks start on Mondays.
+    """
+
+    seconds: int
+    alias: str
+    number: int | None
+    offset: int
+
+    def __new__(cls, value: str, seconds: int, alias: str, number: int | None, offset: int = 0) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.seconds = seconds
+        member.alias = alias
+        member.number = number
+        member.offset = offset
+        return member
+
+    MINUTE = "MINUTE", 60, "1m", 2
+    FIVE_MINUTES = "FIVE_MINUTES", 300, "5m", 3
+    FIFTEEN_MINUTES = "FIFTEEN_MINUTES", 900, "15m", 4
+    THIRTY_MINUTES = "THIRTY_MINUTES", 1800, "30m", None
+    HOUR = "HOUR", 3600, "1h", 5
+    FOUR_HOURS = "FOUR_HOURS", 14_400, "4h", 6
+    DAY = "DAY", 86_400, "1d", 7
+    WEEK = "WEEK", 604_800, "1w", 8, 345_600
+
+
+class Tenor(StrEnum):
+    """Time-to-expiry bucket of an option summary. Attributes: ``days`` [d], ``alias``."""
+
+    days: int
+    alias: str
+
+    def __new__(cls, value: str, days: int, alias: str) -> Self:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.days = days
+        member.alias = alias
+        return member
+
+    ONE_D = "ONE_D", 1, "1d"
+    THREE_D = "THREE_D", 3, "3d"
+    ONE_W = "ONE_W", 7, "1w"
+    ONE_M = "ONE_M", 30, "1m"
+    TWO_M = "TWO_M", 60, "2m"
+    THREE_M = "THREE_M", 90, "3m"
+    SIX_M = "SIX_M", 180, "6m"
+    ONE_Y = "ONE_Y", 365, "1y"
+
+
+class Side(_Named):
+    """Side of a series. Of a trade: the aggressor. Of a liquidation: BUY = longs liquidated."""
+
+    SELL = "SELL", "sell", 1
+    BUY = "BUY", "buy", 2
+
+
+class BookSide(StrEnum):
+    """Side of a resting order."""
+
+    BID = "BID"
+    ASK = "ASK"
+
+
+class Category(_Named):
+    """Market class of an instrument."""
+
+    SPOT = "SPOT", "spot"
+    PERPETUAL = "PERPETUAL", "perpetual"
+    FUTURE = "FUTURE", "future", 3
+    OPTION = "OPTION", "option", 4
+    COMBO = "COMBO", "combo", 5
+
+
+class SortDirection(_Named):
+    """Order of the points of a series in time."""
+
+    ASC = "SORT_DIRECTION_ASC", "asc"
+    DESC = "SORT_DIRECTION_DESC", "desc"
+
+
+class TPOSession(_Named):
+    """Length of a market-profile session; unspecified means one ``interval``."""
+
+    DAILY = "TPO_SESSION_DAILY", "daily"
+    WEEKLY = "TPO_SESSION_WEEKLY", "weekly"
+    MONTHLY = "TPO_SESSION_MONTHLY", "monthly"
+
+
+class GroupBy(_Named):
+    """How the selected exchanges become one series."""
+
+    SUM = "GROUP_BY_TYPE_SUM", "sum"
+    OPEN_INTEREST_WEIGHTED_AVG = "GROUP_BY_TYPE_OPEN_INTEREST_WEIGHTED_AVG", "open_interest_weighted_avg"
+
+
+class Quote(_Named):
+    """Denomination that values can be converted to."""
+
+    USD = "USD", "usd"
+
+
+class MarketSortField(_Named):
+    """What ``/v1/markets`` can be sorted by."""
+
+    VOLUME_24H = "VOLUME_24H", "volume_24h"
+    PRICE_CHANGE_24H = "PRICE_CHANGE_24H", "price_change_24h"
+    PCT_FROM_ATH = "PCT_FROM_ATH", "pct_from_ath"
+    OI_CHANGE_24H = "MARKET_SYMBOL_OI_CHANGE_24H", "oi_change_24h"
+    ATR_PERCENT = "MARKET_SYMBOL_ATR_PERCENT", "atr_percent"
+    MARKETCAP = "MARKET_SYMBOL_MARKETCAP", "marketcap"
+    AVAILABLE_SINCE = "AVAILABLE_SINCE", "available_since"
+
+
+class TierName(_Named):
+    """The tiers of an account, from narrow to wide."""
+
+    BASIC = "BASIC", "basic"
+    ADVANCED = "ADVANCED", "advanced"
+    ENTERPRISE = "ENTERPRISE", "enterprise"
+
+
+class Selection(StrEnum):
+    """Which parameters pick the instruments of a data type."""
+
+    INSTRUMENT = "exchange, and exactly one of raw_symbol, normalized_symbol and coin"
+    OPTION_SUMMARY = "exchange, and coin or raw_symbol or both"
+    OPTION_SKEW = "one exchange, coin, raw_symbol and tenor, all four"
+    TOKEN = "token_name or coin"
+    COIN = "coin"
+
+
+# --- fields ---------------------------------------------------------------------------------------------------------
+
+Kind = Literal["double", "int64", "string", "bool", "timestamp", "int32[]", "double[]", "string[]"]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """One documented field: its name on the wire, its column in a tidy frame, kind, unit and meaning."""
+
+    name: str
+    column: str
+    kind: Kind
+    unit: str
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """An array of a payload that becomes rows: one row per level.
+
+    ``flat`` arrays hold the values of ``fields`` one after the other (the stride is their number), others hold an
+    object per level. ``book_side`` names the value of the ``side`` column of its rows.
+    """
+
+    name: str
+    fields: tuple[Field, ...]
+    flat: bool = True
+    book_side: BookSide | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class DataType:
+    """All that the specification says of one data type.
+
+    Attributes
+    ----------
+    name : str
+        Value of the ``type`` parameter.
+    title : str
+        What it is, in words.
+    number : int or None
+        Its number in the service definition, where given.
+    multiplier : int
+        Weight of 1,000 points. [weight]
+    max_points : int
+        Most points in one request.
+    tier : TierName
+        The lowest tier that may ask for it.
+    selection : Selection
+        Which parameters pick its instruments.
+    fields : tuple of Field
+        Scalar payload fields, ``timestamp`` first.
+    levels : tuple of Levels
+        Arrays that become rows; empty for a type with one row per point.
+    per_side : bool
+        One series per side.
+    per_tenor : bool
+        One series per tenor.
+    usd : bool
+        Values can be converted to USD.
+    group_by : GroupBy or None
+        The one way its exchanges can be aggregated.
+    group_by_raw_symbol : bool
+        Whether instruments picked by ``raw_symbol`` may be aggregated.
+    gapfill : bool
+        Missing intervals can be filled.
+    included_depth : int or None
+        Levels that cost nothing extra, for types weighed by depth.
+    envelope : str or None
+        Key under ``Point`` that holds the payload, None where it is inlined.
+    interval_optional : bool
+        It has no buckets, so ``interval`` may be left out.
+    categories : tuple of Category
+        Market classes it exists for; empty where the specification does not say.
+    """
+
+    name: str
+    title: str
+    fields: tuple[Field, ...]
+    number: int | None = None
+    multiplier: int = 1
+    max_points: int = 100_000
+    tier: TierName = TierName.BASIC
+    selection: Selection = Selection.INSTRUMENT
+    levels: tuple[Levels, ...] = ()
+    per_side: bool = False
+    per_tenor: bool = False
+    usd: bool = False
+    group_by: GroupBy | None = None
+    group_by_raw_symbol: bool = True
+    gapfill: bool = False
+    included_depth: int | None = None
+    envelope: str | None = None
+    interval_optional: bool = False
+    categories: tuple[Category, ...] = ()
+
+
+def _double(name: str, column: str, unit: str, doc: str) -> Field:
+    return Field(name, column, "double", unit, doc)
+
+
+IDENTITY_FIELDS: tuple[Field, ...] = (
+    Field("exchange", "exchange", "string", "", "Venue identifier"),
+    Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
+    Field("normalizedSymbol", "normalized_symbol", "string", "", "Cross-exchange symbol; the coin for option summaries"),
+    Field("coin", "coin", "string", "", "Base asset"),
+    Field("category", "category", "string", "", "Market class"),
+    Field("interval", "interval", "string", "", "Aggregation interval"),
+    Field("side", "side", "string", "", "BUY or SELL, for per-side types"),
+    Field("tenor", "tenor", "string", "", "Time-to-expiry bucket, for option summaries"),
+)
+"""The fields of a series identifier, beside ``type``."""
+
+_START = Field("timestamp", "timestamp", "timestamp", "UTC", "Start of the interval")
+_AMOUNT = "coin; USD if so asked"
+
+_CANDLE = (
+    _START,
+    _double("open", "open", "quote per coin", "Price of the first trade"),
+    _double("high", "high", "quote per coin", "Highest price"),
+    _double("low", "low", "quote per coin", "Lowest price"),
+    _double("close", "close", "quote per coin", "Price of the last trade"),
+    _double("volume", "volume", _AMOUNT, "Traded volume, of the series' side where it has one"),
+    Field("firstTimestamp", "first_timestamp", "timestamp", "UTC", "Time of the first trade"),
+    Field("lastTimestamp", "last_timestamp", "timestamp", "UTC", "Time of the last trade"),
+)
+_OPEN_INTEREST = (
+    _START,
+    _double("open", "open", _AMOUNT, "First open interest"),
+    _double("high", "high", _AMOUNT, "Highest open interest"),
+    _double("low", "low", _AMOUNT, "Lowest open interest"),
+    _double("close", "close", _AMOUNT, "Last open interest"),
+)
+_RATE = "1 per funding interval"
+_FUNDING = (
+    _START,
+    _double("rateOpen", "rate_open", _RATE, "First funding rate; positive: longs pay shorts"),
+    _double("rateHigh", "rate_high", _RATE, "Highest funding rate"),
+    _double("rateLow", "rate_low", _RATE, "Lowest funding rate"),
+    _double("rateClose", "rate_close", _RATE, "Last funding rate"),
+    _double("predictedOpen", "predicted_open", _RATE, "First predicted rate of the next settlement"),
+    _double("predictedHigh", "predicted_high", _RATE, "Highest predicted rate"),
+    _double("predictedLow", "predicted_low", _RATE, "Lowest predicted rate"),
+    _double("predictedClose", "predicted_close", _RATE, "Last predicted rate"),
+)
+_TPO = (
+    Field("timestamp", "timestamp", "timestamp", "UTC", "Session start"),
+    Field("period_start", "period_start", "timestamp", "UTC", "Profile period start"),
+    Field("period_end", "period_end", "timestamp", "UTC", "Profile period end"),
+    Field("block_size_minutes", "block_size_minutes", "int64", "min", "Length of a time block"),
+    _double("poc_price", "poc_price", "quote per coin", "Point of control"),
+    _double("vah_price", "vah_price", "quote per coin", "Value area high"),
+    _double("val_price", "val_price", "quote per coin", "Value area low"),
+    _double("profile_high", "profile_high", "quote per coin", "Highest level"),
+    _double("profile_low", "profile_low", "quote per coin", "Lowest level"),
+    _double("opening_price", "opening_price", "quote per coin", "First price of the session"),
+    _double("closing_price", "closing_price", "quote per coin", "Last price of the session"),
+    _double("ibr_high", "ibr_high", "quote per coin", "Initial balance high"),
+    _double("ibr_low", "ibr_low", "quote per coin", "Initial balance low"),
+    Field("total_tpo_count", "total_tpo_count", "int64", "TPO", "Sum of the levels' counts"),
+    _double("value_area_percentage", "value_area_percentage", "%", "Share of the counts inside the value area"),
+    Field("poor_highs", "poor_highs", "double[]", "quote per coin", "Poor highs"),
+    Field("poor_lows", "poor_lows", "double[]", "quote per coin", "Poor lows"),
+    _double("total_volume", "total_volume", _AMOUNT, "Sum of the levels' volumes"),
+    Field("single_prints", "single_prints", "double[]", "quote per coin", "Levels touched by exactly one block"),
+)
+_TPO_LEVEL = (
+    _double("price", "price", "quote per coin", "Low edge of the level"),
+    Field("block_ids", "block_ids", "int32[]", "", "Blocks, from 0 at the session's start, that touched the level"),
+    _double("buy_volume", "buy_volume", _AMOUNT, "Volume of aggressive buys at the level"),
+    _double("sell_volume", "sell_volume", _AMOUNT, "Volume of aggressive sells at the level"),
+    Field("tpo_count", "tpo_count", "int64", "TPO", "Number of blocks that touched the level"),
+    _double("volume", "volume", _AMOUNT, "Volume at the level"),
+    Field("first_touch_block", "first_touch_block", "int64", "", "First block that touched the level"),
+    Field("last_touch_block", "last_touch_block", "int64", "", "Last block that touched the level"),
+)
+_PRICE = _double("price", "price", "quote per coin", "Low edge of the level")
+_PROFILE_LEVEL = (
+    _PRICE,
+    _double("buyVolume", "buy_volume", _AMOUNT, "Volume of aggressive buys at the level"),
+    _double("sellVolume", "sell_volume", _AMOUNT, "Volume of aggressive sells at the level"),
+)
+_BOOK_LEVEL = (_PRICE, _double("size", "size", _AMOUNT, "Resting size at the level"))
+_LIQUIDATION_LEVEL = (_PRICE, _double("liquidations", "liquidations", _AMOUNT, "Liquidation volume at the level"))
+
+_ALL = (
+    DataType(
+        "TRADE",
+        "Raw trades",
+        number=1,
+        fields=(
+            Field("timestamp", "timestamp", "timestamp", "UTC", "Time of the trade"),
+            Field("id", "id", "string", "", "Exchange-native trade id"),
+            _double("price", "price", "quote per coin", "Price"),
+            _double("amount", "amount", "coin", "Amount"),
+            _double("quote_amount", "quote_amount", "quote", "Amount in terms of the quote"),
+        ),
+        per_side=True,
+        interval_optional=True,
+    ),
+    DataType(
+        "TRADE_SIDE_AGNOSTIC_AGG",
+        "Candles, buys and sells combined",
+        number=107,
+        fields=_CANDLE,
+        usd=True,
+        group_by=GroupBy.SUM,
+        group_by_raw_symbol=False,
+        gapfill=True,
+        categories=(Category.SPOT, Category.PERPETUAL),
+    ),
+    DataType(
+        "TRADE_AGG",
+        "Candles per trade side",
+        number=9,
+        fields=_CANDLE,
+        per_side=True,
+        usd=True,
+        group_by=GroupBy.SUM,
+        group_by_raw_symbol=False,
+        gapfill=True,
+        categories=(Category.SPOT, Category.PERPETUAL),
+    ),
+    DataType(
+        "OPEN_INTEREST_AGG",
+        "Open interest",
+        number=10,
+        fields=_OPEN_INTEREST,
+        usd=True,
+        group_by=GroupBy.SUM,
+        categories=(Category.PERPETUAL,),
+    ),
+    DataType(
+        "FUNDING_RATE_AGG",
+        "Funding rate with predicted rate",
+        number=11,
+        fields=_FUNDING,
+        group_by=GroupBy.OPEN_INTEREST_WEIGHTED_AVG,
+        categories=(Category.PERPETUAL,),
+    ),
+    DataType(
+        "LIQUIDATION_AGG",
+        "Liquidation volume per side",
+        number=12,
+        fields=(_START, _double("liquidations", "liquidations", _AMOUNT, "Liquidated volume; BUY = longs")),
+        per_side=True,
+        usd=True,
+        group_by=GroupBy.SUM,
+    ),
+    DataType(
+        "TOKEN_SUPPLY_AGG",
+        "Dominance and token supply",
+        tier=TierName.ADVANCED,
+        selection=Selection.TOKEN,
+        fields=(
+            _START,
+            _double("marketcap", "marketcap", "USD", "Market capitalization, last of the interval"),
+            _double("firstMarketcap", "first_marketcap", "USD", "Market capitalization, first of the interval"),
+            _double("marketcapDominancePercent", "marketcap_dominance_percent", "%", "Share of the total"),
+            _double("circulatingSupply", "circulating_supply", "coin", "Circulating supply"),
+            _double("totalSupply", "total_supply", "coin", "Total supply"),
+            _double("maxSupply", "max_supply", "coin", "Maximum supply"),
+            _double("totalValueLocked", "total_value_locked", "USD", "Total value locked"),
+            _double("fullyDilutedValuation", "fully_diluted_valuation", "USD", "Fully diluted valuation"),
+            _double("totalVolume", "total_volume", "USD", "Traded volume over 24 hours"),
+            _double("usdPrice", "usd_price", "USD per coin", "Price"),
+            Field("cgMarketcapRank", "cg_marketcap_rank", "int64", "", "Rank by market capitalization"),
+            Field("chain", "chain", "string", "", "Chain the token lives on"),
+            Field("contractAddress", "contract_address", "string", "", "Address of the token's contract"),
+        ),
+    ),
+    DataType(
+        "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG",
+        "Option implied volatility summary",
+        tier=TierName.ADVANCED,
+        selection=Selection.OPTION_SUMMARY,
+        fields=(_START, _double("impliedVolatility", "implied_volatility", "%", "Implied volatility, annualised")),
+        per_tenor=True,
+    ),
+    DataType(
+        "SKEW_OPTION_SUMMARY_AGG",
+        "Option skew summary",
+        tier=TierName.ADVANCED,
+        selection=Selection.OPTION_SKEW,
+        fields=(_START, _double("skew", "skew", "vol points", "Skew as served")),
+        per_tenor=True,
+    ),
+    DataType(
+        "VOLUME_PROFILE_AGG",
+        "Volume profile",
+        multiplier=2,
+        max_points=20_000,
+        fields=(_START,),
+        levels=(Levels("profile", _PROFILE_LEVEL),),
+        usd=True,
+        group_by=GroupBy.SUM,
+    ),
+    DataType(
+        "TPO_AGG",
+        "Time price opportunity (market profile)",
+        multiplier=5,
+        max_points=20_000,
+        fields=_TPO,
+        levels=(Levels("levels", _TPO_LEVEL, flat=False),),
+        usd=True,
+        group_by=GroupBy.SUM,
+        group_by_raw_symbol=False,
+        envelope="TpoAggregation",
+    ),
+    DataType(
+        "VENUEX_LIQUIDATION_AGG",
+        "Liquidation heatmap of a single venue",
+        number=147,
+        multiplier=5,
+        max_points=5_000,
+        tier=TierName.ADVANCED,
+        selection=Selection.COIN,
+        fields=(_START, Field("coin", "coin", "string", "", "Base asset")),
+        levels=(Levels("levels", _LIQUIDATION_LEVEL),),
+        usd=True,
+        included_depth=1500,
+    ),
+    DataType(
+        "BLOCK_BOOK_SNAPSHOT_AGG",
+        "Order-book heatmap",
+        multiplier=10,
+        max_points=4_000,
+        fields=(_START,),
+        levels=(
+            Levels("bids", _BOOK_LEVEL, book_side=BookSide.BID),
+            Levels("asks", _BOOK_LEVEL, book_side=BookSide.ASK),
+        ),
+        usd=True,
+        group_by=GroupBy.SUM,
+        included_depth=3500,
+    ),
+    DataType(
+        "CME_OPEN_INTEREST_AGG",
+        "Open interest of regulated futures",
+        number=19,
+        fields=(
+            *_OPEN_INTEREST,
+            _double("valueOpen", "value_open", "USD", "First value of the open interest"),
+            _double("valueHigh", "value_high", "USD", "Highest value"),
+            _double("valueLow", "value_low", "USD", "Lowest value"),
+            _double("valueClose", "value_close", "USD", "Last value"),
+            _double("priceOpen", "price_open", "quote per coin", "First price"),
+            _double("priceHigh", "price_high", "quote per coin", "Highest price"),
+            _double("priceLow", "price_low", "quote per coin", "Lowest price"),
+            _double("priceClose", "price_close", "quote per coin", "Last price"),
+        ),
+    ),
+    DataType(
+        "OPTION_OPEN_INTEREST_AGG",
+        "Option open interest",
+        number=59,
+        fields=(
+            _START,
+            _double("underlyingPriceClose", "underlying_price_close", "quote per coin", "Last underlying price"),
+            _double("oiClose", "oi_close", "coin", "Last open interest"),
+        ),
+    ),
+)
+
+DATA_TYPES: Mapping[str, DataType] = MappingProxyType({data_type.name: data_type for data_type in _ALL})
+"""Every data type by its name."""
+
+# --- market entries -------------------------------------------------------------------------------------------------
+
+_SINCE = Field("availableSince", "available_since", "timestamp", "UTC", "When the market became available")
+
+MARKET_FIELDS: tuple[Field, ...] = (
+    Field("exchange", "exchange", "string", "", "Venue identifier"),
+    Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
+    Field("normalizedSymbol", "normalized_symbol", "string", "", "Cross-exchange symbol"),
+    Field("coin", "coin", "string", "", "Base asset"),
+    Field("category", "category", "string", "", "Market class"),
+    Field("tenor", "tenor", "string", "", "Option summary tenor"),
+    Field("coinName", "coin_name", "string", "", "Full coin name"),
+    Field("quoteCoinName", "quote_coin_name", "string", "", "Quote asset name"),
+    Field("fullName", "full_name", "string", "", "Full market name"),
+    _double("lastPrice", "last_price", "quote per coin", "Last traded price"),
+    _double("volume24h", "volume_24h", "USD", "Volume of the last 24 hours"),
+    _double("volumeChange24h", "volume_change_24h", "%", "Change of that volume"),
+    _double("priceChange24h", "price_change_24h", "%", "Change of the price over 24 hours"),
+    _double("oiChange24h", "oi_change_24h", "%", "Change of the open interest over 24 hours"),
+    _double("marketcap", "marketcap", "USD", "Market capitalization"),
+    Field("iconUrl", "icon_url", "string", "", "Asset icon URL"),
+    _SINCE,
+)
+"""The fields of a market entry, beside ``predictionMarkets``."""
+
+PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
+    Field("slug", "slug", "string", "", "Market URL slug"),
+    Field("question", "question", "string", "", "Market question"),
+    Field("groupItemTitle", "group_item_title", "string", "", "Title within a grouped market"),
+    Field("outcomes", "outcomes", "string[]", "", "Possible outcomes"),
+    _double("lastPrice", "last_price", "probability", "Last price, 0 to 1"),
+    _double("oneDayPriceChange", "one_day_price_change", "probability", "24-hour price change"),
+    Field("prices", "prices", "double[]", "probability", "Recent price history"),
+    _double("totalVolume", "total_volume", "USD", "Total volume traded"),
+    _double("buyVolume24H", "buy_volume_24h", "USD", "24-hour buy volume"),
+    _double("sellVolume24H", "sell_volume_24h", "USD", "24-hour sell volume"),
+    _double("volumeChange24H", "volume_change_24h", "%", "24-hour volume change"),
+    _double("openInterest", "open_interest", "USD", "Current open interest"),
+    _double("oneDayOIChange", "one_day_oi_change", "USD", "24-hour open interest change"),
+    _double("uniqueTraders", "unique_traders", "traders", "Number of unique traders"),
+    _double("orderPriceMinTickSize", "order_price_min_tick_size", "probability", "Minimum price tick"),
+    Field("conditionId", "condition_id", "string", "", "Venue condition identifier"),
+    Field("closed", "closed", "bool", "", "Whether the market has resolved"),
+    _SINCE,
+    Field("availableTo", "available_to", "timestamp", "UTC", "Market expiry"),
+    Field("sportsMarketType", "sports_market_type", "string", "", "Sports market type"),
+    _double("line", "line", "", "Line value for sports markets"),
+)
+"""The fields of a prediction-market entry."""
+
+# --- constants ------------------------------------------------------------------------------------------------------
+
+TPO_BLOCK_MINUTES: tuple[int, ...] = (5, 30, 60, 240)
+"""Allowed lengths of a TPO block. [min]"""
+
+DEFAULT_TPO_BLOCK_MINUTES = 30
+"""Length of a TPO block when none is asked for. [min]"""
+
+DEFAULT_FUNDING_INTERVAL_MS = 28_800_000
+"""Funding rates are normalised to this when nothing else is asked for. [ms]"""
+
+POINTS_PER_WEIGHT = 1_000
+"""Points that one multiplier of weight pays for."""
+
+WEIGHT_WINDOW_SECONDS = 60
+"""Window of the weight budget. [s]"""
+
+USD_QUOTES: frozenset[str] = frozenset({"USD", "USDT", "USDC", "BUSD", "FDUSD", "TUSD", "DAI", "USDP", "PYUSD"})
+"""Quotes that count as one USD."""
+
+ERROR_STATUS: Mapping[str, int] = MappingProxyType(
+    {
+        "INVALID_PARAMS": 400,
+        "INVALID_TYPE": 400,
+        "INVALID_EXCHANGE": 400,
+        "INVALID_SYMBOL": 400,
+        "INVALID_INTERVAL": 400,
+        "UNSUPPORTED": 400,
+        "INVALID_API_KEY": 401,
+        "TYPE_NOT_PERMITTED": 403,
+        "HISTORY_NOT_PERMITTED": 403,
+        "AGGREGATION_NOT_PERMITTED": 403,
+        "POINT_LIMIT_EXCEEDED": 403,
+        "NOT_FOUND": 404,
+        "METHOD_NOT_ALLOWED": 405,
+        "RATE_LIMITED": 429,
+        "INTERNAL_ERROR": 500,
+        "TIMEOUT": 504,
+    }
+)
+"""HTTP status of each error code."""

@@ -1,0 +1,336 @@
+"""The error tree. Every error carries its facts as attributes, and never a key.
+
+::
+
+    TidytapeError
+    ├── QueryError (also a ValueError)   a request that cannot be right; raised before anything is sent or charged
+    ├── ServiceError                     the service was asked and did not give an answer
+    │   ├── AuthenticationError          401: no key, an unknown key or an expired one
+    │   ├── TierError                    403: the key's tier does not include this
+    │   ├── RateLimitError               429: the budget is used up; ``retry_after`` says for how long
+    │   ├── ServerError                  5xx: the service failed
+    │   └── TransportError               no usable response came back at all
+    ├── BudgetError                      the weight would exceed what the caller allowed, or what the tier can ever hold
+    ├── DecodeError                      a body that is not what the contract says
+    ├── IncompleteDataError              a result that does not cover what was asked
+    ├── MissingColumnError (also a KeyError)  a frame without a column the function needs
+    ├── IngestError                      a file that cannot go into the lake; the lake is as before
+    └── LakeError                        a lake that cannot be opened, read or written
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+from typing import Any
+
+__all__ = [
+    "AuthenticationError",
+    "BudgetError",
+    "DecodeError",
+    "IncompleteDataError",
+    "IngestError",
+    "LakeError",
+    "MissingColumnError",
+    "QueryError",
+    "RateLimitError",
+    "ServerError",
+    "ServiceError",
+    "TidytapeError",
+    "TierError",
+    "TransportError",
+    "nearest",
+]
+
+
+def nearest(word: str, known: Iterable[str]) -> str | None:
+    """Return the known name that ``word`` most likely meant, or None.
+
+    Parameters
+    ----------
+    word : str
+        What was written.
+    known : iterable of str
+        The names that exist.
+
+    Returns
+    -------
+    str or None
+        The closest name, compared without regard to case.
+
+    Examples
+    --------
+    >>> nearest("intervall", ["interval", "side"])
+    'interval'
+    >>> nearest("volume", ["side"]) is None
+    True
+    """
+    by_folded = {name.casefold(): name for name in known}
+    close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
+    return by_folded[close[0]] if close else None
+
+
+class TidytapeError(Exception):
+    """The base of every error tidytape raises on purpose."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+    def __str__(self) -> str:
+        return self.message
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Facts are keyword-only, so the default (cls, args) would not rebuild the error in another process.
+        return _rebuild, (type(self), self.message, dict(self.__dict__))
+
+
+def _rebuild(kind: type[TidytapeError], message: str, facts: dict[str, Any]) -> TidytapeError:
+    error = kind.__new__(kind, message)
+    Exception.__init__(error, message)
+    error.__dict__.update(facts)
+    return error
+
+
+class QueryError(TidytapeError, ValueError):
+    """A request or an argument that cannot be right.
+
+    Attributes
+    ----------
+    parameter : str
+        The name of the offending parameter, as the caller wrote it.
+    got : object
+        What it was given.
+    expected : str
+        What it takes.
+    hint : str or None
+        What was probably meant.
+    code : str
+        The service's error code for the same mistake, e.g. ``INVALID_PARAMS``.
+    status : int or None
+        The HTTP status when the service said it, None when it was found before sending.
+
+    Examples
+    --------
+    >>> str(QueryError("interval", got="2m", expected="one of 1m, 5m", hint="did you mean '1m'?"))
+    "interval: got '2m', expected one of 1m, 5m; did you mean '1m'?"
+    """
+
+    def __init__(
+        self,
+        parameter: str,
+        *,
+        got: object,
+        expected: str,
+        hint: str | None = None,
+        code: str = "INVALID_PARAMS",
+        status: int | None = None,
+        message: str | None = None,
+    ) -> None:
+        if message is None:
+            message = f"{parameter}: got {_shown(got)}, expected {expected}"
+            if hint:
+                message += f"; {hint}"
+        super().__init__(message)
+        self.parameter = parameter
+        self.got = got
+        self.expected = expected
+        self.hint = hint
+        self.code = code
+        self.status = status
+
+
+def _shown(value: object, limit: int = 120) -> str:
+    text = repr(value)
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+class ServiceError(TidytapeError):
+    """The service was asked and did not give an answer.
+
+    Attributes
+    ----------
+    status : int or None
+        HTTP status, None where no response arrived.
+    code : str or None
+        The service's error code.
+    url : str or None
+        The address that was asked. It holds no key: keys travel in a header only.
+    weight : int or None
+        Weight of the request. [weight]
+    request_id : str or None
+        The service's id of the request, for its operator.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        code: str | None = None,
+        url: str | None = None,
+        weight: int | None = None,
+        request_id: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.code = code
+        self.url = url
+        self.weight = weight
+        self.request_id = request_id
+
+
+class AuthenticationError(ServiceError):
+    """No key, an unknown key, or an expired one (HTTP 401)."""
+
+
+class TierError(ServiceError):
+    """The key's tier does not include what was asked (HTTP 403)."""
+
+
+class RateLimitError(ServiceError):
+    """The weight budget is used up (HTTP 429).
+
+    Attributes
+    ----------
+    retry_after : float or None
+        Seconds until the same request can be admitted. [s]
+    """
+
+    def __init__(self, message: str, *, retry_after: float | None = None, **facts: Any) -> None:
+        super().__init__(message, **facts)
+        self.retry_after = retry_after
+
+
+class ServerError(ServiceError):
+    """The service failed (HTTP 5xx)."""
+
+
+class TransportError(ServiceError):
+    """No usable response came back: refused, reset, timed out, or not HTTP."""
+
+
+class BudgetError(TidytapeError):
+    """A weight that the caller's limit or the tier does not allow.
+
+    Attributes
+    ----------
+    weight : int
+        The weight that was needed. [weight]
+    available : int
+        The weight that could be had. [weight]
+    """
+
+    def __init__(self, message: str, *, weight: int, available: int) -> None:
+        super().__init__(message)
+        self.weight = weight
+        self.available = available
+
+
+class DecodeError(TidytapeError):
+    """A body that is not what the contract says.
+
+    Attributes
+    ----------
+    data_type : str or None
+        The data type that was being decoded.
+    series : str or None
+        The series at fault, written as its identity.
+    point : int or None
+        The position of the point in that series, from 0.
+    length : int or None
+        The length of the array at fault.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        data_type: str | None = None,
+        series: str | None = None,
+        point: int | None = None,
+        length: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.data_type = data_type
+        self.series = series
+        self.point = point
+        self.length = length
+
+
+class IncompleteDataError(TidytapeError):
+    """A result that does not cover what was asked.
+
+    Attributes
+    ----------
+    missing : tuple of (int, int)
+        Half-open ranges that are missing, as epoch seconds in UTC. [s]
+    """
+
+    def __init__(self, message: str, *, missing: tuple[tuple[int, int], ...] = ()) -> None:
+        super().__init__(message)
+        self.missing = missing
+
+
+class MissingColumnError(TidytapeError, KeyError):
+    """A frame without a column the function needs.
+
+    Attributes
+    ----------
+    missing : tuple of str
+        The columns that are absent.
+    available : tuple of str
+        The columns the frame has.
+
+    Examples
+    --------
+    >>> str(MissingColumnError(["volume"], available=["price", "volumes"]))
+    "missing column 'volume'; the frame has 'price', 'volumes'; did you mean 'volumes'?"
+    """
+
+    def __init__(self, missing: Iterable[str], *, available: Iterable[str]) -> None:
+        self.missing = tuple(missing)
+        self.available = tuple(available)
+        names = ", ".join(map(repr, self.missing))
+        plural = "s" if len(self.missing) > 1 else ""
+        message = f"missing column{plural} {names}; the frame has {', '.join(map(repr, self.available)) or 'none'}"
+        close = nearest(self.missing[0], self.available) if self.missing else None
+        if close:
+            message += f"; did you mean {close!r}?"
+        super().__init__(message)
+
+
+class IngestError(TidytapeError):
+    """A file that cannot go into the lake; nothing of it was stored.
+
+    Attributes
+    ----------
+    path : str or None
+        The file.
+    line : int or None
+        The line at fault, from 1.
+    bad_lines : int
+        How many lines were broken.
+    """
+
+    def __init__(
+        self, message: str, *, path: str | None = None, line: int | None = None, bad_lines: int = 0
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.line = line
+        self.bad_lines = bad_lines
+
+
+class LakeError(TidytapeError):
+    """A lake that cannot be opened, read or written.
+
+    Attributes
+    ----------
+    path : str or None
+        Where the lake is.
+    """
+
+    def __init__(self, message: str, *, path: str | None = None) -> None:
+        super().__init__(message)
+        self.path = path

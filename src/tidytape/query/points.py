@@ -1,0 +1,280 @@
+"""The request for points, the one query behind every tidy frame."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any, ClassVar, Self
+
+from pydantic import model_validator
+
+from tidytape.catalogue import (
+    DATA_TYPES,
+    POINTS_PER_WEIGHT,
+    Category,
+    DataType,
+    GroupBy,
+    Interval,
+    Quote,
+    Side,
+    SortDirection,
+    Tenor,
+    TPOSession,
+)
+from tidytape.errors import QueryError
+from tidytape.query import _rules, values
+from tidytape.query._base import Query
+from tidytape.query.values import Names, TimeLike
+
+
+class PointsQuery(Query):
+    """One request for points: what, of which instruments, when, in which form.
+
+    Parameters
+    ----------
+    type : str or list of str
+        Data type, e.g. ``"TRADE_AGG"``. Types that the catalogue does not know are let through: services add some.
+    exchange : str or list of str
+        Venue, case-sensitive.
+    raw_symbol, coin, normalized_symbol : str or list of str
+        The three ways to pick instruments; exactly one of them, but for the exceptions in the notes.
+    category : str or list of str
+        Market class: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+    token_name : str
+        Token of a supply query.
+    interval : str
+        ``MINUTE`` … ``WEEK``, or ``1m 5m 15m 30m 1h 4h 1d 1w``.
+    tenor : str
+        ``ONE_D`` … ``ONE_Y``, or ``1d 3d 1w 1m 2m 3m 6m 1y``.
+    start, end : time
+        The window, start inclusive, end exclusive. Epoch seconds, datetimes or strings; what has no zone is UTC. [s]
+    side : str
+        BUY or SELL; changes nothing for types without sides.
+    sort_direction : str
+        ``asc`` (oldest first, default) or ``desc``.
+    gapfill : bool
+        Fill missing intervals with the last close; candles only.
+    quote : str
+        ``USD`` converts values to USD.
+    group_by : str
+        ``sum`` or ``open_interest_weighted_avg``: the exchanges become one series.
+    funding_interval : int, timedelta or str
+        Interval that funding rates are normalised to; an integer counts milliseconds. [ms]
+    tpo_block_minutes : int
+        5, 30, 60 or 240. [min]
+    tpo_session : str
+        ``daily``, ``weekly`` or ``monthly``.
+    max_depth : int, >= 1
+        Number of price levels of a heatmap.
+    block_size : number
+        Height of a price level, read as the decimal it is written as. [quote per coin]
+    event : str or list of str
+        Slugs of prediction-market events.
+
+    Raises
+    ------
+    QueryError
+        With the parameter, what it got and what it expects, for every rule that can be known before sending.
+
+    Notes
+    -----
+    Option summaries take ``coin`` and ``raw_symbol`` together, token supply ``token_name`` or ``coin``, the
+    single-venue liquidation heatmap ``coin`` alone, without an exchange.
+
+    Examples
+    --------
+    >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="2m", start=0, end=60)
+    Traceback (most recent call last):
+        ...
+    tidytape.errors.QueryError: interval: got '2m', expected one of MINUTE (1m), FIVE_MINUTES (5m), ...
+    """
+
+    type: tuple[str, ...]
+    exchange: tuple[str, ...] = ()
+    raw_symbol: tuple[str, ...] = ()
+    coin: tuple[str, ...] = ()
+    normalized_symbol: tuple[str, ...] = ()
+    category: tuple[Category, ...] = ()
+    token_name: str | None = None
+    interval: Interval | None = None
+    tenor: Tenor | None = None
+    start: int
+    end: int
+    side: Side | None = None
+    sort_direction: SortDirection = SortDirection.ASC
+    gapfill: bool = False
+    quote: Quote | None = None
+    group_by: GroupBy | None = None
+    funding_interval: int | None = None
+    tpo_block_minutes: int | None = None
+    tpo_session: TPOSession | None = None
+    max_depth: int | None = None
+    block_size: Decimal | None = None
+    event: tuple[str, ...] = ()
+
+    WIRE: ClassVar[dict[str, str]] = {
+        "type": "type",
+        "exchange": "exchange",
+        "raw_symbol": "rawSymbol",
+        "coin": "coin",
+        "normalized_symbol": "normalizedSymbol",
+        "category": "category",
+        "token_name": "tokenName",
+        "interval": "interval",
+        "tenor": "tenor",
+        "start": "from",
+        "end": "period",
+        "side": "side",
+        "sort_direction": "sortDirection",
+        "gapfill": "gapfill",
+        "quote": "transform.normalize.quote",
+        "group_by": "transform.groupBy.type",
+        "funding_interval": "transform.normalize.fundingInterval",
+        "tpo_block_minutes": "tpoBlockSizeMinutes",
+        "tpo_session": "tpoSession",
+        "max_depth": "maxDepth",
+        "block_size": "blockSize",
+        "event": "event",
+    }
+    REPEATABLE: ClassVar[frozenset[str]] = frozenset(
+        {"type", "exchange", "raw_symbol", "coin", "normalized_symbol", "category", "event"}
+    )
+
+    def __init__(
+        self,
+        *,
+        type: Names,
+        start: TimeLike,
+        end: TimeLike,
+        exchange: Names = (),
+        raw_symbol: Names = (),
+        coin: Names = (),
+        normalized_symbol: Names = (),
+        category: Names = (),
+        token_name: str | None = None,
+        interval: str | None = None,
+        tenor: str | None = None,
+        side: str | None = None,
+        sort_direction: str | None = SortDirection.ASC,
+        gapfill: bool | str = False,
+        quote: str | None = None,
+        group_by: str | None = None,
+        funding_interval: int | str | timedelta | None = None,
+        tpo_block_minutes: int | str | None = None,
+        tpo_session: str | None = None,
+        max_depth: int | str | None = None,
+        block_size: float | str | Decimal | None = None,
+        event: Names = (),
+        **unknown: Any,
+    ) -> None:
+        fields = {name: value for name, value in locals().items() if name in PointsQuery.WIRE}
+        super().__init__(**fields, **unknown)
+
+    # --- rules between values ---
+
+    @model_validator(mode="after")
+    def _rules(self) -> Self:
+        if not self.type:
+            raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
+        if self.end <= self.start:
+            raise QueryError("end", got=self.end, expected=f"a time after start ({self.start})")
+        for kind in self.data_types:
+            _rules.check_interval(self, kind)
+            _rules.check_selection(self, kind)
+            _rules.check_options(self, kind)
+            _rules.check_group(self, kind)
+        if not self.data_types and self.interval is None:
+            raise QueryError("interval", got=None, expected="an interval", code="INVALID_INTERVAL")
+        _rules.check_profile_options(self)
+        return self
+
+    # --- reading ---
+
+    @property
+    def data_types(self) -> tuple[DataType, ...]:
+        """The catalogue's entries of the types it knows, in the order asked for."""
+        return tuple(DATA_TYPES[name] for name in self.type if name in DATA_TYPES)
+
+    @property
+    def period(self) -> int:
+        """Length of the window. [s]"""
+        return self.end - self.start
+
+    @property
+    def step(self) -> int:
+        """Seconds per point; a type without an interval counts as MINUTE. [s]"""
+        return (self.interval or Interval.MINUTE).seconds
+
+    @property
+    def points(self) -> int:
+        """Intervals in the window, rounded up: the most points one series can have."""
+        return -(-self.period // self.step)
+
+    @property
+    def is_aggregation(self) -> bool:
+        """Whether it joins several exchanges into one series, which weighs more and needs a higher tier."""
+        return self.group_by is not None and len(self.exchange) > 1
+
+    # --- the wire ---
+
+    @classmethod
+    def _from_wire(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        for name in ("start", "end"):
+            if name not in fields:
+                raise QueryError(name, got=None, expected="a value; it is required")
+        start = values.whole_number(fields["start"], parameter="start", low=0, high=values.LAST_SECOND - 1)
+        period = values.whole_number(fields["end"], parameter="end", low=1, high=values.LAST_SECOND - start)
+        return {"type": (), **fields, "start": start, "end": start + period}
+
+    def to_params(self) -> list[tuple[str, str]]:
+        """Return the URL parameters of this query, defaults left out, in a fixed order.
+
+        Returns
+        -------
+        list of (str, str)
+
+        Examples
+        --------
+        >>> PointsQuery(type="LIQUIDATION_AGG", exchange="X", coin="BTC", interval="1h", start=0, end=7200).to_params()
+        [('type', 'LIQUIDATION_AGG'), ('exchange', 'X'), ('coin', 'BTC'), ('interval', 'HOUR'), ('from', '0'), ('period', '7200')]
+        """
+        return [(wire, str(self.period) if wire == "period" else value) for wire, value in super().to_params()]
+
+    @classmethod
+    def split(cls, *, start: TimeLike, end: TimeLike, **fields: Any) -> Iterator[PointsQuery]:
+        """Yield the requests that cover a window of any length, oldest first.
+
+        Each holds at most the points that one request may return, and all cuts lie on multiples of 1,000 points
+        counted from ``start``, so that no weight is paid for a rest. A window that one request can serve is one.
+
+        Parameters
+        ----------
+        start, end : time
+            The window, start inclusive, end exclusive.
+        **fields
+            The other fields of a PointsQuery.
+
+        Yields
+        ------
+        PointsQuery
+
+        Raises
+        ------
+        QueryError
+            As for PointsQuery, save the limit of points.
+
+        Examples
+        --------
+        >>> [q.points for q in PointsQuery.split(
+        ...     type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=250_000 * 60)]
+        [100000, 100000, 50000]
+        """
+        first = values.epoch_seconds(start, parameter="start")
+        last = values.epoch_seconds(end, parameter="end")
+        # The first interval alone is asked for all the rules at once; only the number of points is left out of it.
+        probe = cls(start=first, end=min(last, first + 1) if last > first else last, **fields)
+        most = min((kind.max_points for kind in probe.data_types), default=POINTS_PER_WEIGHT)
+        length = most // POINTS_PER_WEIGHT * POINTS_PER_WEIGHT * probe.step
+        for cut in range(first, last, length):
+            yield cls(start=cut, end=min(cut + length, last), **fields)

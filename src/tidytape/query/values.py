@@ -1,0 +1,221 @@
+"""Single values of a query: what a user may write, read into the one form the service knows.
+
+Every reader takes the value and the parameter's name, and raises QueryError with both, so that each parameter of
+each query says the same thing about the same mistake.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from typing import Any, TypeVar
+
+from tidytape.errors import QueryError, nearest
+
+__all__ = [
+    "LAST_SECOND",
+    "Names",
+    "TimeLike",
+    "choice",
+    "decimal_number",
+    "epoch_seconds",
+    "flag",
+    "many",
+    "milliseconds",
+    "text",
+    "whole_number",
+]
+
+Names = str | Iterable[str] | None
+"""One name, several, or none."""
+
+TimeLike = int | float | str | date | datetime | Any
+"""Epoch seconds, a datetime or date, an ISO 8601 string, or a numpy or pandas moment; what has no zone is UTC."""
+
+LAST_SECOND = 2**32
+"""First second that the service's 32-bit timestamps cannot hold. [s]"""
+
+_INT64 = 2**63
+_INTEGER = re.compile(r"[+-]?\d{1,19}\Z", re.ASCII)
+_DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d)\Z", re.ASCII)
+_MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+# Identifiers of venues and symbols are open, but never hold control characters or lone surrogates.
+_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
+_MAX_TEXT = 256
+
+E = TypeVar("E", bound=StrEnum)
+
+
+def choice(value: object, kind: type[E], *, parameter: str, code: str = "INVALID_PARAMS") -> E:
+    """Read a member of an enumeration from its value, its name or its alias, in any case.
+
+    Examples
+    --------
+    >>> from tidytape.catalogue import Interval
+    >>> choice("5m", Interval, parameter="interval")
+    <Interval.FIVE_MINUTES: 'FIVE_MINUTES'>
+    """
+    if isinstance(value, kind):
+        return value
+    # Members first: an alias such as "1m" is never another member's name.
+    spellings: dict[str, E] = {}
+    for member in kind:
+        for spelling in (getattr(member, "alias", member.value), member.name, member.value):
+            spellings[spelling.casefold()] = member
+    if isinstance(value, str) and value.strip().casefold() in spellings:
+        return spellings[value.strip().casefold()]
+    allowed = [
+        member.value if getattr(member, "alias", member.value) == member.value else f"{member.value} ({member.alias})"  # type: ignore[attr-defined]
+        for member in kind
+    ]
+    close = nearest(value, spellings) if isinstance(value, str) else None
+    raise QueryError(
+        parameter,
+        got=value,
+        expected="one of " + ", ".join(allowed),
+        hint=f"did you mean {spellings[close].value!r}?" if close else None,
+        code=code,
+    )
+
+
+def text(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
+    """Read a name: a non-empty printable string, trimmed."""
+    if isinstance(value, str):
+        trimmed = value.strip()
+        if trimmed and len(trimmed) <= _MAX_TEXT and not _UNPRINTABLE.search(trimmed):
+            return str(trimmed)
+    raise QueryError(
+        parameter, got=value, expected=f"a non-empty printable string of at most {_MAX_TEXT} characters", code=code
+    )
+
+
+def many(value: object, *, parameter: str) -> tuple[object, ...]:
+    """Read one value or several into a tuple without repeats, in the order given; None is no value."""
+    if value is None:
+        return ()
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        return (value,)
+    if isinstance(value, dict):
+        raise QueryError(parameter, got=value, expected="one value or a list of values")
+    return tuple(dict.fromkeys(value))
+
+
+def flag(value: object, *, parameter: str) -> bool:
+    """Read a bool: ``True``, ``False``, or the words ``true`` and ``false``."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.strip().casefold() in {"true", "false", "1", "0"}:
+        return value.strip().casefold() in {"true", "1"}
+    raise QueryError(parameter, got=value, expected="true or false")
+
+
+def whole_number(value: object, *, parameter: str, low: int, high: int = _INT64 - 1) -> int:
+    """Read an integer between ``low`` and ``high``, both included; a float only where it is whole."""
+    number: int | None = None
+    if isinstance(value, str):
+        if _INTEGER.match(value.strip()):
+            number = int(value)
+    elif isinstance(value, float):
+        if value.is_integer():
+            number = int(value)
+    elif not isinstance(value, bool) and hasattr(value, "__index__"):
+        number = value.__index__()
+    if number is None or not low <= number <= high:
+        raise QueryError(parameter, got=value, expected=f"a whole number from {low} to {high}")
+    return number
+
+
+def decimal_number(value: object, *, parameter: str) -> Decimal:
+    """Read a positive decimal exactly as it is written: ``0.1`` is one tenth, not the nearest binary fraction."""
+    number: Decimal | None = None
+    if isinstance(value, (str, int, Decimal)) and not isinstance(value, bool):
+        try:
+            number = Decimal(value if not isinstance(value, str) else value.strip())
+        except InvalidOperation:
+            number = None
+    elif isinstance(value, float):
+        number = Decimal(repr(float(value)))
+    # The bounds keep the number, and a price divided by it, well inside what a double holds exactly.
+    if number is None or not number.is_finite() or not Decimal("1e-12") <= number <= Decimal("1e12"):
+        raise QueryError(parameter, got=value, expected="a number from 1e-12 to 1e12")
+    if len(number.as_tuple().digits) > 15:
+        raise QueryError(parameter, got=value, expected="a number of at most 15 significant digits")
+    return number.normalize()
+
+
+def milliseconds(value: object, *, parameter: str) -> int:
+    """Read a duration: an integer is milliseconds, as the service counts them; or a timedelta, or ``8h``."""
+    if isinstance(value, timedelta):
+        return whole_number(value / timedelta(milliseconds=1), parameter=parameter, low=1)
+    if isinstance(value, str) and (match := _DURATION.match(value.strip())):
+        return whole_number(int(match[1]) * _MILLISECONDS[match[2]], parameter=parameter, low=1)
+    try:
+        return whole_number(value, parameter=parameter, low=1)
+    except QueryError:
+        expected = "a positive duration: milliseconds as an integer, a timedelta, or a string such as '8h'"
+        raise QueryError(parameter, got=value, expected=expected) from None
+
+
+def epoch_seconds(value: TimeLike, *, parameter: str) -> int:
+    """Read a moment as whole epoch seconds in UTC; what has no zone is UTC.
+
+    Examples
+    --------
+    >>> epoch_seconds("2024-08-08T23:54:00Z", parameter="start")
+    1723161240
+    >>> epoch_seconds("2024-08-09", parameter="end")
+    1723161600
+    """
+    moment = _moment(value, parameter)
+    if isinstance(moment, datetime):
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        since = moment - datetime(1970, 1, 1, tzinfo=UTC)
+        if since % timedelta(seconds=1) or getattr(value, "nanosecond", 0):
+            raise QueryError(parameter, got=value, expected="a whole second", hint="the service counts in seconds")
+        seconds = since // timedelta(seconds=1)
+    else:
+        seconds = moment
+    if not 0 <= seconds <= LAST_SECOND:
+        hint = None
+        if seconds > LAST_SECOND:
+            hint = "epoch times are in seconds; this looks like milliseconds or finer"
+        raise QueryError(parameter, got=value, expected="a time from 1970-01-01 to 2106-02-07 UTC", hint=hint)
+    return seconds
+
+
+_EXPECTED_TIME = "epoch seconds, a datetime, a date or an ISO 8601 string"
+
+
+def _moment(value: TimeLike, parameter: str) -> int | datetime:
+    if isinstance(value, datetime):
+        return value
+    if isinstance(value, date):
+        return datetime.combine(value, time(), tzinfo=UTC)
+    if isinstance(value, str):
+        trimmed = value.strip()
+        if _INTEGER.match(trimmed):
+            return int(trimmed)
+        try:
+            return datetime.fromisoformat(trimmed)
+        except ValueError:
+            raise QueryError(
+                parameter, got=value, expected=_EXPECTED_TIME, hint="for example '2024-08-09T00:00:00Z'"
+            ) from None
+    if hasattr(value, "astype") and getattr(getattr(value, "dtype", None), "kind", "") == "M":
+        # numpy.datetime64; asked for by its methods, so that numpy need not be imported here.
+        nanoseconds = int(value.astype("datetime64[ns]").astype("int64"))
+        if nanoseconds % 1_000_000_000:
+            raise QueryError(parameter, got=value, expected="a whole second", hint="the service counts in seconds")
+        return nanoseconds // 1_000_000_000
+    if isinstance(value, float) and not math.isfinite(value):
+        raise QueryError(parameter, got=value, expected=_EXPECTED_TIME)
+    if isinstance(value, float) and not value.is_integer():
+        raise QueryError(parameter, got=value, expected="a whole second", hint="the service counts in seconds")
+    if not isinstance(value, bool) and (hasattr(value, "__index__") or isinstance(value, float)):
+        return int(value)
+    raise QueryError(parameter, got=value, expected=_EXPECTED_TIME)

@@ -1,0 +1,406 @@
+"""One tidy-frame schema per data type: column, dtype, unit, nullable, key.
+
+A schema is the frame's documentation, its empty form and its validator at once. Both ends of the wire use the same
+one, so a fetched frame and a computed frame cannot differ in shape.
+
+Examples
+--------
+>>> candles = schema_of("TRADE_SIDE_AGNOSTIC_AGG")
+>>> candles.names[-4:]
+('close', 'volume', 'first_timestamp', 'last_timestamp')
+>>> candles.key
+('exchange', 'raw_symbol', 'timestamp')
+>>> candles["volume"].unit
+'coin; USD if so asked'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Literal
+
+from tidytape.catalogue import (
+    DATA_TYPES,
+    IDENTITY_FIELDS,
+    MARKET_FIELDS,
+    PREDICTION_MARKET_FIELDS,
+    DataType,
+    Field,
+    Selection,
+)
+from tidytape.errors import DecodeError, MissingColumnError, QueryError, nearest
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["MARKETS", "PREDICTION_MARKETS", "Column", "Dtype", "Schema", "column_name", "data_type", "schema_of"]
+
+Dtype = Literal[
+    "category", "string", "float64", "int64", "bool", "timestamp", "list[int32]", "list[float64]", "list[string]"
+]
+
+_DTYPE: dict[str, Dtype] = {
+    "double": "float64",
+    "int64": "int64",
+    "string": "string",
+    "bool": "bool",
+    "timestamp": "timestamp",
+    "int32[]": "list[int32]",
+    "double[]": "list[float64]",
+    "string[]": "list[string]",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column of a tidy frame.
+
+    Attributes
+    ----------
+    name : str
+        snake_case, never with the unit in it.
+    dtype : str
+        ``category``, ``string``, ``float64``, ``int64``, ``bool``, ``timestamp`` (nanoseconds, UTC) or a list of.
+    unit : str
+        Unit of the values, empty where they have none.
+    nullable : bool
+        Whether a row may lack it. Key columns other than identity are never null.
+    doc : str
+        Meaning in a few words.
+    """
+
+    name: str
+    dtype: Dtype
+    unit: str
+    nullable: bool
+    doc: str
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The shape of one tidy frame.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data type, or of the list.
+    columns : tuple of Column
+        In the order of the frame: identity, time, payload.
+    key : tuple of str
+        Columns that together name a row once.
+    rows : str
+        What one row is.
+    """
+
+    name: str
+    columns: tuple[Column, ...]
+    key: tuple[str, ...]
+    rows: str
+
+    def __getitem__(self, name: str) -> Column:
+        for column in self.columns:
+            if column.name == name:
+                return column
+        raise MissingColumnError([name], available=self.names)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns, in order."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def identity(self) -> tuple[str, ...]:
+        """Names of the columns that say which series a row belongs to."""
+        return tuple(column.name for column in self.columns if column.dtype == "category")
+
+    def polars(self) -> dict[str, pl.DataType]:
+        """Return the polars dtype of every column, in order.
+
+        Examples
+        --------
+        >>> schema_of("LIQUIDATION_AGG").polars()["liquidations"]
+        Float64
+        """
+        return {column.name: _polars_dtype(column.dtype) for column in self.columns}
+
+    def empty(self) -> pl.DataFrame:
+        """Return the frame with no rows: all columns, all dtypes.
+
+        Examples
+        --------
+        >>> schema_of("TRADE").empty().shape
+        (0, 12)
+        """
+        import polars as pl
+
+        return pl.DataFrame(schema=self.polars())
+
+    def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return ``frame`` with the schema's columns first, in order and dtype; absent ones null, others kept last.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame, n rows
+            Any frame whose columns can be cast.
+
+        Returns
+        -------
+        polars.DataFrame, n rows, same order
+
+        Raises
+        ------
+        DecodeError
+            If a column cannot be cast to its dtype without loss of meaning.
+        """
+        import polars as pl
+
+        dtypes = self.polars()
+        present = set(frame.columns)
+        documented = [
+            _cast(pl.col(name), frame.schema[name], dtype).alias(name)
+            if name in present
+            else pl.lit(None, dtype=dtype).alias(name)
+            for name, dtype in dtypes.items()
+        ]
+        if not present:
+            return self.empty()
+        try:
+            return frame.select(*documented, *(pl.col(name) for name in frame.columns if name not in dtypes))
+        except pl.exceptions.PolarsError as error:
+            raise DecodeError(f"{self.name}: a column does not have its dtype: {error}", data_type=self.name) from error
+
+    def require(self, names: Iterable[str]) -> None:
+        """Raise MissingColumnError unless every column of the schema is among ``names``."""
+        available = tuple(names)
+        missing = [name for name in self.names if name not in available]
+        if missing:
+            raise MissingColumnError(missing, available=available)
+
+    def to_pandas(self, frame: pl.DataFrame) -> pd.DataFrame:
+        """Return a polars frame of this schema as pandas, with dtypes that do not depend on the values.
+
+        Categories become ``category``, timestamps ``datetime64[ns, UTC]``, integers ``Int64``, booleans ``boolean``.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame, n rows
+            A frame of this schema, more columns allowed.
+
+        Returns
+        -------
+        pandas.DataFrame, n rows, same order, range index
+        """
+        import pandas as pd
+
+        # Without this a column of integers with a null would pass through floats, and lose what they cannot hold.
+        from_polars = frame.to_pandas(integer_object_nulls=True)
+        dtypes = {
+            column.name: _PANDAS[column.dtype]
+            for column in self.columns
+            if column.name in from_polars.columns and column.dtype in _PANDAS
+        }
+        return pd.DataFrame(from_polars.astype(dtypes))
+
+    def describe(self) -> pl.DataFrame:
+        """Return the schema itself as a frame: one row per column, in order.
+
+        Examples
+        --------
+        >>> schema_of("SKEW_OPTION_SUMMARY_AGG").describe()["column"].to_list()[-2:]
+        ['timestamp', 'skew']
+        """
+        import polars as pl
+
+        return pl.DataFrame(
+            [(c.name, c.dtype, c.unit, c.nullable, c.name in self.key, c.doc) for c in self.columns],
+            schema=["column", "dtype", "unit", "nullable", "key", "meaning"],
+            orient="row",
+        )
+
+
+_PANDAS = {
+    "category": "category",
+    "string": "str",
+    "float64": "float64",
+    "int64": "Int64",
+    "bool": "boolean",
+    "timestamp": "datetime64[ns, UTC]",
+}
+
+
+def _polars_dtype(dtype: Dtype) -> pl.DataType:
+    import polars as pl
+
+    dtypes: dict[Dtype, pl.DataType] = {
+        "category": pl.Categorical(),
+        "string": pl.String(),
+        "float64": pl.Float64(),
+        "int64": pl.Int64(),
+        "bool": pl.Boolean(),
+        "timestamp": pl.Datetime("ns", "UTC"),
+        "list[int32]": pl.List(pl.Int32),
+        "list[float64]": pl.List(pl.Float64),
+        "list[string]": pl.List(pl.String),
+    }
+    return dtypes[dtype]
+
+
+def _cast(expression: pl.Expr, got: pl.DataType, wanted: pl.DataType) -> pl.Expr:
+    import polars as pl
+
+    if got == wanted:
+        return expression
+    if isinstance(got, pl.Enum):
+        expression = expression.cast(pl.String)
+    if isinstance(wanted, pl.Datetime) and got.is_integer():
+        # The lake's time: epoch nanoseconds.
+        return expression.cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")
+    if wanted.is_integer() and got.is_float():
+        # A cast would cut half a count off; going by way of text refuses it, as it refuses NaN.
+        return expression.cast(pl.Decimal(38, 9)).cast(pl.String).str.strip_suffix(".000000000").cast(wanted)
+    return expression.cast(wanted)
+
+
+def _column(field: Field, *, nullable: bool) -> Column:
+    return Column(field.column, _DTYPE[field.kind], field.unit, nullable, field.doc)
+
+
+_VOLUME = Column("volume", "float64", "coin; USD if so asked", nullable=True, doc="buy_volume + sell_volume")
+_BOOK_SIDE = Column("side", "category", "", nullable=False, doc="BID or ASK")
+
+_WITHOUT_MARKET = (Selection.TOKEN, Selection.COIN)
+_NEVER_NULL = ("timestamp", "id")
+
+
+def _identity(data_type: DataType) -> list[Column]:
+    kept = [
+        field
+        for field in IDENTITY_FIELDS
+        if (field.column != "side" or data_type.per_side) and (field.column != "tenor" or data_type.per_tenor)
+    ]
+    return [Column(field.column, "category", field.unit, nullable=True, doc=field.doc) for field in kept]
+
+
+@cache
+def schema_of(name: str) -> Schema:
+    """Return the tidy-frame schema of a data type.
+
+    Parameters
+    ----------
+    name : str
+        Name of a data type, e.g. ``"VOLUME_PROFILE_AGG"``.
+
+    Returns
+    -------
+    Schema
+        Rows per what, key and columns with units.
+
+    Raises
+    ------
+    QueryError
+        If the catalogue has no such type.
+
+    Examples
+    --------
+    >>> schema_of("VOLUME_PROFILE_AGG").names[-5:]
+    ('timestamp', 'price', 'buy_volume', 'sell_volume', 'volume')
+    >>> schema_of("BLOCK_BOOK_SNAPSHOT_AGG").key
+    ('exchange', 'raw_symbol', 'timestamp', 'side', 'price')
+    """
+    kind = data_type(name)
+    columns = _identity(kind)
+    key = ["exchange", "raw_symbol"]
+    if kind.selection in _WITHOUT_MARKET:
+        key.append("coin")
+    key += [name for name, has in (("side", kind.per_side), ("tenor", kind.per_tenor)) if has]
+    key.append("timestamp")
+    taken = {column.name for column in columns}
+    columns += [
+        _column(field, nullable=field.column not in _NEVER_NULL) for field in kind.fields if field.column not in taken
+    ]
+    rows = "one row per series and timestamp"
+    if kind.interval_optional:
+        key.append("id")
+        rows = "one row per trade"
+    if kind.levels:
+        rows = "one row per series, timestamp and price"
+        if any(levels.book_side for levels in kind.levels):
+            columns.append(_BOOK_SIDE)
+            key.append("side")
+            rows = "one row per series, timestamp, side and price"
+        level_fields = kind.levels[0].fields
+        columns += [_column(field, nullable=field.column != "price") for field in level_fields]
+        key.append("price")
+        split = {field.column for field in level_fields}
+        if {"buy_volume", "sell_volume"} <= split and "volume" not in split:
+            columns.append(_VOLUME)
+    return Schema(kind.name, tuple(columns), tuple(key), rows)
+
+
+def data_type(name: str) -> DataType:
+    """Return the catalogue's entry of a data type.
+
+    Parameters
+    ----------
+    name : str
+        Its name.
+
+    Returns
+    -------
+    DataType
+
+    Raises
+    ------
+    QueryError
+        If there is no such type; the hint names the nearest.
+
+    Examples
+    --------
+    >>> data_type("TPO_AGG").multiplier
+    5
+    """
+    try:
+        return DATA_TYPES[name]
+    except KeyError:
+        close = nearest(name, DATA_TYPES)
+        raise QueryError(
+            "type",
+            got=name,
+            expected="a data type of the catalogue",
+            hint=f"did you mean {close!r}?" if close else None,
+            code="INVALID_TYPE",
+        ) from None
+
+
+MARKETS = Schema(
+    "MARKETS",
+    tuple(_column(field, nullable=field.column not in {"exchange", "raw_symbol"}) for field in MARKET_FIELDS),
+    ("exchange", "raw_symbol"),
+    "one row per market",
+)
+"""Shape of ``Client.markets()``."""
+
+PREDICTION_MARKETS = Schema(
+    "PREDICTION_MARKETS",
+    tuple(_column(field, nullable=field.column != "slug") for field in PREDICTION_MARKET_FIELDS),
+    ("slug",),
+    "one row per prediction market",
+)
+"""Shape of the prediction markets of a market entry."""
+
+_BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
+
+
+def column_name(wire_name: str) -> str:
+    """Return the column name of a field the catalogue does not know.
+
+    Examples
+    --------
+    >>> column_name("takerBuyRatio"), column_name("OIChange")
+    ('taker_buy_ratio', 'oi_change')
+    """
+    return _BOUNDARY.sub("_", wire_name).lower()

@@ -1,0 +1,73 @@
+"""The public face: cheap to import, and whole."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+import tidytape
+from tidytape import errors
+
+HEAVY = [
+    "deltalake",
+    "fastapi",
+    "httpx",
+    "matplotlib",
+    "narwhals",
+    "numpy",
+    "pandas",
+    "polars",
+    "pyarrow",
+    "pydantic",
+]
+
+
+def loaded_after(code: str) -> set[str]:
+    """The top-level modules that a fresh interpreter has loaded after ``code``."""
+    program = f"import json, sys\n{code}\nprint(json.dumps([name.partition('.')[0] for name in sys.modules]))"
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=dict(os.environ)
+    )
+    return set(json.loads(done.stdout))
+
+
+def test_import_loads_nothing_heavy() -> None:
+    assert loaded_after("import tidytape").isdisjoint(HEAVY)
+
+
+def test_errors_and_version_load_nothing_heavy() -> None:
+    assert loaded_after(
+        "import tidytape; tidytape.QueryError; tidytape.__version__; dir(tidytape)"
+    ).isdisjoint(HEAVY)
+
+
+def test_reading_a_type_loads_neither_plots_nor_service() -> None:
+    loaded = loaded_after("import tidytape; tidytape.Client")
+    assert loaded.isdisjoint(["deltalake", "fastapi", "matplotlib", "pandas"])
+
+
+@pytest.mark.parametrize("name", tidytape.__all__)
+def test_every_public_name_resolves(name: str) -> None:
+    assert getattr(tidytape, name) is not None
+    assert name in dir(tidytape)
+
+
+def test_unknown_name_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="no attribute 'Clint'"):
+        tidytape.Clint  # noqa: B018
+
+
+def test_every_error_is_exported() -> None:
+    kinds = {name for name in errors.__all__ if isinstance(getattr(errors, name), type)}
+    assert kinds <= set(tidytape.__all__)
+    assert all(getattr(tidytape, kind) is getattr(errors, kind) for kind in kinds)
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    from importlib.metadata import version
+
+    assert tidytape.__version__ == version("tidytape")
