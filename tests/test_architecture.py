@@ -29,6 +29,7 @@ NEIGHBOURS = {
     ("catalogue", "errors"): "asking for a data type that is not there is an error",
     ("budget", "query"): "a weight is the weight of a query",
     ("report", "plot"): "a report is made of plots",
+    ("demo", "plot"): "the demo's journey ends in a picture",
 }
 
 # Imports that would go sideways or up, allowed in this one module and inside a function only, and why.

@@ -57,7 +57,8 @@ PAYLOADS = {
     "TRADE_SIDE_AGNOSTIC_AGG": CANDLE,
     "TRADE_AGG": CANDLE,
     "OPEN_INTEREST_AGG": "timestamp timestamp, open double, high double, low double, close double",
-    "FUNDING_RATE_AGG": """timestamp timestamp, rateOpen double, rateHigh double, rateLow double, rateClose double,
+    "FUNDING_RATE_AGG": """timestamp timestamp,
+        rateOpen double, rateHigh double, rateLow double, rateClose double,
         predictedOpen double, predictedHigh double, predictedLow double, predictedClose double""",
     "LIQUIDATION_AGG": "timestamp timestamp, liquidations double",
     "SKEW_OPTION_SUMMARY_AGG": "timestamp timestamp, skew double",
@@ -122,7 +123,9 @@ def test_capabilities_of_a_type(name: str, expected: tuple[bool, str | None, boo
 
 
 def test_depth_is_weighed_for_two_types_only() -> None:
-    depths = {name: kind.included_depth for name, kind in DATA_TYPES.items() if kind.included_depth is not None}
+    depths = {
+        name: kind.included_depth for name, kind in DATA_TYPES.items() if kind.included_depth is not None
+    }
     assert depths == {"BLOCK_BOOK_SNAPSHOT_AGG": 3500, "VENUEX_LIQUIDATION_AGG": 1500}
 
 
@@ -174,7 +177,14 @@ def test_payload_of_tpo() -> None:
     assert written(fields[:3]) == "timestamp timestamp, period_start timestamp, period_end timestamp"
     assert [field.name for field in fields[3:]] == [
         *("block_size_minutes", "poc_price", "vah_price", "val_price", "profile_high", "profile_low"),
-        *("opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count", "value_area_percentage"),
+        *(
+            "opening_price",
+            "closing_price",
+            "ibr_high",
+            "ibr_low",
+            "total_tpo_count",
+            "value_area_percentage",
+        ),
         *("poor_highs", "poor_lows", "total_volume", "single_prints"),
     ]
 
@@ -214,18 +224,20 @@ def test_series_identifier() -> None:
 
 def test_market_entry() -> None:
     assert written(catalogue.MARKET_FIELDS) == (
-        "exchange string, rawSymbol string, normalizedSymbol string, coin string, category string, tenor string, "
-        "coinName string, quoteCoinName string, fullName string, lastPrice double, volume24h double, "
-        "volumeChange24h double, priceChange24h double, oiChange24h double, marketcap double, iconUrl string, "
-        "availableSince timestamp"
+        "exchange string, rawSymbol string, normalizedSymbol string, coin string, category string, "
+        "tenor string, coinName string, quoteCoinName string, fullName string, lastPrice double, "
+        "volume24h double, "
+        "volumeChange24h double, priceChange24h double, oiChange24h double, marketcap double, "
+        "iconUrl string, availableSince timestamp"
     )
 
 
 def test_prediction_market_entry() -> None:
     assert written(catalogue.PREDICTION_MARKET_FIELDS) == (
         "slug string, question string, groupItemTitle string, outcomes string[], lastPrice double, "
-        "oneDayPriceChange double, prices double[], totalVolume double, buyVolume24H double, sellVolume24H double, "
-        "volumeChange24H double, openInterest double, oneDayOIChange double, uniqueTraders double, "
+        "oneDayPriceChange double, prices double[], totalVolume double, buyVolume24H double, "
+        "sellVolume24H double, volumeChange24H double, openInterest double, oneDayOIChange double, "
+        "uniqueTraders double, "
         "orderPriceMinTickSize double, conditionId string, closed bool, availableSince timestamp, "
         "availableTo timestamp, sportsMarketType string, line double"
     )
@@ -292,8 +304,10 @@ def test_tenors_grow_in_days() -> None:
         (catalogue.GroupBy, "GROUP_BY_TYPE_SUM GROUP_BY_TYPE_OPEN_INTEREST_WEIGHTED_AVG"),
         (
             catalogue.MarketSortField,
-            "VOLUME_24H PRICE_CHANGE_24H PCT_FROM_ATH MARKET_SYMBOL_OI_CHANGE_24H "
-            "MARKET_SYMBOL_ATR_PERCENT MARKET_SYMBOL_MARKETCAP AVAILABLE_SINCE",
+            (
+                "VOLUME_24H PRICE_CHANGE_24H PCT_FROM_ATH MARKET_SYMBOL_OI_CHANGE_24H "
+                "MARKET_SYMBOL_ATR_PERCENT MARKET_SYMBOL_MARKETCAP AVAILABLE_SINCE"
+            ),
         ),
         (catalogue.Quote, "USD"),
         (catalogue.TierName, "BASIC ADVANCED ENTERPRISE"),

@@ -24,32 +24,32 @@ COLUMNS = {
     "predicted_open predicted_high predicted_low predicted_close",
     "LIQUIDATION_AGG": f"{SERIES} side timestamp liquidations",
     "TOKEN_SUPPLY_AGG": f"{SERIES} timestamp marketcap first_marketcap marketcap_dominance_percent "
-    "circulating_supply total_supply max_supply total_value_locked fully_diluted_valuation total_volume usd_price "
-    "cg_marketcap_rank chain contract_address",
+    "circulating_supply total_supply max_supply total_value_locked fully_diluted_valuation total_volume "
+    "usd_price cg_marketcap_rank chain contract_address",
     "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": f"{SERIES} tenor timestamp implied_volatility",
     "SKEW_OPTION_SUMMARY_AGG": f"{SERIES} tenor timestamp skew",
     "VOLUME_PROFILE_AGG": f"{SERIES} timestamp price buy_volume sell_volume volume",
     "TPO_AGG": f"{SERIES} timestamp period_start period_end block_size_minutes poc_price vah_price val_price "
-    "profile_high profile_low opening_price closing_price ibr_high ibr_low total_tpo_count value_area_percentage "
-    "poor_highs poor_lows total_volume single_prints "
+    "profile_high profile_low opening_price closing_price ibr_high ibr_low total_tpo_count "
+    "value_area_percentage poor_highs poor_lows total_volume single_prints "
     "price block_ids buy_volume sell_volume tpo_count volume first_touch_block last_touch_block",
     "VENUEX_LIQUIDATION_AGG": f"{SERIES} timestamp price liquidations",
     "BLOCK_BOOK_SNAPSHOT_AGG": f"{SERIES} timestamp side price size",
-    "CME_OPEN_INTEREST_AGG": f"{SERIES} timestamp open high low close value_open value_high value_low value_close "
-    "price_open price_high price_low price_close",
+    "CME_OPEN_INTEREST_AGG": f"{SERIES} timestamp open high low close value_open value_high value_low "
+    "value_close price_open price_high price_low price_close",
     "OPTION_OPEN_INTEREST_AGG": f"{SERIES} timestamp underlying_price_close oi_close",
 }
 
 # Every column that is not a double; a name has one dtype wherever it appears.
 DTYPES = {
     **dict.fromkeys([*SERIES.split(), "side", "tenor"], "category"),
-    **dict.fromkeys("timestamp first_timestamp last_timestamp period_start period_end".split(), "timestamp"),
-    **dict.fromkeys("id chain contract_address".split(), "string"),
     **dict.fromkeys(
-        "block_size_minutes total_tpo_count tpo_count first_touch_block last_touch_block cg_marketcap_rank".split(),
-        "int64",
+        ["timestamp", "first_timestamp", "last_timestamp", "period_start", "period_end"], "timestamp"
     ),
-    **dict.fromkeys("poor_highs poor_lows single_prints".split(), "list[float64]"),
+    **dict.fromkeys(["id", "chain", "contract_address"], "string"),
+    **dict.fromkeys(["block_size_minutes", "total_tpo_count", "tpo_count", "cg_marketcap_rank"], "int64"),
+    **dict.fromkeys(["first_touch_block", "last_touch_block"], "int64"),
+    **dict.fromkeys(["poor_highs", "poor_lows", "single_prints"], "list[float64]"),
     "block_ids": "list[int32]",
 }
 
@@ -150,7 +150,9 @@ def test_no_column_twice(name: str) -> None:
 
 
 def test_rows_say_what_one_row_is() -> None:
-    assert {name: schema_of(name).rows for name in ("TRADE", "TRADE_AGG", "TPO_AGG", "BLOCK_BOOK_SNAPSHOT_AGG")} == {
+    assert {
+        name: schema_of(name).rows for name in ("TRADE", "TRADE_AGG", "TPO_AGG", "BLOCK_BOOK_SNAPSHOT_AGG")
+    } == {
         "TRADE": "one row per trade",
         "TRADE_AGG": "one row per series and timestamp",
         "TPO_AGG": "one row per series, timestamp and price",
@@ -192,7 +194,12 @@ def test_describe_is_one_row_per_column() -> None:
     assert described.columns == ["column", "dtype", "unit", "nullable", "key", "meaning"]
     assert described["column"].to_list() == [*SERIES.split(), "side", "timestamp", "liquidations"]
     assert described.filter(column="timestamp").row(0)[1:5] == ("timestamp", "UTC", False, True)
-    assert described.filter(column="liquidations").row(0)[1:5] == ("float64", "coin; USD if so asked", True, False)
+    assert described.filter(column="liquidations").row(0)[1:5] == (
+        "float64",
+        "coin; USD if so asked",
+        True,
+        False,
+    )
 
 
 def test_volume_of_a_profile_is_in_the_schema_though_not_on_the_wire() -> None:
@@ -203,7 +210,9 @@ def test_volume_of_a_profile_is_in_the_schema_though_not_on_the_wire() -> None:
 
 
 def test_conform_orders_casts_fills_and_keeps_the_unknown_last() -> None:
-    given = pl.DataFrame({"new_field": [1], "liquidations": [2], "timestamp": [1_723_161_600_000_000_000], "side": ["BUY"]})
+    given = pl.DataFrame(
+        {"new_field": [1], "liquidations": [2], "timestamp": [1_723_161_600_000_000_000], "side": ["BUY"]}
+    )
     frame = schema_of("LIQUIDATION_AGG").conform(given)
     assert frame.columns == [*schema_of("LIQUIDATION_AGG").names, "new_field"]
     assert dict(frame.drop("new_field").schema) == schema_of("LIQUIDATION_AGG").polars()
@@ -324,7 +333,9 @@ def test_pandas_dtypes_do_not_depend_on_the_values() -> None:
 
 def test_pandas_keeps_nanoseconds_and_large_integers() -> None:
     schema = schema_of("TOKEN_SUPPLY_AGG")
-    given = pl.DataFrame({"timestamp": [1_723_161_600_000_000_001, 0], "cg_marketcap_rank": [2**53 + 1, None]})
+    given = pl.DataFrame(
+        {"timestamp": [1_723_161_600_000_000_001, 0], "cg_marketcap_rank": [2**53 + 1, None]}
+    )
     frame = schema.to_pandas(schema.conform(given))
     assert frame["timestamp"][0].value == 1_723_161_600_000_000_001
     assert frame["cg_marketcap_rank"][0] == 2**53 + 1
@@ -376,7 +387,11 @@ def test_unknown_column_names_the_nearest() -> None:
 def test_unknown_type_names_the_nearest(ask) -> None:
     with pytest.raises(QueryError, match="did you mean 'TRADE_AGG'") as caught:
         ask("TRADE_AG")
-    assert (caught.value.parameter, caught.value.got, caught.value.code) == ("type", "TRADE_AG", "INVALID_TYPE")
+    assert (caught.value.parameter, caught.value.got, caught.value.code) == (
+        "type",
+        "TRADE_AG",
+        "INVALID_TYPE",
+    )
 
 
 def test_a_schema_is_made_once() -> None:

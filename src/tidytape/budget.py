@@ -1,4 +1,4 @@
-"""What a request costs and who may pay it: the weight formula, the tiers, the token bucket. No I/O, no clock of its own.
+"""What a request costs and who may pay it: the weight formula, the tiers, the token bucket. No I/O, no own clock.
 
 Examples
 --------
@@ -61,7 +61,9 @@ def weight(query: PointsQuery) -> int:
     unknown = len(query.type) - len(query.data_types)
     parts = [(kind.multiplier, _extra_depths(kind, query.max_depth)) for kind in query.data_types]
     parts += [(1, 0)] * unknown
-    return sum(-(-thousands * multiplier * (5 + exchanges) * (5 + depths) // 25) for multiplier, depths in parts)
+    return sum(
+        -(-thousands * multiplier * (5 + exchanges) * (5 + depths) // 25) for multiplier, depths in parts
+    )
 
 
 def _extra_depths(kind: DataType, max_depth: int | None) -> int:
@@ -223,9 +225,12 @@ class TokenBucket:
 
         Raises
         ------
+        ValueError
+            If the weight is below zero.
         BudgetError
             If the bucket can never hold so much: waiting would be without end.
         """
+        _refuse_negative(weight)
         if weight > self._burst:
             raise BudgetError(
                 f"weight {weight} is more than the bucket can ever hold ({self._burst}); ask for a smaller window",
@@ -240,15 +245,31 @@ class TokenBucket:
                 self._level -= cost
                 if weight:
                     self._taken.append((self._at, weight))
-            missing = 0 if admitted else cost - self._level
-            return self._state(admitted=admitted, retry_after=-(-missing // (self._per_minute * _NS)))
+            wait = 0
+            if not admitted:
+                # Counted from the caller's clock, which may be behind the bucket's.
+                refill_ns = -(-(cost - self._level) // self._per_minute)
+                wait = -(-(self._at + refill_ns - now_ns) // _NS)
+            return self._state(admitted=admitted, retry_after=wait)
 
     def give_back(self, weight: int, *, now_ns: int) -> Admission:
-        """Return ``weight`` that was taken for an answer that was never given."""
+        """Return ``weight`` that was taken for an answer that was never given.
+
+        Raises
+        ------
+        ValueError
+            If the weight is below zero.
+        """
+        _refuse_negative(weight)
         with self._lock:
             self._refill(now_ns)
             self._level = min(self._burst * _WINDOW_NS, self._level + weight * _WINDOW_NS)
-            self._taken.append((self._at, -weight))
+            # It comes off what was taken last; what has left the window is no longer counted anyway.
+            while weight and self._taken:
+                at, taken = self._taken.pop()
+                if taken > weight:
+                    self._taken.append((at, taken - weight))
+                weight -= min(taken, weight)
             return self._state(admitted=True, retry_after=0)
 
     def look(self, *, now_ns: int) -> Admission:
@@ -268,7 +289,12 @@ class TokenBucket:
             admitted=admitted,
             limit=self._per_minute,
             remaining=self._level // _WINDOW_NS,
-            used=max(0, sum(weight for _, weight in self._taken)),
+            used=sum(weight for _, weight in self._taken),
             reset=-(-(self._at + until_full) // _NS),
             retry_after=retry_after,
         )
+
+
+def _refuse_negative(weight: int) -> None:
+    if weight < 0:
+        raise ValueError(f"weight: got {weight}, expected 0 or more")

@@ -59,6 +59,7 @@ class _Named(StrEnum):
     number: int | None
 
     def __new__(cls, value: str, alias: str, number: int | None = None) -> Self:
+        """Make a member with its facts."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.alias = alias
@@ -79,6 +80,7 @@ class Interval(StrEnum):
     offset: int
 
     def __new__(cls, value: str, seconds: int, alias: str, number: int | None, offset: int = 0) -> Self:
+        """Make a member with its facts."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.seconds = seconds
@@ -104,6 +106,7 @@ class Tenor(StrEnum):
     alias: str
 
     def __new__(cls, value: str, days: int, alias: str) -> Self:
+        """Make a member with its facts."""
         member = str.__new__(cls, value)
         member._value_ = value
         member.days = days
@@ -306,7 +309,9 @@ def _double(name: str, column: str, unit: str, doc: str) -> Field:
 IDENTITY_FIELDS: tuple[Field, ...] = (
     Field("exchange", "exchange", "string", "", "Venue identifier"),
     Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
-    Field("normalizedSymbol", "normalized_symbol", "string", "", "Cross-exchange symbol; the coin for option summaries"),
+    Field(
+        "normalizedSymbol", "normalized_symbol", "string", "", "Cross-exchange symbol; for options the coin"
+    ),
     Field("coin", "coin", "string", "", "Base asset"),
     Field("category", "category", "string", "", "Market class"),
     Field("interval", "interval", "string", "", "Aggregation interval"),
@@ -362,15 +367,25 @@ _TPO = (
     _double("ibr_high", "ibr_high", "quote per coin", "Initial balance high"),
     _double("ibr_low", "ibr_low", "quote per coin", "Initial balance low"),
     Field("total_tpo_count", "total_tpo_count", "int64", "TPO", "Sum of the levels' counts"),
-    _double("value_area_percentage", "value_area_percentage", "%", "Share of the counts inside the value area"),
+    _double(
+        "value_area_percentage", "value_area_percentage", "%", "Share of the counts inside the value area"
+    ),
     Field("poor_highs", "poor_highs", "double[]", "quote per coin", "Poor highs"),
     Field("poor_lows", "poor_lows", "double[]", "quote per coin", "Poor lows"),
     _double("total_volume", "total_volume", _AMOUNT, "Sum of the levels' volumes"),
-    Field("single_prints", "single_prints", "double[]", "quote per coin", "Levels touched by exactly one block"),
+    Field(
+        "single_prints", "single_prints", "double[]", "quote per coin", "Levels touched by exactly one block"
+    ),
 )
 _TPO_LEVEL = (
     _double("price", "price", "quote per coin", "Low edge of the level"),
-    Field("block_ids", "block_ids", "int32[]", "", "Blocks, from 0 at the session's start, that touched the level"),
+    Field(
+        "block_ids",
+        "block_ids",
+        "int32[]",
+        "",
+        "Blocks, from 0 at the session's start, that touched the level",
+    ),
     _double("buy_volume", "buy_volume", _AMOUNT, "Volume of aggressive buys at the level"),
     _double("sell_volume", "sell_volume", _AMOUNT, "Volume of aggressive sells at the level"),
     Field("tpo_count", "tpo_count", "int64", "TPO", "Number of blocks that touched the level"),
@@ -385,7 +400,10 @@ _PROFILE_LEVEL = (
     _double("sellVolume", "sell_volume", _AMOUNT, "Volume of aggressive sells at the level"),
 )
 _BOOK_LEVEL = (_PRICE, _double("size", "size", _AMOUNT, "Resting size at the level"))
-_LIQUIDATION_LEVEL = (_PRICE, _double("liquidations", "liquidations", _AMOUNT, "Liquidation volume at the level"))
+_LIQUIDATION_LEVEL = (
+    _PRICE,
+    _double("liquidations", "liquidations", _AMOUNT, "Liquidation volume at the level"),
+)
 
 _ALL = (
     DataType(
@@ -459,7 +477,9 @@ _ALL = (
         fields=(
             _START,
             _double("marketcap", "marketcap", "USD", "Market capitalization, last of the interval"),
-            _double("firstMarketcap", "first_marketcap", "USD", "Market capitalization, first of the interval"),
+            _double(
+                "firstMarketcap", "first_marketcap", "USD", "Market capitalization, first of the interval"
+            ),
             _double("marketcapDominancePercent", "marketcap_dominance_percent", "%", "Share of the total"),
             _double("circulatingSupply", "circulating_supply", "coin", "Circulating supply"),
             _double("totalSupply", "total_supply", "coin", "Total supply"),
@@ -478,7 +498,10 @@ _ALL = (
         "Option implied volatility summary",
         tier=TierName.ADVANCED,
         selection=Selection.OPTION_SUMMARY,
-        fields=(_START, _double("impliedVolatility", "implied_volatility", "%", "Implied volatility, annualised")),
+        fields=(
+            _START,
+            _double("impliedVolatility", "implied_volatility", "%", "Implied volatility, annualised"),
+        ),
         per_tenor=True,
     ),
     DataType(
@@ -560,7 +583,9 @@ _ALL = (
         number=59,
         fields=(
             _START,
-            _double("underlyingPriceClose", "underlying_price_close", "quote per coin", "Last underlying price"),
+            _double(
+                "underlyingPriceClose", "underlying_price_close", "quote per coin", "Last underlying price"
+            ),
             _double("oiClose", "oi_close", "coin", "Last open interest"),
         ),
     ),
@@ -584,10 +609,10 @@ MARKET_FIELDS: tuple[Field, ...] = (
     Field("quoteCoinName", "quote_coin_name", "string", "", "Quote asset name"),
     Field("fullName", "full_name", "string", "", "Full market name"),
     _double("lastPrice", "last_price", "quote per coin", "Last traded price"),
-    _double("volume24h", "volume_24h", "USD", "Volume of the last 24 hours"),
+    _double("volume24h", "volume_24h", "as served", "Volume of the last 24 hours"),
     _double("volumeChange24h", "volume_change_24h", "%", "Change of that volume"),
     _double("priceChange24h", "price_change_24h", "%", "Change of the price over 24 hours"),
-    _double("oiChange24h", "oi_change_24h", "%", "Change of the open interest over 24 hours"),
+    _double("oiChange24h", "oi_change_24h", "as served", "Change of the open interest over 24 hours"),
     _double("marketcap", "marketcap", "USD", "Market capitalization"),
     Field("iconUrl", "icon_url", "string", "", "Asset icon URL"),
     _SINCE,
@@ -636,7 +661,9 @@ POINTS_PER_WEIGHT = 1_000
 WEIGHT_WINDOW_SECONDS = 60
 """Window of the weight budget. [s]"""
 
-USD_QUOTES: frozenset[str] = frozenset({"USD", "USDT", "USDC", "BUSD", "FDUSD", "TUSD", "DAI", "USDP", "PYUSD"})
+USD_QUOTES: frozenset[str] = frozenset(
+    {"USD", "USDT", "USDC", "BUSD", "FDUSD", "TUSD", "DAI", "USDP", "PYUSD"}
+)
 """Quotes that count as one USD."""
 
 ERROR_STATUS: Mapping[str, int] = MappingProxyType(

@@ -293,7 +293,9 @@ class MissingColumnError(TidytapeError, KeyError):
         self.available = tuple(available)
         names = ", ".join(map(repr, self.missing))
         plural = "s" if len(self.missing) > 1 else ""
-        message = f"missing column{plural} {names}; the frame has {', '.join(map(repr, self.available)) or 'none'}"
+        message = (
+            f"missing column{plural} {names}; the frame has {', '.join(map(repr, self.available)) or 'none'}"
+        )
         close = nearest(self.missing[0], self.available) if self.missing else None
         if close:
             message += f"; did you mean {close!r}?"

@@ -37,10 +37,27 @@ if TYPE_CHECKING:
     import pandas as pd
     import polars as pl
 
-__all__ = ["MARKETS", "PREDICTION_MARKETS", "Column", "Dtype", "Schema", "column_name", "data_type", "schema_of"]
+__all__ = [
+    "MARKETS",
+    "PREDICTION_MARKETS",
+    "Column",
+    "Dtype",
+    "Schema",
+    "column_name",
+    "data_type",
+    "schema_of",
+]
 
 Dtype = Literal[
-    "category", "string", "float64", "int64", "bool", "timestamp", "list[int32]", "list[float64]", "list[string]"
+    "category",
+    "string",
+    "float64",
+    "int64",
+    "bool",
+    "timestamp",
+    "list[int32]",
+    "list[float64]",
+    "list[string]",
 ]
 
 _DTYPE: dict[str, Dtype] = {
@@ -171,7 +188,9 @@ class Schema:
         try:
             return frame.select(*documented, *(pl.col(name) for name in frame.columns if name not in dtypes))
         except pl.exceptions.PolarsError as error:
-            raise DecodeError(f"{self.name}: a column does not have its dtype: {error}", data_type=self.name) from error
+            raise DecodeError(
+                f"{self.name}: a column does not have its dtype: {error}", data_type=self.name
+            ) from error
 
     def require(self, names: Iterable[str]) -> None:
         """Raise MissingColumnError unless every column of the schema is among ``names``."""
@@ -320,7 +339,9 @@ def schema_of(name: str) -> Schema:
     key.append("timestamp")
     taken = {column.name for column in columns}
     columns += [
-        _column(field, nullable=field.column not in _NEVER_NULL) for field in kind.fields if field.column not in taken
+        _column(field, nullable=field.column not in _NEVER_NULL)
+        for field in kind.fields
+        if field.column not in taken
     ]
     rows = "one row per series and timestamp"
     if kind.interval_optional:

@@ -18,7 +18,8 @@ True
 
 from __future__ import annotations
 
+from tidytape.query._base import wire_spelling
 from tidytape.query.lists import MarketsQuery, MetaQuery
 from tidytape.query.points import PointsQuery
 
-__all__ = ["MarketsQuery", "MetaQuery", "PointsQuery"]
+__all__ = ["MarketsQuery", "MetaQuery", "PointsQuery", "wire_spelling"]

@@ -1,7 +1,8 @@
-"""What every query shares: frozen, strict about unknown names, one error for every mistake, URL parameters both ways."""
+"""What every query shares: frozen, strict about names, one error for every mistake, URL parameters both ways."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
 from decimal import Decimal
 from enum import StrEnum
@@ -59,7 +60,15 @@ class Query(BaseModel):
     @classmethod
     def _read(cls, value: object, info: ValidationInfo) -> object:
         name = info.field_name or ""
-        return _READERS[name](value, name)
+        if value is not None:
+            return _READERS[name](value, name)
+        # None is "not given", in every field.
+        field = cls.model_fields[name]
+        if field.is_required():
+            raise QueryError(
+                name, got=None, expected="a value; it is required", code=CODES.get(name, "INVALID_PARAMS")
+            )
+        return field.default
 
     @classmethod
     def from_params(cls, params: Iterable[tuple[str, str]]) -> Self:
@@ -83,13 +92,7 @@ class Query(BaseModel):
         try:
             return cls(**cls._from_wire(fields))
         except QueryError as error:
-            raise QueryError(
-                cls.WIRE.get(error.parameter, error.parameter),
-                got=error.got,
-                expected=error.expected,
-                hint=error.hint,
-                code=error.code,
-            ) from None
+            raise wire_spelling(error, cls) from None
 
     def to_params(self) -> list[tuple[str, str]]:
         """Return the URL parameters of this query, defaults left out, in a fixed order.
@@ -127,6 +130,23 @@ class Query(BaseModel):
             else:
                 fields[field] = value
         return fields
+
+
+def wire_spelling(error: QueryError, model: type[Query]) -> QueryError:
+    """Return the same error with every field named as it is spelled in a URL."""
+    renamed = {field: wire for field, wire in model.WIRE.items() if field != wire}
+    names = re.compile(rf"\b({'|'.join(renamed)})\b")
+
+    def spelled(text: str) -> str:
+        return names.sub(lambda match: renamed[match[1]], text)
+
+    return QueryError(
+        renamed.get(error.parameter, error.parameter),
+        got=error.got,
+        expected=spelled(error.expected),
+        hint=None if error.hint is None else spelled(error.hint),
+        code=error.code,
+    )
 
 
 def _written(value: object) -> str:
@@ -171,7 +191,9 @@ def _names(value: object, name: str) -> tuple[str, ...]:
 
 def _types(value: object, name: str) -> tuple[str, ...]:
     # Known types may be written in any case; unknown ones are let through as they are: services add types.
-    return tuple(dict.fromkeys(one.upper() if one.upper() in DATA_TYPES else one for one in _names(value, name)))
+    return tuple(
+        dict.fromkeys(one.upper() if one.upper() in DATA_TYPES else one for one in _names(value, name))
+    )
 
 
 def _categories(value: object, name: str) -> tuple[Category, ...]:
@@ -179,20 +201,14 @@ def _categories(value: object, name: str) -> tuple[Category, ...]:
     return tuple(dict.fromkeys(values.choice(one, Category, parameter=name) for one in given))
 
 
-def _optional(read: Callable[..., object], /, **options: Any) -> _Reader:
-    def reader(value: object, name: str) -> object:
-        return None if value is None else read(value, parameter=name, **options)
-
-    return reader
+def _with(read: Callable[..., object], /, **options: Any) -> _Reader:
+    return lambda value, name: read(value, parameter=name, **options)
 
 
-def _one_of(kind: type[StrEnum], default: StrEnum | None = None) -> _Reader:
-    def reader(value: object, name: str) -> object:
-        if value is None:
-            return default
-        return values.choice(value, kind, parameter=name, code=CODES.get(name, "INVALID_PARAMS"))
-
-    return reader
+def _one_of(kind: type[StrEnum]) -> _Reader:
+    return lambda value, name: values.choice(
+        value, kind, parameter=name, code=CODES.get(name, "INVALID_PARAMS")
+    )
 
 
 def _block_minutes(value: object, *, parameter: str) -> int:
@@ -213,24 +229,24 @@ _READERS: dict[str, _Reader] = {
     "normalized_symbol": _names,
     "event": _names,
     "category": _categories,
-    "token_name": _optional(values.text),
-    "symbol_filter": _optional(values.text),
+    "token_name": _with(values.text),
+    "symbol_filter": _with(values.text),
     "interval": _one_of(Interval),
     "tenor": _one_of(Tenor),
     "side": _one_of(Side),
-    "sort_direction": _one_of(SortDirection, SortDirection.ASC),
+    "sort_direction": _one_of(SortDirection),
     "sort_field": _one_of(MarketSortField),
     "quote": _one_of(Quote),
     "group_by": _one_of(GroupBy),
     "tpo_session": _one_of(TPOSession),
-    "start": _optional(values.epoch_seconds),
-    "end": _optional(values.epoch_seconds),
-    "funding_interval": _optional(values.milliseconds),
-    "tpo_block_minutes": _optional(_block_minutes),
-    "block_size": _optional(values.decimal_number),
-    "max_depth": _optional(values.whole_number, low=1),
-    "page_size": _optional(values.whole_number, low=1, high=_MOST_RESULTS),
-    "page_offset": _optional(values.whole_number, low=0, high=_MOST_RESULTS),
-    "gapfill": _optional(values.flag),
-    "distinct": _optional(values.flag),
+    "start": _with(values.epoch_seconds),
+    "end": _with(values.epoch_seconds),
+    "funding_interval": _with(values.milliseconds),
+    "tpo_block_minutes": _with(_block_minutes),
+    "block_size": _with(values.decimal_number),
+    "max_depth": _with(values.whole_number, low=1),
+    "page_size": _with(values.whole_number, low=1, high=_MOST_RESULTS),
+    "page_offset": _with(values.whole_number, low=0, high=_MOST_RESULTS),
+    "gapfill": _with(values.flag),
+    "distinct": _with(values.flag),
 }

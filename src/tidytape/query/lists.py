@@ -8,6 +8,7 @@ from pydantic import model_validator
 
 from tidytape.catalogue import Category, MarketSortField, SortDirection
 from tidytape.errors import QueryError
+from tidytape.query import values
 from tidytape.query._base import Query
 from tidytape.query.values import Names, TimeLike
 
@@ -55,7 +56,7 @@ class MarketsQuery(Query):
     page_size: int | None = None
     page_offset: int = 0
     sort_field: MarketSortField | None = None
-    sort_direction: SortDirection = SortDirection.ASC
+    sort_direction: SortDirection | None = None
     distinct: bool = False
 
     WIRE: ClassVar[dict[str, str]] = {
@@ -83,7 +84,7 @@ class MarketsQuery(Query):
         page_size: int | str | None = None,
         page_offset: int | str = 0,
         sort_field: str | None = None,
-        sort_direction: str | None = SortDirection.ASC,
+        sort_direction: str | None = None,
         distinct: bool | str = False,
         **unknown: Any,
     ) -> None:
@@ -150,6 +151,16 @@ class MetaQuery(Query):
     ) -> None:
         fields = {name: value for name, value in locals().items() if name in MetaQuery.WIRE}
         super().__init__(**fields, **unknown)
+
+    @classmethod
+    def _from_wire(cls, fields: dict[str, Any]) -> dict[str, Any]:
+        # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
+        seconds: dict[str, Any] = {
+            name: values.whole_number(fields[name], parameter=name, low=0, high=values.LAST_SECOND)
+            for name in ("start", "end")
+            if name in fields
+        }
+        return {**fields, **seconds}
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, Self
@@ -212,6 +211,21 @@ class PointsQuery(Query):
         return -(-self.period // self.step)
 
     @property
+    def span(self) -> tuple[int, int]:
+        """The time its points are made of: the whole intervals that start inside the window, half-open. [s]
+
+        Examples
+        --------
+        >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=30, end=90).span
+        (60, 120)
+        """
+        if self.interval is None:
+            return self.start, self.end
+        step, offset = self.interval.seconds, self.interval.offset
+        first, last = (-(-(second - offset) // step) * step + offset for second in (self.start, self.end))
+        return first, last
+
+    @property
     def is_aggregation(self) -> bool:
         """Whether it joins several exchanges into one series, which weighs more and needs a higher tier."""
         return self.group_by is not None and len(self.exchange) > 1
@@ -237,16 +251,19 @@ class PointsQuery(Query):
         Examples
         --------
         >>> PointsQuery(type="LIQUIDATION_AGG", exchange="X", coin="BTC", interval="1h", start=0, end=7200).to_params()
-        [('type', 'LIQUIDATION_AGG'), ('exchange', 'X'), ('coin', 'BTC'), ('interval', 'HOUR'), ('from', '0'), ('period', '7200')]
+        [('type', 'LIQUIDATION_AGG'), ('exchange', 'X'), ('coin', 'BTC'), ('interval', 'HOUR'), ('from', '0'),
+         ('period', '7200')]
         """
-        return [(wire, str(self.period) if wire == "period" else value) for wire, value in super().to_params()]
+        return [
+            (wire, str(self.period) if wire == "period" else value) for wire, value in super().to_params()
+        ]
 
     @classmethod
-    def split(cls, *, start: TimeLike, end: TimeLike, **fields: Any) -> Iterator[PointsQuery]:
-        """Yield the requests that cover a window of any length, oldest first.
+    def split(cls, *, start: TimeLike, end: TimeLike, **fields: Any) -> list[PointsQuery]:
+        """Return the requests that cover a window of any length, oldest first.
 
         Each holds at most the points that one request may return, and all cuts lie on multiples of 1,000 points
-        counted from ``start``, so that no weight is paid for a rest. A window that one request can serve is one.
+        counted from ``start``, so that no thousand is paid for twice. A window that one request can serve is one.
 
         Parameters
         ----------
@@ -255,9 +272,9 @@ class PointsQuery(Query):
         **fields
             The other fields of a PointsQuery.
 
-        Yields
-        ------
-        PointsQuery
+        Returns
+        -------
+        list of PointsQuery
 
         Raises
         ------
@@ -272,9 +289,9 @@ class PointsQuery(Query):
         """
         first = values.epoch_seconds(start, parameter="start")
         last = values.epoch_seconds(end, parameter="end")
-        # The first interval alone is asked for all the rules at once; only the number of points is left out of it.
-        probe = cls(start=first, end=min(last, first + 1) if last > first else last, **fields)
+        # One second of the window meets every rule but the limit of points, which is what splitting is for.
+        probe = cls(start=first, end=min(last, first + 1), **fields)
+        read = {name: value for name, value in probe if name not in {"start", "end"}}
         most = min((kind.max_points for kind in probe.data_types), default=POINTS_PER_WEIGHT)
         length = most // POINTS_PER_WEIGHT * POINTS_PER_WEIGHT * probe.step
-        for cut in range(first, last, length):
-            yield cls(start=cut, end=min(cut + length, last), **fields)
+        return [cls(start=cut, end=min(cut + length, last), **read) for cut in range(first, last, length)]

@@ -7,13 +7,15 @@ each query says the same thing about the same mistake.
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, time, timedelta
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeVar
 
+from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, nearest
 
 __all__ = [
@@ -41,6 +43,9 @@ LAST_SECOND = 2**32
 
 _INT64 = 2**63
 _INTEGER = re.compile(r"[+-]?\d{1,19}\Z", re.ASCII)
+_DECIMAL = re.compile(r"\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,3})?\Z", re.ASCII)
+_DATE_DIGITS = re.compile(r"\d{4}(\d{2}){0,2}\Z", re.ASCII)
+_FINER_THAN_MICROSECONDS = re.compile(r"[.,]\d{6}\d*[1-9]", re.ASCII)
 _DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d)\Z", re.ASCII)
 _MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 # Identifiers of venues and symbols are open, but never hold control characters or lone surrogates.
@@ -61,18 +66,21 @@ def choice(value: object, kind: type[E], *, parameter: str, code: str = "INVALID
     """
     if isinstance(value, kind):
         return value
-    # Members first: an alias such as "1m" is never another member's name.
     spellings: dict[str, E] = {}
     for member in kind:
         for spelling in (getattr(member, "alias", member.value), member.name, member.value):
             spellings[spelling.casefold()] = member
-    if isinstance(value, str) and value.strip().casefold() in spellings:
+    # "1M" is a month wherever intervals are written so; read as a minute it would be silently wrong.
+    is_month = kind is Interval and isinstance(value, str) and re.fullmatch(r"\d+M", value.strip())
+    if isinstance(value, str) and not is_month and value.strip().casefold() in spellings:
         return spellings[value.strip().casefold()]
     allowed = [
-        member.value if getattr(member, "alias", member.value) == member.value else f"{member.value} ({member.alias})"  # type: ignore[attr-defined]
+        member.value
+        if getattr(member, "alias", member.value) == member.value
+        else f"{member.value} ({member.alias})"  # type: ignore[attr-defined]
         for member in kind
     ]
-    close = nearest(value, spellings) if isinstance(value, str) else None
+    close = nearest(value, spellings) if isinstance(value, str) and not is_month else None
     raise QueryError(
         parameter,
         got=value,
@@ -89,19 +97,26 @@ def text(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
         if trimmed and len(trimmed) <= _MAX_TEXT and not _UNPRINTABLE.search(trimmed):
             return str(trimmed)
     raise QueryError(
-        parameter, got=value, expected=f"a non-empty printable string of at most {_MAX_TEXT} characters", code=code
+        parameter,
+        got=value,
+        expected=f"a non-empty printable string of at most {_MAX_TEXT} characters",
+        code=code,
     )
 
 
 def many(value: object, *, parameter: str) -> tuple[object, ...]:
-    """Read one value or several into a tuple without repeats, in the order given; None is no value."""
-    if value is None:
-        return ()
+    """Read one value or several into a tuple, in the order given."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return (value,)
-    if isinstance(value, dict):
-        raise QueryError(parameter, got=value, expected="one value or a list of values")
-    return tuple(dict.fromkeys(value))
+    if isinstance(value, set | frozenset):
+        # A set has no order of its own that would be the same in the next process.
+        return tuple(sorted(value, key=repr))
+    try:
+        if not isinstance(value, dict):
+            return tuple(value)
+    except TypeError:  # it says it is iterable, and is not: an array of no dimension
+        pass
+    raise QueryError(parameter, got=value, expected="one value or a list of values")
 
 
 def flag(value: object, *, parameter: str) -> bool:
@@ -122,39 +137,51 @@ def whole_number(value: object, *, parameter: str, low: int, high: int = _INT64 
     elif isinstance(value, float):
         if value.is_integer():
             number = int(value)
-    elif not isinstance(value, bool) and hasattr(value, "__index__"):
-        number = value.__index__()
+    elif not isinstance(value, bool):
+        number = _index(value)
     if number is None or not low <= number <= high:
         raise QueryError(parameter, got=value, expected=f"a whole number from {low} to {high}")
     return number
 
 
+def _index(value: object) -> int | None:
+    """Return the integer that a value is, numpy's included, or None if it is none."""
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
 def decimal_number(value: object, *, parameter: str) -> Decimal:
     """Read a positive decimal exactly as it is written: ``0.1`` is one tenth, not the nearest binary fraction."""
     number: Decimal | None = None
-    if isinstance(value, (str, int, Decimal)) and not isinstance(value, bool):
-        try:
-            number = Decimal(value if not isinstance(value, str) else value.strip())
-        except InvalidOperation:
-            number = None
+    if isinstance(value, str):
+        if _DECIMAL.match(value.strip()):
+            number = Decimal(value.strip())
+    elif isinstance(value, Decimal):
+        number = value
     elif isinstance(value, float):
         number = Decimal(repr(float(value)))
+    elif not isinstance(value, bool) and (whole := _index(value)) is not None:
+        number = Decimal(whole)
     # The bounds keep the number, and a price divided by it, well inside what a double holds exactly.
     if number is None or not number.is_finite() or not Decimal("1e-12") <= number <= Decimal("1e12"):
         raise QueryError(parameter, got=value, expected="a number from 1e-12 to 1e12")
+    number = number.normalize()
     if len(number.as_tuple().digits) > 15:
         raise QueryError(parameter, got=value, expected="a number of at most 15 significant digits")
-    return number.normalize()
+    return number
 
 
 def milliseconds(value: object, *, parameter: str) -> int:
     """Read a duration: an integer is milliseconds, as the service counts them; or a timedelta, or ``8h``."""
+    counted: object = value
     if isinstance(value, timedelta):
-        return whole_number(value / timedelta(milliseconds=1), parameter=parameter, low=1)
-    if isinstance(value, str) and (match := _DURATION.match(value.strip())):
-        return whole_number(int(match[1]) * _MILLISECONDS[match[2]], parameter=parameter, low=1)
+        counted = value / timedelta(milliseconds=1)
+    elif isinstance(value, str) and (match := _DURATION.match(value.strip())):
+        counted = int(match[1]) * _MILLISECONDS[match[2]]
     try:
-        return whole_number(value, parameter=parameter, low=1)
+        return whole_number(counted, parameter=parameter, low=1)
     except QueryError:
         expected = "a positive duration: milliseconds as an integer, a timedelta, or a string such as '8h'"
         raise QueryError(parameter, got=value, expected=expected) from None
@@ -175,8 +202,8 @@ def epoch_seconds(value: TimeLike, *, parameter: str) -> int:
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         since = moment - datetime(1970, 1, 1, tzinfo=UTC)
-        if since % timedelta(seconds=1) or getattr(value, "nanosecond", 0):
-            raise QueryError(parameter, got=value, expected="a whole second", hint="the service counts in seconds")
+        if since % timedelta(seconds=1) != timedelta(0) or getattr(value, "nanosecond", 0) != 0:
+            raise QueryError(parameter, got=value, expected="a whole second", hint=_SECONDS)
         seconds = since // timedelta(seconds=1)
     else:
         seconds = moment
@@ -189,33 +216,59 @@ def epoch_seconds(value: TimeLike, *, parameter: str) -> int:
 
 
 _EXPECTED_TIME = "epoch seconds, a datetime, a date or an ISO 8601 string"
+_SECONDS = "the service counts in seconds"
 
 
 def _moment(value: TimeLike, parameter: str) -> int | datetime:
-    if isinstance(value, datetime):
-        return value
-    if isinstance(value, date):
-        return datetime.combine(value, time(), tzinfo=UTC)
     if isinstance(value, str):
-        trimmed = value.strip()
-        if _INTEGER.match(trimmed):
-            return int(trimmed)
-        try:
-            return datetime.fromisoformat(trimmed)
-        except ValueError:
-            raise QueryError(
-                parameter, got=value, expected=_EXPECTED_TIME, hint="for example '2024-08-09T00:00:00Z'"
-            ) from None
-    if hasattr(value, "astype") and getattr(getattr(value, "dtype", None), "kind", "") == "M":
+        return _written_moment(value, parameter)
+    if getattr(getattr(value, "dtype", None), "kind", "") == "M" and getattr(value, "ndim", None) == 0:
         # numpy.datetime64; asked for by its methods, so that numpy need not be imported here.
-        nanoseconds = int(value.astype("datetime64[ns]").astype("int64"))
-        if nanoseconds % 1_000_000_000:
-            raise QueryError(parameter, got=value, expected="a whole second", hint="the service counts in seconds")
-        return nanoseconds // 1_000_000_000
-    if isinstance(value, float) and not math.isfinite(value):
-        raise QueryError(parameter, got=value, expected=_EXPECTED_TIME)
-    if isinstance(value, float) and not value.is_integer():
-        raise QueryError(parameter, got=value, expected="a whole second", hint="the service counts in seconds")
-    if not isinstance(value, bool) and (hasattr(value, "__index__") or isinstance(value, float)):
+        return _numpy_moment(value, parameter)
+    if isinstance(value, datetime) and not _is_nat(value):
+        return value
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return datetime.combine(value, time(), tzinfo=UTC)
+    if isinstance(value, float) and math.isfinite(value):
+        if not value.is_integer():
+            raise QueryError(parameter, got=value, expected="a whole second", hint=_SECONDS)
         return int(value)
+    if not isinstance(value, bool) and (whole := _index(value)) is not None:
+        return whole
     raise QueryError(parameter, got=value, expected=_EXPECTED_TIME)
+
+
+def _is_nat(value: object) -> bool:
+    """Whether it is the moment that is none, of numpy or pandas: the only one unequal to itself."""
+    return bool(value != value)  # noqa: PLR0124
+
+
+def _written_moment(value: str, parameter: str) -> int | datetime:
+    trimmed = value.strip()
+    if _DATE_DIGITS.match(trimmed):
+        # It could be a date as well as a number of seconds, and neither is guessed.
+        raise QueryError(
+            parameter,
+            got=value,
+            expected=_EXPECTED_TIME,
+            hint="write a date with dashes, or seconds as a number",
+        )
+    if _INTEGER.match(trimmed):
+        return int(trimmed)
+    if _FINER_THAN_MICROSECONDS.search(trimmed):
+        raise QueryError(parameter, got=value, expected="a whole second", hint=_SECONDS)
+    try:
+        return datetime.fromisoformat(trimmed)
+    except ValueError:
+        raise QueryError(
+            parameter, got=value, expected=_EXPECTED_TIME, hint="for example '2024-08-09T00:00:00Z'"
+        ) from None
+
+
+def _numpy_moment(value: Any, parameter: str) -> int:
+    if _is_nat(value):
+        raise QueryError(parameter, got=value, expected=_EXPECTED_TIME)
+    seconds = value.astype("datetime64[s]")
+    if seconds != value:
+        raise QueryError(parameter, got=value, expected="a whole second", hint=_SECONDS)
+    return int(seconds.astype("int64"))

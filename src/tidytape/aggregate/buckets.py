@@ -1,0 +1,83 @@
+"""Time buckets: epoch nanoseconds to the start of the interval they lie in."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import narwhals.stable.v2 as nw
+
+from tidytape.catalogue import Interval
+from tidytape.errors import QueryError, nearest
+
+__all__ = ["MONDAY", "SECOND", "bucket_start", "interval_of"]
+
+SECOND: Final = 1_000_000_000
+"""One second. [ns]"""
+
+MONDAY: Final = 4 * 86_400 * SECOND
+"""1970-01-05 00:00 UTC, the first Monday after the epoch: weeks are counted from it. [ns]"""
+
+_BY_NAME = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
+
+
+def interval_of(name: str) -> Interval:
+    """Return the interval with this name or alias.
+
+    Parameters
+    ----------
+    name : str
+        An ``Interval``, its name or its alias.
+
+    Returns
+    -------
+    Interval
+
+    Raises
+    ------
+    QueryError
+        If there is no such interval.
+
+    Examples
+    --------
+    >>> interval_of("4h").seconds
+    14400
+    """
+    interval = _BY_NAME.get(str(name))
+    if interval is None:
+        close = nearest(str(name), _BY_NAME)
+        raise QueryError(
+            "interval",
+            got=name,
+            expected="one of " + ", ".join(interval.alias for interval in Interval),
+            hint=f"did you mean {close!r}?" if close else None,
+            code="INVALID_INTERVAL",
+        )
+    return interval
+
+
+def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
+    """Start of the bucket that a time lies in, aligned to the Unix epoch in UTC, weeks to Monday.
+
+    Parameters
+    ----------
+    timestamp : expression, int64
+        Epoch time. [ns]
+    interval : Interval
+        Length of a bucket.
+
+    Returns
+    -------
+    expression, int64
+        Epoch time. [ns]
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = nw.from_native(pl.DataFrame({"timestamp": [59_999_999_999, 60_000_000_000, -1]}))
+    >>> frame.select(bucket_start(nw.col("timestamp"), Interval.MINUTE)).to_native()["timestamp"].to_list()
+    [0, 60000000000, -60000000000]
+    """
+    step = interval.seconds * SECOND
+    if interval is Interval.WEEK:
+        return (timestamp - MONDAY) // step * step + MONDAY
+    return timestamp // step * step

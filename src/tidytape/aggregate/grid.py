@@ -1,0 +1,224 @@
+"""The block grid: prices to integer multiples of the block size, decided on exact decimals.
+
+A price on the grid stays on its row: with a block size of 0.1, 0.3 is row 3, although ``floor(0.3 / 0.1)`` is 2.
+
+The block size is written as ``numerator / 10**places``, both exact. The row of a price is first estimated by
+``round(price * 10**places / numerator)``, which is the right row or the one above it. The grid price of that estimate,
+``row * numerator / 10**places``, is one correctly rounded division of exact numbers, so it is the very float that the
+grid's decimal reads as. Two decimals of up to 15 digits never share a float, and rounding keeps order: comparing the
+two floats compares the two decimals.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+
+import narwhals.stable.v2 as nw
+
+from tidytape.errors import QueryError
+
+__all__ = ["Grid", "exact", "largest_125", "recommended_block_size"]
+
+_SHARE = Decimal("0.2") / 3500
+"""Recommended block size per unit of price: 3,500 rows cover a fifth of it."""
+
+
+def exact(value: Decimal | float | str, parameter: str = "block_size") -> Decimal:
+    """Return a positive finite number as the decimal it is written as.
+
+    Parameters
+    ----------
+    value : Decimal, int, float or str
+        A float means the shortest decimal that reads as it: 0.1 is one tenth.
+    parameter : str
+        Name for the error.
+
+    Returns
+    -------
+    Decimal
+
+    Raises
+    ------
+    QueryError
+        If it is no positive finite number.
+
+    Examples
+    --------
+    >>> exact(0.1), exact("2.50")
+    (Decimal('0.1'), Decimal('2.50'))
+    """
+    try:
+        number = Decimal(repr(float(value))) if isinstance(value, float) else Decimal(value)
+    except (InvalidOperation, TypeError, ValueError):
+        number = Decimal("NaN")
+    if not (number.is_finite() and number > 0):
+        raise QueryError(parameter, got=value, expected="a positive finite number")
+    return number
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """Rows of one block size.
+
+    Attributes
+    ----------
+    size : Decimal
+        Height of a row. [quote per coin]
+    numerator, places : int
+        The same, as ``numerator / 10**places``.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> grid = Grid.of("0.1")
+    >>> frame = nw.from_native(pl.DataFrame({"price": [0.3, 0.39, -0.05]}))
+    >>> frame.select(row=grid.row(nw.col("price"))).to_native()["row"].to_list()
+    [3, 3, -1]
+    """
+
+    size: Decimal
+    numerator: int
+    places: int
+
+    @classmethod
+    def of(cls, block_size: Decimal | float | str) -> Grid:
+        """Return the grid of a block size.
+
+        Parameters
+        ----------
+        block_size : Decimal, int, float or str, > 0
+            Height of a row, taken as the decimal it is written as. [quote per coin]
+
+        Returns
+        -------
+        Grid
+
+        Raises
+        ------
+        QueryError
+            If it is no positive finite number, or has more than 15 significant digits or 22 decimal places, beyond
+            which floats no longer tell decimals apart.
+
+        Examples
+        --------
+        >>> Grid.of(2.5)
+        Grid(size=Decimal('2.5'), numerator=25, places=1)
+        """
+        size = exact(block_size)
+        # Not `normalize`, `scaleb` and the like: they round to the context's precision.
+        places = max(0, -int(size.as_tuple().exponent))
+        numerator = int(size * 10**places)
+        while places and numerator % 10 == 0:
+            numerator, places = numerator // 10, places - 1
+        if numerator >= 10**15 or places > 22:
+            raise QueryError("block_size", got=block_size, expected="at most 15 digits and 22 decimal places")
+        return cls(size, numerator, places)
+
+    def row(self, price: nw.Expr) -> nw.Expr:
+        """Row that a price lies in: the largest integer whose grid price is not above it.
+
+        Parameters
+        ----------
+        price : expression, float64, finite
+            Exact where the price and its row's edges have at most 15 significant digits. [quote per coin]
+
+        Returns
+        -------
+        expression, int64
+        """
+        estimate = (price * float(10**self.places) / float(self.numerator)).round(0)
+        above = (self._price(estimate) > price).cast(nw.Int64())
+        return estimate.cast(nw.Int64()) - above
+
+    def price(self, row: nw.Expr) -> nw.Expr:
+        """Low edge of a row.
+
+        Parameters
+        ----------
+        row : expression, int64
+            The row.
+
+        Returns
+        -------
+        expression, float64
+            [quote per coin]
+        """
+        return self._price(row.cast(nw.Float64()))
+
+    def _price(self, row: nw.Expr) -> nw.Expr:
+        if self.places == 0:
+            return row * float(self.numerator)
+        # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one, and 3 * 0.1 is
+        # not 3 / 10.
+        divisor = row * 0.0 + float(10**self.places)
+        return row * float(self.numerator) / divisor
+
+
+def largest_125(limit: Decimal | float | str) -> Decimal:
+    """Return the largest number of the series …, 0.1, 0.2, 0.5, 1, 2, 5, 10, … that is not above a limit.
+
+    Parameters
+    ----------
+    limit : Decimal, int, float or str, > 0
+        The limit, taken as the decimal it is written as.
+
+    Returns
+    -------
+    Decimal
+
+    Raises
+    ------
+    QueryError
+        If the limit is no positive finite number.
+
+    Examples
+    --------
+    >>> largest_125("3.5"), largest_125(0.2), largest_125(99)
+    (Decimal('2'), Decimal('0.2'), Decimal('50'))
+    """
+    bound = exact(limit, "limit")
+    exponent = bound.adjusted()
+    digit = next(digit for digit in (5, 2, 1) if Decimal(digit).scaleb(exponent) <= bound)
+    # Shifting the exponent keeps one digit: nothing is rounded. 5E+1 is written 50.
+    found = Decimal(digit).scaleb(exponent)
+    return found if exponent < 0 else found.quantize(Decimal(1))
+
+
+def recommended_block_size(
+    price: Decimal | float | str, *, tick_size: Decimal | float | str | None = None
+) -> Decimal:
+    """Return the block size recommended at a price: the largest 1-2-5 number not above ``price * 0.2 / 3500``.
+
+    Parameters
+    ----------
+    price : Decimal, int, float or str, > 0
+        Price of the instrument. [quote per coin]
+    tick_size : Decimal, int, float or str, > 0, optional
+        Smallest price step: the block size is never below it. [quote per coin]
+
+    Returns
+    -------
+    Decimal
+        [quote per coin]
+
+    Raises
+    ------
+    QueryError
+        If a number is not positive and finite.
+
+    Examples
+    --------
+    >>> recommended_block_size("61837.63")
+    Decimal('2')
+    >>> recommended_block_size(17500)
+    Decimal('1')
+    >>> recommended_block_size("0.5", tick_size="0.0001")
+    Decimal('0.0001')
+    """
+    # Multiplied out, because 0.2 / 3500 has no finite decimal: b <= p * 2 / 35000 is b * 35000 <= p * 2.
+    bound = exact(price, "price") * 2
+    size = largest_125(bound / 35_000)
+    if size * 35_000 > bound:
+        size = largest_125(size * Decimal("0.999"))
+    return size if tick_size is None else max(size, exact(tick_size, "tick_size"))

@@ -1,0 +1,94 @@
+"""Trades to a volume profile: bought and sold volume per interval and price row."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.aggregate._columns import BUCKET, INSTRUMENT, closed, opened
+from tidytape.aggregate.buckets import bucket_start, interval_of
+from tidytape.aggregate.grid import Grid
+from tidytape.catalogue import Side
+
+__all__ = ["volume_profile"]
+
+_NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
+
+
+def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str) -> IntoFrameT:
+    """Volume per interval and price row of each instrument, split by the side of the aggressor.
+
+    A row holds the trades at ``[price, price + block_size)``. Rows are integer multiples of the block size, decided on
+    exact decimals: a price on the grid stays on its row. A row without trades does not appear.
+
+    Parameters
+    ----------
+    trades : frame, n rows, in any order
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``side`` (BUY or SELL),
+        ``price`` [quote per coin], ``amount`` [coin].
+    interval : str
+        Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
+        to Monday.
+    block_size : Decimal, int, float or str, > 0
+        Height of a row. [quote per coin]
+
+    Returns
+    -------
+    frame, one row per instrument, bucket and price row with a trade; of the same kind as ``trades``
+        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the bucket [ns], ``price``, low edge of the row
+        [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
+        raw_symbol, timestamp, price) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown or the block size is no positive number.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [5, 6, 9],
+    ...         "side": ["BUY", "SELL", "BUY"],
+    ...         "price": [0.3, 0.35, 0.4],
+    ...         "amount": [1.0, 2.0, 4.0],
+    ...     }
+    ... )
+    >>> profile = volume_profile(trades, interval="1h", block_size="0.1")
+    >>> profile.select("price", "buy_volume", "sell_volume", "volume").rows()
+    [(0.3, 1.0, 2.0, 3.0), (0.4, 4.0, 0.0, 4.0)]
+    """
+    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    grid = Grid.of(block_size)
+    frame = opened(trades, _NEEDED)
+    levels = (
+        frame.with_columns(
+            bucket.alias(BUCKET),
+            grid.row(nw.col("price")).alias("price"),
+            _amount_of(Side.BUY).alias("buy_volume"),
+            _amount_of(Side.SELL).alias("sell_volume"),
+        )
+        .group_by(*INSTRUMENT, BUCKET, "price")
+        .agg(nw.col("buy_volume").sum(), nw.col("sell_volume").sum())
+        .select(
+            *INSTRUMENT,
+            nw.col(BUCKET).alias("timestamp"),
+            grid.price(nw.col("price")).alias("price"),
+            "buy_volume",
+            "sell_volume",
+            (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
+        )
+        .sort(*INSTRUMENT, "timestamp", "price")
+    )
+    return closed(levels, like=trades)
+
+
+def _amount_of(side: Side) -> nw.Expr:
+    return nw.when(nw.col("side") == side.value).then(nw.col("amount")).otherwise(0.0)

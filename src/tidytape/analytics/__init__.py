@@ -1,0 +1,26 @@
+"""Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
+
+- `profile` : point of control and value area of volume and time profiles.
+
+A module is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidytape.analytics import profile
+else:
+
+    def __getattr__(name):
+        if name in __all__:
+            return import_module(f"tidytape.analytics.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *__all__})
+
+
+__all__ = ["profile"]

@@ -1,0 +1,7 @@
+"""The command line: parse, call, print. It has no logic of its own."""
+
+from __future__ import annotations
+
+from tidytape.cli.main import app, main
+
+__all__ = ["app", "main"]

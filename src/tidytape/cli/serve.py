@@ -1,0 +1,30 @@
+"""``tidytape serve``: answer the API over a lake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["serve"]
+
+
+def serve(
+    lake: Annotated[str, typer.Option(help="The lake to answer from: a folder or an object-store address.")],
+    keys: Annotated[Path, typer.Option(help="File of keys; see 'tidytape keys new'.")],
+    host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
+    key_header: Annotated[str, typer.Option(help="Header that carries the key.")] = "X-Service-Key",
+) -> None:
+    """Answer the API over HTTP until interrupted."""
+    import uvicorn
+
+    from tidytape.lake import Lake
+    from tidytape.service import KeyFile, create_app
+
+    known = KeyFile(keys)
+    known.all()  # a service without a readable file of keys must not start
+    uvicorn.run(
+        create_app(Lake(lake), known, key_header=key_header), host=host, port=port, server_header=False
+    )

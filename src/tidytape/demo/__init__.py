@@ -1,0 +1,7 @@
+"""A deterministic simulated market, so that everything runs with no key, no network and no bill."""
+
+from __future__ import annotations
+
+from tidytape.demo.journey import Journey, fill, journey
+
+__all__ = ["Journey", "fill", "journey"]

@@ -1,0 +1,25 @@
+"""The lake: raw events and markets as Delta Lake tables.
+
+A lake is a folder, local or in an object store, with one Delta table per folder below it::
+
+    lake/
+    ├── trades/    one row per trade                          partitions exchange, raw_symbol
+    ├── book/      one row per level of an update or snapshot  partitions exchange, raw_symbol
+    └── markets/   one row per instrument
+
+Times are int64 nanoseconds since the Unix epoch in UTC, because Delta Lake itself keeps microseconds. `TABLES` holds
+every column with dtype, unit and meaning, and each table's key; the same text is written into the tables as column
+comments. Spark, DuckDB, Trino, Daft and Dask read the tables as they are.
+
+A commit is all or nothing. The source of the rows is noted in the commit that adds them, so a source is added once
+however often it is offered, and whenever the process may have died. Rows from overlapping sources are added once
+each, by their key; a row that contradicts the one it repeats is an error. Writers may run at the same time.
+"""
+
+from __future__ import annotations
+
+from tidytape.lake.batch import Batch, Spool
+from tidytape.lake.store import Appended, Lake
+from tidytape.lake.tables import BOOK, MARKETS, TABLES, TRADES, Column, Table
+
+__all__ = ["BOOK", "MARKETS", "TABLES", "TRADES", "Appended", "Batch", "Column", "Lake", "Spool", "Table"]

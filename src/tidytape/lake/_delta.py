@@ -1,0 +1,147 @@
+"""Delta Lake, as little of it as the lake needs: open, create, read and commit one table."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+import pyarrow as pa
+from deltalake import (
+    CommitProperties,
+    DeltaTable,
+    Field,
+    Schema,
+    Transaction,
+    WriterProperties,
+    write_deltalake,
+)
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.schema import PrimitiveType
+from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+
+from tidytape.errors import LakeError
+from tidytape.lake.batch import Batch
+from tidytape.lake.tables import Table
+
+__all__ = ["commit", "create", "exists", "opened", "replace", "retrying", "root_of", "scanned"]
+
+_DELTA = {"string": "string", "float64": "double", "int64": "long", "bool": "boolean"}
+
+# Small enough that a reader can skip most of a file by time, large enough to compress and scan well.
+_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
+
+_ATTEMPTS = 30
+_WAIT = wait_random_exponential(multiplier=0.02, max=2)
+
+Options = Mapping[str, str] | None
+T = TypeVar("T")
+
+
+def root_of(path: str | Path) -> str:
+    """Return a lake's address: a URL as it is, a local path absolute, neither with a slash at the end."""
+    text = str(path)
+    if "://" in text:
+        return text.rstrip("/")
+    return str(Path(text).expanduser().absolute())
+
+
+def exists(uri: str, options: Options) -> bool:
+    """Whether there is a Delta table at ``uri``."""
+    try:
+        return DeltaTable.is_deltatable(uri, storage_options=_dict(options))
+    except (DeltaError, OSError) as error:
+        raise LakeError(f"cannot look for a lake at {uri}: {error}", path=uri) from error
+
+
+def create(uri: str, table: Table, options: Options) -> None:
+    """Create the table unless it is there, its documentation in its comments."""
+    schema = Schema(
+        [
+            Field(
+                column.name,
+                PrimitiveType(_DELTA[column.dtype]),
+                nullable=column.nullable,
+                metadata={"comment": column.doc, "unit": column.unit},
+            )
+            for column in table.columns
+        ]
+    )
+    try:
+        DeltaTable.create(
+            uri,
+            schema,
+            mode="ignore",
+            partition_by=list(table.partitions),
+            name=table.name,
+            description=table.rows,
+            storage_options=_dict(options),
+        )
+    except (DeltaError, OSError) as error:
+        if not exists(uri, options):  # another process may have been faster
+            raise LakeError(f"cannot create table {table.name!r} at {uri}: {error}", path=uri) from error
+
+
+def opened(uri: str, options: Options) -> DeltaTable:
+    """Return the newest version of the table."""
+    try:
+        return DeltaTable(uri, storage_options=_dict(options))
+    except (DeltaError, OSError) as error:
+        raise LakeError(f"cannot open the table at {uri}: {error}", path=uri) from error
+
+
+def scanned(delta: DeltaTable, table: Table, options: Options) -> pl.LazyFrame:
+    """Return a lazy frame of one version of the table, columns in the documented order."""
+    return pl.scan_delta(delta, storage_options=_dict(options)).select(table.names)
+
+
+def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
+    """Append the rows and note their source in one commit, against the version that ``delta`` holds.
+
+    The version of each instrument is counted up in the same commit. Of two commits that began at the same version and
+    touch the same instrument, the second fails: it has not seen the rows of the first.
+    """
+    counted = [Transaction(name, (delta.transaction_version(name) or 0) + 1) for name in _counters(batch)]
+    schema = batch.table.empty().to_arrow().schema
+    chunks = (chunk for part in batch for chunk in part.frame().to_arrow().cast(schema).to_batches())
+    write_deltalake(
+        delta,
+        pa.RecordBatchReader.from_batches(schema, chunks),
+        mode="append",
+        writer_properties=_WRITER,
+        commit_properties=CommitProperties(app_transactions=[Transaction(source, 1), *counted]),
+    )
+
+
+def replace(delta: DeltaTable, frame: pl.DataFrame) -> None:
+    """Put ``frame`` in the place of the whole table; fails if another did so since ``delta`` was opened."""
+    count = (delta.transaction_version("replaced") or 0) + 1
+    write_deltalake(
+        delta,
+        frame.to_arrow(),
+        mode="overwrite",
+        writer_properties=_WRITER,
+        commit_properties=CommitProperties(app_transactions=[Transaction("replaced", count)]),
+    )
+
+
+def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> T:
+    """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race."""
+    try:
+        return Retrying(
+            retry=retry_if_exception_type(CommitFailedError),
+            stop=stop_after_attempt(_ATTEMPTS),
+            wait=_WAIT,
+            reraise=True,
+        )(lambda: attempt(opened(uri, options)))
+    except (DeltaError, OSError) as error:
+        raise LakeError(f"cannot write to the table at {uri}: {error}", path=uri) from error
+
+
+def _counters(batch: Batch) -> list[str]:
+    return [f"instrument:{exchange}/{raw_symbol}" for exchange, raw_symbol in batch.instruments]
+
+
+def _dict(options: Options) -> dict[str, str] | None:
+    return dict(options) if options else None

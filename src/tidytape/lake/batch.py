@@ -1,0 +1,137 @@
+"""A batch: the rows of one table from one source, in parts, so that a file larger than memory can be one commit."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import polars as pl
+
+from tidytape.lake.tables import Table
+
+__all__ = ["Batch", "Part", "Spool"]
+
+IN_MEMORY = 256 * 2**20
+"""Rows beyond this wait on disk. [bytes]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some rows of a batch, and what they span.
+
+    Attributes
+    ----------
+    instruments : frozenset of (str, str)
+        Their (exchange, raw_symbol).
+    first, last : int
+        Their smallest and largest timestamp. [ns]
+    rows : int
+        How many.
+    held : polars.DataFrame or Path
+        The rows themselves, or where they are.
+    """
+
+    instruments: frozenset[tuple[str, str]]
+    first: int
+    last: int
+    rows: int
+    held: pl.DataFrame | Path
+
+    def frame(self) -> pl.DataFrame:
+        """Return the rows."""
+        return self.held if isinstance(self.held, pl.DataFrame) else pl.read_parquet(self.held)
+
+    def meets(self, other: Part) -> bool:
+        """Whether two parts could hold the same row."""
+        return (
+            self.first <= other.last
+            and other.first <= self.last
+            and not self.instruments.isdisjoint(other.instruments)
+        )
+
+
+class Spool:
+    """A temporary folder that takes what does not fit into memory. Empty on disk until it is needed."""
+
+    def __init__(self, limit: float = IN_MEMORY) -> None:
+        self._free = limit
+        self._folder: Path | None = None
+        self._files = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def hold(self, frame: pl.DataFrame) -> pl.DataFrame | Path:
+        """Return the frame while there is room, else the file it was put into."""
+        size = frame.estimated_size()
+        if size <= self._free:
+            self._free -= size
+            return frame
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="tidytape-"))
+        self._files += 1
+        path = self._folder / f"{self._files}.parquet"
+        frame.write_parquet(path, compression="lz4")
+        return path
+
+
+class Batch:
+    """Rows of one table, in parts.
+
+    Parameters
+    ----------
+    table : Table
+        Whose rows they are.
+    spool : Spool, optional
+        Takes the parts that do not fit into memory; without one they stay in memory.
+    """
+
+    def __init__(self, table: Table, spool: Spool | None = None) -> None:
+        self.table = table
+        self.spool = spool
+        self.parts: list[Part] = []
+
+    def __iter__(self) -> Iterator[Part]:
+        return iter(self.parts)
+
+    @property
+    def rows(self) -> int:
+        """How many rows."""
+        return sum(part.rows for part in self.parts)
+
+    @property
+    def instruments(self) -> list[tuple[str, str]]:
+        """Their (exchange, raw_symbol), sorted."""
+        return sorted({instrument for part in self.parts for instrument in part.instruments})
+
+    def add(self, frame: pl.DataFrame) -> None:
+        """Add rows; the frame must conform to the table.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame, n rows
+            Nothing is added when it is empty.
+        """
+        if frame.is_empty():
+            return
+        time = frame["timestamp"]
+        self.parts.append(
+            Part(
+                instruments=frozenset(frame.select("exchange", "raw_symbol").unique().iter_rows()),
+                first=time.min(),  # type: ignore[arg-type]  # polars types every value it might hold
+                last=time.max(),  # type: ignore[arg-type]
+                rows=frame.height,
+                held=self.spool.hold(frame) if self.spool else frame,
+            )
+        )

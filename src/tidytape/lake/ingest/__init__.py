@@ -1,0 +1,16 @@
+"""Recorded files into a lake, one module per layout.
+
+========================= ===========================================================================
+layout                    module
+========================= ===========================================================================
+``binance-ws``            `binance_ws`: WebSocket logs of trades and book events
+``csv``                   `csv`: any delimited file of trades, with a column map
+========================= ===========================================================================
+"""
+
+from __future__ import annotations
+
+from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport
+from tidytape.lake.ingest.run import LAYOUTS, ingest
+
+__all__ = ["LAYOUTS", "FileReport", "IngestReport", "MarketReport", "ingest"]

@@ -1,0 +1,80 @@
+"""What one file is to become, and what came of reading it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tidytape.lake.batch import Batch, Spool
+from tidytape.lake.ingest._lines import BadLines
+from tidytape.lake.tables import BOOK, TRADES
+
+__all__ = ["Job", "Parsed"]
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """How to read one file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    exchange : str
+        Venue that all its events are from.
+    raw_symbol : str or None
+        The one instrument to take from it.
+    columns : mapping of str to str, or None
+        Our column to the file's, for layouts with columns.
+    delimiter : str or None
+        Between the columns; None to see from the header.
+    time_unit : str or None
+        Unit of its times; None to see from the values.
+    """
+
+    path: Path
+    exchange: str
+    raw_symbol: str | None = None
+    columns: Mapping[str, str] | None = None
+    delimiter: str | None = None
+    time_unit: str | None = None
+
+
+@dataclass(slots=True)
+class Parsed:
+    """What a file holds.
+
+    Attributes
+    ----------
+    trades, book : Batch
+        Its events.
+    bad : BadLines
+        Lines that could not be read.
+    lines : int
+        Lines that were looked at.
+    ignored : dict of str to int
+        How many messages of which kind are not kept.
+    time_unit : str or None
+        How its times are written, where that had to be found out.
+    """
+
+    trades: Batch
+    book: Batch
+    bad: BadLines = field(default_factory=BadLines)
+    lines: int = 0
+    ignored: dict[str, int] = field(default_factory=dict)
+    time_unit: str | None = None
+
+    @classmethod
+    def into(cls, spool: Spool) -> Parsed:
+        """Return an empty one whose rows go into ``spool``."""
+        return cls(Batch(TRADES, spool), Batch(BOOK, spool))
+
+    def ignore(self, kind: str, count: int = 1) -> None:
+        """Count messages that are not kept."""
+        self.ignored[kind] = self.ignored.get(kind, 0) + count
+
+
+Layout = Callable[[Job, Spool, Callable[[int], None]], Parsed]
+"""A layout reads a job's file into a spool, and tells how many bytes it took."""

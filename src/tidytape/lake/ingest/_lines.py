@@ -1,0 +1,180 @@
+"""Files as numbered lines: plain or gzip, block by block, so that memory does not grow with the file."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import BinaryIO
+
+import polars as pl
+
+from tidytape.errors import IngestError
+
+__all__ = ["BadLines", "digest", "numbered"]
+
+BLOCK = 16 * 2**20
+"""Text that is parsed at once. [bytes]"""
+
+_LONGEST = 64 * 2**20
+_SHOWN = 5
+_GZIP = b"\x1f\x8b"
+
+
+@dataclass(slots=True)
+class BadLines:
+    """The lines of one file that could not be read: how many, and the first of them.
+
+    Attributes
+    ----------
+    count : int
+        How many.
+    first : list of (int, str)
+        Line number, from 1, and what is wrong, of the first few.
+    """
+
+    count: int = 0
+    first: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, line: int, reason: str) -> None:
+        """Add one line."""
+        self.count += 1
+        self.first = sorted([*self.first, (line, reason)])[:_SHOWN]
+
+    def take(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return the rows without a ``reason``, and without that column; add the lines of the others.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame, one row per line
+            With ``line`` and ``reason``, null where the line is good.
+        """
+        bad = frame.filter(pl.col("reason").is_not_null())
+        if not bad.is_empty():
+            self.count += bad.height
+            some = bad.select("line", "reason").sort("line").head(_SHOWN).iter_rows()
+            self.first = sorted([*self.first, *some])[:_SHOWN]
+        return frame.filter(pl.col("reason").is_null()).drop("reason")
+
+
+def digest(path: Path) -> str:
+    """Return the SHA-256 of a file as it lies there, in hexadecimal; IngestError if it cannot be read."""
+    try:
+        if path.is_dir():
+            raise IngestError(f"{path}: a folder, not a file", path=str(path))
+        with path.open("rb") as file:
+            if not file.read(1):
+                raise IngestError(f"{path}: the file is empty", path=str(path))
+            file.seek(0)
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise IngestError(f"{path}: {error.strerror}", path=str(path)) from error
+
+
+def numbered(path: Path, bad: BadLines, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
+    """Yield the lines of a file, plain or gzip, that are not blank.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+    bad : BadLines
+        Takes lines that are not UTF-8, and the place where a gzip stream breaks off.
+    progress : callable
+        Called with the number of bytes taken from the disk.
+
+    Yields
+    ------
+    polars.DataFrame, one row per line
+        ``line``, its number from 1, and ``text``.
+
+    Raises
+    ------
+    IngestError
+        If the file cannot be read, or a line is longer than 64 MiB.
+    """
+    number = 0
+    rest = b""
+    broken: str | None = None
+    try:
+        with path.open("rb") as file:
+            for block in _blocks(file, progress):
+                if isinstance(block, str):
+                    broken = block
+                    break
+                head, newline, tail = block.rpartition(b"\n")
+                if not newline:
+                    rest += tail
+                    if len(rest) > _LONGEST:
+                        message = f"{path}:{number + 1}: a line longer than {_LONGEST} bytes"
+                        raise IngestError(message, path=str(path), line=number + 1, bad_lines=1)
+                    continue
+                whole, rest = rest + head, tail
+                frame, number = _frame(whole, number, bad)
+                yield frame
+    except OSError as error:
+        raise IngestError(f"{path}: {error.strerror}", path=str(path)) from error
+    if broken is not None:
+        # What follows the last newline is the beginning of a line whose end is lost.
+        bad.add(number + 1, broken)
+    elif rest:
+        frame, number = _frame(rest, number, bad)
+        yield frame
+
+
+def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
+    """Lines of a block, and the number of its last line."""
+    try:
+        texts: list[str | None] = list(data.decode("utf-8").split("\n"))
+    except UnicodeDecodeError:
+        texts = []
+        for line, raw in enumerate(data.split(b"\n"), number + 1):
+            try:
+                texts.append(raw.decode("utf-8"))
+            except UnicodeDecodeError:
+                texts.append(None)
+                bad.add(line, "not UTF-8")
+    if number == 0 and texts[0]:
+        texts[0] = texts[0].removeprefix("\ufeff")
+    last = number + len(texts)
+    frame = pl.DataFrame(
+        {"line": pl.int_range(number + 1, last + 1, eager=True), "text": pl.Series(texts, dtype=pl.String)}
+    )
+    return frame.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0), last
+
+
+def _blocks(file: BinaryIO, progress: Callable[[int], None]) -> Iterator[bytes | str]:
+    """Yield the file's text in blocks; last, if a gzip stream is broken, what is wrong with it."""
+
+    def read() -> bytes:
+        data = file.read(BLOCK // 4)
+        progress(len(data))
+        return data
+
+    data = read()
+    if not data.startswith(_GZIP):
+        while data:
+            yield data
+            data = read()
+        return
+    while data:
+        stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
+        while not stream.eof:
+            try:
+                # At most a block comes out at once, however well it was compressed.
+                text = stream.decompress(data, BLOCK)
+            except zlib.error as error:
+                yield f"the gzip stream is broken: {error}"
+                return
+            if text:
+                yield text
+            data = stream.unconsumed_tail
+            if not data and not stream.eof:
+                data = read()
+                if not data:
+                    yield "the gzip stream breaks off"
+                    return
+        # A file may hold several streams, one after the other, and zeros after the last.
+        data = (stream.unused_data or read()).lstrip(b"\0") or read()

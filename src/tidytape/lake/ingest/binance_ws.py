@@ -1,0 +1,256 @@
+"""Recorded Binance WebSocket logs.
+
+A line is the receive time in epoch nanoseconds, a space, and one message as JSON: ``trade``, ``depthUpdate`` or
+``bookTicker`` of a combined stream, or the answer of the REST depth endpoint, known by its ``lastUpdateId``. Trades
+and book events are kept, other messages are counted.
+
+A depth answer names no symbol: it belongs to the only symbol of the file. That of the spot market has no time of the
+exchange either; its row then carries the receive time, by the recorder's clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import polars as pl
+
+from tidytape.catalogue import BookSide, Side
+from tidytape.errors import IngestError
+from tidytape.lake.batch import Spool
+from tidytape.lake.ingest._job import Job, Parsed
+from tidytape.lake.ingest._json import decoded
+from tidytape.lake.ingest._lines import numbered
+from tidytape.lake.ingest._time import nanoseconds
+from tidytape.lake.tables import BOOK, TRADES
+
+__all__ = ["parse"]
+
+_HEAD = pl.Struct(
+    {
+        "stream": pl.String(),
+        "lastUpdateId": pl.Int64(),
+        "E": pl.Int64(),
+        "data": pl.Struct(
+            {
+                "e": pl.String(),  # kind
+                "E": pl.Int64(),  # time of the event
+                "T": pl.Int64(),  # time of the trade
+                "s": pl.String(),  # symbol
+                "t": pl.Int64(),  # trade id
+                "p": pl.String(),  # price
+                "q": pl.String(),  # quantity
+                "m": pl.Boolean(),  # the buyer was the maker, so the seller was the aggressor
+                "U": pl.Int64(),  # first update id
+                "u": pl.Int64(),  # last update id
+            }
+        ),
+    }
+)
+_LEVELS = pl.List(pl.List(pl.String()))
+_UPDATE = pl.Struct({"data": pl.Struct({"b": _LEVELS, "a": _LEVELS})})
+_SNAPSHOT = pl.Struct({"bids": _LEVELS, "asks": _LEVELS})
+
+
+def parse(job: Job, spool: Spool, progress: Callable[[int], None]) -> Parsed:
+    """Read one log.
+
+    Parameters
+    ----------
+    job : Job
+        The file; ``raw_symbol`` takes one instrument out of several.
+    spool : Spool
+        Takes the rows.
+    progress : callable
+        Called with the number of bytes read.
+
+    Returns
+    -------
+    Parsed
+
+    Raises
+    ------
+    IngestError
+        If the file cannot be read, or has events, but none of ``raw_symbol``.
+    """
+    parsed = Parsed.into(spool)
+    snapshots: list[pl.DataFrame] = []
+    symbols: set[str] = set()
+    rows = 0
+    for lines in numbered(job.path, parsed.bad, progress):
+        parsed.lines += lines.height
+        messages = _messages(lines, parsed)
+        symbols.update(messages["symbol"].drop_nulls().unique())
+        if job.raw_symbol is not None:
+            messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
+        parsed.trades.add(_trades(messages, job.exchange, parsed))
+        updates = _levels(_updates(messages), job.exchange, rows, parsed)
+        rows += updates.height
+        parsed.book.add(BOOK.conform(updates))
+        answers = _levels(_answers(messages), job.exchange, rows, parsed)
+        rows += answers.height
+        snapshots.append(answers)
+    if job.raw_symbol is not None and symbols and job.raw_symbol not in symbols:
+        message = f"{job.path}: has no {job.raw_symbol!r}, only {', '.join(sorted(symbols))}"
+        raise IngestError(message, path=str(job.path))
+    _place(snapshots, symbols, job.raw_symbol, parsed)
+    return parsed
+
+
+def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
+    """One row per readable line that is kept: what all kinds have, and a trade's own fields."""
+    split = lines.with_columns(
+        received=nanoseconds(pl.col("text").str.extract(r"^(\d{1,19}) ", 1), "ns"),
+        text=pl.col("text").str.extract(r"^\d{1,19} (\{.*\})\s*$", 1),
+    ).with_columns(
+        reason=pl.when(pl.col("text").is_null()).then(pl.lit("no receive time and JSON object"))
+        .when(pl.col("received").is_null()).then(pl.lit("the receive time is no epoch time in nanoseconds"))
+    )  # fmt: skip
+    split = parsed.bad.take(split)
+    whole = split.with_columns(head=decoded(split["text"], _HEAD)).with_columns(
+        reason=pl.when(pl.col("head").is_null()).then(
+            pl.lit("the JSON is broken, or a field is of another type")
+        )
+    )
+    heads = parsed.bad.take(whole).unnest("head")
+    data = pl.col("data").struct
+    messages = heads.with_columns(
+        kind=pl.when(data.field("e").is_in(["trade", "depthUpdate"])).then(data.field("e"))
+        .when(pl.col("lastUpdateId").is_not_null() & pl.col("data").is_null()).then(pl.lit("depth snapshot"))
+        .otherwise(None),
+        symbol=data.field("s"),
+    )  # fmt: skip
+    other = pl.coalesce(data.field("e"), pl.col("stream").str.extract(r"@(\w+)", 1), pl.lit("other"))
+    for name, count in (
+        messages.filter(pl.col("kind").is_null()).group_by(other.alias("name")).len().iter_rows()
+    ):
+        parsed.ignore(name, count)
+    return messages.filter(pl.col("kind").is_not_null())
+
+
+def _trades(messages: pl.DataFrame, exchange: str, parsed: Parsed) -> pl.DataFrame:
+    data = messages.filter(kind="trade").select("line", "received", "data").unnest("data")
+    price, amount = _number("p"), _number("q")
+    trades = data.with_columns(timestamp=_exchange_time("T"), price=price, amount=amount).with_columns(
+        reason=pl.when(pl.any_horizontal(pl.col("s", "t", "p", "q", "T", "m").is_null()))
+        .then(pl.lit("a trade without one of s, t, p, q, T, m"))
+        .when(pl.col("timestamp").is_null()).then(pl.lit("the trade's time is no epoch time in ms or us"))
+        .when(~price.is_finite().fill_null(value=False)).then(pl.lit("the price is no finite number"))
+        .when(~(amount.is_finite() & (amount > 0)).fill_null(value=False))
+        .then(pl.lit("the amount is no finite number above 0"))
+    )  # fmt: skip
+    return TRADES.conform(
+        parsed.bad.take(trades).select(
+            pl.lit(exchange).alias("exchange"),
+            pl.col("s").alias("raw_symbol"),
+            pl.col("t").cast(pl.String).alias("id"),
+            "timestamp",
+            pl.col("t").alias("sequence"),
+            pl.when("m").then(pl.lit(Side.SELL.value)).otherwise(pl.lit(Side.BUY.value)).alias("side"),
+            "price",
+            "amount",
+            (pl.col("price") * pl.col("amount")).alias("quote_amount"),
+            "received",
+        )
+    )
+
+
+def _updates(messages: pl.DataFrame) -> pl.DataFrame:
+    """One row per update, both sides as lists of levels."""
+    data = messages.filter(kind="depthUpdate")
+    sides = decoded(data["text"], _UPDATE).struct.field("data").struct
+    fields = data.select("line", "received", "data").unnest("data")
+    return fields.select(
+        "line",
+        "received",
+        pl.col("s").alias("raw_symbol"),
+        _exchange_time("E").alias("timestamp"),
+        pl.col("U").alias("first_id"),
+        pl.col("u").alias("last_id"),
+        sides.field("b").alias("bids"),
+        sides.field("a").alias("asks"),
+        pl.lit(value=False).alias("is_snapshot"),
+        pl.when(pl.any_horizontal(pl.col("s", "E", "U", "u").is_null()))
+        .then(pl.lit("an update without one of s, E, U, u"))
+        .alias("reason"),
+    )
+
+
+def _answers(messages: pl.DataFrame) -> pl.DataFrame:
+    """One row per depth snapshot, in the same columns."""
+    data = messages.filter(kind="depth snapshot")
+    sides = decoded(data["text"], _SNAPSHOT).struct
+    return data.select(
+        "line",
+        "received",
+        pl.lit(None, pl.String).alias("raw_symbol"),
+        pl.coalesce(_exchange_time("E"), "received").alias("timestamp"),
+        pl.lit(None, pl.Int64).alias("first_id"),
+        pl.col("lastUpdateId").alias("last_id"),
+        sides.field("bids").alias("bids"),
+        sides.field("asks").alias("asks"),
+        pl.lit(value=True).alias("is_snapshot"),
+        pl.lit(None, pl.String).alias("reason"),
+    )
+
+
+def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> pl.DataFrame:
+    """One row per level of each event, counted on from ``rows``; an event with a bad level is bad as a whole."""
+    found = pl.concat(
+        events.filter(pl.col(column).list.len() > 0)
+        .select(
+            "line",
+            pl.lit(side.value).alias("side"),
+            pl.col(column).alias("level"),
+        )
+        .explode("level")
+        for side, column in ((BookSide.BID, "bids"), (BookSide.ASK, "asks"))
+    ).with_columns(price=_number(_at(0)), size=_number(_at(1)))
+    good = pl.all_horizontal(
+        pl.col("level").list.len() == 2, pl.col("price", "size").is_finite(), pl.col("size") >= 0
+    )
+    bad = found.filter(~good.fill_null(value=False))["line"].unique()
+    checked = events.with_columns(
+        reason=pl.when(pl.col("reason").is_not_null())
+        .then("reason")
+        .when(pl.any_horizontal(pl.col("bids", "asks", "timestamp").is_null()))
+        .then(pl.lit("a depth message without time, bids or asks"))
+        .when(pl.col("line").is_in(bad.implode()))
+        .then(pl.lit("a level that is no price and size"))
+    )
+    kept = parsed.bad.take(checked).drop("bids", "asks")
+    return (
+        found.drop("level")
+        .join(kept, on="line", how="inner", maintain_order="left")
+        .sort("line", maintain_order=True)
+        .with_columns(
+            exchange=pl.lit(exchange),
+            sequence=pl.int_range(pl.len(), dtype=pl.Int64) + rows + 1,
+        )
+    )
+
+
+def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None, parsed: Parsed) -> None:
+    """Give the snapshots, which name no symbol, to the only symbol there is."""
+    answers = pl.concat(snapshots) if snapshots else pl.DataFrame()
+    if answers.is_empty():
+        return
+    known = symbols or ({wanted} if wanted is not None else set())
+    if len(known) == 1:
+        parsed.book.add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(next(iter(known))))))
+        return
+    for line in answers["line"].unique().sort():
+        parsed.bad.add(line, f"a depth snapshot names no symbol, and the file has {len(known)}")
+
+
+def _at(position: int) -> pl.Expr:
+    return pl.col("level").list.get(position, null_on_oob=True)
+
+
+def _number(text: pl.Expr | str) -> pl.Expr:
+    return (pl.col(text) if isinstance(text, str) else text).cast(pl.Float64, strict=False)
+
+
+def _exchange_time(name: str) -> pl.Expr:
+    """Epoch nanoseconds of a time in ms, or in us where the stream was asked for that; the two cannot be mixed up."""
+    text = pl.col(name).cast(pl.String)
+    return pl.coalesce(nanoseconds(text, "ms"), nanoseconds(text, "us"))

@@ -1,0 +1,113 @@
+"""What an ingest did, file by file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["FileReport", "IngestReport", "MarketReport"]
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport:
+    """What came of one file.
+
+    Attributes
+    ----------
+    path : str
+        The file.
+    already_ingested : bool
+        It went into this lake before, read the same way, so it changed nothing.
+    lines : int
+        Lines that were not blank.
+    trades_read, trades_new : int
+        Trades in the file, and those of them that the lake did not have.
+    book_rows_read, book_rows_new : int
+        Levels of book events in the file, and those that the lake did not have.
+    bad_lines : int
+        Lines that were skipped because they are broken.
+    first_bad_lines : tuple of (int, str)
+        The first of them: line number, from 1, and what is wrong.
+    ignored : tuple of (str, int)
+        Messages that are not kept, by kind, and how many.
+    time_unit : str or None
+        How its times are written, where that was found out or given: ``iso``, ``s``, ``ms``, ``us`` or ``ns``.
+    """
+
+    path: str
+    already_ingested: bool = False
+    lines: int = 0
+    trades_read: int = 0
+    trades_new: int = 0
+    book_rows_read: int = 0
+    book_rows_new: int = 0
+    bad_lines: int = 0
+    first_bad_lines: tuple[tuple[int, str], ...] = ()
+    ignored: tuple[tuple[str, int], ...] = ()
+    time_unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MarketReport:
+    """One instrument of the files, as it is registered now.
+
+    Attributes
+    ----------
+    exchange, raw_symbol : str
+        Its key.
+    normalized_symbol, coin, quote_coin, category : str or None
+        What it stands for.
+    block_size : float or None
+        Height of a price row of its profiles. [quote per coin]
+    guessed : bool
+        Its coin and quote were read out of its raw symbol just now.
+    """
+
+    exchange: str
+    raw_symbol: str
+    normalized_symbol: str | None
+    coin: str | None
+    quote_coin: str | None
+    category: str | None
+    block_size: float | None
+    guessed: bool
+
+
+@dataclass(frozen=True, slots=True)
+class IngestReport:
+    """What an ingest did.
+
+    Attributes
+    ----------
+    files : tuple of FileReport
+        In the order they were given.
+    markets : tuple of MarketReport
+        Instruments of the files that were read, sorted.
+    """
+
+    files: tuple[FileReport, ...]
+    markets: tuple[MarketReport, ...]
+
+    @property
+    def trades_read(self) -> int:
+        """Trades in the files that were read."""
+        return sum(file.trades_read for file in self.files)
+
+    @property
+    def trades_new(self) -> int:
+        """Trades that the lake did not have."""
+        return sum(file.trades_new for file in self.files)
+
+    @property
+    def book_rows_read(self) -> int:
+        """Levels of book events in the files that were read."""
+        return sum(file.book_rows_read for file in self.files)
+
+    @property
+    def book_rows_new(self) -> int:
+        """Levels of book events that the lake did not have."""
+        return sum(file.book_rows_new for file in self.files)
+
+    @property
+    def bad_lines(self) -> int:
+        """Lines that were skipped because they are broken."""
+        return sum(file.bad_lines for file in self.files)

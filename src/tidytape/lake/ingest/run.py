@@ -1,0 +1,229 @@
+"""The ingest itself: read every file, check everything, and only then commit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from pathlib import Path
+from types import MappingProxyType
+
+import polars as pl
+from tqdm.auto import tqdm
+
+from tidytape.errors import IngestError, QueryError, nearest
+from tidytape.lake.batch import Batch, Spool
+from tidytape.lake.ingest import binance_ws, csv
+from tidytape.lake.ingest._job import Job, Layout, Parsed
+from tidytape.lake.ingest._lines import digest
+from tidytape.lake.ingest._markets import Given, registry_rows
+from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport
+from tidytape.lake.store import Lake
+from tidytape.lake.tables import BOOK, TRADES
+
+__all__ = ["LAYOUTS", "ingest"]
+
+LAYOUTS: Mapping[str, Layout] = MappingProxyType({"binance-ws": binance_ws.parse, "csv": csv.parse})
+"""What reads each layout."""
+
+
+def ingest(
+    files: str | Path | Iterable[str | Path],
+    lake: Lake,
+    *,
+    layout: str,
+    exchange: str,
+    raw_symbol: str | None = None,
+    normalized_symbol: str | None = None,
+    coin: str | None = None,
+    category: str | None = None,
+    columns: Mapping[str, str] | None = None,
+    delimiter: str | None = None,
+    time_unit: str | None = None,
+    tick_size: Decimal | float | str | None = None,
+    block_size: Decimal | float | str | None = None,
+    skip_bad: bool = False,
+    progress: bool | None = None,
+) -> IngestReport:
+    r"""Put recorded files into a lake.
+
+    Every file is read and checked before anything is written: a mistake leaves the lake as it was. A file that went
+    in before, read the same way, is not read again; rows that came from another file are not added again.
+
+    Parameters
+    ----------
+    files : path or iterable of paths
+        Plain or gzip.
+    lake : Lake
+        Where they go.
+    layout : {"binance-ws", "csv"}
+        How the files are written.
+    exchange : str
+        Venue identifier, e.g. ``"BINANCE"``.
+    raw_symbol : str, optional
+        The one instrument to take from the files. A ``csv`` without a column for it needs it.
+    normalized_symbol, coin : str, optional
+        What the instrument is called across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``; read out of the raw symbol
+        where left out and not registered yet.
+    category : str, optional
+        Market class, by name or alias. SPOT for a market that is not registered yet.
+    columns : mapping of str to str, optional
+        Of a ``csv``: our columns to the file's, e.g. ``{"price": "px"}``.
+    delimiter : str, optional
+        Of a ``csv``: what stands between its columns; found in the header where left out.
+    time_unit : {"iso", "s", "ms", "us", "ns"}, optional
+        Of a ``csv``: how its times are written. Where left out, the first time that is a written date, or a number
+        that lies between the years 2000 and 2100 in exactly one unit, decides; the report says which it was.
+    tick_size : Decimal, int, float or str, optional
+        Smallest price step. [quote per coin]
+    block_size : Decimal, int, float or str, optional
+        Height of a price row of profiles. Where left out, and the market is not registered yet,
+        `tidytape.aggregate.recommended_block_size` of its first trade's price. [quote per coin]
+    skip_bad : bool
+        Leave broken lines out and count them, instead of failing.
+    progress : bool, optional
+        Show a bar on the standard error; by default if that is a terminal.
+
+    Returns
+    -------
+    IngestReport
+
+    Raises
+    ------
+    QueryError
+        If an argument cannot be right.
+    IngestError
+        If a file cannot be read, has broken lines and ``skip_bad`` is not set, or contradicts the lake.
+    LakeError
+        If the lake cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "trades.csv").write_text("time,px,qty,side\n1693929601,100.5,2,buy\n")
+    >>> report = ingest(
+    ...     folder / "trades.csv", Lake.create(folder / "lake"), layout="csv", exchange="COINBASE",
+    ...     raw_symbol="BTC-USD", columns={"timestamp": "time", "price": "px", "amount": "qty"},
+    ... )
+    >>> report.trades_new, report.files[0].time_unit, report.markets[0].normalized_symbol
+    (1, 's', 'BTC-USD')
+    """
+    read = _layout(layout)
+    given = Given(normalized_symbol, coin, category, tick_size, block_size)
+    if not exchange.strip():
+        raise QueryError("exchange", got=exchange, expected="a venue identifier", code="INVALID_EXCHANGE")
+    if read is not csv.parse:
+        for name, value in (("columns", columns), ("delimiter", delimiter), ("time_unit", time_unit)):
+            if value is not None:
+                raise QueryError(name, got=value, expected=f"nothing, {layout} files have none to choose")
+    paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
+    jobs = [Job(path, exchange, raw_symbol, columns, delimiter, time_unit) for path in paths]
+    sources = [_source(job, layout, skip_bad=skip_bad) for job in jobs]
+    with Spool() as spool:
+        parsed: list[Parsed | None] = []
+        size = sum(path.stat().st_size for path in paths)
+        with tqdm(
+            total=size, unit="B", unit_scale=True, disable=None if progress is None else not progress
+        ) as bar:
+            for job, source in zip(jobs, sources, strict=True):
+                bar.set_description(job.path.name)
+                # Trades are committed last, so their source stands for the whole file. Saying something about the
+                # market takes reading, to know which one.
+                done = not given.columns and lake.has_source(TRADES.name, source)
+                parsed.append(
+                    None if done else _checked(read(job, spool, bar.update), job, skip_bad=skip_bad)
+                )
+        return _committed(lake, jobs, sources, parsed, given)
+
+
+def _layout(name: str) -> Layout:
+    if name not in LAYOUTS:
+        close = nearest(name, LAYOUTS)
+        raise QueryError(
+            "layout",
+            got=name,
+            expected="one of " + ", ".join(LAYOUTS),
+            hint=f"did you mean {close!r}?" if close else None,
+        )
+    return LAYOUTS[name]
+
+
+def _source(job: Job, layout: str, *, skip_bad: bool) -> str:
+    """What names a file and the way it is read: the same file read otherwise has other rows."""
+    way = {
+        "layout": layout,
+        "exchange": job.exchange,
+        "raw_symbol": job.raw_symbol,
+        "columns": dict(sorted(job.columns.items())) if job.columns else None,
+        "delimiter": job.delimiter,
+        "time_unit": job.time_unit,
+        "skip_bad": skip_bad,
+    }
+    said = {name: value for name, value in way.items() if value}
+    return f"sha256:{digest(job.path)} {json.dumps(said, sort_keys=True)}"
+
+
+def _checked(parsed: Parsed, job: Job, *, skip_bad: bool) -> Parsed:
+    bad = parsed.bad
+    if bad.count and not (skip_bad and (parsed.trades.rows or parsed.book.rows)):
+        line, reason = bad.first[0]
+        more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
+        hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
+        raise IngestError(
+            f"{job.path}:{line}: {reason}{more}{hint}", path=str(job.path), line=line, bad_lines=bad.count
+        )
+    return parsed
+
+
+def _committed(
+    lake: Lake, jobs: list[Job], sources: list[str], parsed: list[Parsed | None], given: Given
+) -> IngestReport:
+    files = [one for one in parsed if one is not None]
+    registered = lake.markets()
+    markets, guesses = registry_rows(files, given, registered)
+    # All files together, so that two that contradict each other leave no trace either.
+    for table, batches in ((TRADES, [one.trades for one in files]), (BOOK, [one.book for one in files])):
+        together = Batch(table)
+        together.parts = [part for batch in batches for part in batch]
+        lake.check(together)
+    book_new = [
+        0 if one is None or not one.book.rows else lake.append(BOOK.name, one.book, source=source).rows_new
+        for one, source in zip(parsed, sources, strict=True)
+    ]
+    if not markets.is_empty():
+        lake.register(markets, replace=given.columns)
+    reports = []
+    for job, source, one, new in zip(jobs, sources, parsed, book_new, strict=True):
+        if one is None:
+            reports.append(FileReport(str(job.path), already_ingested=True))
+            continue
+        appended = lake.append(TRADES.name, one.trades, source=source)
+        reports.append(
+            FileReport(
+                path=str(job.path),
+                already_ingested=appended.already_ingested,
+                lines=one.lines,
+                trades_read=one.trades.rows,
+                trades_new=appended.rows_new,
+                book_rows_read=one.book.rows,
+                book_rows_new=new,
+                bad_lines=one.bad.count,
+                first_bad_lines=tuple(one.bad.first),
+                ignored=tuple(sorted(one.ignored.items())),
+                time_unit=one.time_unit,
+            )
+        )
+    return IngestReport(tuple(reports), _market_reports(lake, markets, guesses))
+
+
+def _market_reports(
+    lake: Lake, touched: pl.DataFrame, guesses: set[tuple[str, str]]
+) -> tuple[MarketReport, ...]:
+    key = ["exchange", "raw_symbol"]
+    now = lake.markets().join(touched.select(key), on=key, how="semi").sort(key)
+    names = [*key, "normalized_symbol", "coin", "quote_coin", "category", "block_size"]
+    return tuple(
+        MarketReport(**row, guessed=(row["exchange"], row["raw_symbol"]) in guesses)
+        for row in now.select(names).iter_rows(named=True)
+    )

@@ -1,0 +1,379 @@
+"""The lake itself: opening, reading, appending, registering."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import polars as pl
+from deltalake import DeltaTable
+
+from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError, nearest
+from tidytape.lake import _delta
+from tidytape.lake.batch import Batch, Part
+from tidytape.lake.dedupe import fresh
+from tidytape.lake.registry import merged
+from tidytape.lake.tables import MARKETS, TABLES, Table
+
+__all__ = ["Appended", "Lake"]
+
+_SLACK = 1_000_000_000
+"""A source that writes its times more coarsely than another lies this far from it, at most. [ns]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Appended:
+    """What an append did.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table.
+    source : str
+        Where the rows came from.
+    rows_read : int
+        Rows that were offered.
+    rows_new : int
+        Rows that were added.
+    already_ingested : bool
+        The source had been appended before, so its rows were not looked at.
+    """
+
+    table: str
+    source: str
+    rows_read: int
+    rows_new: int
+    already_ingested: bool = False
+
+    @property
+    def duplicates(self) -> int:
+        """Rows that were there already, or came twice."""
+        return self.rows_read - self.rows_new
+
+
+class Lake:
+    """A folder of Delta tables of raw events and markets.
+
+    Parameters
+    ----------
+    path : str or Path
+        Where it is: a local folder, or a URL that Delta Lake can read, e.g. ``s3://bucket/lake``.
+    storage_options : mapping of str to str, optional
+        What an object store needs, e.g. its region.
+
+    Raises
+    ------
+    LakeError
+        If there is no lake.
+
+    Examples
+    --------
+    >>> import polars as pl, tempfile
+    >>> lake = Lake.create(tempfile.mkdtemp())
+    >>> trade = pl.DataFrame(
+    ...     {
+    ...         "exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"], "id": ["7"], "timestamp": [5], "sequence": [7],
+    ...         "side": ["BUY"], "price": [10.0], "amount": [2.0], "quote_amount": [20.0],
+    ...     }
+    ... )
+    >>> lake.append("trades", trade, source="by hand").rows_new
+    1
+    >>> lake.append("trades", trade, source="by hand").already_ingested
+    True
+    >>> lake.scan("trades", exchange="BINANCE", start=0, end=10).select("id", "price").collect().rows()
+    [('7', 10.0)]
+    """
+
+    def __init__(self, path: str | Path, *, storage_options: Mapping[str, str] | None = None) -> None:
+        self.path = _delta.root_of(path)
+        self._options = dict(storage_options) if storage_options else None
+        if not _delta.exists(self._uri(MARKETS.name), self._options):
+            raise LakeError(f"no lake at {self.path}: {self._what_is_there()}", path=self.path)
+
+    @classmethod
+    def create(cls, path: str | Path, *, storage_options: Mapping[str, str] | None = None) -> Self:
+        """Return the lake at ``path``, made first if there is none.
+
+        Parameters
+        ----------
+        path : str or Path
+            A folder that does not exist, is empty, or is a lake; or a URL.
+        storage_options : mapping of str to str, optional
+            What an object store needs.
+
+        Returns
+        -------
+        Lake
+
+        Raises
+        ------
+        LakeError
+            If something else is there, or it cannot be written.
+        """
+        lake = cls.__new__(cls)
+        lake.path = _delta.root_of(path)
+        lake._options = dict(storage_options) if storage_options else None
+        if "://" not in lake.path:
+            lake._refuse_foreign_folder()
+        # The registry last: a lake is a lake once it has one.
+        for table in sorted(TABLES.values(), key=lambda table: table is MARKETS):
+            if not _delta.exists(lake._uri(table.name), lake._options):
+                _delta.create(lake._uri(table.name), table, lake._options)
+        return lake
+
+    def __repr__(self) -> str:
+        return f"Lake({self.path!r})"
+
+    # -- reading -----------------------------------------------------------------------------------------------------
+
+    def scan(
+        self,
+        table: str,
+        *,
+        exchange: str | Iterable[str] | None = None,
+        raw_symbol: str | Iterable[str] | None = None,
+        start: int | None = None,
+        end: int | None = None,
+    ) -> pl.LazyFrame:
+        """Return the rows of a table as a lazy frame of its newest version.
+
+        Files of other instruments and other times are not opened.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table, e.g. ``"trades"``.
+        exchange, raw_symbol : str or iterable of str, optional
+            Keep these only.
+        start, end : int, optional
+            Keep ``start <= timestamp < end``. [ns since the epoch]
+
+        Returns
+        -------
+        polars.LazyFrame, one row per event, in no order
+            The table's columns, see `tidytape.lake.TABLES`.
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        kind = _table(table)
+        frame = _delta.scanned(self._open(kind), kind, self._options)
+        return frame.filter(*_conditions(exchange, raw_symbol, start, end))
+
+    def markets(self) -> pl.DataFrame:
+        """Return the registered markets.
+
+        Returns
+        -------
+        polars.DataFrame, one row per market, sorted by (exchange, raw_symbol)
+            Columns of `tidytape.lake.MARKETS`.
+
+        Raises
+        ------
+        LakeError
+            If the table cannot be read.
+        """
+        return _registered(self._open(MARKETS), self._options)
+
+    def version(self) -> dict[str, int]:
+        """Return the version of each table, which changes with every commit.
+
+        Returns
+        -------
+        dict of str to int
+            By table name.
+
+        Raises
+        ------
+        LakeError
+            If a table cannot be opened.
+        """
+        return {table.name: self._open(table).version() for table in TABLES.values()}
+
+    # -- writing -----------------------------------------------------------------------------------------------------
+
+    def append(self, table: str, rows: pl.DataFrame | Batch, *, source: str) -> Appended:
+        """Add rows that are not there yet, all or none, and note their source in the same commit.
+
+        A source that was appended before changes nothing. A row whose key is in the table already is not added again.
+        Several processes may append to one lake at once.
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table, e.g. ``"trades"``.
+        rows : polars.DataFrame or Batch, n rows, in any order
+            The table's columns; absent nullable ones are null.
+        source : str
+            What names the origin once and for all, e.g. ``"sha256:…"`` of a file.
+
+        Returns
+        -------
+        Appended
+
+        Raises
+        ------
+        QueryError
+            If there is no such event table.
+        MissingColumnError
+            If a column is absent.
+        IngestError
+            If a value does not fit, or a row contradicts one of the same key.
+        LakeError
+            If the table cannot be written.
+        """
+        kind = _event_table(table)
+        batch = rows if isinstance(rows, Batch) else _batch(kind, rows)
+
+        def attempt(delta: DeltaTable) -> Appended:
+            if delta.transaction_version(_source(source)) is not None:
+                return Appended(table, source, batch.rows, 0, already_ingested=True)
+            new = self._fresh(delta, batch)
+            # Committed even when nothing is new: then the next time the source need not be read.
+            _delta.commit(delta, new, source=_source(source))
+            return Appended(table, source, batch.rows, new.rows)
+
+        return _delta.retrying(self._uri(table), attempt, self._options)
+
+    def check(self, batch: Batch) -> None:
+        """Raise IngestError if appending the batch would, as the lake is now."""
+        self._fresh(self._open(batch.table), batch)
+
+    def has_source(self, table: str, source: str) -> bool:
+        """Whether a source was appended to an event table before."""
+        return self._open(_event_table(table)).transaction_version(_source(source)) is not None
+
+    def register(self, markets: pl.DataFrame, *, replace: Collection[str] = ()) -> None:
+        """Register markets, or add to what is registered.
+
+        What is registered stays, so that a block size never drifts; what is null is filled; ``available_since``
+        becomes the earlier of the two.
+
+        Parameters
+        ----------
+        markets : polars.DataFrame, n rows, key (exchange, raw_symbol)
+            Any columns of `tidytape.lake.MARKETS` beside the key.
+        replace : collection of str
+            Columns in which the values given here, where not null, replace the registered ones.
+
+        Raises
+        ------
+        MissingColumnError
+            If a key column is absent, or ``replace`` names none of the table's.
+        IngestError
+            If a value does not fit, or a market is named twice.
+        LakeError
+            If the table cannot be written.
+        """
+        said = MARKETS.conform(markets)
+        unknown = [name for name in replace if name not in MARKETS.names]
+        if unknown:
+            raise MissingColumnError(unknown, available=MARKETS.names)
+        if said.select(MARKETS.key).is_duplicated().any():
+            raise IngestError("markets: an instrument is named twice")
+
+        def attempt(delta: DeltaTable) -> None:
+            before = _registered(delta, self._options)
+            after = merged(before, said, replace=replace)
+            if not after.equals(before):
+                _delta.replace(delta, after)
+
+        _delta.retrying(self._uri(MARKETS.name), attempt, self._options)
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _uri(self, table: str) -> str:
+        return f"{self.path}/{table}"
+
+    def _open(self, table: Table) -> DeltaTable:
+        return _delta.opened(self._uri(table.name), self._options)
+
+    def _fresh(self, delta: DeltaTable, batch: Batch) -> Batch:
+        rows = _delta.scanned(delta, batch.table, self._options)
+
+        def stored(part: Part) -> pl.LazyFrame:
+            exchanges, symbols = zip(*part.instruments, strict=True)
+            return rows.filter(*_conditions(exchanges, symbols, part.first - _SLACK, part.last + _SLACK + 1))
+
+        return fresh(batch, stored)
+
+    def _what_is_there(self) -> str:
+        if "://" in self.path:
+            return "nothing to open there"
+        if not os.path.lexists(self.path):
+            return "nothing is there"
+        return "a folder of something else" if Path(self.path).is_dir() else "a file is there"
+
+    def _refuse_foreign_folder(self) -> None:
+        folder = Path(self.path)
+        if not os.path.lexists(folder):
+            return
+        try:
+            # Another process may be making the same lake right now, so some of its tables are no surprise.
+            foreign = sorted({entry.name for entry in folder.iterdir()} - set(TABLES))
+        except OSError as error:
+            raise LakeError(f"cannot make a lake at {folder}: {error.strerror}", path=str(folder)) from error
+        if foreign and not _delta.exists(self._uri(MARKETS.name), self._options):
+            raise LakeError(
+                f"will not make a lake at {folder}: the folder holds {foreign[0]!r}", path=str(folder)
+            )
+
+
+def _registered(delta: DeltaTable, options: Mapping[str, str] | None) -> pl.DataFrame:
+    return _delta.scanned(delta, MARKETS, options).collect().sort(MARKETS.key)
+
+
+def _table(name: str) -> Table:
+    try:
+        return TABLES[name]
+    except KeyError:
+        close = nearest(name, TABLES)
+        raise QueryError(
+            "table",
+            got=name,
+            expected="one of " + ", ".join(TABLES),
+            hint=f"did you mean {close!r}?" if close else None,
+        ) from None
+
+
+def _event_table(name: str) -> Table:
+    table = _table(name)
+    if table is MARKETS:
+        raise QueryError("table", got=name, expected="a table of events", hint="markets are registered")
+    return table
+
+
+def _batch(table: Table, rows: pl.DataFrame) -> Batch:
+    batch = Batch(table)
+    batch.add(table.conform(rows))
+    return batch
+
+
+def _source(name: str) -> str:
+    return f"source:{name}"
+
+
+def _conditions(
+    exchange: str | Iterable[str] | None,
+    raw_symbol: str | Iterable[str] | None,
+    start: int | None,
+    end: int | None,
+) -> list[pl.Expr]:
+    conditions = []
+    for name, wanted in (("exchange", exchange), ("raw_symbol", raw_symbol)):
+        if isinstance(wanted, str):
+            conditions.append(pl.col(name) == wanted)
+        elif wanted is not None:
+            conditions.append(pl.col(name).is_in(sorted(set(wanted))))
+    if start is not None:
+        conditions.append(pl.col("timestamp") >= start)
+    if end is not None:
+        conditions.append(pl.col("timestamp") < end)
+    return conditions

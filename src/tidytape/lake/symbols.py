@@ -1,0 +1,109 @@
+"""Guessing coin and quote from an exchange's own symbol."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["QUOTES", "Symbol", "guessed"]
+
+QUOTES = (
+    "FDUSD", "PYUSD", "BUSD", "TUSD", "USDC", "USDD", "USDE", "USDP", "USDT", "USD1",
+    "AUD", "BIDR", "BRL", "BTC", "BNB", "CAD", "CHF", "DAI", "ETH", "EUR", "GBP", "IDR", "JPY", "KRW", "MXN", "TRY",
+    "UAH", "USD", "XBT", "ZAR",
+)  # fmt: skip
+"""Quotes that a symbol without a separator may end in."""
+
+_KNOWN = frozenset(
+    {
+        "AAVE", "ADA", "APT", "ARB", "ATOM", "AVAX", "BAT", "BCH", "BNB", "BTC", "DAI", "DOGE", "DOT", "EOS", "ETC",
+        "ETH", "FIL", "FTT", "GRT", "HBAR", "ICP", "INJ", "LINK", "LPT", "LTC", "MATIC", "MKR", "MNT", "NEAR", "OP",
+        "PEPE", "POL", "QNT", "SHIB", "SOL", "SUI", "TON", "TRB", "TRX", "UNI", "USDC", "USDT", "WBT", "XBT", "XLM",
+        "XMR", "XRP", "XTZ",
+    }
+)  # fmt: skip
+# XBTUSD is XBT in USD, not XB in TUSD, and BTCBUSD is no BTCB: only a list of coins can tell.
+
+_LONGEST_FIRST = sorted(QUOTES, key=lambda quote: (-len(quote), quote))
+_SEPARATORS = re.compile(r"[-_/:.]")
+# What instruments of one pair are told apart by: kind of contract, expiry.
+_SUFFIX = re.compile(r"(PERP|PERPETUAL|SWAP|SPOT|FUTURES?|\d{4,8}|\d{1,2}[A-Z]{3}\d{2})")
+_COINS = {"XBT": "BTC"}
+_COIN = re.compile(r"[A-Z0-9$]{1,20}")
+
+
+@dataclass(frozen=True, slots=True)
+class Symbol:
+    """What a symbol stands for.
+
+    Attributes
+    ----------
+    coin : str
+        Base asset.
+    quote_coin : str
+        Quote asset.
+    """
+
+    coin: str
+    quote_coin: str
+
+    @property
+    def normalized(self) -> str:
+        """The cross-exchange symbol, e.g. ``BTC-USDT``."""
+        return f"{self.coin}-{self.quote_coin}"
+
+
+def guessed(raw_symbol: str) -> Symbol | None:
+    """Return what an exchange's symbol most likely stands for, or None.
+
+    Parameters
+    ----------
+    raw_symbol : str
+        Exchange-native symbol.
+
+    Returns
+    -------
+    Symbol or None
+        None where several readings are as good, or there is none.
+
+    Examples
+    --------
+    >>> [guessed(symbol).normalized for symbol in ("BTCUSDT", "eth-usd", "XBTUSD", "BTCUSD_PERP", "BTC-PERPETUAL")]
+    ['BTC-USDT', 'ETH-USD', 'BTC-USD', 'BTC-USD', 'BTC-USD']
+    >>> guessed("WHATEVER") is None
+    True
+    """
+    parts = [part for part in _SEPARATORS.split(raw_symbol.strip().upper()) if part]
+    if len(parts) >= 2 and parts[0] in {"FF", "FI", "PF", "PI"}:
+        parts.pop(0)  # PI_XBTUSD: kind of contract first
+    if len(parts) >= 4 and parts[-1] in {"C", "P"}:
+        parts.pop()  # BTC-27DEC24-60000-C is an option
+    pair = [part for part in parts if not _SUFFIX.fullmatch(part)]
+    if not pair:
+        return None
+    if len(pair) == 1:
+        coin, quote = _cut(pair[0])
+        if not quote and len(parts) > 1:
+            quote = "USD"  # BTC-PERPETUAL, BTC-27DEC24: dollars unless they say otherwise
+        if not quote:
+            return None
+    else:
+        # BTC/USDT:USDT names the settlement last.
+        coin, quote = pair[0], pair[1]
+    coin, quote = _COINS.get(coin, coin), _COINS.get(quote, quote)
+    if not (_COIN.fullmatch(coin) and _COIN.fullmatch(quote)):
+        return None
+    return Symbol(coin, quote)
+
+
+def _cut(pair: str) -> tuple[str, str]:
+    cuts = [
+        (pair.removesuffix(quote), quote)
+        for quote in _LONGEST_FIRST
+        if pair.endswith(quote) and len(pair) > len(quote)
+    ]
+    if len(cuts) > 1 and cuts[0][1] not in {"BUSD", "TUSD"}:
+        return cuts[0]
+    if len(cuts) > 1:
+        cuts = [cut for cut in cuts if cut[0] in _KNOWN]
+    return cuts[0] if len(cuts) == 1 else (pair, "")

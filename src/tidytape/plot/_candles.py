@@ -1,0 +1,235 @@
+"""Candles and their volume over time."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.patches import StepPatch
+from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
+
+from tidytape.plot import _style as style
+from tidytape.plot._series import CandleSeries, VolumeSeries, candle_series, volume_series
+
+_BODY = 0.72  # of the interval; the rest keeps neighbours apart
+
+
+@dataclass(frozen=True, slots=True)
+class Candles:
+    """What `candles` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    wicks : matplotlib.collections.LineCollection
+        One line per candle, from low to high.
+    bodies : matplotlib.collections.PolyCollection
+        One rectangle per candle, between open and close, coloured by direction.
+    """
+
+    ax: Axes
+    wicks: LineCollection
+    bodies: PolyCollection
+
+
+@dataclass(frozen=True, slots=True)
+class Volume:
+    """What `volume` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    steps : matplotlib.patches.StepPatch
+        The volume of each interval; NaN where there is none.
+    """
+
+    ax: Axes
+    steps: StepPatch
+
+
+def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Candles:
+    """Draw candles: a wick from low to high, a body between open and close.
+
+    A candle stands over the interval it covers, from ``timestamp`` on. Blue closed higher than it opened, vermillion
+    lower, grey where it opened.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key timestamp, any order
+        Schema TRADE_SIDE_AGNOSTIC_AGG of one instrument, or one side of TRADE_AGG. Uses ``timestamp`` [UTC], ``open``,
+        ``high``, ``low`` and ``close`` [quote per coin]; identity columns give title, units and width where they are
+        there. A row that lacks a price is a gap.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Candles
+        The artists, one line and one rectangle per candle. A frame with none says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds several instruments, or ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> from matplotlib.figure import Figure
+    >>> frame = pl.DataFrame({
+    ...     "normalized_symbol": "BTC-USDT", "timestamp": [datetime(2024, 8, 8, h, tzinfo=UTC) for h in (0, 1)],
+    ...     "open": [60.0, 62.0], "high": [63.0, 64.0], "low": [59.0, 61.0], "close": [62.0, 61.5],
+    ... })
+    >>> drawn = candles(frame, ax=Figure().add_subplot())
+    >>> len(drawn.bodies.get_paths()), drawn.ax.get_ylabel()
+    (2, 'Price [USDT per BTC]')
+    """
+    series = candle_series(frame, "frame")
+    style.zone(timezone)  # before a figure is made for nothing
+    ax = ax or style.new_axes(12, 6)
+    drawn = draw_candles(ax, series, timezone)
+    ax.set_title(series.instrument.title, loc="left", color=style.INK)
+    return drawn
+
+
+def volume(
+    frame: IntoFrame,
+    /,
+    *,
+    ax: Axes | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Volume:
+    """Draw the traded volume of each interval.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key timestamp, any order
+        As for `candles`. Uses ``timestamp`` [UTC] and ``volume`` [coin; USD if so asked]. A row that lacks its volume
+        is a gap.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    quote : str, optional
+        The ``quote`` that the volumes were asked for in, e.g. ``"USD"``, which a frame does not say itself.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Volume
+        The artist. A frame with no volume says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds several instruments, or ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> from matplotlib.figure import Figure
+    >>> times = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 1, 3)]
+    >>> frame = pl.DataFrame({"coin": "BTC", "timestamp": times, "volume": [5.0, 7.0, 2.0]})
+    >>> drawn = volume(frame, ax=Figure().add_subplot())
+    >>> drawn.steps.get_data().values, drawn.ax.get_ylabel()
+    (array([ 5.,  7., nan,  2.]), 'Volume [BTC]')
+    """
+    series = volume_series(frame, "frame")
+    style.zone(timezone)
+    ax = ax or style.new_axes(12, 3)
+    drawn = draw_volume(ax, series, timezone, quote=quote)
+    ax.set_title(series.instrument.title, loc="left", color=style.INK)
+    return drawn
+
+
+def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Candles:
+    """Draw candles without a title."""
+    middle = series.start + series.width / 2
+    wicks = np.stack([_points(middle, series.low), _points(middle, series.high)], axis=1)
+    left, right = (middle + sign * series.width * _BODY / 2 for sign in (-1, 1))
+    corners = [(left, series.open), (left, series.close), (right, series.close), (right, series.open)]
+    bodies = np.stack([_points(x, y) for x, y in corners], axis=1)
+    direction = np.sign(series.close - series.open).astype(int)
+    colours = np.array([style.FLAT, style.UP, style.DOWN])[direction]
+
+    # Two artists whatever the number of candles. The edge makes a line of a body without height.
+    drawn = Candles(
+        ax,
+        LineCollection(list(wicks), colors=list(colours), linewidths=0.9, capstyle="butt", zorder=2.1),
+        PolyCollection(
+            list(bodies), facecolors=list(colours), edgecolors=list(colours), linewidths=0.7, zorder=2.2
+        ),
+    )
+    ax.add_collection(drawn.wicks)
+    ax.add_collection(drawn.bodies)
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    style.price_axis(ax.yaxis, series.instrument.price_unit)
+    if series.start.size:
+        set_time_limits(ax, series.start, series.width)
+        ax.set_ylim(*padded(series.low.min(), series.high.max()))
+    else:
+        style.no_data(ax)
+    return drawn
+
+
+def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote: str | None) -> Volume:
+    """Draw volumes without a title."""
+    edges, values = _steps(series)
+    # One outline, not a bar each: thousands of bars thinner than a pixel would beat with the pixels. Its edge keeps
+    # the peaks in sight.
+    drawn = Volume(ax, ax.stairs(values, edges, fill=True, color=style.VOLUME, linewidth=0.5, zorder=2))
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    style.volume_axis(ax.yaxis, series.instrument.volume_unit(quote), bins=4)
+    if series.start.size:
+        set_time_limits(ax, series.start, series.width)
+        ax.set_ylim(0, series.volume.max() * 1.06 or 1)
+    else:
+        style.no_data(ax)
+    return drawn
+
+
+def set_time_limits(ax: Axes, start: NDArray[np.float64], width: float) -> None:
+    """Show every interval, and a little around them."""
+    first, last = start[0], start[-1] + width
+    pad = 0.01 * (last - first) + (width if start.size < 10 else 0)
+    ax.set_xlim(first - pad, last + pad)
+
+
+def padded(low: float, high: float) -> tuple[float, float]:
+    """Return limits a little outside; prices that never move get a range of their own."""
+    pad = 0.04 * (high - low) or 0.001 * abs(high) or 1.0
+    return low - pad, high + pad
+
+
+def _points(x: NDArray[np.float64], y: NDArray[np.float64]) -> NDArray[np.float64]:
+    return np.stack([x, y], axis=1)
+
+
+def _steps(series: VolumeSeries) -> tuple[NDArray[np.float64], NDArray[Any]]:
+    """Return edges and values of a step line, with one step of NaN in every gap."""
+    start, values = series.start, series.volume
+    if not start.size:
+        return np.array([0.0, 1.0]), np.array([np.nan])
+    end = start + series.width
+    # Date numbers carry a few nanoseconds of rounding.
+    gap = start[1:] - end[:-1] > 1e-3 * series.width
+    after = np.flatnonzero(gap) + 1
+    edges = np.append(np.insert(start, after, end[after - 1]), end[-1])
+    return edges, np.insert(values, after, np.nan)

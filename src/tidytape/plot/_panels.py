@@ -1,0 +1,264 @@
+"""Candles, their volume and their profile, on shared axes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import tzinfo
+from decimal import Decimal
+from typing import TYPE_CHECKING, Literal, NamedTuple, cast
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.layout_engine import ConstrainedLayoutEngine
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.errors import QueryError
+from tidytape.plot import _style as style
+from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded
+from tidytape.plot._profile import Profile, Rules, draw_legend, draw_profile, mark, profile_rows
+from tidytape.plot._series import Instrument, candle_series, volume_series
+
+if TYPE_CHECKING:
+    from matplotlib.figure import SubFigure
+
+# Of width and height. The profile needs room for a few ticks, the volume for its label.
+_WIDTHS = (4.2, 1.0)
+_HEIGHTS = (3.3, 1.0)
+_MARGIN = 0.09  # [in]
+
+
+class Panels(NamedTuple):
+    """The axes of `candles_with_profile`.
+
+    Attributes
+    ----------
+    price : matplotlib.axes.Axes
+        Candles.
+    profile : matplotlib.axes.Axes
+        Volume by price, beside them; shares their price axis.
+    volume : matplotlib.axes.Axes
+        Volume over time, below them; shares their time axis.
+    key : matplotlib.axes.Axes or None
+        Free corner for the legend; without it the legend is in ``profile``.
+    """
+
+    price: Axes
+    profile: Axes
+    volume: Axes
+    key: Axes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CandlesWithProfile:
+    """What `candles_with_profile` drew.
+
+    Attributes
+    ----------
+    axes : Panels
+        Where.
+    candles : Candles
+        Artists of the candles.
+    volume : Volume
+        Artist of the volume.
+    profile : Profile
+        Artists of the profile, and its prices.
+    value_area : matplotlib.patches.Rectangle or None
+        The value area behind the candles.
+    lines : dict of str to matplotlib.lines.Line2D
+        ``"POC"``, ``"VAH"`` and ``"VAL"`` across the candles.
+    """
+
+    axes: Panels
+    candles: Candles
+    volume: Volume
+    profile: Profile
+    value_area: Rectangle | None
+    lines: dict[str, Line2D]
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, e.g. to save it."""
+        return cast("Figure", self.axes.price.get_figure(root=True))
+
+
+def panels(figure: Figure | SubFigure | None = None) -> Panels:
+    """Lay out the axes of `candles_with_profile`.
+
+    Parameters
+    ----------
+    figure : matplotlib.figure.Figure or SubFigure, optional
+        Where; a new figure of 14 by 8 inches otherwise, which pyplot shows with the others. A figure that is still
+        empty and has no layout engine gets matplotlib's constrained one.
+
+    Returns
+    -------
+    Panels
+        Four axes: time is shared downward and price sideways.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> axes = panels(Figure(figsize=(7, 9)))
+    >>> axes.price.get_shared_y_axes().joined(axes.price, axes.profile)
+    True
+    """
+    if figure is None:
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(14, 8))
+    if isinstance(figure, Figure) and figure.get_layout_engine() is None and not figure.axes:
+        figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=_MARGIN, h_pad=_MARGIN, wspace=0, hspace=0))
+    grid = figure.add_gridspec(2, 2, width_ratios=_WIDTHS, height_ratios=_HEIGHTS)
+    price = figure.add_subplot(grid[0, 0])
+    profile = figure.add_subplot(grid[0, 1], sharey=price)
+    volume = figure.add_subplot(grid[1, 0], sharex=price)
+    key = figure.add_subplot(grid[1, 1])
+    key.set_axis_off()
+    return Panels(price, profile, volume, key)
+
+
+def candles_with_profile(
+    candles: IntoFrame,
+    profile: IntoFrame,
+    /,
+    *,
+    axes: Panels | Sequence[Axes] | None = None,
+    share: float = 0.70,
+    rule: Literal["two_row", "one_row"] = "two_row",
+    tie: Literal["up", "down"] = "up",
+    stop: Literal["reach", "exceed"] = "reach",
+    row_size: float | Decimal | None = None,
+    quote: str | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> CandlesWithProfile:
+    """Draw candles with their volume below, and the volume profile, POC and value area beside them.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key timestamp, any order
+        As for `candles`, with ``volume``.
+    profile : frame, m rows, key (timestamp, price), any order
+        As for `volume_profile`. It may be another instrument's of the same coin and quote, or that of several venues
+        together; the legend then says whose.
+    axes : Panels or sequence of three matplotlib.axes.Axes, optional
+        Where to draw: axes of price, profile and volume; share theirs if they are to move together. Those of
+        `panels` in a new figure otherwise.
+    share, rule, tie, stop, row_size
+        As for `volume_profile`.
+    quote : str, optional
+        The ``quote`` that the volumes were asked for in, e.g. ``"USD"``, which a frame does not say itself.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    CandlesWithProfile
+        The artists, their axes and their figure. A panel without data says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If a frame holds several instruments, the two differ in ``normalized_symbol``, or an argument is not one of
+        those listed.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> from matplotlib.figure import Figure
+    >>> whose = {"exchange": "X", "raw_symbol": "BTCUSDT", "normalized_symbol": "BTC-USDT"}
+    >>> bars = pl.DataFrame({
+    ...     **whose, "timestamp": [datetime(2024, 8, 8, h, tzinfo=UTC) for h in (0, 1)], "open": [60.0, 62.0],
+    ...     "high": [63.0, 64.0], "low": [59.0, 61.0], "close": [62.0, 61.5], "volume": [10.0, 4.0],
+    ... })
+    >>> levels = pl.DataFrame({
+    ...     **whose, "price": [60.0, 61.0, 62.0, 63.0], "buy_volume": [1.0, 4.0, 2.0, 0.0],
+    ...     "sell_volume": [1.0, 2.0, 3.0, 1.0],
+    ... })
+    >>> drawn = candles_with_profile(bars, levels, axes=panels(Figure()))
+    >>> drawn.lines["POC"].get_label(), drawn.axes.price.get_title(loc="left")
+    ('POC 61', 'X BTCUSDT')
+    """
+    bars, volumes = candle_series(candles, "candles"), volume_series(candles, "candles")
+    rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
+    _one_market(bars.instrument, rows.levels.instrument)
+    # An empty frame does not say whose it is, and the other one does.
+    whose = bars.instrument if bars.start.size else rows.levels.instrument
+    bars, volumes = replace(bars, instrument=whose), replace(volumes, instrument=whose)
+    rows = rows if rows.area else replace(rows, levels=replace(rows.levels, instrument=whose))
+    style.zone(timezone)
+    place = _placed(axes)
+
+    drawn = draw_candles(place.price, bars, timezone)
+    below = draw_volume(place.volume, volumes, timezone, quote=quote)
+    if bars.start.size:
+        place.volume.set_xlim(place.price.get_xlim())
+    beside = draw_profile(place.profile, rows, quote=quote)
+    prices = np.concatenate([bars.low, bars.high, beside.buy.get_data()[1] if rows.area else []])
+    for ax in (place.price, place.profile) if prices.size else ():
+        ax.set_ylim(*padded(prices.min(), prices.max()))
+    shade, lines = mark(place.price, rows.area) if rows.area else (None, {})
+
+    # One set of labels per shared axis, and the profile's on top: below it is the legend.
+    place.price.tick_params(labelbottom=bool(bars.start.size and not volumes.start.size))
+    place.price.set_xlabel("")
+    place.profile.tick_params(left=False, labelleft=bool(rows.area and not bars.start.size))
+    place.profile.xaxis.set_label_position("top")
+    place.profile.tick_params(bottom=False, labelbottom=False, top=bool(rows.area), labeltop=bool(rows.area))
+    # From its right edge leftward, for in a narrow window it is wider than the panel.
+    place.profile.xaxis.label.set(x=1.0, ha="right")
+    place.price.xaxis.offsetText.set_visible(False)
+    place.price.set_title(whose.title, loc="left", color=style.INK)
+    _legend(place, beside, bars.instrument, rows.levels.instrument)
+    cast("Figure | SubFigure", place.price.get_figure()).align_ylabels([place.price, place.volume])
+    return CandlesWithProfile(place, drawn, below, beside, shade, lines)
+
+
+def _one_market(candles: Instrument, profile: Instrument) -> None:
+    symbols = (candles.normalized_symbol, profile.normalized_symbol)
+    if all(symbols) and symbols[0] != symbols[1]:
+        raise QueryError(
+            "profile", got=f"a profile of {symbols[1]}", expected=f"one of {symbols[0]}, like the candles"
+        )
+
+
+def _placed(axes: Panels | Sequence[Axes] | None) -> Panels:
+    if axes is None:
+        return panels()
+    if isinstance(axes, Panels):
+        return axes
+    if len(axes) != 3:
+        raise QueryError(
+            "axes", got=f"{len(axes)} axes", expected="three: price, profile, volume; or panels()"
+        )
+    return Panels(*axes)
+
+
+def _legend(place: Panels, profile: Profile, candles: Instrument, whose: Instrument) -> None:
+    if profile.row_height is None:
+        return
+    other = whose.name if candles.name and whose.name != candles.name else ""
+    title = "\n".join(filter(None, (other, profile.note))) or None
+    if place.key is None:
+        draw_legend(place.profile, profile, title)
+        return
+    legend = place.key.legend(
+        handles=profile.handles,
+        title=title,
+        fontsize="small",
+        title_fontsize="small",
+        alignment="left",
+        loc="upper left",
+        borderaxespad=0,
+        borderpad=0,
+        handlelength=1.7,
+        frameon=False,
+        labelcolor=style.INK,
+    )
+    legend.get_title().set_color(style.INK)

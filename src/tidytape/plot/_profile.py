@@ -1,0 +1,320 @@
+"""Volume by price, with the point of control and the value area."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from itertools import count
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import Rectangle, StepPatch
+from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
+
+from tidytape.analytics import profile as profiles
+from tidytape.plot import _style as style
+from tidytape.plot._candles import padded
+from tidytape.plot._series import Levels, added, levels
+
+_MOST_ROWS = 200  # that a screen shows as rows; below three pixels each they only flicker
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """What `volume_profile` drew, and the numbers behind it.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    buy, sell : matplotlib.patches.StepPatch
+        Volume of each row drawn: sells begin where buys end.
+    value_area : matplotlib.patches.Rectangle or None
+        The rows of the value area; None where the profile has none.
+    lines : dict of str to matplotlib.lines.Line2D
+        ``"POC"``, ``"VAH"`` and ``"VAL"``; empty where the profile has none.
+    poc, vah, val : float or None
+        The prices of the lines: low edges of their rows. [quote per coin]
+    share : float or None
+        Share of the volume inside the value area. [1]
+    row_height : float or None
+        Height of a row drawn; None for an empty profile. [quote per coin]
+    note : str
+        Which rows the prices were found in, where several of them are drawn as one; empty otherwise.
+    """
+
+    ax: Axes
+    buy: StepPatch
+    sell: StepPatch
+    value_area: Rectangle | None
+    lines: dict[str, Line2D]
+    poc: float | None
+    vah: float | None
+    val: float | None
+    share: float | None
+    row_height: float | None
+    note: str = ""
+
+    @property
+    def handles(self) -> list[Artist]:
+        """What a legend lists, from the highest price to the lowest, then the colours."""
+        lines = [self.lines[name] for name in ("VAH", "POC", "VAL") if name in self.lines]
+        area = [self.value_area] if self.value_area else []
+        return [*lines, *area, self.buy, self.sell]
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """How the value area is found; see `tidytape.analytics.profile.value_area`."""
+
+    share: float
+    rule: Literal["two_row", "one_row"]
+    tie: Literal["up", "down"]
+    stop: Literal["reach", "exceed"]
+    row_size: float | Decimal | None
+
+
+@dataclass(frozen=True, slots=True)
+class Area:
+    """Point of control and value area, and the grid they are on."""
+
+    poc: float | None
+    vah: float | None
+    val: float | None
+    share: float | None
+    step: float
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """A profile ready to be drawn: its rows as they are counted, and what they say."""
+
+    levels: Levels
+    area: Area | None
+
+
+def volume_profile(
+    profile: IntoFrame,
+    /,
+    *,
+    ax: Axes | None = None,
+    share: float = 0.70,
+    rule: Literal["two_row", "one_row"] = "two_row",
+    tie: Literal["up", "down"] = "up",
+    stop: Literal["reach", "exceed"] = "reach",
+    row_size: float | Decimal | None = None,
+    quote: str | None = None,
+) -> Profile:
+    """Draw the volume traded at each price, with the point of control (POC) and the value area (VAL to VAH).
+
+    Buys and sells are stacked. A row reaches from its price, the low edge, to the next row's; lines are at the
+    published prices, and the shade covers the rows of the value area.
+
+    Parameters
+    ----------
+    profile : frame, n rows, key (timestamp, price), any order
+        Schema VOLUME_PROFILE_AGG of one instrument. Uses ``price`` [quote per coin], ``buy_volume`` and
+        ``sell_volume`` [coin; USD if so asked]. Levels of one price are added up over the timestamps; a level that
+        lacks a value does not count.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    share, rule, tie, stop
+        As in `tidytape.analytics.profile.value_area`.
+    row_size : float or Decimal, > 0, optional
+        Levels are added up in rows of this height first. Fine levels say little about where the volume lies: the POC
+        of prices a tick apart may be one large trade. Without it the levels are taken as given, and where they are
+        too many to see, several are drawn as one; the POC is then that of the levels, and the legend says so.
+        [quote per coin]
+    quote : str, optional
+        The ``quote`` that the volumes were asked for in, e.g. ``"USD"``, which a frame does not say itself.
+
+    Returns
+    -------
+    Profile
+        The artists and the prices. A frame with no volume says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds several instruments, or an argument is not one of those listed.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from matplotlib.figure import Figure
+    >>> frame = pl.DataFrame({
+    ...     "price": [10.0, 11.0, 12.0, 13.0, 14.0], "buy_volume": [1.0, 2.0, 5.0, 1.0, 0.0],
+    ...     "sell_volume": [0.0, 2.0, 5.0, 3.0, 1.0],
+    ... })
+    >>> drawn = volume_profile(frame, ax=Figure().add_subplot())
+    >>> drawn.val, drawn.poc, drawn.vah, drawn.share
+    (12.0, 12.0, 14.0, 0.75)
+    """
+    rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
+    ax = ax or style.new_axes(6, 8)
+    drawn = draw_profile(ax, rows, quote=quote)
+    ax.set_title(rows.levels.instrument.title, loc="left", color=style.INK)
+    style.price_axis(ax.yaxis, rows.levels.instrument.price_unit)
+    if drawn.lines:
+        draw_legend(ax, drawn, drawn.note or None)
+    return drawn
+
+
+def draw_legend(ax: Axes, profile: Profile, title: str | None) -> None:
+    """Draw the legend among the rows, where there is most room."""
+    legend = ax.legend(
+        handles=profile.handles,
+        title=title,
+        fontsize="small",
+        title_fontsize="small",
+        alignment="left",
+        framealpha=0.9,
+        edgecolor=style.GRID,
+        labelcolor=style.INK,
+    )
+    legend.get_title().set_color(style.INK)
+
+
+def profile_rows(profile: object, parameter: str, rules: Rules) -> Rows:
+    """Return the rows of a profile and its value area."""
+    given = levels(profile, parameter)
+    # Asked of no levels first: a wrong argument is wrong whatever the data, and the row size is used before the rest.
+    _value_area(given, rules, slice(0))
+    if rules.row_size is None:
+        step = _smallest_step(given.price)
+    else:
+        step = float(rules.row_size)
+        given = _gathered(given, step)
+    if not given.price.size:
+        return Rows(given, None)
+    poc, vah, val, share = _value_area(given, rules)[0]
+    return Rows(given, Area(poc, vah, val, share, step))
+
+
+def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
+    """Draw a profile without a title and without saying what its prices are."""
+    style.frame_axes(ax)
+    instrument, area = rows.levels.instrument, rows.area
+    unit = instrument.volume_unit(quote)
+    if area is None:
+        edges, buy, sell = np.array([0.0, 1.0]), np.array([np.nan]), np.array([np.nan])
+        height = None
+    else:
+        edges, buy, sell = _drawn_rows(rows.levels, area.step)
+        height = float(edges[1] - edges[0])
+        unit = f"{unit} per {style.price_text(height, height)} {instrument.quote}"
+
+    # One outline per colour, not a bar each: no seams between rows, and none to beat with the pixels.
+    def stack(value: NDArray[np.float64], base: NDArray[np.float64], colour: str, label: str) -> StepPatch:
+        return ax.stairs(
+            value,
+            edges,
+            baseline=base,
+            orientation="horizontal",
+            fill=True,
+            color=colour,
+            linewidth=0,
+            label=label,
+        )
+
+    bought = stack(buy, np.zeros_like(buy), style.BUY, "Buy volume")
+    sold = stack(buy + sell, buy, style.SELL, "Sell volume")
+    style.volume_axis(ax.xaxis, unit, bins=4)
+    if area is None:
+        style.no_data(ax)
+        return Profile(ax, bought, sold, None, {}, None, None, None, None, None)
+    ax.set_xlim(0, float((buy + sell).max()) * 1.06 or 1)
+    ax.set_ylim(*padded(float(edges[0]), float(edges[-1])))
+    shade, lines = mark(ax, area)
+    # The longest row drawn may then be another than the POC's, and the reader should know why.
+    counted = f"by rows of {style.price_text(area.step, area.step)} {instrument.quote}"
+    note = "" if height is None or np.isclose(height, area.step) else counted
+    return Profile(ax, bought, sold, shade, lines, area.poc, area.vah, area.val, area.share, height, note)
+
+
+def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
+    """Shade the value area and draw its lines across axes of prices."""
+    if area.poc is None or area.vah is None or area.val is None or area.share is None:
+        return None, {}
+    name = f"Value area, {area.share:.1%}"
+    shade = ax.axhspan(
+        area.val, area.vah + area.step, color=style.VALUE_AREA, linewidth=0, zorder=0.4, label=name
+    )
+    looks = (
+        ("VAH", area.vah, style.VALUE_AREA_EDGE, (0, (6, 2)), 1.2),
+        ("POC", area.poc, style.POC, "solid", 1.3),
+        ("VAL", area.val, style.VALUE_AREA_EDGE, (0, (1.5, 1.5)), 1.4),
+    )
+    lines = {}
+    for short, price, colour, dashes, width in looks:
+        text = f"{short} {style.price_text(price, area.step)}"
+        lines[short] = ax.axhline(
+            price, color=colour, linestyle=dashes, linewidth=width, zorder=2.3, label=text
+        )
+    return shade, lines
+
+
+def _value_area(given: Levels, rules: Rules, part: slice = slice(None)) -> list[tuple[Any, ...]]:
+    """Return one row of (poc, vah, val, share), or none for no levels."""
+    import polars as pl
+
+    volume = given.buy + given.sell
+    frame = pl.DataFrame({"price": given.price[part], "volume": volume[part]})
+    found = profiles.value_area(
+        frame.with_columns(profile=0),
+        by="profile",
+        share=rules.share,
+        rule=rules.rule,
+        tie=rules.tie,
+        stop=rules.stop,
+        row_size=rules.row_size,
+    )
+    return found.select("poc", "vah", "val", "value_area_share").rows()
+
+
+def _row(price: NDArray[np.float64], step: float) -> NDArray[np.float64]:
+    """Return which row a price is in. Prices are decimals, so one a hair below an edge is on it."""
+    return np.floor(price / step + 1e-6)
+
+
+def _gathered(given: Levels, step: float) -> Levels:
+    row, place = np.unique(_row(given.price, step), return_inverse=True)
+    buy, sell = (added(place, volume, row.size) for volume in (given.buy, given.sell))
+    return Levels(given.instrument, row * step, buy, sell)
+
+
+def _smallest_step(price: NDArray[np.float64]) -> float:
+    """Return the grid that prices are on, as far as they show it."""
+    steps = np.diff(price)
+    # Nearer than this are two spellings of one decimal.
+    steps = steps[steps > 1e-10 * np.abs(price[1:])]
+    if steps.size:
+        return float(f"{steps.min():.6g}")
+    # A single price shows none; any height will do that can be seen.
+    return float(10.0 ** np.floor(np.log10(abs(price[0]) or 1.0)) / 1000) if price.size else 1.0
+
+
+def _drawn_rows(
+    given: Levels, step: float
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
+    """Return edges, buys and sells of rows without gaps, of one level each or of 2, 5, 10, 20, ... levels."""
+    span = (given.price[-1] - given.price[0]) / step + 1
+    together = next(
+        n for power in count() for n in (10**power, 2 * 10**power, 5 * 10**power) if span / n <= _MOST_ROWS
+    )
+    height = step * together
+    if together == 1:
+        # Where the lowest level lies; a grid need not go through zero.
+        first, place = given.price[0], np.rint((given.price - given.price[0]) / step).astype(np.int64)
+    else:
+        place = _row(given.price, height).astype(np.int64)
+        first, place = place[0] * height, place - place[0]
+    size = int(place[-1]) + 1
+    buy, sell = (added(place, volume, size) for volume in (given.buy, given.sell))
+    return first + np.arange(size + 1) * height, buy, sell

@@ -1,0 +1,211 @@
+"""What a picture needs of a tidy frame: arrays, and whose they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, cast
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.dates import date2num
+from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
+
+from tidytape.catalogue import Interval
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.schema import schema_of
+
+# The per-side schema has all of them: two sides in one frame are two series too.
+_IDENTITY = schema_of("TRADE_AGG").identity
+_CANDLE = schema_of("TRADE_AGG")
+_DAY_NS = 86_400_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """Whose data a frame holds; empty where it does not say."""
+
+    exchange: str = ""
+    raw_symbol: str = ""
+    normalized_symbol: str = ""
+    coin: str = ""
+    category: str = ""
+    interval: str = ""
+    side: str = ""
+
+    @property
+    def name(self) -> str:
+        """Venue and symbol; a series of several venues has neither, so what they share."""
+        return " ".join(filter(None, (self.exchange, self.raw_symbol or self.normalized_symbol or self.coin)))
+
+    @property
+    def title(self) -> str:
+        """Name, interval and side, e.g. ``X BTCUSDT, 1h``."""
+        interval = _interval(self.interval)
+        side = f"{self.side} side" if self.side else ""
+        return ", ".join(filter(None, (self.name, interval.alias if interval else self.interval, side)))
+
+    @property
+    def base(self) -> str:
+        """What is traded, e.g. ``BTC``."""
+        return self.coin or self.normalized_symbol.partition("-")[0] or "coin"
+
+    @property
+    def quote(self) -> str:
+        """What it is paid with, e.g. ``USDT``."""
+        return self.normalized_symbol.partition("-")[2] or "quote"
+
+    @property
+    def price_unit(self) -> str:
+        """Unit of its prices, e.g. ``USDT per BTC``."""
+        unit = _CANDLE["open"].unit  # quote per coin
+        return " ".join({"quote": self.quote, "coin": self.base}.get(word, word) for word in unit.split())
+
+    def volume_unit(self, quote: str | None) -> str:
+        """Return the unit of its volumes, which are in ``quote`` if they were asked for in it."""
+        return quote or self.base
+
+
+@dataclass(frozen=True, slots=True)
+class CandleSeries:
+    """Candles that can be drawn, in order of time."""
+
+    instrument: Instrument
+    start: NDArray[np.float64]  # [matplotlib dates, d]
+    width: float  # length of the interval [d]
+    open: NDArray[np.float64]
+    high: NDArray[np.float64]
+    low: NDArray[np.float64]
+    close: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class VolumeSeries:
+    """Volumes that can be drawn, in order of time."""
+
+    instrument: Instrument
+    start: NDArray[np.float64]  # [matplotlib dates, d]
+    width: float  # length of the interval [d]
+    volume: NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Levels:
+    """Volume by price, one per price, ascending."""
+
+    instrument: Instrument
+    price: NDArray[np.float64]
+    buy: NDArray[np.float64]
+    sell: NDArray[np.float64]
+
+
+def candle_series(frame: object, parameter: str) -> CandleSeries:
+    """Read candles; a row that lacks a price is a gap."""
+    names = ("open", "high", "low", "close")
+    opened, instrument = _opened(frame, parameter, ("timestamp", *names))
+    start, width, values = _over_time(opened, parameter, names, instrument)
+    return CandleSeries(instrument, start, width, *(values[name] for name in names))
+
+
+def volume_series(frame: object, parameter: str) -> VolumeSeries:
+    """Read the volumes of candles; a row that lacks one is a gap."""
+    opened, instrument = _opened(frame, parameter, ("timestamp", "volume"))
+    start, width, values = _over_time(opened, parameter, ("volume",), instrument)
+    return VolumeSeries(instrument, start, width, values["volume"])
+
+
+def levels(frame: object, parameter: str) -> Levels:
+    """Read a volume profile; levels of one price and several timestamps are added up."""
+    names = ("price", "buy_volume", "sell_volume")
+    opened, instrument = _opened(frame, parameter, names)
+    values = _numbers(opened, parameter, names)
+    known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
+    price, place = np.unique(values["price"][known], return_inverse=True)
+    buy, sell = (added(place, values[name][known], price.size) for name in names[1:])
+    return Levels(instrument, price, buy, sell)
+
+
+def added(place: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return the sum of the values at each place from 0 to ``size`` - 1."""
+    return np.bincount(place, values, minlength=size).astype(np.float64)
+
+
+def _opened(frame: object, parameter: str, columns: tuple[str, ...]) -> tuple[nw.DataFrame[Any], Instrument]:
+    """Return the frame of one instrument."""
+    try:
+        opened: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
+    except TypeError:
+        expected = "a frame of polars or pandas"
+        raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
+    if isinstance(opened, nw.LazyFrame):
+        opened = opened.collect()
+    if missing := [name for name in columns if name not in opened.columns]:
+        raise MissingColumnError(missing, available=opened.columns)
+    found = {name: _values(opened, name) for name in _IDENTITY if name in opened.columns}
+    for name, values in found.items():
+        if len(values) > 1:
+            raise QueryError(
+                parameter,
+                got=f"{len(values)} values of {name}: {_listed(values)}",
+                expected="one instrument, with one interval and side",
+                hint=f"filter the frame to one {name} first",
+            )
+    return opened, Instrument(**{name: values[0] for name, values in found.items() if values})
+
+
+def _values(frame: nw.DataFrame[Any], name: str) -> list[str]:
+    return sorted(str(value) for value in frame.get_column(name).drop_nulls().unique().to_list())
+
+
+def _listed(values: Iterable[str], most: int = 4) -> str:
+    first, *rest = [", ".join(part) for part in _split(list(values), most)]
+    return f"{first}, ..." if rest else first
+
+
+def _split(values: list[str], most: int) -> list[list[str]]:
+    return [values[:most], values[most:]] if len(values) > most else [values]
+
+
+def _numbers(
+    frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...]
+) -> dict[str, NDArray[np.float64]]:
+    for name in names:
+        # A column of nothing but nulls has no numbers to be wrong about.
+        if not frame.schema[name].is_numeric() and frame.get_column(name).null_count() < len(frame):
+            raise QueryError(parameter, got=f"{name}: {frame.schema[name]}", expected="a numeric column")
+    numbers = frame.select(nw.col(name).cast(nw.Float64) for name in names)
+    return {name: numbers.get_column(name).to_numpy().astype(np.float64) for name in names}
+
+
+def _over_time(
+    frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...], instrument: Instrument
+) -> tuple[NDArray[np.float64], float, dict[str, NDArray[np.float64]]]:
+    """Return starts, length of the interval and values of the rows that have all values, in order of time."""
+    dtype = frame.schema["timestamp"]
+    if not isinstance(dtype, nw.Datetime):
+        raise QueryError(parameter, got=f"timestamp: {dtype}", expected="a column of datetimes")
+    frame = frame.filter(~nw.col("timestamp").is_null()).sort("timestamp")
+    time = frame.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+    steps = np.diff(time)
+    if (steps == 0).any():
+        raise QueryError(
+            parameter,
+            got="several rows of one timestamp",
+            expected="one instrument, one row per timestamp",
+            hint="filter the frame to one instrument first",
+        )
+    interval = _interval(instrument.interval)
+    if interval:
+        width = interval.seconds * 1_000_000_000
+    else:
+        width = int(steps.min()) if steps.size else Interval.MINUTE.seconds * 1_000_000_000
+    values = _numbers(frame, parameter, names)
+    known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
+    dates = date2num(time[known].astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
+    start = np.asarray(dates, dtype=np.float64)
+    return start, width / _DAY_NS, {name: value[known] for name, value in values.items()}
+
+
+def _interval(name: str) -> Interval | None:
+    return next((interval for interval in Interval if name in {interval.value, interval.alias}), None)

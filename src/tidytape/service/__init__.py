@@ -1,0 +1,8 @@
+"""The market data query service over a lake: the same API, weights and headers that the client speaks to."""
+
+from __future__ import annotations
+
+from tidytape.service.app import KEY_HEADER, create_app
+from tidytape.service.keys import Key, KeyFile, Keys, hashed
+
+__all__ = ["KEY_HEADER", "Key", "KeyFile", "Keys", "create_app", "hashed"]

@@ -1,0 +1,201 @@
+"""From a query to tidy frames: pick the instruments, scan the lake, aggregate, give the frame its schema.
+
+Examples
+--------
+The engine answers one query with one frame per data type, in the schema the client decodes into::
+
+    engine = Engine(Lake("lake"))
+    instruments = engine.instruments(query)   # refuses what the lake does not hold, before any weight is taken
+    frames = engine.frames(query, instruments)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from types import MappingProxyType
+
+import polars as pl
+
+from tidytape import aggregate
+from tidytape.catalogue import Interval, SortDirection
+from tidytape.errors import QueryError, nearest
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery
+from tidytape.schema import schema_of
+
+__all__ = ["SERVED", "Engine", "Instrument"]
+
+_NS = 1_000_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """One market of the lake, as the engine needs it."""
+
+    exchange: str
+    raw_symbol: str
+    normalized_symbol: str
+    coin: str
+    category: str
+    block_size: Decimal
+
+
+class Engine:
+    """Answers points queries over a lake.
+
+    Parameters
+    ----------
+    lake : Lake
+        The recorded events.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+
+    def instruments(self, query: PointsQuery) -> list[Instrument]:
+        """Return the markets that a query selects, ordered by venue and symbol.
+
+        Raises
+        ------
+        QueryError
+            If a type is not served, or a venue, a symbol or a coin is not in the lake; the hint names the nearest.
+        """
+        for name in query.type:
+            _require_served(name)
+        for option in _NOT_YET:
+            if getattr(query, option):
+                raise QueryError(
+                    option,
+                    got=getattr(query, option),
+                    expected="no value; not served yet",
+                    code="UNSUPPORTED",
+                )
+        markets = self.lake.markets()
+        for exchange in query.exchange:
+            _require(exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")
+        markets = markets.filter(pl.col("exchange").is_in(query.exchange))
+        for selector in ("raw_symbol", "normalized_symbol", "coin"):
+            wanted = getattr(query, selector)
+            for one in wanted:
+                _require(one, markets[selector], selector, "INVALID_SYMBOL")
+            if wanted:
+                markets = markets.filter(pl.col(selector).is_in(wanted))
+        if query.category:
+            markets = markets.filter(pl.col("category").is_in(query.category))
+        if markets.is_empty():
+            raise QueryError(
+                "category",
+                got=[str(one) for one in query.category],
+                expected="a class that one of the selected markets has",
+                code="INVALID_SYMBOL",
+            )
+        return [
+            Instrument(
+                row["exchange"],
+                row["raw_symbol"],
+                row["normalized_symbol"],
+                row["coin"],
+                row["category"],
+                query.block_size or Decimal(repr(row["block_size"])),
+            )
+            for row in markets.sort("exchange", "raw_symbol").iter_rows(named=True)
+        ]
+
+    def frames(self, query: PointsQuery, instruments: list[Instrument]) -> list[tuple[str, pl.DataFrame]]:
+        """Compute the answer: a tidy frame per data type, in the order asked for.
+
+        Parameters
+        ----------
+        query : PointsQuery
+        instruments : list of Instrument
+            What ``instruments`` returned for the same query.
+
+        Returns
+        -------
+        list of (str, polars.DataFrame)
+            Each frame has its type's schema; rows by series, then by time in the direction asked for, then by price.
+        """
+        return [(name, self._frame(name, query, instruments)) for name in query.type]
+
+    def _frame(self, name: str, query: PointsQuery, instruments: list[Instrument]) -> pl.DataFrame:
+        schema = schema_of(name)
+        interval = query.interval or Interval.MINUTE
+        plans = [SERVED[name](self._trades(one, query), one, query, interval) for one in instruments]
+        parts = [
+            part.with_columns(
+                normalized_symbol=pl.lit(one.normalized_symbol),
+                coin=pl.lit(one.coin),
+                category=pl.lit(one.category),
+                interval=pl.lit(str(interval)),
+            )
+            for one, part in zip(instruments, pl.collect_all(plans, engine="streaming"), strict=True)
+        ]
+        frame = schema.conform(pl.concat(parts))
+        newest_first = query.sort_direction is SortDirection.DESC
+        return frame.sort(
+            schema.key, descending=[newest_first and name == "timestamp" for name in schema.key]
+        )
+
+    def _trades(self, one: Instrument, query: PointsQuery) -> pl.LazyFrame:
+        start, end = query.span
+        return self.lake.scan(
+            "trades", exchange=one.exchange, raw_symbol=one.raw_symbol, start=start * _NS, end=end * _NS
+        )
+
+
+# --- one plan per data type -----------------------------------------------------------------------------------------
+
+Plan = Callable[[pl.LazyFrame, Instrument, PointsQuery, Interval], pl.LazyFrame]
+
+
+def _candles(trades: pl.LazyFrame, one: Instrument, query: PointsQuery, interval: Interval) -> pl.LazyFrame:
+    return aggregate.candles(trades, interval=interval)
+
+
+def _candles_by_side(
+    trades: pl.LazyFrame, one: Instrument, query: PointsQuery, interval: Interval
+) -> pl.LazyFrame:
+    if query.side:
+        trades = trades.filter(pl.col("side") == str(query.side))
+    return aggregate.candles(trades, interval=interval, by_side=True)
+
+
+def _volume_profile(
+    trades: pl.LazyFrame, one: Instrument, query: PointsQuery, interval: Interval
+) -> pl.LazyFrame:
+    return aggregate.volume_profile(trades, interval=interval, block_size=one.block_size)
+
+
+SERVED: Mapping[str, Plan] = MappingProxyType(
+    {
+        "TRADE_SIDE_AGNOSTIC_AGG": _candles,
+        "TRADE_AGG": _candles_by_side,
+        "VOLUME_PROFILE_AGG": _volume_profile,
+    }
+)
+"""The data types that are answered from a lake, each with its plan."""
+
+_NOT_YET = ("gapfill", "quote", "group_by", "event")
+
+
+def _require_served(name: str) -> None:
+    schema_of(name)  # a type that does not exist is INVALID_TYPE
+    if name not in SERVED:
+        raise QueryError(
+            "type", got=name, expected="a type this service answers: " + ", ".join(SERVED), code="UNSUPPORTED"
+        )
+
+
+def _require(name: str, known: pl.Series, parameter: str, code: str) -> None:
+    names = known.drop_nulls().unique().sort().to_list()
+    if name not in names:
+        close = nearest(name, names)
+        raise QueryError(
+            parameter,
+            got=name,
+            expected="one that the lake holds",
+            hint=f"did you mean {close!r}?" if close else "ask /v1/markets for what there is",
+            code=code,
+        )

@@ -1,0 +1,81 @@
+"""The gate before every ``/v1`` route: a key or nothing, rate-limit headers on the way out, no secret in errors."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+from collections.abc import Callable
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tidytape.service.limits import Account, Accounts, rate_limit_headers
+from tidytape.service.refusals import refusal
+
+__all__ = ["Gate"]
+
+_log = logging.getLogger("tidytape.service")
+
+
+class Gate:
+    """ASGI middleware that finds the account of a request and puts it into ``scope["state"]["account"]``.
+
+    Parameters
+    ----------
+    app : ASGI application
+        What answers once the key is known.
+    accounts : Accounts
+    key_header : str
+        Name of the header that carries the key.
+    clock : callable
+        Returns epoch nanoseconds. [ns]
+    """
+
+    def __init__(
+        self, app: ASGIApp, *, accounts: Accounts, key_header: str, clock: Callable[[], int]
+    ) -> None:
+        self._app = app
+        self._accounts = accounts
+        self._key_header = key_header
+        self._clock = clock
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = secrets.token_hex(8)
+        account: Account | None = None
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started = True
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = request_id
+                if account is not None:
+                    for name, value in rate_limit_headers(account.bucket.look(now_ns=self._clock())).items():
+                        headers[name] = value
+            await send(message)
+
+        try:
+            if scope["path"].startswith("/v1/"):
+                secret = Headers(scope=scope).get(self._key_header)
+                account = self._accounts.of(secret) if secret else None
+                if account is None:
+                    answer = refusal(
+                        "INVALID_API_KEY",
+                        f"{self._key_header}: got {'an unknown or expired key' if secret else 'no key'}, "
+                        "expected a valid API key",
+                    )
+                    await answer(scope, receive, send_with_headers)
+                    return
+                scope.setdefault("state", {})["account"] = account
+            await self._app(scope, receive, send_with_headers)
+        except Exception:  # noqa: BLE001 - whatever it is, the caller must get the one error shape
+            # The log has the reason; the caller gets an id to ask for, and nothing else.
+            _log.exception("request %s failed", request_id)
+            if not started:
+                answer = refusal("INTERNAL_ERROR", f"the service failed; request {request_id}")
+                await answer(scope, receive, send_with_headers)

@@ -1,0 +1,181 @@
+"""API keys: made once, shown once, stored as hashes, compared in constant time.
+
+The file is JSON, one object per key: ``{"id", "sha256", "tier", "created", "expires"}``. It is written whole and
+atomically, with access for its owner only, and read again when it changes, so keys rotate without a restart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+import tempfile
+import threading
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tidytape.budget import TIERS, tier
+from tidytape.errors import QueryError, TidytapeError
+
+__all__ = ["Key", "KeyFile", "Keys", "hashed"]
+
+_KEY_BYTES = 32
+
+
+def hashed(key: str) -> str:
+    """Return the SHA-256 of a key, the only form in which it is ever stored."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """One account's key, without the key.
+
+    Attributes
+    ----------
+    id : str
+        Public name, safe to log.
+    sha256 : str
+        Hash of the key.
+    tier : str
+        Name of its tier.
+    created : int
+        Epoch second it was made at. [s]
+    expires : int or None
+        Epoch second it ends at; None is never. [s]
+    """
+
+    id: str
+    sha256: str
+    tier: str
+    created: int
+    expires: int | None = None
+
+
+class Keys:
+    """The keys a service knows, held in memory.
+
+    Parameters
+    ----------
+    keys : sequence of Key
+
+    Examples
+    --------
+    >>> keys = Keys([Key("demo", hashed("secret"), "basic", created=0, expires=100)])
+    >>> keys.find("secret", now=99).id, keys.find("secret", now=100), keys.find("guess", now=0)
+    ('demo', None, None)
+    """
+
+    def __init__(self, keys: list[Key]) -> None:
+        self._keys = keys
+
+    def find(self, key: str, *, now: float) -> Key | None:
+        """Return the valid key that ``key`` is, or None if it is unknown or has expired."""
+        digest = hashed(key)
+        found = None
+        # Every stored hash is compared, each in constant time: the time taken says nothing about any of them.
+        for known in self.all():
+            if hmac.compare_digest(known.sha256, digest):
+                found = known
+        if found is None or (found.expires is not None and now >= found.expires):
+            return None
+        return found
+
+    def all(self) -> list[Key]:
+        """Return every key, expired ones included."""
+        return self._keys
+
+
+class KeyFile(Keys):
+    """The keys in a file, which may change while the service runs.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; it need not exist until a key is asked for.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        super().__init__([])
+        self.path = Path(path)
+        self._seen: tuple[int, int, int] | None = None
+        self._lock = threading.Lock()
+
+    def all(self) -> list[Key]:
+        """Return every key in the file as it is now.
+
+        Raises
+        ------
+        TidytapeError
+            If the file is absent or is not a file of keys.
+        """
+        with self._lock:
+            try:
+                status = self.path.stat()
+            except FileNotFoundError:
+                raise TidytapeError(
+                    f"there is no key file {self.path}; 'tidytape keys new' makes one"
+                ) from None
+            seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+            if seen != self._seen:
+                self._keys = self._read()
+                self._seen = seen
+            return self._keys
+
+    def new(self, tier_name: str, *, expires: int | None = None) -> tuple[Key, str]:
+        """Make a key and store its hash.
+
+        Parameters
+        ----------
+        tier_name : str
+            Name of a tier, in any case.
+        expires : int, optional
+            Epoch second it ends at. [s]
+
+        Returns
+        -------
+        (Key, str)
+            What was stored, and the key itself, which exists nowhere else.
+
+        Raises
+        ------
+        QueryError
+            If there is no such tier, or the end lies in the past.
+        """
+        now = int(datetime.now(UTC).timestamp())
+        if expires is not None and expires <= now:
+            raise QueryError("expires", got=expires, expected="a time in the future")
+        secret = secrets.token_urlsafe(_KEY_BYTES)
+        key = Key(secrets.token_hex(4), hashed(secret), tier(tier_name, TIERS).name, now, expires)
+        with self._lock:
+            self._write([*(self._read() if self.path.exists() else []), key])
+        return key, secret
+
+    def _read(self) -> list[Key]:
+        try:
+            entries = json.loads(self.path.read_text("utf-8"))
+            if not isinstance(entries, list):
+                raise TypeError("expected a list of keys")
+            keys = [Key(**entry) for entry in entries]
+            for key in keys:
+                tier(key.tier)
+        except (ValueError, TypeError) as error:
+            raise TidytapeError(f"{self.path} is not a file of keys: {error}") from None
+        return keys
+
+    def _write(self, keys: list[Key]) -> None:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        # mkstemp makes a file that only its owner can read; replacing is atomic.
+        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump([asdict(key) for key in keys], file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self.path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise

@@ -1,0 +1,89 @@
+"""``GET /v1/markets``: filter, sort and page the lake's registry of markets."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tidytape import wire
+from tidytape.catalogue import MarketSortField, SortDirection
+from tidytape.errors import QueryError
+from tidytape.lake import Lake
+from tidytape.query import MarketsQuery
+from tidytape.schema import MARKETS
+from tidytape.service.engine import SERVED
+
+__all__ = ["DEFAULT_PAGE", "LARGEST_PAGE", "page"]
+
+DEFAULT_PAGE = 100
+"""Results of a page when no size is asked for."""
+
+LARGEST_PAGE = 1_000
+"""Most results of a page."""
+
+_SORTABLE = {
+    MarketSortField.MARKETCAP: "marketcap",
+    MarketSortField.AVAILABLE_SINCE: "available_since",
+}
+_SEARCHED = ("raw_symbol", "normalized_symbol", "coin", "coin_name", "quote_coin_name", "full_name")
+
+
+def page(lake: Lake, query: MarketsQuery) -> bytes:
+    """Return the body of one page.
+
+    Parameters
+    ----------
+    lake : Lake
+    query : MarketsQuery
+
+    Returns
+    -------
+    bytes
+        JSON with ``symbols`` and ``nextOffset``, which is the offset plus the number of results.
+
+    Raises
+    ------
+    QueryError
+        If the page is too large, or the markets cannot be sorted so.
+    """
+    size = query.page_size or DEFAULT_PAGE
+    if size > LARGEST_PAGE:
+        raise QueryError("pageSize", got=size, expected=f"at most {LARGEST_PAGE}")
+    found = _sorted(_filtered(lake.markets(), query), query)
+    if query.distinct:
+        found = found.unique("normalized_symbol", keep="first", maintain_order=True)
+    shown = found.slice(query.page_offset, size)
+    return wire.encode_markets(MARKETS.conform(shown).select(MARKETS.names), query.page_offset + shown.height)
+
+
+def _filtered(markets: pl.DataFrame, query: MarketsQuery) -> pl.DataFrame:
+    for column in ("exchange", "coin", "category"):
+        wanted = [str(one) for one in getattr(query, column)]
+        if wanted:
+            markets = markets.filter(pl.col(column).is_in(wanted))
+    if query.type and not any(name in SERVED for name in query.type):
+        markets = markets.clear()
+    if query.symbol_filter:
+        part = query.symbol_filter.lower()
+        searched = [pl.col(name).str.to_lowercase().str.contains(part, literal=True) for name in _SEARCHED]
+        markets = markets.filter(pl.any_horizontal(*[hit.fill_null(value=False) for hit in searched]))
+    return markets
+
+
+def _sorted(markets: pl.DataFrame, query: MarketsQuery) -> pl.DataFrame:
+    markets = markets.sort("exchange", "raw_symbol")
+    if query.sort_field is None:
+        return markets
+    if query.sort_field not in _SORTABLE:
+        raise QueryError(
+            "sortCriteria.field",
+            got=str(query.sort_field),
+            expected="one of " + ", ".join(_SORTABLE),
+            hint="the other figures are not computed from the lake yet",
+            code="UNSUPPORTED",
+        )
+    return markets.sort(
+        _SORTABLE[query.sort_field],
+        descending=query.sort_direction is SortDirection.DESC,
+        nulls_last=True,
+        maintain_order=True,
+    )

@@ -1,0 +1,42 @@
+"""The wire: JSON and Arrow bodies to tidy frames, and back.
+
+``decode`` and ``encode`` are inverses over one schema, `tidytape.schema.schema_of`, and generic over every data type
+of `tidytape.catalogue`: fields, levels and envelopes are read from there, nothing here knows a type by name.
+
+========================  ==============================================================
+`decode`, `encode`        one data type: JSON body to tidy frame, tidy frame to JSON body
+`encode_all`              several data types in one body
+`decode_markets`          a page of ``/v1/markets``; `encode_markets` writes one
+`decode_list`             any other list endpoint
+`from_arrow`, `to_arrow`  the same tidy frame as an Arrow IPC stream
+========================  ==============================================================
+
+Examples
+--------
+>>> body = b'{"series":[{"id":{"exchange":"X"},"points":[{"Point":{"timestamp":{"s":60},"skew":1.5}}]}]}'
+>>> frame = decode(body, "SKEW_OPTION_SUMMARY_AGG")
+>>> frame.select("exchange", "skew").rows()
+[('X', 1.5)]
+>>> decode(encode(frame, "SKEW_OPTION_SUMMARY_AGG"), "SKEW_OPTION_SUMMARY_AGG").equals(frame)
+True
+"""
+
+from __future__ import annotations
+
+from tidytape.wire.arrow import ARROW_MIME, from_arrow, to_arrow
+from tidytape.wire.decode import JSON_MIME, decode
+from tidytape.wire.encode import encode, encode_all
+from tidytape.wire.lists import decode_list, decode_markets, encode_markets
+
+__all__ = [
+    "ARROW_MIME",
+    "JSON_MIME",
+    "decode",
+    "decode_list",
+    "decode_markets",
+    "encode",
+    "encode_all",
+    "encode_markets",
+    "from_arrow",
+    "to_arrow",
+]

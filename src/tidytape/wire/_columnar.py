@@ -1,0 +1,216 @@
+"""The fast lane: a body that keeps to the contract goes from bytes to columns without a Python object per value.
+
+pyarrow reads the JSON with the schema given. What it returns is flattened by list offsets: the levels of all points,
+the points of all series, the series. Nothing is forgiven here: whatever is unusual gives None, and the tolerant lane
+reads the same body again and decides. So there is one place that accepts spellings and raises errors, and it is not
+this one.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.compute
+import pyarrow.json
+
+from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Kind, Levels
+from tidytape.schema import schema_of
+from tidytape.wire._parts import MOST_NESTING, Counts, Levelled, Parts, unknown_column
+
+__all__ = ["read"]
+
+_TIMESTAMP = pa.struct([("s", pa.int64()), ("ns", pa.int64())])
+_TYPES: dict[Kind, Any] = {
+    "double": pa.float64(),
+    "int64": pa.int64(),
+    "string": pa.string(),
+    "bool": pa.bool_(),
+    "timestamp": _TIMESTAMP,
+    "int32[]": pa.list_(pa.int32()),
+    "double[]": pa.list_(pa.float64()),
+    "string[]": pa.list_(pa.string()),
+}
+# Seconds that int64 nanoseconds hold whatever the nanoseconds are; the tolerant lane is exact about the last second.
+_SECONDS = 9_223_372_036 - 1
+_MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
+_WORDS = (b"Inf", b"-NaN")
+
+
+class _Unusual(Exception):  # noqa: N818 - a signal between functions of this module, never seen outside
+    """The body is not for this lane."""
+
+
+def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
+    """Read a body into columns.
+
+    Parameters
+    ----------
+    body : bytes
+        JSON in valid UTF-8. With ``unknown`` its nesting must be known to be shallow: pyarrow follows unknown fields
+        as deep as they go, on the stack.
+    kind : DataType
+        What it holds.
+    unknown : bool
+        Whether fields that the catalogue does not know are read too; otherwise a body with one is not for this lane.
+
+    Returns
+    -------
+    Parts or None
+        None where the body is anything but plain.
+    """
+    try:
+        return _parts(_document(body, kind, unknown=unknown), kind)
+    except (_Unusual, pa.ArrowException):
+        return None
+
+
+def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
+    # A body that is `null` makes pyarrow 26 read through a null pointer, so a body must at least begin as an object.
+    if not body[:64].lstrip(b" \t\r\n").startswith(b"{") or len(body) > _MOST_BYTES:
+        raise _Unusual
+    # And it takes some words for numbers that no writer of JSON writes.
+    if any(word in body for word in _WORDS):
+        raise _Unusual
+    table = _read_json(body, _document_schema(kind), unknown=unknown)
+    as_text = pa.schema([field.with_type(_without_times(field.type)) for field in table.schema])
+    if unknown and as_text != table.schema:
+        # pyarrow takes unknown strings that look like times for times; they stay what was sent.
+        table = _read_json(body, as_text, unknown=unknown)
+    if table.num_rows != 1:  # several documents, or none
+        raise _Unusual
+    return table
+
+
+def _read_json(body: bytes, schema: Any, *, unknown: bool) -> Any:
+    return pyarrow.json.read_json(
+        pa.BufferReader(body),
+        read_options=pyarrow.json.ReadOptions(block_size=len(body) + 1),
+        parse_options=pyarrow.json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="infer" if unknown else "error"
+        ),
+    )
+
+
+def _without_times(dtype: Any, depth: int = 0) -> Any:
+    if depth > MOST_NESTING:
+        raise _Unusual
+    if pa.types.is_timestamp(dtype):
+        return pa.string()
+    if pa.types.is_list(dtype):
+        return pa.list_(_without_times(dtype.value_type, depth + 1))
+    if pa.types.is_struct(dtype):
+        return pa.struct([field.with_type(_without_times(field.type, depth + 1)) for field in dtype])
+    return dtype
+
+
+# --- the schema of a body -------------------------------------------------------------------------------------------
+
+
+def _struct(fields: tuple[Field, ...]) -> list[tuple[str, Any]]:
+    return [(field.name, _TYPES[field.kind]) for field in fields]
+
+
+def _levels_type(levels: Levels) -> Any:
+    return pa.list_(pa.float64() if levels.flat else pa.struct(_struct(levels.fields)))
+
+
+@cache
+def _document_schema(kind: DataType) -> Any:
+    arrays = [(levels.name, _levels_type(levels)) for levels in kind.levels]
+    payload = pa.struct([*_struct(kind.fields), *arrays])
+    point = pa.struct([(kind.envelope, payload)]) if kind.envelope else payload
+    identity = pa.struct([("type", pa.string()), *_struct(IDENTITY_FIELDS)])
+    series = pa.struct([("id", identity), ("points", pa.list_(pa.struct([("Point", point)])))])
+    return pa.schema([("series", pa.list_(series))])
+
+
+# --- from nested arrays to tables -----------------------------------------------------------------------------------
+
+
+def _parts(table: Any, kind: DataType) -> Parts:
+    series = table["series"].combine_chunks().flatten()
+    _all_present(series)
+    identity, points = series.field("id"), series.field("points")
+    types = pl.Series(identity.flatten()[0], dtype=pl.String)
+    wanted = ((types == kind.name) | types.is_null()).to_arrow()
+    if types.len() and not pa.compute.all(wanted).as_py():
+        series = series.filter(wanted)
+        identity, points = series.field("id"), series.field("points")
+    counts, points = _unnested(points)
+    _all_present(points)
+    payload = points.field("Point")
+    _all_present(payload)
+    if kind.envelope:
+        payload = payload.field(kind.envelope)
+        _all_present(payload)
+    arrays = {levels.name for levels in kind.levels}
+    return Parts(
+        _table(identity, IDENTITY_FIELDS, kind, without={"type"}),
+        counts,
+        _table(payload, kind.fields, kind, without=arrays),
+        tuple(_levelled(payload.field(levels.name), levels, kind) for levels in kind.levels),
+    )
+
+
+def _all_present(array: Any) -> None:
+    if array.null_count:
+        raise _Unusual
+
+
+def _unnested(array: Any) -> tuple[Counts, Any]:
+    """Return how many values each list has, none where it is null, and all values one after the other."""
+    lengths = pl.Series(pa.compute.list_value_length(array), dtype=pl.Int64)
+    return lengths.fill_null(0).to_numpy(), array.flatten()
+
+
+def _table(array: Any, fields: tuple[Field, ...], kind: DataType, *, without: set[str]) -> pl.DataFrame:
+    """Return the fields of an array of structs as columns."""
+    documented = {field.name: field for field in fields}
+    schema = schema_of(kind.name)
+    columns: dict[str, pl.Series] = {}
+    # flatten() hands a struct's own nulls down to its fields.
+    for name, values in zip((field.name for field in array.type), array.flatten(), strict=True):
+        if name in without:
+            continue
+        field = documented.get(name)
+        column = field.column if field else unknown_column(name)
+        if column in columns or (field is None and column in schema.names):
+            raise _Unusual  # two spellings of one column
+        if field and column in schema.names and not schema[column].nullable:
+            _all_present(values)
+        columns[column] = _time(values) if field and field.kind == "timestamp" else pl.Series(column, values)
+    return pl.DataFrame(columns)
+
+
+def _time(array: Any) -> pl.Series:
+    seconds, nanoseconds = (pl.Series(values, dtype=pl.Int64).fill_null(0) for values in array.flatten()[:2])
+    if not (seconds.is_between(-_SECONDS, _SECONDS).all() and nanoseconds.is_between(0, 999_999_999).all()):
+        raise _Unusual
+    total = seconds * 1_000_000_000 + nanoseconds
+    if array.null_count:
+        total = total.set(~pl.Series(array.is_valid()), None)
+    return total.cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")
+
+
+def _levelled(array: Any, levels: Levels, kind: DataType) -> Levelled:
+    counts, values = _unnested(array)
+    if not levels.flat:
+        _all_present(values)
+        rows = _table(values, levels.fields, kind, without=set())
+    else:
+        stride = len(levels.fields)
+        if (counts % stride).any():
+            raise _Unusual
+        counts = counts // stride
+        flat = pl.Series(values, dtype=pl.Float64)
+        columns = {
+            field.column: flat.gather_every(stride, place) for place, field in enumerate(levels.fields)
+        }
+        rows = pl.DataFrame(columns)
+        if rows["price"].null_count():
+            raise _Unusual
+    return Levelled(np.asarray(counts), rows)

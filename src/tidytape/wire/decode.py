@@ -1,0 +1,67 @@
+"""JSON body to tidy frame.
+
+The contract is the specification's; the decoder takes more than our service writes, see `decode`.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tidytape.schema import data_type as kind_of
+from tidytape.wire import _columnar, _tolerant
+from tidytape.wire._parse import check_utf8, parsed
+
+__all__ = ["JSON_MIME", "decode"]
+
+JSON_MIME = "application/json"
+"""The media type of a JSON body."""
+
+
+def decode(body: bytes, data_type: str) -> pl.DataFrame:
+    """Decode the body of ``/v1/points``.
+
+    Parameters
+    ----------
+    body : bytes
+        JSON in UTF-8. [byte]
+    data_type : str
+        Series of this type are read, and series that do not say their type; others are passed over.
+
+    Returns
+    -------
+    polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
+        In the order of the body: series, points, levels; of a book, bids before asks. The schema's columns come
+        first. An unknown field of a payload, a level or a series identifier follows under ``column_name(field)``:
+        numbers, strings, booleans, lists and structs as they are, JSON text where their kinds differ, and nothing
+        where it is null throughout. Where that name is taken, the column is called ``series_…``, ``point_…`` or
+        ``level_…``. Unknown fields beside these objects are not kept.
+
+    Raises
+    ------
+    QueryError
+        If the catalogue has no such type.
+    DecodeError
+        If the body is not what the contract says; ``series``, ``point`` and ``length`` say where, if it is known.
+
+    Notes
+    -----
+    Taken as proto3 JSON has it: absent or null fields are null, absent or null arrays are empty (so ``{}`` is an
+    empty result), numbers may be strings, ``s`` and ``ns`` of a timestamp default to 0, and so does the price of a
+    level that is an object. A point without levels gives no row. Of a key given twice the last counts. The bare words
+    ``NaN``, ``Infinity`` and ``-Infinity``, which some writers use for numbers, are read as such.
+
+    Examples
+    --------
+    >>> body = b'''{"series": [{"id": {"type": "VOLUME_PROFILE_AGG", "exchange": "X", "rawSymbol": "BTCUSDT"},
+    ...     "points": [{"Point": {"timestamp": {"s": 60}, "profile": [100, 1.5, 2, 101, 0, 3]}}]}]}'''
+    >>> decode(body, "VOLUME_PROFILE_AGG").select("price", "buy_volume", "sell_volume", "volume").rows()
+    [(100.0, 1.5, 2.0, 3.5), (101.0, 0.0, 3.0, 3.0)]
+    """
+    kind = kind_of(data_type)
+    check_utf8(body, data_type)
+    parts = _columnar.read(body, kind, unknown=False)
+    if parts is None:
+        # The parser bounds the nesting, which is what the fast lane needs to follow unknown fields.
+        document = parsed(body, data_type)
+        parts = _columnar.read(body, kind, unknown=True) or _tolerant.read(document, kind)
+    return parts.frame(kind)

@@ -1,0 +1,286 @@
+"""Tidy frame to JSON body, the inverse of `tidytape.wire.decode.decode`.
+
+A body is written row by row, and every row begins with what separates it from the row before: a comma, the head of a
+new point, the head of a new series. So the body is nothing but its rows one after the other: each is one polars
+expression over the frame, slices of the frame are written on all cores, and what polars holds side by side in memory
+is the body. No value is ever a Python object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from tidytape.catalogue import IDENTITY_FIELDS, DataType, Levels
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.schema import data_type as kind_of
+from tidytape.schema import schema_of
+from tidytape.wire._parts import identity_columns
+from tidytape.wire._text import join, member, text
+
+__all__ = ["encode", "encode_all"]
+
+_SLICE = 16_384  # rows written by one core at a time: some megabytes, so that the pieces stay in its cache
+
+# Columns of our own during the work; no column of a user has such a name.
+_SERIES, _POINT, _PART, _BEFORE, _LEAD = (
+    f"tidytape.wire.{name}" for name in ("series", "point", "part", "before", "lead")
+)
+
+
+def encode(frame: pl.DataFrame, data_type: str) -> bytes:
+    """Encode a tidy frame as the body of ``/v1/points``.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame, one row per point or per level, schema ``schema_of(data_type)``
+        Identity as String or Categorical. Columns the schema lists and the frame lacks count as null; columns the
+        schema does not know are written into the payload under their name (into the level, where levels are objects).
+    data_type : str
+        Name of the data type.
+
+    Returns
+    -------
+    bytes
+        JSON in UTF-8; ``{"series":[]}`` for no rows. Series are in the order in which they first appear, and so are
+        the points of a level type within a series and the levels within a point (bids before asks): rows need not lie
+        together. Null fields are left out, and ``ns`` where it is 0. [byte]
+
+    Raises
+    ------
+    QueryError
+        If the catalogue has no such type, or a row lacks its timestamp, price or book side.
+    MissingColumnError
+        If the frame has no column ``timestamp``, ``price`` or book ``side`` although the schema requires it.
+    DecodeError
+        If a column cannot be cast to the schema's dtype.
+
+    Notes
+    -----
+    Fields of a point that repeat on its level rows (a TPO's point of control, unknown ones of flat levels) are taken
+    from the first of them. The derived ``volume`` of a volume profile is not on the wire.
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"exchange": ["X"], "timestamp": [60_000_000_000], "skew": [1.5]})
+    >>> encode(frame, "SKEW_OPTION_SUMMARY_AGG").decode()
+    '{"series":[{"id":{"type":"SKEW_OPTION_SUMMARY_AGG","exchange":"X"},"points":[{"Point":{"timestamp":{"s":60},"skew":1.5}}]}]}'
+    """
+    return encode_all([(data_type, frame)])
+
+
+def encode_all(frames: Sequence[tuple[str, pl.DataFrame]]) -> bytes:
+    """Encode frames of several data types as one body.
+
+    Parameters
+    ----------
+    frames : sequence of (str, polars.DataFrame)
+        Data type and tidy frame; their series follow one another.
+
+    Returns
+    -------
+    bytes
+        As of `encode`. [byte]
+
+    Raises
+    ------
+    QueryError, MissingColumnError, DecodeError
+        As of `encode`.
+
+    Examples
+    --------
+    >>> encode_all([]), encode_all([("TRADE", schema_of("TRADE").empty())])
+    (b'{"series":[]}', b'{"series":[]}')
+    """
+    chunks: list[Any] = []
+    for name, frame in frames:
+        if frame.height:
+            chunks += [b"," if chunks else b"", *_series(frame, kind_of(name))]
+    return b"".join([b'{"series":[', *chunks, b"]}"])
+
+
+def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
+    """Return the text of all series of a frame with rows, in pieces."""
+    frame = _ordered(_checked(frame, kind), kind)
+    leads, tail = _leads(frame, kind)
+    rows = _level_pieces(frame, kind) if kind.levels else [*_point_pieces(frame, kind), _point_tail(kind)]
+    frame = frame.with_columns(leads.alias(_LEAD))
+    row = join(pl.col(_LEAD), *rows)
+    slices = [frame.lazy().slice(start, _SLICE).select(row) for start in range(0, frame.height, _SLICE)]
+    return [*(_bytes_of(part.to_series()) for part in pl.collect_all(slices)), tail.encode()]
+
+
+def _bytes_of(texts: pl.Series) -> Any:
+    """Return the texts of a series one after the other: Arrow's classic layout is just that."""
+    offsets, values = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).buffers()[1:]
+    ends = memoryview(offsets).cast("q")
+    return memoryview(values)[ends[0] : ends[len(texts)]]
+
+
+# --- rows in the order of the wire ----------------------------------------------------------------------------------
+
+
+def _checked(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
+    schema = schema_of(kind.name)
+    required = [column.name for column in schema.columns if not column.nullable]
+    absent = [name for name in required if name not in frame.columns]
+    if absent:
+        raise MissingColumnError(absent, available=frame.columns)
+    frame = schema.conform(frame)
+    for name in required:
+        if frame[name].null_count():
+            raise QueryError(name, got=None, expected=f"a value on every row of {kind.name}")
+    return frame
+
+
+def _ordered(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
+    """Bring rows of one series together, and of one point; add the position of the array that each belongs to."""
+    keys = identity_columns(kind)
+    frame = _grouped(frame, keys)
+    if not kind.levels:
+        return frame
+    keys = (*keys, "timestamp")
+    frame = _grouped(frame, keys)
+    sides = {levels.book_side: place for place, levels in enumerate(kind.levels) if levels.book_side}
+    if not sides:
+        return frame.with_columns(pl.lit(0).alias(_PART))
+    part = pl.col("side").cast(pl.String).replace_strict(sides, default=None, return_dtype=pl.Int64)
+    frame = frame.with_columns(part.alias(_PART), _changes(keys).cum_sum().alias(_POINT))
+    if frame[_PART].null_count():
+        strange = frame.filter(pl.col(_PART).is_null())["side"][0]
+        raise QueryError("side", got=strange, expected=f"one of {', '.join(sides)}")
+    if not frame.select((pl.col(_POINT) * len(sides) + pl.col(_PART)).is_sorted()).item():
+        frame = frame.sort(_POINT, _PART, maintain_order=True)
+    return frame.drop(_POINT)
+
+
+def _changes(keys: Sequence[str]) -> pl.Expr:
+    """Return whether a row differs from the row before; the first row does."""
+    values = [pl.col(key).to_physical() for key in keys]
+    first = pl.int_range(pl.len()) == 0
+    return pl.any_horizontal(first, *(value.ne_missing(value.shift(1)) for value in values))
+
+
+def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
+    """Bring rows of equal keys together, in the order in which the keys first appear."""
+    changes = frame.select(_changes(keys)).to_series()
+    runs = frame.filter(changes).select(keys)
+    groups = runs.unique(maintain_order=True)
+    if groups.height == runs.height:
+        return frame
+    group = runs.join(
+        groups.with_row_index(_SERIES), on=list(keys), how="left", nulls_equal=True, maintain_order="left"
+    )[_SERIES]
+    return (
+        frame.with_columns(group.gather(changes.cum_sum() - 1))
+        .sort(_SERIES, maintain_order=True)
+        .drop(_SERIES)
+    )
+
+
+# --- what separates rows --------------------------------------------------------------------------------------------
+
+
+def _leads(frame: pl.DataFrame, kind: DataType) -> tuple[pl.Series, str]:
+    """Return the text that comes before each row's own, and the text after the last row."""
+    new_series = frame.select(_changes(identity_columns(kind))).to_series()
+    heads = _series_heads(frame.filter(new_series), kind)
+    if not kind.levels:
+        return _spread(heads, new_series), "]}"
+    starts = frame.select(_changes([*identity_columns(kind), "timestamp"])).to_series()
+    before = frame[_PART].shift(1)
+    marks = starts | before.ne_missing(frame[_PART])
+    last = frame[_PART][-1]
+    frame = frame.with_columns(
+        starts.alias(_POINT), before.alias(_BEFORE), _spread(heads, new_series).alias(_SERIES)
+    ).filter(marks)
+    count = len(kind.levels)
+    closed = {part: _close(kind, part) for part in range(count)}
+    opened = {part: _open(kind, None, part) for part in range(count)}
+    switched = {old * count + new: _open(kind, old, new) for old in range(count) for new in range(old, count)}
+    point = join(
+        pl.col(_BEFORE).replace_strict(closed, default=None, return_dtype=pl.String),
+        pl.col(_SERIES),
+        *_point_pieces(frame, kind),
+        pl.col(_PART).replace_strict(opened, return_dtype=pl.String),
+    )
+    switch = (pl.col(_BEFORE) * count + pl.col(_PART)).replace_strict(
+        switched, default=None, return_dtype=pl.String
+    )
+    leads = frame.select(pl.when(_POINT).then(point).otherwise(switch)).to_series()
+    return _spread(leads, marks), _close(kind, last) + "]}"
+
+
+def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
+    """Return the texts on the rows that are marked, and a comma on all others."""
+    commas = pl.Series([","]).new_from_index(0, len(marks))
+    return commas.scatter(marks.arg_true(), texts)
+
+
+def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
+    """Return the beginning of each series, and from the second on the end of the one before."""
+    end = pl.when(pl.int_range(pl.len()) > 0).then(pl.lit("]},"))
+    head = join(end, f'{{"id":{{"type":"{kind.name}"', *_identity_pieces(series, kind), '},"points":[')
+    return series.select(head).to_series()
+
+
+def _open(kind: DataType, old: int | None, new: int) -> str:
+    """Return what lies between the head of a point, or its array ``old``, and the first level of array ``new``."""
+    skipped = kind.levels[0 if old is None else old + 1 : new]
+    return ("" if old is None else "]") + _empty(skipped) + f',"{kind.levels[new].name}":['
+
+
+def _close(kind: DataType, part: int) -> str:
+    """Return what ends a point whose last level was in array ``part``."""
+    return "]" + _empty(kind.levels[part + 1 :]) + _point_tail(kind)
+
+
+def _empty(skipped: Sequence[Levels]) -> str:
+    return "".join(f',"{levels.name}":[]' for levels in skipped)
+
+
+# --- rows -----------------------------------------------------------------------------------------------------------
+
+
+def _identity_pieces(series: pl.DataFrame, kind: DataType) -> list[pl.Expr | str]:
+    names = identity_columns(kind)
+    fields = [field for field in IDENTITY_FIELDS if field.column in names]
+    return [piece for field in fields for piece in member(field.name, series[field.column])]
+
+
+def _point_pieces(frame: pl.DataFrame, kind: DataType) -> list[pl.Expr | str]:
+    """Return the pieces of a point up to the end of its scalar fields."""
+    envelope = f'"{kind.envelope}":{{' if kind.envelope else ""
+    first, *others = kind.fields
+    pieces: list[pl.Expr | str] = [f'{{"Point":{{{envelope}"{first.name}":', text(frame[first.column])]
+    for field in others:
+        pieces += member(field.name, frame[field.column])
+    if not _object_levels(kind):
+        pieces += _unknown_pieces(frame, kind)
+    return pieces
+
+
+def _point_tail(kind: DataType) -> str:
+    return "}}}" if kind.envelope else "}}"
+
+
+def _level_pieces(frame: pl.DataFrame, kind: DataType) -> list[pl.Expr | str]:
+    first, *others = kind.levels[0].fields
+    if not _object_levels(kind):
+        flat = [piece for field in others for piece in (",", text(frame[field.column]).fill_null("null"))]
+        return [text(frame[first.column]), *flat]
+    pieces: list[pl.Expr | str] = [f'{{"{first.name}":', text(frame[first.column])]
+    for field in others:
+        pieces += member(field.name, frame[field.column])
+    return [*pieces, *_unknown_pieces(frame, kind), "}"]
+
+
+def _object_levels(kind: DataType) -> bool:
+    return any(not levels.flat for levels in kind.levels)
+
+
+def _unknown_pieces(frame: pl.DataFrame, kind: DataType) -> list[pl.Expr | str]:
+    known = {*schema_of(kind.name).names, _PART, _POINT, _BEFORE, _SERIES}
+    return [piece for name in frame.columns if name not in known for piece in member(name, frame[name])]

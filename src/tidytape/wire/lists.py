@@ -1,0 +1,212 @@
+"""Bodies of the discovery endpoints: a page of markets, and plain lists.
+
+They are small and free (weight 0), so they are read value by value, and take every spelling `_values` knows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import polars as pl
+
+from tidytape.catalogue import MARKET_FIELDS, PREDICTION_MARKET_FIELDS, Field
+from tidytape.errors import DecodeError, MissingColumnError, QueryError
+from tidytape.schema import MARKETS, PREDICTION_MARKETS
+from tidytape.wire import _values
+from tidytape.wire._faults import Fault, placed
+from tidytape.wire._parse import parsed
+from tidytape.wire._text import join, member
+from tidytape.wire._tolerant import Table, array
+
+__all__ = ["decode_list", "decode_markets", "encode_markets"]
+
+_NESTED = "prediction_markets"
+_NESTED_WIRE = "predictionMarkets"
+_ROW = "tidytape.wire.row"
+
+
+def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
+    """Decode the body of a list endpoint such as ``/v1/coins``.
+
+    The specification does not show these bodies, so three shapes are taken: an object with one of the named fields,
+    a bare array, and an object that holds exactly one array.
+
+    Parameters
+    ----------
+    body : bytes
+        JSON in UTF-8. [byte]
+    names : sequence of str
+        Fields the list may be under, the likeliest first, e.g. ``["coins"]``.
+
+    Returns
+    -------
+    list
+        The elements as they are: strings, or dicts for block sizes. Empty for ``{}`` and for a named field that is
+        null, since proto3 leaves out empty arrays.
+
+    Raises
+    ------
+    DecodeError
+        If the body is not JSON, or has none of the shapes.
+
+    Examples
+    --------
+    >>> decode_list(b'{"coins": ["BTC", "ETH"]}', ["coins"])
+    ['BTC', 'ETH']
+    >>> decode_list(b'["BTC"]', ["coins"]), decode_list(b'{"data": ["BTC"], "page": 1}', ["coins"])
+    (['BTC'], ['BTC'])
+    """
+    document = parsed(body)
+    if isinstance(document, list):
+        return document
+    if isinstance(document, dict):
+        for name in names:
+            found = document.get(name)
+            if isinstance(found, list):
+                return found
+            if name in document and found is None:
+                return []
+        arrays = [value for value in document.values() if isinstance(value, list)]
+        if len(arrays) == 1:
+            return arrays[0]
+        if not document:
+            return []
+    raise DecodeError(f"the body has no list {' or '.join(map(repr, names))}, and is not one")
+
+
+def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
+    """Decode a page of ``/v1/markets``.
+
+    Parameters
+    ----------
+    body : bytes
+        JSON in UTF-8. [byte]
+
+    Returns
+    -------
+    frame : polars.DataFrame, one row per market, key (exchange, raw_symbol), schema `MARKETS`
+        In the order of the body. Unknown fields follow the schema's, as in `decode`. Where a market has prediction
+        markets there is a column ``prediction_markets``, a list of structs with the columns of `PREDICTION_MARKETS`.
+    next_offset : int or None
+        ``nextOffset``, None where it is absent.
+
+    Raises
+    ------
+    DecodeError
+        If the body is not what the contract says.
+
+    Examples
+    --------
+    >>> page = b'{"symbols": [{"exchange": "X", "rawSymbol": "BTCUSDT", "lastPrice": 60000}], "nextOffset": 1}'
+    >>> frame, next_offset = decode_markets(page)
+    >>> frame.select("exchange", "raw_symbol", "last_price").rows(), next_offset
+    ([('X', 'BTCUSDT', 60000.0)], 1)
+    """
+    document = parsed(body, MARKETS.name)
+    with placed(MARKETS.name):
+        if not isinstance(document, dict):
+            raise Fault("the body is not a JSON object")
+        try:
+            next_offset = _values.read(document.get("nextOffset"), "int64")
+        except Fault as fault:
+            raise Fault(f"nextOffset: {fault}") from None
+        markets = Table(MARKET_FIELDS, MARKETS.polars(), without=[_NESTED_WIRE])
+        nested = Table(PREDICTION_MARKET_FIELDS, PREDICTION_MARKETS.polars())
+        owners: list[int] = []
+        for position, entry in enumerate(array(document.get("symbols"), "symbols")):
+            try:
+                _add(markets, entry, required=("exchange", "raw_symbol"))
+                for inner in array(entry.get(_NESTED_WIRE), _NESTED_WIRE):
+                    _add(nested, inner, required=("slug",))
+                    owners.append(position)
+            except Fault as fault:
+                raise Fault(f"entry {position}: {fault}") from None
+    frame = markets.frame()
+    if owners:
+        inner_rows = nested.frame().select(
+            pl.struct(pl.all()).alias(_NESTED), pl.Series(_ROW, owners, dtype=pl.UInt32)
+        )
+        lists = inner_rows.group_by(_ROW, maintain_order=True).agg(_NESTED)
+        frame = frame.with_row_index(_ROW).join(lists, on=_ROW, how="left", maintain_order="left").drop(_ROW)
+    return frame, next_offset
+
+
+def _add(table: Table, entry: Any, *, required: Sequence[str]) -> None:
+    if not isinstance(entry, dict):
+        raise Fault("it is not an object")
+    row = table.add(entry)
+    for column in required:
+        if row[column] is None:
+            raise Fault(f"it has no {column}")
+
+
+def encode_markets(frame: pl.DataFrame, next_offset: int | None) -> bytes:
+    """Encode a page of ``/v1/markets``, the inverse of `decode_markets`.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame, one row per market, schema `MARKETS`
+        May have a column ``prediction_markets`` as `decode_markets` gives it. Columns the schema lists and the frame
+        lacks count as null; other columns are written under their name.
+    next_offset : int or None
+        ``nextOffset``; left out where it is None.
+
+    Returns
+    -------
+    bytes
+        JSON in UTF-8; null fields are left out. [byte]
+
+    Raises
+    ------
+    MissingColumnError
+        If the frame has no ``exchange`` or no ``raw_symbol``.
+    QueryError
+        If one of them is null.
+    DecodeError
+        If a column cannot be cast to the schema's dtype.
+
+    Examples
+    --------
+    >>> encode_markets(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTCUSDT"]}), 1).decode()
+    '{"symbols":[{"exchange":"X","rawSymbol":"BTCUSDT"}],"nextOffset":1}'
+    """
+    required = [column.name for column in MARKETS.columns if not column.nullable]
+    absent = [name for name in required if name not in frame.columns]
+    if absent:
+        raise MissingColumnError(absent, available=frame.columns)
+    for name in required:
+        if frame[name].null_count():
+            raise QueryError(name, got=None, expected="a value for every market")
+    frame = MARKETS.conform(frame)
+    entries = ",".join(_objects(frame, MARKET_FIELDS))
+    offset = "" if next_offset is None else f',"nextOffset":{next_offset}'
+    return f'{{"symbols":[{entries}]{offset}}}'.encode()
+
+
+def _objects(frame: pl.DataFrame, fields: tuple[Field, ...]) -> pl.Series:
+    """Return each row as the text of a JSON object."""
+    names = {field.column: field.name for field in fields}
+    pieces: list[pl.Expr | str] = []
+    for column in frame.get_columns():
+        if column.name != _NESTED:
+            pieces += member(names.get(column.name, column.name), column)
+        elif column.null_count() < len(column):
+            frame = frame.with_columns(_arrays(column))
+            pieces.append(pl.concat_str([pl.lit(f',"{_NESTED_WIRE}":'), pl.col(_NESTED)]))
+    # Every member begins with a comma, the first one too.
+    return frame.select(join("{", join("", *pieces).str.slice(1), "}")).to_series()
+
+
+def _arrays(column: pl.Series) -> pl.Series:
+    """Return each list of prediction markets as the text of a JSON array; null and empty ones are null."""
+    frame = column.to_frame().with_row_index(_ROW)
+    rows = frame.explode(_NESTED).drop_nulls(_NESTED)
+    texts = _objects(rows.select(_NESTED).unnest(_NESTED), PREDICTION_MARKET_FIELDS)
+    arrays = (
+        pl.DataFrame([rows[_ROW], texts.alias(_NESTED)])
+        .group_by(_ROW, maintain_order=True)
+        .agg(join("[", pl.col(_NESTED).str.join(","), "]"))
+    )
+    joined = frame.select(_ROW).join(arrays, on=_ROW, how="left", maintain_order="left")
+    return joined.to_series(1).alias(_NESTED)

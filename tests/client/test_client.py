@@ -1,0 +1,237 @@
+"""Clients over a lake: both backends, plain and asyncio, inside a running loop."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import pickle
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import polars as pl
+import pytest
+
+import tidytape
+from tidytape.client.endpoints import Endpoints
+from tidytape.demo import fill
+from tidytape.errors import AuthenticationError, LakeError, QueryError
+from tidytape.schema import schema_of
+
+DAY: dict[str, Any] = {
+    "exchange": "DEMO_SPOT",
+    "raw_symbol": "BTCUSDT",
+    "interval": "1h",
+    "start": "2024-08-08",
+    "end": "2024-08-09",
+}
+
+
+@pytest.fixture(scope="session")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("client") / "lake"
+    fill(path)
+    return path
+
+
+def test_candles_are_a_frame_of_the_schema(lake: Path) -> None:
+    with tidytape.Client.local(lake) as client:
+        frame = client.candles(**DAY)
+    assert frame.schema == schema_of("TRADE_SIDE_AGNOSTIC_AGG").empty().schema
+    assert frame.height == 24
+    assert frame["timestamp"][0] == datetime(2024, 8, 8, tzinfo=UTC)
+
+
+def test_sides_add_up_to_the_agnostic_volume(lake: Path) -> None:
+    with tidytape.Client.local(lake) as client:
+        both = client.candles(**DAY)
+        sides = client.candles(**DAY, by_side=True)
+        buys = client.candles(**DAY, side="buy")
+    summed = sides.group_by("timestamp").agg(pl.col("volume").sum()).sort("timestamp")
+    assert summed["volume"].to_list() == pytest.approx(both["volume"].to_list(), rel=1e-12)
+    assert buys.equals(sides.filter(pl.col("side") == "BUY"))
+
+
+def test_volume_profile_holds_the_volume_of_the_candles(lake: Path) -> None:
+    with tidytape.Client.local(lake) as client:
+        candles = client.candles(**DAY)
+        levels = client.volume_profile(**DAY, block_size="2.5")
+    assert levels["volume"].sum() == pytest.approx(candles["volume"].sum(), rel=1e-12)
+    assert (levels["price"] % 2.5 == 0).all()
+
+
+def test_times_may_be_written_in_any_usual_way(lake: Path) -> None:
+    with tidytape.Client.local(lake) as client:
+        expected = client.candles(**DAY)
+        for start, end in [
+            (1_723_075_200, 1_723_161_600),
+            (datetime(2024, 8, 8), datetime(2024, 8, 9, tzinfo=UTC)),  # noqa: DTZ001 - naive is UTC, and that is the point
+            (pd.Timestamp("2024-08-08"), "2024-08-09T02:00:00+02:00"),
+        ]:
+            assert client.candles(**{**DAY, "start": start, "end": end}).equals(expected)
+
+
+def test_empty_results_keep_columns_and_dtypes(lake: Path) -> None:
+    window = {**DAY, "start": "2020-01-01", "end": "2020-01-02"}
+    with (
+        tidytape.Client.local(lake) as client,
+        tidytape.Client.local(lake, backend="pandas") as pandas_client,
+    ):
+        assert client.candles(**window).schema == client.candles(**DAY).schema
+        empty, full = pandas_client.candles(**window), pandas_client.candles(**DAY)
+        assert empty.dtypes.astype(str).to_dict() == full.dtypes.astype(str).to_dict()
+        assert len(pandas_client.volume_profile(**window)) == 0
+
+
+def test_pandas_has_the_same_columns_and_values(lake: Path) -> None:
+    with (
+        tidytape.Client.local(lake) as client,
+        tidytape.Client.local(lake, backend="pandas") as pandas_client,
+    ):
+        expected = client.volume_profile(**DAY)
+        frame = pandas_client.volume_profile(**DAY)
+    assert isinstance(frame, pd.DataFrame)
+    assert list(frame.columns) == expected.columns
+    assert str(frame.dtypes["timestamp"]) == "datetime64[ns, UTC]"
+    assert str(frame.dtypes["exchange"]) == "category"
+    assert frame["volume"].tolist() == expected["volume"].to_list()
+    assert frame["exchange"].astype(str).tolist() == expected["exchange"].cast(pl.String).to_list()
+
+
+def test_it_works_inside_a_running_loop(lake: Path) -> None:
+    async def notebook_cell() -> int:
+        with tidytape.Client.local(lake) as client:
+            return client.candles(**DAY).height
+
+    assert asyncio.run(notebook_cell()) == 24
+
+
+def test_asyncio_returns_the_same_frames(lake: Path) -> None:
+    async def fetched() -> list[Any]:
+        async with tidytape.AsyncClient.local(lake) as client:
+            frames = await asyncio.gather(
+                client.candles(**DAY), client.volume_profile(**DAY), client.markets()
+            )
+            return [*frames, await client.usage()]
+
+    with tidytape.Client.local(lake) as client:
+        expected = [client.candles(**DAY), client.volume_profile(**DAY), client.markets()]
+    *frames, usage = asyncio.run(fetched())
+    assert all(frame.equals(other) for frame, other in zip(frames, expected, strict=True))
+    assert usage.window_seconds == 60
+
+
+def test_both_clients_have_the_same_methods_from_one_definition() -> None:
+    defined = [
+        name for name, _ in inspect.getmembers(Endpoints, inspect.isfunction) if not name.startswith("_")
+    ]
+    assert defined == ["candles", "markets", "points", "usage", "volume_profile"]
+    for name in defined:
+        assert (
+            getattr(tidytape.Client, name) is getattr(tidytape.AsyncClient, name) is getattr(Endpoints, name)
+        )
+
+
+def test_constructors_agree() -> None:
+    assert [*inspect.signature(tidytape.Client).parameters] == [
+        *inspect.signature(tidytape.AsyncClient).parameters
+    ]
+
+
+def test_methods_take_the_fields_of_the_query_by_the_same_names() -> None:
+    fields = set(tidytape.PointsQuery.WIRE) | {"by_side", "self"}
+    for name in ("candles", "volume_profile"):
+        parameters = inspect.signature(getattr(Endpoints, name)).parameters
+        assert set(parameters) <= fields
+        assert all(one.kind is one.KEYWORD_ONLY for one in parameters.values() if one.name != "self")
+
+
+def test_a_wrong_argument_is_an_error_before_anything_is_sent(lake: Path) -> None:
+    with tidytape.Client.local(lake) as client:
+        with pytest.raises(QueryError, match="interval: got '2m'"):
+            client.candles(**{**DAY, "interval": "2m"})
+        with pytest.raises(TypeError, match="intervall"):
+            client.candles(**DAY, intervall="1m")
+        assert client.usage().used == 0
+
+
+def test_what_the_lake_does_not_hold_is_named(lake: Path) -> None:
+    with (
+        tidytape.Client.local(lake) as client,
+        pytest.raises(QueryError, match="did you mean 'BTCUSDT'") as caught,
+    ):
+        client.candles(**{**DAY, "raw_symbol": "BTCUSD"})
+    assert (caught.value.parameter, caught.value.code, caught.value.status) == (
+        "rawSymbol",
+        "INVALID_SYMBOL",
+        400,
+    )
+
+
+def test_there_must_be_a_lake(tmp_path: Path) -> None:
+    with pytest.raises(LakeError, match="nothing"):
+        tidytape.Client.local(tmp_path / "nothing")
+
+
+def test_settings_come_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(QueryError, match="TIDYTAPE_BASE_URL"):
+        tidytape.Client()
+    monkeypatch.setenv("TIDYTAPE_BASE_URL", "http://127.0.0.1:9/")
+    with pytest.raises(AuthenticationError, match="TIDYTAPE_API_KEY"):
+        tidytape.Client()
+    monkeypatch.setenv("TIDYTAPE_API_KEY", "from-the-environment")
+    with tidytape.Client() as client:
+        assert repr(client) == "Client('http://127.0.0.1:9', backend='polars')"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "service",
+        "ftp://service",
+        "http://",
+        "http://user:pass@service",
+        "http://service?key=1",
+        "http://[::1",
+    ],
+)
+def test_an_address_that_is_none_is_refused_and_no_secret_shown(address: str) -> None:
+    with pytest.raises(QueryError) as caught:
+        tidytape.Client(address, "key")
+    assert caught.value.parameter == "base_url"
+    assert "pass" not in str(caught.value).removeprefix("base_url")
+
+
+@pytest.mark.parametrize("key", ["with\nnewline", "ключ", " padded "])
+def test_a_key_that_no_header_carries_is_refused_and_not_shown(key: str) -> None:
+    with pytest.raises(AuthenticationError) as caught:
+        tidytape.Client("http://service", key)
+    assert key.strip() not in str(caught.value)
+
+
+def test_settings_do_not_show_the_key() -> None:
+    with tidytape.Client("http://service", "the-secret-key") as client:
+        assert "the-secret-key" not in repr(client) + repr(vars(client))
+        with pytest.raises((TypeError, AttributeError)):  # nor does it travel in a pickle
+            pickle.dumps(client)
+
+
+@pytest.mark.parametrize("option", ["timeout", "deadline", "attempts"])
+def test_numbers_must_be_positive(option: str) -> None:
+    with pytest.raises(QueryError, match=option):
+        tidytape.Client("http://service", "key", **{option: 0})
+
+
+def test_an_unknown_backend_is_refused() -> None:
+    with pytest.raises(QueryError, match="backend: got 'dask'"):
+        tidytape.Client("http://service", "key", backend="dask")  # type: ignore[call-overload]
+
+
+def test_the_demo_lake_is_removed_with_its_client() -> None:
+    client = tidytape.Client.demo()
+    folder = Path(client._http._transport._folder)  # type: ignore[attr-defined]
+    assert client.markets().height == 2
+    assert folder.is_dir()
+    client.close()
+    assert not folder.exists()

@@ -1,0 +1,233 @@
+"""One fetch against services that behave badly: the right result or the right error, and no more waiting than needed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from tidytape.errors import (
+    AuthenticationError,
+    DecodeError,
+    IncompleteDataError,
+    QueryError,
+    RateLimitError,
+    ServerError,
+    ServiceError,
+    TierError,
+    TransportError,
+)
+
+
+def refused(status: int, code: str | None = None, message: str = "said so", **headers: str) -> httpx.Response:
+    content = {"json": {"error": code, "message": message}} if code else {"text": "<html>oops</html>"}
+    return httpx.Response(
+        status, headers={name.replace("_", "-"): value for name, value in headers.items()}, **content
+    )  # type: ignore[arg-type]
+
+
+def test_the_request_is_what_the_contract_says(client: Any, script: Any, candles: Any, window: Any) -> None:
+    service = script(candles(0, 60))
+    frame = client(service).candles(**window)
+    (request,) = service.requests
+    assert (request.method, request.url.path) == ("GET", "/v1/points")
+    assert dict(request.url.params) == {
+        "type": "TRADE_SIDE_AGNOSTIC_AGG",
+        "exchange": "X",
+        "rawSymbol": "BTC",
+        "interval": "MINUTE",
+        "from": "0",
+        "period": "600",
+    }
+    assert request.headers["x-service-key"] == "the-secret-key"
+    assert request.headers["accept"] == "application/vnd.apache.arrow.stream, application/json;q=0.9"
+    assert frame["timestamp"].dt.epoch("s").to_list() == [0, 60]
+
+
+def test_the_key_header_can_be_renamed(client: Any, script: Any, candles: Any, window: Any) -> None:
+    service = script(candles(0))
+    client(service, auth_header="X-Other").candles(**window)
+    assert service.requests[0].headers["x-other"] == "the-secret-key"
+    assert "x-service-key" not in service.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    ("response", "error", "facts"),
+    [
+        (refused(400, "INVALID_SYMBOL", "rawSymbol: got 'B'"), QueryError, {"code": "INVALID_SYMBOL", "parameter": "rawSymbol"}),
+        (refused(401, "INVALID_API_KEY"), AuthenticationError, {"status": 401, "code": "INVALID_API_KEY"}),
+        (refused(403, "TYPE_NOT_PERMITTED"), TierError, {"status": 403, "weight": 1}),
+        (refused(403, "POINT_LIMIT_EXCEEDED"), QueryError, {"status": 403}),
+        (refused(404), ServiceError, {"status": 404, "code": None}),
+        (refused(302, location="http://elsewhere/"), ServiceError, {"status": 302}),
+    ],
+)  # fmt: skip
+def test_a_refusal_is_typed_and_not_repeated(
+    client: Any, script: Any, window: Any, waits: list[float], response: Any, error: Any, facts: Any
+) -> None:
+    service = script(response)
+    with pytest.raises(error) as caught:
+        client(service).candles(**window)
+    assert type(caught.value) is error
+    assert {name: getattr(caught.value, name) for name in facts} == facts
+    assert len(service.requests) == 1
+    assert waits == []
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        refused(500, "INTERNAL_ERROR"),
+        refused(503),
+        httpx.ConnectError("refused"),
+        httpx.ReadTimeout("slow"),
+        httpx.RemoteProtocolError("peer closed connection without sending complete message body"),
+    ],
+)
+def test_a_passing_failure_is_tried_again(
+    client: Any, script: Any, candles: Any, window: Any, waits: list[float], trouble: Any
+) -> None:
+    service = script(trouble, trouble, candles(0))
+    assert client(service).candles(**window).height == 1
+    assert len(service.requests) == 3
+    assert len(waits) == 2
+    assert all(0 <= wait <= 30 for wait in waits)
+
+
+def test_retry_after_is_honoured(
+    client: Any, script: Any, candles: Any, window: Any, waits: list[float]
+) -> None:
+    service = script(refused(429, "RATE_LIMITED", retry_after="7"), candles(0))
+    assert client(service).candles(**window).height == 1
+    assert waits == [7.0]
+
+
+def test_a_retry_after_beyond_the_deadline_is_an_error_at_once(
+    client: Any, script: Any, window: Any, waits: list[float]
+) -> None:
+    service = script(refused(429, "RATE_LIMITED", retry_after="86400"))
+    with pytest.raises(RateLimitError) as caught:
+        client(service, deadline=60).candles(**window)
+    assert caught.value.retry_after == 86400
+    assert waits == []
+
+
+@pytest.mark.parametrize("value", ["", "soon", "nan", "inf", "-3", "Wed, 21 Oct 2015 07:28:00 GMT"])
+def test_a_retry_after_that_is_no_number_of_seconds_is_survived(
+    client: Any, script: Any, candles: Any, window: Any, waits: list[float], value: str
+) -> None:
+    service = script(refused(429, "RATE_LIMITED", retry_after=value), candles(0))
+    assert client(service).candles(**window).height == 1
+    assert 0 <= waits[0] <= 30
+
+
+@pytest.mark.parametrize(
+    ("trouble", "error"),
+    [
+        (refused(500), ServerError),
+        (refused(429, retry_after="0"), RateLimitError),
+        (httpx.ConnectError("refused"), TransportError),
+    ],
+)
+def test_failures_without_end_end(
+    client: Any, script: Any, window: Any, waits: list[float], trouble: Any, error: Any
+) -> None:
+    service = script(trouble)
+    with pytest.raises(error):
+        client(service, attempts=4).candles(**window)
+    assert len(service.requests) == 4
+    assert len(waits) == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"{", b"<html>", b'{"series": 3}', b'{"series":[{"id":{},"points":[{"Point":{"open":1}}]}]}'],
+)
+def test_a_body_off_the_contract_is_a_decode_error(
+    client: Any, script: Any, window: Any, body: bytes
+) -> None:
+    with pytest.raises(DecodeError):
+        client(script(httpx.Response(200, content=body))).candles(**window)
+
+
+def test_points_outside_the_window_are_left_out(client: Any, script: Any, candles: Any, window: Any) -> None:
+    frame = client(script(candles(0, 600, 660))).candles(**{**window, "start": 60})
+    assert frame.height == 0
+    frame = client(script(candles(0, 540, 600))).candles(**window)
+    assert frame["timestamp"].dt.epoch("s").to_list() == [0, 540]
+
+
+def test_a_long_window_is_several_requests_and_one_frame(client: Any, script: Any, window: Any) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        from_, period = int(request.url.params["from"]), int(request.url.params["period"])
+        ids = {"type": "TRADE_SIDE_AGNOSTIC_AGG", "exchange": "X", "rawSymbol": "BTC"}
+        # A service whose windows include their end: the border belongs to both answers.
+        points = [{"Point": {"timestamp": {"s": second}, "close": 1.0}} for second in (from_, from_ + period)]
+        return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
+
+    service = script(answer)
+    frame = client(service).candles(**{**window, "end": 250_000 * 60})
+    assert [int(one.url.params["period"]) for one in service.requests] == [6_000_000, 6_000_000, 3_000_000]
+    assert frame["timestamp"].dt.epoch("s").to_list() == [0, 6_000_000, 12_000_000]
+
+
+def test_shuffled_and_repeated_points_come_out_ordered_and_once(
+    client: Any, script: Any, candles: Any, window: Any
+) -> None:
+    frame = client(script(candles(120, 0, 60, 120))).candles(**window)
+    assert frame["timestamp"].dt.epoch("s").to_list() == [0, 60, 120]
+
+
+def test_a_point_with_two_values_is_an_error(
+    client: Any, script: Any, candles: Any, point: Any, window: Any
+) -> None:
+    with pytest.raises(IncompleteDataError) as caught:
+        client(script(candles(0, 60, point(60, close=9.0)))).candles(**window)
+    assert caught.value.missing == ((60, 61),)
+
+
+def test_no_key_in_any_error(client: Any, script: Any, window: Any, waits: list[float]) -> None:
+    for trouble in (refused(401, "INVALID_API_KEY"), refused(500), httpx.ConnectError("no")):
+        fetcher = client(script(trouble), attempts=1)
+        with pytest.raises(ServiceError) as caught:
+            fetcher.candles(**window)
+        assert "the-secret-key" not in f"{caught.value!r} {caught.value} {vars(caught.value)} {fetcher!r}"
+        assert "the-secret-key" not in repr(vars(fetcher)["_settings"])
+
+
+@pytest.mark.parametrize("error", [one for one in vars(httpx).values() if isinstance(one, type) and issubclass(one, httpx.TransportError)])  # fmt: skip
+def test_every_transport_error_of_httpx_is_ours(
+    client: Any, script: Any, window: Any, waits: list[float], error: type[Exception]
+) -> None:
+    with pytest.raises(TransportError) as caught:
+        client(script(error("why")), attempts=2).candles(**window)
+    assert caught.value.url is not None
+    assert caught.value.url.startswith("http://service/v1/points?type=TRADE_SIDE_AGNOSTIC_AGG&")
+
+
+# --- pages ---
+
+
+def page(*names: str, following: int | None) -> httpx.Response:
+    body: dict[str, Any] = {"symbols": [{"exchange": "X", "rawSymbol": name} for name in names]}
+    return httpx.Response(200, json=body if following is None else {**body, "nextOffset": following})
+
+
+def test_markets_follows_pages_until_one_is_empty(client: Any, script: Any) -> None:
+    service = script(page("A", "B", following=2), page("C", following=3), page(following=3))
+    assert client(service).markets(page_size=2)["raw_symbol"].to_list() == ["A", "B", "C"]
+    assert [one.url.params.get("pageOffset") for one in service.requests] == [None, "2", "3"]
+
+
+@pytest.mark.parametrize("following", [None, 0])
+def test_markets_stops_where_the_offset_stands_still(client: Any, script: Any, following: int | None) -> None:
+    service = script(page("A", following=following))
+    assert client(service).markets()["raw_symbol"].to_list() == ["A"]
+    assert len(service.requests) == 1
+
+
+@pytest.mark.parametrize("content", [b"[]", b"{}", b'{"limit": "many"}', b"null"])
+def test_a_quota_off_the_contract_is_a_decode_error(client: Any, script: Any, content: bytes) -> None:
+    with pytest.raises(DecodeError):
+        client(script(httpx.Response(200, content=content))).usage()

@@ -1,0 +1,62 @@
+"""Keys: shown once, stored as hashes, rotated without a restart."""
+
+from __future__ import annotations
+
+import json
+import stat
+from pathlib import Path
+
+import pytest
+
+from tidytape.errors import QueryError, TidytapeError
+from tidytape.service import KeyFile
+
+
+def test_a_new_key_is_found_and_only_its_hash_is_stored(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    key, secret = KeyFile(file).new("Enterprise")
+    assert KeyFile(file).find(secret, now=0) == key
+    assert key.tier == "enterprise"
+    assert secret not in file.read_text()
+    assert len(secret) >= 43  # 32 bytes in base 64
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_keys_added_while_serving_are_seen_and_removed_ones_are_not(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    served = KeyFile(file)
+    first, first_secret = KeyFile(file).new("basic")
+    assert served.find(first_secret, now=0) == first
+    second, second_secret = KeyFile(file).new("advanced")
+    assert served.find(second_secret, now=0) == second
+    file.write_text(json.dumps([entry for entry in json.loads(file.read_text()) if entry["id"] != first.id]))
+    assert served.find(first_secret, now=0) is None
+
+
+def test_an_expired_key_is_unknown(tmp_path: Path) -> None:
+    key, secret = KeyFile(tmp_path / "keys.json").new("basic", expires=4_000_000_000)
+    keys = KeyFile(tmp_path / "keys.json")
+    assert keys.find(secret, now=3_999_999_999) == key
+    assert keys.find(secret, now=4_000_000_000) is None
+
+
+@pytest.mark.parametrize(
+    "content",
+    ["", "{", "{}", "[1]", '[{"id": "x"}]', '[{"id":"x","sha256":"","tier":"gold","created":0}]'],
+)
+def test_a_file_that_is_not_of_keys_is_refused(tmp_path: Path, content: str) -> None:
+    file = tmp_path / "keys.json"
+    file.write_text(content)
+    with pytest.raises(TidytapeError, match="is not a file of keys"):
+        KeyFile(file).all()
+
+
+def test_an_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(TidytapeError, match="there is no key file"):
+        KeyFile(tmp_path / "keys.json").all()
+
+
+def test_an_unknown_tier_is_refused_with_a_hint(tmp_path: Path) -> None:
+    with pytest.raises(QueryError, match="did you mean 'basic'"):
+        KeyFile(tmp_path / "keys.json").new("basik")
+    assert not (tmp_path / "keys.json").exists()
