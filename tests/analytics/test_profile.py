@@ -189,14 +189,16 @@ def test_missing_rows_count_zero_on_a_grid(constructor):
     assert rows(value_area(native, by="day"))[0][2:4] == (0, 5)
 
 
-@pytest.mark.parametrize("row_size", [0.1, Decimal("0.1"), np.float64(0.1)])
+@pytest.mark.parametrize(
+    "row_size", [0.1, Decimal("0.1"), np.float64(0.1)], ids=["float", "decimal", "numpy"]
+)
 def test_grid_prices_are_exact_decimals(constructor, row_size):
     native = constructor(levels(range(1, 40), [3, 0, 0, 9, 1], step=0.1).filter(pl.col("volume") > 0))
     first, second = rows(value_area(native, by="day", row_size=row_size, share=1))
     assert first[1:4] == (3.8, 0.0, 3.8)
     assert second[1:4] == (0.3, 0.0, 0.4)
-    [area] = rows(value_area(constructor(levels([0, 1, 0, 9], step=0.1).filter(pl.col("price") != 0)), by="day",
-                             row_size=0.1, share=1))  # fmt: skip
+    sparse = constructor(levels([0, 1, 0, 9], step=0.1).filter(pl.col("price") != 0))
+    [area] = rows(value_area(sparse, by="day", row_size=0.1, share=1))
     assert area[1:4] == (0.3, 0.1, 0.3)
 
 

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 
 def value_area(levels, *, share=0.7, rule="two_row", tie="up", stop="reach", poc_tie="center", row_size=None):
-    """Return (poc, val, vah, share enclosed) of one profile of (price, count) pairs, all None without a count."""
+    """Return (poc, val, vah, share enclosed) of (price, count) pairs, all None without a count."""
     rows = {}
     for price, count in levels:
         rows[exact(price)] = rows.get(exact(price), 0) + exact(count)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidytape.analytics.profile import point_of_control, value_area
@@ -140,6 +140,7 @@ def test_a_larger_share_encloses_the_smaller(profiles, rules):
         assert val is None or lower <= val <= vah <= higher
 
 
+@settings(max_examples=40)  # an engine's start-up each time
 @given(profiles, rules, st.sampled_from([None, 1]))
 def test_engines_agree(profiles, rules, row_size):
     frame = levels(profiles)

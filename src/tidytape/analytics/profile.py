@@ -1,10 +1,10 @@
 r"""Points of control and value areas of volume and time profiles.
 
-A profile is a frame of levels: one row per session and price, with the count (volume, blocks, trades) seen there.
-Nothing in here loops over the levels. Growing a value area takes the larger of the two next candidates again and
-again, and that visits them in the order of the *running minimum along each side*, larger first: a candidate behind
-a smaller one waits for it, and is then at once larger than whatever the other side offers. So the growth is a sort
-and a cumulative sum, the same expression on every engine.
+A profile is a frame of levels: one row per session and price, with the count (volume, blocks, trades) seen
+there. Nothing in here loops over the levels. Growing a value area takes the larger of the two next candidates
+again and again, and that visits them in the order of the *running minimum along each side*, larger first: a
+candidate behind a smaller one waits for it, and is then at once larger than whatever the other side offers.
+So the growth is a sort and a cumulative sum, the same expression on every engine.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from tidytape.errors import MissingColumnError, QueryError, nearest
 
 __all__ = ["point_of_control", "value_area"]
 
-# Numbers are compared to twelve of the sixteen digits a float carries. 0.1 + 0.2 then equals 0.3, and no comparison
-# turns on the order in which an engine adds. The digits are decimal, so that decimals are not cut in the middle.
+# Numbers are compared to twelve of the sixteen digits a float carries. 0.1 + 0.2 then equals 0.3, and no
+# comparison turns on the order in which an engine adds. The digits are decimal, so that decimals are not cut
+# in the middle.
 _DIGITS = 12
 
 _ROWS = {"two_row": 2, "one_row": 1}
@@ -48,14 +49,15 @@ def point_of_control(
     levels : frame, n rows, one per (by, price), any order
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str
-        The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``. A null is a value.
+        The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``. Null is
+        a value.
     price : str
         Column of the rows' prices. [price]
     count : str
         Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. [count]
     tie : {"center", "lower", "upper"}
-        Which of several largest rows: the one closest to the middle between the lowest and the highest price, then
-        the lower price; or the lowest; or the highest.
+        Which of several largest rows: the one closest to the middle between the lowest and the highest price,
+        then the lower price; or the lowest; or the highest.
 
     Returns
     -------
@@ -79,11 +81,12 @@ def point_of_control(
 
     Notes
     -----
-    A profile whose counts are all zero has no point of control, nor has one with a price or count that is null, not
-    finite, or a count below zero: what is unknown could be the largest. Other profiles are not affected.
+    A profile whose counts are all zero has no point of control, nor has one with a price or count that is
+    null, not finite, or a count below zero: what is unknown could be the largest. Other profiles are not
+    affected.
 
-    Counts equal to twelve digits of the profile's total are equal, and prices equal to twelve digits of its highest
-    are one row.
+    Counts equal to twelve digits of the profile's total are equal, and prices equal to twelve digits of its
+    highest are one row.
 
     References
     ----------
@@ -131,9 +134,9 @@ def value_area(
 ) -> IntoFrameT:
     r"""Value area: the rows around the point of control that hold a share of the count.
 
-    The area starts as the point of control alone. While it holds too little, the next candidate above is compared
-    with the next below and the larger joins. With rows :math:`1, 2, \dots` outward from the point of control on
-    one side, candidate :math:`k` and the bound that ranks it are
+    The area starts as the point of control alone. While it holds too little, the next candidate above is
+    compared with the next below and the larger joins. With rows :math:`1, 2, \dots` outward from the point of
+    control on one side, candidate :math:`k` and the bound that ranks it are
 
     .. math:: c_k = n_{wk - w + 1} + \dots + n_{wk}, \qquad m_k = \min(c_1, \dots, c_k),
 
@@ -145,7 +148,8 @@ def value_area(
     levels : frame, n rows, one per (by, price), any order
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str
-        The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``. A null is a value.
+        The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``. Null is
+        a value.
     price : str
         Column of the rows' prices. [price]
     count : str
@@ -153,8 +157,8 @@ def value_area(
     share : float, 0 < share <= 1
         The share of the total to enclose. [1]
     rule : {"two_row", "one_row"}
-        A candidate is the next two rows of a side, both of which join, and at the edge the one that is left (the CBOT
-        rule); or it is the next row.
+        A candidate is the next two rows of a side, both of which join, and at the edge the one that is left
+        (the CBOT rule); or it is the next row.
     tie : {"up", "down"}
         The side that is taken when both candidates are equal.
     stop : {"reach", "exceed"}
@@ -162,9 +166,9 @@ def value_area(
     poc_tie : {"center", "lower", "upper"}
         ``tie`` of `point_of_control`.
     row_size : float or Decimal, > 0, optional
-        The step of the prices. With it a price that has no row between the lowest and the highest is a row of count
-        zero, and prices are published exactly on the grid, so 3 steps of 0.1 are 0.3; a price is taken for the
-        nearest on the grid. Without it rows are neighbours as given, whatever lies between. [price]
+        The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
+        count zero, and prices are published exactly on the grid, so 3 steps of 0.1 are 0.3; a price is taken
+        for the nearest on the grid. Without it rows are neighbours as given, whatever lies between. [price]
 
     Returns
     -------
@@ -190,12 +194,12 @@ def value_area(
 
     Notes
     -----
-    A profile whose counts are all zero has no value area, nor has one with a price or count that is null, not finite,
-    or a count below zero: what is unknown could turn the growth. Other profiles are not affected.
+    A profile whose counts are all zero has no value area, nor has one with a price or count that is null, not
+    finite, or a count below zero: what is unknown could turn the growth. Other profiles are not affected.
 
-    Counts equal to twelve digits of the profile's total are equal, prices equal to twelve digits of its highest are
-    one row, and a share is met within 1e-12, to which ``value_area_share`` is rounded. So every engine answers the
-    same, and 0.1 + 0.6 of 1 reaches 0.7 although it is less in floats.
+    Counts equal to twelve digits of the profile's total are equal, prices equal to twelve digits of its
+    highest are one row, and a share is met within 1e-12, to which ``value_area_share`` is rounded. So every
+    engine answers the same, and 0.1 + 0.7 of 1 reaches 0.8 although it is 0.7999999999999999 in floats.
 
     References
     ----------
@@ -251,9 +255,7 @@ def _rows(
     """
     price, count, total = nw.col("price"), nw.col("count"), nw.col("total")
     known = (price.is_finite() & count.is_finite() & (count >= 0)).fill_null(value=False)
-    levels = levels.with_columns(known=known).with_columns(known=nw.col("known").all().over(keys))
-    # A profile with an unknown value becomes one without any count: neither has an answer.
-    levels = levels.with_columns(
+    levels = levels.with_columns(known=known).with_columns(
         price=nw.when("known").then(price).otherwise(0.0), count=nw.when("known").then(count).otherwise(0.0)
     )
     if step is None:
@@ -261,11 +263,16 @@ def _rows(
         place = _whole(price, nw.col("highest"))
     else:
         place = (price / float(step) + 0.5).floor()
-    rows = levels.with_columns(place=place).group_by(*keys, "place").agg(price.min(), count.sum())
+    rows = (
+        levels.with_columns(place=place)
+        .group_by(*keys, "place")
+        .agg(price.min(), count.sum(), nw.col("known").all())
+    )
 
     place = nw.col("place")
     rows = rows.with_columns(
         total=count.sum().over(keys),
+        known=nw.col("known").all().over(keys),
         lowest=place.min().over(keys),
         highest=place.max().over(keys),
         index=place if step else place.rank("dense").over(keys).cast(nw.Float64),
@@ -274,7 +281,7 @@ def _rows(
     middle = nw.col("lowest") + nw.col("highest") - 0.25
     away = {"center": (2 * place - middle).abs(), "lower": place, "upper": -place}[tie]
     rows = rows.with_columns(
-        away=away, largest=nw.col("weight").max().over(keys), total=nw.when(total > 0).then(total)
+        away=away, largest=nw.col("weight").max().over(keys), total=nw.when("known", total > 0).then(total)
     )
     rows = rows.with_columns(nearest=nw.when(nw.col("weight") == nw.col("largest")).then(nw.col("away")))
     rows = rows.with_columns(nearest=nw.col("nearest").min().over(keys))
@@ -313,14 +320,15 @@ def _taken(
     """Keep the candidates that the growth takes."""
     count, total, rank = nw.col("count"), nw.col("total"), nw.col("rank")
     outward = [*keys, "side"]
-    candidates = candidates.with_columns(weight=_whole(count, total), whole=_whole(total, total))
+    candidates = candidates.with_columns(weight=_whole(count, total))
     candidates = candidates.with_columns(
         bound=nw.col("weight").cum_min().over(outward, order_by="rank"),
         present=count.cum_count().over(outward, order_by="rank"),
     )
-    # Where a candidate nearer by has no level at all, it counts zero. The point of control comes before all others.
+    # (Not ``rank`` is counted: in narwhals' pandas windows a counted column is lost as one to order by.)
+    # A nearer candidate without any level counts zero. The point of control goes before every weight.
     bound = nw.when(rank <= nw.col("present")).then(nw.col("bound")).otherwise(0.0)
-    bound = nw.when(rank > 0).then(bound).otherwise(nw.col("whole"))
+    bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (_DIGITS + 1))
     favoured = 1 if tie == "up" else -1
     candidates = candidates.with_columns(later=-bound, second=nw.col("side") * -favoured)
     enclosed = count.cum_sum().over(keys, order_by=["later", "second", "rank"])
@@ -332,7 +340,7 @@ def _taken(
 
 def _whole(value: nw.Expr, largest: nw.Expr) -> nw.Expr:
     """Return ``value`` in whole decimal units, of which ``largest`` holds about ``10 ** _DIGITS``."""
-    # The rounded logarithm turns over at 10^0.5, where no decimal lies that an engine could see on the other side.
+    # The rounded logarithm turns over at a root of 10, where no decimal lies: engines agree on the digit.
     decade = nw.when(largest > 0).then(largest).log(10).round()
     # floor(x + 1/2), because engines disagree on how to round a half.
     return (value * 10.0 ** (_DIGITS - decade) + 0.5).floor().fill_null(0.0)
@@ -340,7 +348,7 @@ def _whole(value: nw.Expr, largest: nw.Expr) -> nw.Expr:
 
 def _quotient(whole: nw.Expr, denominator: int) -> nw.Expr:
     """Return the float closest to a fraction of whole numbers, e.g. 0.3 for 3 and 10."""
-    # Divided by a column, because polars multiplies by the rounded reciprocal of a literal: 3 * 0.1 is not 0.3.
+    # By a column, because polars multiplies by the rounded reciprocal of a literal: 3 * 0.1 is not 0.3.
     return whole / (whole * 0.0 + float(denominator))
 
 
@@ -362,7 +370,7 @@ def _opened(
             raise QueryError(parameter, got=f"{name}: {schema[name]}", expected="a numeric column")
     names = {f"by_{position}": name for position, name in enumerate(columns)}
     if isinstance(frame, nw.DataFrame):
-        # Lazily, so that an engine with an optimiser uses it. pyarrow has no windows, so polars computes for it.
+        # Lazily, so that an optimiser is used where there is one. pyarrow has no windows: polars computes.
         frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
     return frame.select(
         **{key: nw.col(name) for key, name in names.items()},

@@ -53,7 +53,7 @@ def main() -> None:
     The code is 2 where the request was wrong and 1 where carrying it out failed.
     """
     try:
-        app()
+        app(prog_name="tidytape")
     except QueryError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)

@@ -12,6 +12,8 @@ from tidytape.errors import QueryError
 __all__ = ["check_target", "put"]
 
 _SUFFIXES = (".parquet", ".csv", ".jsonl")
+_ROWS = 20
+_NAMES = (pl.Categorical, pl.String)
 
 
 def check_target(out: Path | None) -> None:
@@ -23,10 +25,9 @@ def check_target(out: Path | None) -> None:
 
 
 def put(frame: pl.DataFrame, out: Path | None) -> None:
-    """Write a frame, or print its first rows."""
+    """Write a frame, or print it: what is the same in every row once above, the other columns as a table."""
     if out is None:
-        with pl.Config(tbl_rows=20, tbl_cols=12, tbl_hide_dataframe_shape=False):
-            typer.echo(str(frame))
+        typer.echo(_as_text(frame))
         return
     if out.suffix == ".parquet":
         frame.write_parquet(out)
@@ -35,3 +36,26 @@ def put(frame: pl.DataFrame, out: Path | None) -> None:
     else:
         frame.write_ndjson(out)
     typer.echo(f"{frame.height} rows -> {out}", err=True)
+
+
+def _as_text(frame: pl.DataFrame) -> str:
+    if frame.is_empty():
+        return f"no rows; columns: {', '.join(frame.columns)}"
+    present = frame[[column.name for column in frame if column.null_count() < frame.height]]
+    same = [column.name for column in present if column.dtype in _NAMES and column.n_unique() == 1]
+    heading = "  ".join(f"{name}={present[name][0]}" for name in same)
+    shown = present.drop(same) if len(same) < present.width else present
+    times = [column.name for column in shown if isinstance(column.dtype, pl.Datetime)]
+    shown = shown.with_columns(pl.col(times).dt.to_string("%Y-%m-%dT%H:%M:%S%.fZ"))
+    with pl.Config(
+        tbl_rows=_ROWS,
+        tbl_cols=-1,
+        tbl_width_chars=1000,  # a terminal wraps or scrolls; a column that is not there cannot be read at all
+        fmt_str_lengths=100,
+        tbl_hide_column_data_types=True,
+        tbl_hide_dataframe_shape=True,
+        tbl_formatting="UTF8_BORDERS_ONLY",
+    ):
+        table = str(shown)
+    rest = frame.height - _ROWS
+    return "\n".join([heading, table, *([f"{frame.height} rows, {rest} not shown"] if rest > 0 else [])])

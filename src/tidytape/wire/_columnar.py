@@ -180,7 +180,7 @@ def _table(array: Any, fields: tuple[Field, ...], kind: DataType, *, without: se
         column = field.column if field else unknown_column(name)
         if column in columns or (field is None and column in schema.names):
             raise _Unusual  # two spellings of one column
-        if field and column in schema.names and not schema[column].nullable:
+        if field and field not in IDENTITY_FIELDS and not schema[column].nullable:
             _all_present(values)
         columns[column] = _time(values) if field and field.kind == "timestamp" else pl.Series(column, values)
     return pl.DataFrame(columns)

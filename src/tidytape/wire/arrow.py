@@ -22,6 +22,8 @@ __all__ = ["ARROW_MIME", "from_arrow", "to_arrow"]
 ARROW_MIME = "application/vnd.apache.arrow.stream"
 """The media type of an Arrow IPC stream."""
 
+_END = b"\xff\xff\xff\xff\0\0\0\0"
+
 
 def to_arrow(frame: pl.DataFrame) -> bytes:
     """Write a tidy frame as an Arrow IPC stream.
@@ -84,6 +86,9 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
 
 
 def _read(body: bytes, data_type: str) -> pl.DataFrame:
+    if not body.endswith(_END):
+        # Arrow lets a stream simply stop, so one that was cut between two batches would read as a shorter frame.
+        raise DecodeError("the body is not an Arrow stream: it has no end", data_type=data_type)
     try:
         with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
             table = reader.read_all()
@@ -113,6 +118,8 @@ def _plain_type(dtype: Any) -> Any:
         if not (kinds.is_string(dtype.value_type) or kinds.is_large_string(dtype.value_type)):
             raise pa.ArrowTypeError(f"a dictionary of {dtype.value_type}")
         return pa.dictionary(pa.uint32(), pa.large_string())
+    if kinds.is_timestamp(dtype) and dtype.tz in (None, "UTC"):
+        return dtype
     if any(test(dtype) for test in _FLAT):
         return dtype
     raise pa.ArrowTypeError(f"a column of {dtype}")
@@ -124,7 +131,6 @@ _FLAT = (
     pa.types.is_floating,
     pa.types.is_string,
     pa.types.is_large_string,
-    pa.types.is_timestamp,
     pa.types.is_date,
     pa.types.is_null,
 )

@@ -149,7 +149,7 @@ def _blocks(file: BinaryIO, progress: Callable[[int], None]) -> Iterator[bytes |
     """Yield the file's text in blocks; last, if a gzip stream is broken, what is wrong with it."""
 
     def read() -> bytes:
-        data = file.read(BLOCK // 4)
+        data = file.read(max(BLOCK // 4, len(_GZIP)))
         progress(len(data))
         return data
 
@@ -161,7 +161,7 @@ def _blocks(file: BinaryIO, progress: Callable[[int], None]) -> Iterator[bytes |
         return
     while data:
         stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        while not stream.eof:
+        while True:
             try:
                 # At most a block comes out at once, however well it was compressed.
                 text = stream.decompress(data, BLOCK)
@@ -170,11 +170,16 @@ def _blocks(file: BinaryIO, progress: Callable[[int], None]) -> Iterator[bytes |
                 return
             if text:
                 yield text
+            if stream.eof:
+                break
             data = stream.unconsumed_tail
-            if not data and not stream.eof:
+            # After a full block there may be more text inside the stream, and no input left outside.
+            if not data and len(text) < BLOCK:
                 data = read()
                 if not data:
                     yield "the gzip stream breaks off"
                     return
         # A file may hold several streams, one after the other, and zeros after the last.
-        data = (stream.unused_data or read()).lstrip(b"\0") or read()
+        data = stream.unused_data.lstrip(b"\0")
+        while not data and (more := read()):
+            data = more.lstrip(b"\0")

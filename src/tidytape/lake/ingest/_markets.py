@@ -90,7 +90,8 @@ def registry_rows(
     guesses: set[Instrument] = set()
     rows = []
     for instrument, (since, price) in seen.items():
-        names = {} if instrument in known and not given.columns else _names(instrument[1], given)
+        said = given.normalized_symbol or given.coin
+        names = {} if instrument in known and not said else _names(instrument[1], given)
         if names and given.normalized_symbol is None:
             guesses.add(instrument)
         rows.append(

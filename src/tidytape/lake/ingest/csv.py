@@ -122,16 +122,17 @@ class _Reader:
 
     def _fields(self, lines: pl.DataFrame) -> pl.DataFrame:
         """The mapped columns as text, beside ``line``; lines that do not have the header's columns go."""
-        whole = self.parsed.bad.take(
-            lines.with_columns(
-                reason=pl.when(pl.col("text").str.count_matches('"', literal=True) % 2 == 1).then(
-                    pl.lit("a quote that does not end")
-                )
-            )
+        unquoted = pl.col("text").str.replace_all(r'"[^"]*"', "")
+        reason = pl.coalesce(
+            pl.when(unquoted.str.contains('"', literal=True)).then(pl.lit("a quote that does not end")),
+            pl.when(unquoted.str.count_matches(self.delimiter, literal=True) >= len(self.header)).then(
+                pl.lit("more columns than the header")
+            ),
         )
+        whole = self.parsed.bad.take(lines.with_columns(reason=reason))
         good, table = _split(whole, self.header, self.delimiter)
         for line in whole.filter(~good)["line"]:
-            self.parsed.bad.add(line, "more columns than the header, or a misplaced quote")
+            self.parsed.bad.add(line, "a misplaced quote")
         columns = {ours: table.to_series(self.header.index(name)) for ours, name in self.mapped.items()}
         if "raw_symbol" not in columns:
             columns["raw_symbol"] = pl.repeat(self.job.raw_symbol, table.height, dtype=pl.String, eager=True)

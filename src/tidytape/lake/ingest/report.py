@@ -45,6 +45,24 @@ class FileReport:
     ignored: tuple[tuple[str, int], ...] = ()
     time_unit: str | None = None
 
+    def __str__(self) -> str:
+        counts = []
+        if self.trades_read:
+            counts.append(_counted("trade", self.trades_read, self.trades_new))
+        if self.book_rows_read:
+            counts.append(_counted("book level", self.book_rows_read, self.book_rows_new))
+        text = f"{self.path}: {', '.join(counts) or 'no trades'}"
+        if self.already_ingested:
+            text = f"{self.path}: already in the lake"
+        if self.time_unit is not None:
+            text += f"; times in {self.time_unit}"
+        if self.ignored:
+            text += "; not kept: " + ", ".join(f"{count:,} {kind}" for kind, count in self.ignored)
+        if self.bad_lines:
+            text += f"; {self.bad_lines:,} bad line{'s' * (self.bad_lines != 1)} skipped"
+            text += "".join(f"\n  line {line}: {reason}" for line, reason in self.first_bad_lines)
+        return text
+
 
 @dataclass(frozen=True, slots=True)
 class MarketReport:
@@ -71,6 +89,14 @@ class MarketReport:
     block_size: float | None
     guessed: bool
 
+    def __str__(self) -> str:
+        text = (
+            f"{self.exchange} {self.raw_symbol}: {self.normalized_symbol}, coin {self.coin}, {self.category}"
+        )
+        if self.block_size is not None:
+            text += f", block size {self.block_size:g}"
+        return text + (" (names guessed from the raw symbol)" if self.guessed else "")
+
 
 @dataclass(frozen=True, slots=True)
 class IngestReport:
@@ -86,6 +112,9 @@ class IngestReport:
 
     files: tuple[FileReport, ...]
     markets: tuple[MarketReport, ...]
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, (*self.files, *self.markets)))
 
     @property
     def trades_read(self) -> int:
@@ -111,3 +140,8 @@ class IngestReport:
     def bad_lines(self) -> int:
         """Lines that were skipped because they are broken."""
         return sum(file.bad_lines for file in self.files)
+
+
+def _counted(what: str, read: int, new: int) -> str:
+    text = f"{read:,} {what}{'s' * (read != 1)}"
+    return text if new == read else f"{text}, {new:,} of them new"

@@ -1,0 +1,49 @@
+"""Volume profiles: literal values and plain loops, on every engine."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from tidytape.aggregate import volume_profile
+from tidytape.catalogue import Interval
+from tidytape.errors import MissingColumnError, QueryError
+
+
+def test_literal_profile(engine, trades):
+    got = engine.polars(volume_profile(engine.frame(trades), interval="1d", block_size="0.1"))
+    assert got.columns == [
+        "exchange", "raw_symbol", "timestamp", "price", "buy_volume", "sell_volume", "volume"
+    ]  # fmt: skip
+    day = got.filter(exchange="A", raw_symbol="X").filter(pl.col("timestamp") == 0)
+    assert day.select("price", "buy_volume", "sell_volume", "volume").rows() == [
+        (0.1, 0.0, 2.0, 2.0),
+        (0.3, 5.0, 0.0, 5.0),
+        (0.4, 0.0, 0.5, 0.5),
+        (0.6, 0.0, 0.125, 0.125),
+        (0.7, 0.0, 0.25, 0.25),
+    ]
+
+
+@pytest.mark.parametrize("interval", [interval.alias for interval in Interval])
+@pytest.mark.parametrize("block_size", ["0.1", "0.2", "0.3", "0.05", "5", "1E+1"])
+def test_equals_the_plain_loop(engine, trades, oracle, interval, block_size):
+    got = engine.polars(volume_profile(engine.frame(trades), interval=interval, block_size=block_size))
+    assert got.to_dicts() == oracle["volume_profile"](trades.to_dicts(), interval, block_size)
+
+
+def test_no_trades_give_no_rows_but_all_columns(engine, trades):
+    got = engine.polars(volume_profile(engine.frame(trades.clear()), interval="1h", block_size=1))
+    assert got.height == 0
+    assert got.columns == volume_profile(trades, interval="1h", block_size=1).columns
+
+
+@pytest.mark.parametrize("block_size", [0, -1, "0", "one", float("nan"), float("inf"), None])
+def test_a_block_size_is_a_positive_number(trades, block_size):
+    with pytest.raises(QueryError, match=r"block_size: .* expected a positive finite number"):
+        volume_profile(trades, interval="1h", block_size=block_size)
+
+
+def test_a_missing_column_is_named(trades):
+    with pytest.raises(MissingColumnError, match="side"):
+        volume_profile(trades.drop("side"), interval="1h", block_size=1)

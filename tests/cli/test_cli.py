@@ -1,0 +1,165 @@
+"""The command line as a user meets it: what it prints, where, and how it ends."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tidytape.cli import main
+from tidytape.demo import fill
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["tidytape", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        said = capsys.readouterr()
+        return int(stopped.value.code or 0), said.out, said.err
+
+    return command
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("cli") / "lake"
+    fill(path)
+    return path
+
+
+DAY = ("--exchange", "DEMO_SPOT", "--raw-symbol", "BTCUSDT", "--interval", "1h", "--start", "2024-08-08", "--end", "2024-08-09")  # fmt: skip
+
+
+@pytest.mark.parametrize(("suffix", "read"), [("parquet", pl.read_parquet), ("csv", pl.read_csv), ("jsonl", pl.read_ndjson)])  # fmt: skip
+def test_fetch_writes_a_file(
+    run: Run, lake: Path, tmp_path: Path, suffix: str, read: Callable[..., pl.DataFrame]
+) -> None:
+    out = tmp_path / f"candles.{suffix}"
+    code, said, told = run("fetch", "candles", "--lake", lake, *DAY, "--out", out)
+    assert (code, said) == (0, "")
+    assert told == f"24 rows -> {out}\n"
+    assert read(out).height == 24
+
+
+def test_fetch_prints_what_is_the_same_once_and_the_rest_as_a_table(run: Run, lake: Path) -> None:
+    code, said, _ = run("fetch", "candles", "--lake", lake, *DAY)
+    heading, *table = said.splitlines()
+    assert code == 0
+    assert heading == (
+        "exchange=DEMO_SPOT  raw_symbol=BTCUSDT  normalized_symbol=BTC-USDT  coin=BTC  category=SPOT  interval=HOUR"
+    )
+    assert "2024-08-08T00:00:00Z" in said
+    assert table[-1] == "24 rows, 4 not shown"
+
+
+def test_fetch_of_nothing_says_so(run: Run, lake: Path) -> None:
+    code, said, _ = run("fetch", "volume-profile", "--lake", lake, *DAY[:-4], "--start", "2020-01-01", "--end", "2020-01-02")  # fmt: skip
+    assert code == 0
+    assert said.startswith("no rows; columns: exchange, raw_symbol")
+
+
+def test_a_wrong_request_is_one_line_and_exit_code_two(run: Run, lake: Path) -> None:
+    code, said, told = run("fetch", "candles", "--lake", lake, *DAY, "--interval", "2m")
+    assert (code, said) == (2, "")
+    assert told.startswith("error: interval: got '2m', expected one of MINUTE (1m), ")
+    assert told.count("\n") == 1
+
+
+def test_a_target_that_cannot_be_is_refused_before_anything_is_fetched(
+    run: Run, lake: Path, tmp_path: Path
+) -> None:
+    for out in ("candles.xls", tmp_path / "nowhere" / "candles.csv"):
+        code, _, told = run("fetch", "candles", "--lake", tmp_path / "no lake either", *DAY, "--out", out)
+        assert code == 2
+        assert told.startswith("error: out: got ")
+
+
+def test_no_lake_and_no_address_says_what_to_set(run: Run) -> None:
+    code, _, told = run("fetch", "candles", *DAY)
+    assert code == 2
+    assert "TIDYTAPE_BASE_URL" in told
+
+
+def test_markets(run: Run, lake: Path) -> None:
+    code, said, _ = run("markets", "--lake", lake, "--category", "PERPETUAL")
+    assert code == 0
+    assert "BTC-PERP" in said
+    assert "BTCUSDT" not in said
+
+
+def test_a_new_key_is_alone_on_the_last_line(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    code, said, told = run("keys", "new", "--tier", "enterprise", "--keys", file)
+    assert code == 0
+    key = said.splitlines()[-1]
+    assert len(key) >= 43
+    assert key not in told
+    assert key not in file.read_text()
+    assert json.loads(file.read_text())[0]["tier"] == "enterprise"
+
+
+def test_a_service_without_keys_does_not_start(run: Run, lake: Path, tmp_path: Path) -> None:
+    code, _, told = run("serve", "--lake", lake, "--keys", tmp_path / "none.json")
+    assert code == 1
+    assert told.startswith("error: there is no key file")
+
+
+def test_ingest_csv_with_a_column_map(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "trades.csv.gz"
+    with gzip.open(file, "wt") as out:
+        out.write(
+            "tid,px,qty,side,time\n1,10.5,2,buy,2024-01-01T00:00:00Z\n2,10.6,1,sell,2024-01-01T00:00:30Z\n"
+        )
+    words = ("ingest", "csv", file, "--lake", tmp_path / "lake", "--exchange", "X", "--raw-symbol", "BTC-USD")
+    mapping = ("--map", "id=tid,price=px,amount=qty,side=side,timestamp=time")
+    code, said, _ = run(*words, *mapping)
+    assert code == 0
+    assert "2 trades" in said
+    code, said, told = run(*words, "--map", "id")
+    assert code == 2
+    assert told.startswith("error: map: got 'id', expected name=column pairs")
+
+
+def test_ingest_of_a_broken_line_names_it_and_leaves_the_lake_as_it_was(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "trades.csv"
+    file.write_text(
+        "id,price,amount,side,time\n1,10.5,2,buy,2024-01-01T00:00:00Z\n2,ten,1,sell,2024-01-01T00:00:30Z\n"
+    )
+    words = ("ingest", "csv", file, "--lake", tmp_path / "lake", "--exchange", "X", "--raw-symbol", "BTC-USD")
+    mapping = ("--map", "id=id,price=price,amount=amount,side=side,timestamp=time")
+    code, _, told = run(*words, *mapping)
+    assert code == 1
+    assert "trades.csv:3: " in told
+    code, said, _ = run(*words, *mapping, "--skip-bad")
+    assert code == 0
+    assert "1 trade" in said
+
+
+def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path) -> None:
+    code, said, told = run("demo", "--out", tmp_path / "demo")
+    assert code == 0
+    assert "DEMO_SPOT" in said
+    assert (tmp_path / "demo" / "profile.png").stat().st_size > 20_000
+    assert pl.read_parquet(tmp_path / "demo" / "candles.parquet").height == 576
+    assert "100%" in told
+
+
+def test_help_and_version(run: Run) -> None:
+    for words in (
+        ("--help",),
+        ("fetch", "candles", "--help"),
+        ("ingest", "csv", "--help"),
+        ("keys", "new", "--help"),
+    ):
+        code, said, _ = run(*words)
+        assert code == 0
+        assert "Usage: tidytape" in said
+    assert run("--version")[1].startswith("tidytape ")

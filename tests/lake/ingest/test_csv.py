@@ -1,0 +1,317 @@
+"""Any delimited file of trades."""
+
+from __future__ import annotations
+
+import pytest
+
+from tidytape.errors import IngestError, QueryError
+from tidytape.lake.ingest import ingest
+
+HEAD = "id,timestamp,side,price,amount"
+DAY = 1_693_929_600  # 2023-09-05 16:00 UTC
+NS = 10**9
+
+
+def take(path, lake, **options):
+    options = {"exchange": "COINBASE", "raw_symbol": "BTC-USD", **options}
+    return ingest(path, lake, layout="csv", **options)
+
+
+def row(number, **changes):
+    fields = {"id": number, "timestamp": DAY + number, "side": "buy", "price": 100.5, "amount": 2} | changes
+    return ",".join(str(value) for value in fields.values())
+
+
+def stored(lake, *columns):
+    return lake.scan("trades").sort("timestamp", "sequence").select(columns).collect().rows()
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_row_is_kept_in_full(write, lake, packed):
+    report = take(write(HEAD, row(7), packed=packed), lake)
+    assert lake.scan("trades").collect().to_dicts() == [
+        {
+            "exchange": "COINBASE", "raw_symbol": "BTC-USD", "id": "7", "timestamp": (DAY + 7) * NS, "sequence": 7,
+            "side": "BUY", "price": 100.5, "amount": 2.0, "quote_amount": 201.0, "received": None,
+        }
+    ]  # fmt: skip
+    assert report.files[0].time_unit == "s"
+    assert report.files[0].lines == 1
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+@pytest.mark.parametrize("quoted", [False, True])
+def test_columns_are_mapped(write, lake, delimiter, quoted):
+    fields = [
+        ("px", "100.5"),
+        ("a note", "x"),
+        ("tid", "abc-1"),
+        ("time", "2023-09-05T16:00:00Z"),
+        ("qty", "2"),
+    ]
+    fields.append(("dir", "S"))
+    lines = [
+        delimiter.join(f'"{cell}"' if quoted else cell for cell in cells)
+        for cells in zip(*fields, strict=True)
+    ]
+    columns = {"id": "tid", "price": "px", "amount": "qty", "side": "dir", "timestamp": "time"}
+    take(write(*lines), lake, columns=columns)
+    assert stored(lake, "id", "timestamp", "sequence", "side", "price", "amount") == [
+        ("abc-1", DAY * NS, 2, "SELL", 100.5, 2.0)
+    ]
+
+
+def test_a_given_delimiter_is_taken(write, lake):
+    take(write(HEAD.replace(",", "^"), row(1).replace(",", "^")), lake, delimiter="^")
+    assert stored(lake, "id") == [("1",)]
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "side"),
+    [
+        ("side", "buy", "BUY"), ("side", "SELL", "SELL"), ("side", "B", "BUY"), ("side", "s", "SELL"),
+        ("side", " Buy ", "BUY"),
+        ("buyer_is_maker", "true", "SELL"), ("buyer_is_maker", "False", "BUY"), ("buyer_is_maker", "1", "SELL"),
+        ("buyer_is_maker", "0", "BUY"), ("buyer_is_maker", "T", "SELL"),
+    ],
+)  # fmt: skip
+def test_words_for_a_side(write, lake, header, value, side):
+    take(write(HEAD.replace("side", header), row(1, side=value)), lake)
+    assert stored(lake, "side") == [(side,)]
+
+
+BAD = {
+    "a side of neither": {"side": "bid"},
+    "no side": {"side": ""},
+    "no price": {"price": ""},
+    "a word for a price": {"price": "cheap"},
+    "thousands": {"price": '"1,000.5"'},
+    "nan": {"price": "nan"},
+    "infinite": {"price": "inf"},
+    "amount 0": {"amount": "0"},
+    "amount below 0": {"amount": "-2"},
+    "infinite amount": {"amount": "1e999"},
+    "no amount": {"amount": ""},
+    "no time": {"timestamp": ""},
+    "another unit": {"timestamp": (DAY + 5) * 1000},
+    "a written time among numbers": {"timestamp": "2023-09-05T16:00:00Z"},
+    "no id": {"id": ""},
+    "a quote that does not end": {"id": '"5'},
+    "a quote in the wrong place": {"id": '"5"x'},
+    "a column too many": {"amount": "2,3"},
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_a_broken_line_is_named_and_nothing_is_stored(write, lake, what):
+    path = write(HEAD, row(1), "", row(2), row(5, **BAD[what]), row(3))
+    version = lake.version()
+    with pytest.raises(IngestError, match="log:5: ") as caught:
+        take(path, lake)
+    assert (caught.value.path, caught.value.line, caught.value.bad_lines) == (str(path), 5, 1)
+    assert lake.version() == version
+    report = take(path, lake, skip_bad=True)
+    assert (report.trades_new, report.bad_lines, report.files[0].first_bad_lines[0][0]) == (3, 1, 5)
+    assert stored(lake, "id") == [("1",), ("2",), ("3",)]
+
+
+@pytest.mark.parametrize("place", [1, 2, 3])
+def test_a_short_line_is_bad_wherever_it_is(write, lake, place):
+    lines = [row(1), row(2)]
+    lines.insert(place - 1, f"9,{DAY},buy")
+    with pytest.raises(IngestError) as caught:
+        take(write(HEAD, *lines), lake)
+    assert caught.value.line == place + 1
+
+
+def test_many_broken_lines_are_counted(write, lake):
+    lines = [row(n) if n % 3 else row(n) + ",extra" for n in range(1, 3001)]
+    report = take(write(HEAD, *lines), lake, skip_bad=True)
+    assert (report.trades_new, report.bad_lines) == (2000, 1000)
+
+
+def test_a_unit_that_cannot_be_told_must_be_given(write, lake):
+    path = write(HEAD, row(1, timestamp=12))
+    with pytest.raises(IngestError, match="the timestamp is not a written date and time"):
+        take(path, lake)
+    with pytest.raises(IngestError, match="the timestamp is not an epoch time in ms"):
+        take(write(HEAD, row(1)), lake, time_unit="ms")
+    with pytest.raises(QueryError, match="time_unit"):
+        take(path, lake, time_unit="minutes")
+
+
+# -- order and identity ----------------------------------------------------------------------------------------------
+
+
+def test_the_line_orders_trades_of_one_time_where_ids_do_not(write, lake):
+    lines = [row(n, timestamp=DAY, id=f"x{9 - n}", price=n) for n in (1, 2, 3)]
+    take(write(HEAD, *lines), lake)
+    assert stored(lake, "price", "sequence") == [(1.0, 2), (2.0, 3), (3.0, 4)]
+
+
+def test_in_a_file_with_the_newest_first_the_line_orders_from_the_end(write, lake):
+    lines = [row(n, timestamp=DAY + (n > 3), id=f"x{n}", price=n) for n in (5, 4, 3, 2, 1)]
+    take(write(HEAD, *lines), lake)
+    assert [price for price, _ in stored(lake, "price", "sequence")] == [1.0, 2.0, 3.0, 4.0, 5.0]
+
+
+NO_ID = "timestamp,side,price,amount"
+
+
+def without_id(*rows):
+    return [NO_ID, *(line.split(",", 1)[1] for line in rows)]
+
+
+def test_without_ids_identical_rows_are_all_kept_and_reexports_add_nothing(write, lake):
+    same = [row(1), row(1), row(2), row(1)]
+    assert take(write(*without_id(*same), name="a"), lake).trades_new == 4
+    again = [row(1, price="100.50"), row(2), row(1), row(1, amount="2.0"), row(3)]
+    report = take(write(*without_id(*again), name="b"), lake)
+    assert (report.trades_new, report.trades_read) == (1, 5)
+    assert take(write(*without_id(row(1), row(1), row(1), row(1)), name="c"), lake).trades_new == 1
+
+
+def test_a_made_id_never_changes(write, lake):
+    # Stored lakes hold these: another spelling would add every trade again.
+    rows = [
+        row(1, price="0.00003844", amount="1e-7"),
+        row(2, price="25741.02", amount="3.844E-5", side="sell"),
+        row(3, price="1e22", amount="5"),
+    ]
+    take(write(*without_id(*rows)), lake)
+    assert [identity for (identity,) in stored(lake, "id")] == [
+        "1693929601000000000/0.00003844/1e-7/BUY/0",
+        "1693929602000000000/25741.02/0.00003844/SELL/0",
+        "1693929603000000000/1e+22/5.0/BUY/0",
+    ]
+
+
+def test_identical_rows_are_numbered_across_blocks(write, lake, monkeypatch):
+    from tidytape.lake.ingest import _lines
+
+    lines = [row(1)] * 50 + [row(2)] * 50
+    monkeypatch.setattr(_lines, "BLOCK", 256)
+    assert take(write(*without_id(*lines)), lake).trades_new == 100
+    monkeypatch.undo()
+    assert take(write(*without_id(*lines, row(3)), name="b"), lake).trades_new == 1
+
+
+def test_the_same_file_read_otherwise_is_another_source(write, lake):
+    path = write("t,side,price,amount,other", f"{DAY},buy,1,2,3")
+    take(path, lake, columns={"timestamp": "t"})
+    assert take(path, lake, columns={"timestamp": "t"}).files[0].already_ingested
+    assert take(path, lake, columns={"timestamp": "t", "amount": "other"}).trades_new == 1
+    assert take(path, lake, columns={"timestamp": "t"}, raw_symbol="ETH-USD").trades_new == 1
+
+
+# -- what is asked of the caller -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("header", "options", "message"),
+    [
+        (
+            HEAD,
+            {"columns": {"price": "prize"}},
+            r"columns: got 'prize', .*one of the file's columns.*'price'",
+        ),
+        (HEAD, {"columns": {"prices": "price"}}, r"columns: got 'prices', .*did you mean 'price'"),
+        ("id,timestamp,side,price", {}, "'amount' mapped to one of"),
+        ("id,timestamp,price,amount", {}, "'side' or 'buyer_is_maker' mapped"),
+        ("id,side,timestamp,price,price,amount", {"columns": {"price": "price"}}, "columns: got 'price'"),
+        (HEAD, {"raw_symbol": None}, "raw_symbol: got None"),
+        (HEAD, {"exchange": " "}, "exchange"),
+        (HEAD, {"category": "SPOTS"}, "(?i)did you mean 'spot'"),
+        (HEAD, {"tick_size": 0}, "tick_size"),
+        (HEAD, {"block_size": "x"}, "block_size"),
+        (HEAD, {"layout": "cvs"}, "did you mean 'csv'"),
+        (HEAD, {"raw_symbol": "WHATEVER"}, "normalized_symbol: got 'WHATEVER'.*--normalized-symbol.*--coin"),
+    ],
+)
+def test_what_cannot_be_right_is_named(write, lake, header, options, message):
+    line = ",".join("1" if name != "side" else "buy" for name in header.split(",")).replace("1", str(DAY))
+    options = {"layout": "csv", "exchange": "X", "raw_symbol": "BTC-USD", **options}
+    version = lake.version()
+    with pytest.raises(QueryError, match=message):
+        ingest(write(header, line), lake, **options)
+    assert lake.version() == version
+
+
+def test_several_instruments_in_one_file(write, lake):
+    lines = ["symbol," + HEAD, "BTC-USD," + row(1), "ETH-USD," + row(1, price=50), "BTC-USD," + row(2)]
+    path = write(*lines)
+    report = take(path, lake, raw_symbol=None, columns={"raw_symbol": "symbol"})
+    assert [market.raw_symbol for market in report.markets] == ["BTC-USD", "ETH-USD"]
+    only = take(path, lake, raw_symbol="ETH-USD", exchange="OTHER", columns={"raw_symbol": "symbol"})
+    assert (only.trades_new, only.files[0].ignored) == (1, (("trade of another instrument", 2),))
+
+
+# -- the registry ----------------------------------------------------------------------------------------------------
+
+
+def test_the_block_size_is_decided_once(write, lake):
+    assert take(write(HEAD, row(1, price=61837), name="a"), lake).markets[0].block_size == 2.0
+    assert take(write(HEAD, row(2, price=9), name="b"), lake).markets[0].block_size == 2.0
+    given = take(write(HEAD, row(3), name="c"), lake, block_size="0.25", tick_size="0.01")
+    assert (given.markets[0].block_size, given.markets[0].guessed) == (0.25, False)
+    assert lake.markets().select("tick_size", "available_since").rows() == [(0.01, (DAY + 1) * NS)]
+
+
+def test_names_that_are_given_win(write, lake):
+    path = write(HEAD, row(1))
+    take(path, lake, raw_symbol="WHATEVER", normalized_symbol="WHAT-EUR")
+    row_ = lake.markets().row(0, named=True)
+    assert (row_["coin"], row_["quote_coin"], row_["category"]) == ("WHAT", "EUR", "SPOT")
+    report = take(
+        path, lake, raw_symbol="WHATEVER", normalized_symbol="WHAT-EUR", coin="W", category="perpetual"
+    )
+    assert report.files[0].already_ingested
+    assert (report.markets[0].coin, report.markets[0].category) == ("W", "PERPETUAL")
+    # Registered by now, so nothing need be guessed.
+    assert take(write(HEAD, row(2)), lake, raw_symbol="WHATEVER").markets[0].coin == "W"
+
+
+def test_the_report_can_be_read(write, lake):
+    path = write(HEAD, row(1), row(2) + ",x")
+    text = str(take(path, lake, skip_bad=True))
+    assert text.splitlines() == [
+        f"{path}: 1 trade; times in s; 1 bad line skipped",
+        "  line 3: more columns than the header",
+        "COINBASE BTC-USD: BTC-USD, coin BTC, SPOT, block size 0.005 (names guessed from the raw symbol)",
+    ]
+    assert str(take(path, lake, skip_bad=True)) == f"{path}: already in the lake"
+
+
+def test_several_files_are_all_or_nothing(write, lake):
+    good, bad = write(HEAD, row(1), name="good"), write(HEAD, row(2, price="x"), name="bad")
+    version = lake.version()
+    with pytest.raises(IngestError, match="bad:2"):
+        take([good, bad], lake)
+    contradicting = write(HEAD, row(1, price=99), name="other")
+    with pytest.raises(IngestError, match="id '1'"):
+        take([good, contradicting], lake)
+    assert lake.version() == version
+    report = take([good, write(HEAD, row(1), row(3), name="more")], lake)
+    assert [(file.trades_read, file.trades_new) for file in report.files] == [(1, 1), (2, 1)]
+
+
+def test_progress_is_shown_when_asked_for(write, lake, capsys):
+    take(write(HEAD, row(1), name="a"), lake, progress=True)
+    assert "100%" in capsys.readouterr().err
+    take(write(HEAD, row(2), name="b"), lake)
+    assert capsys.readouterr().err == ""
+
+
+def test_recorded_coinbase_trades(recorded, lake):
+    from tidytape.aggregate import volume_profile
+
+    columns = {"price": "price", "amount": "amount", "side": "side", "timestamp": "timestamp"}
+    path = recorded / "coinbase_btc-usd_trades_20230905.csv.gz"
+    report = take(path, lake, columns=columns)
+    assert (report.trades_read, report.trades_new, report.files[0].time_unit) == (5882, 5882, "iso")
+    assert take(path, lake, columns=columns).trades_new == 0
+    trades = lake.scan("trades").collect()
+    assert trades.height == 5882
+    profile = volume_profile(trades, interval="1h", block_size=report.markets[0].block_size)
+    assert profile["volume"].sum() == pytest.approx(trades["amount"].sum(), rel=1e-9)
+    assert profile["timestamp"].n_unique() == 1

@@ -1,0 +1,345 @@
+"""Opening, reading and appending."""
+
+from __future__ import annotations
+
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+
+import deltalake
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError
+from tidytape.lake import TABLES, TRADES, Batch, Lake, Spool
+
+SECOND = 10**9
+EPOCH = 1_700_000_000 * SECOND
+
+
+# -- opening ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_new_lake_has_every_table_with_its_columns(lake):
+    for name, table in TABLES.items():
+        got = lake.scan(name).collect()
+        assert got.height == 0
+        assert dict(got.schema) == table.polars()
+    assert lake.markets().height == 0
+    assert lake.version() == {"trades": 0, "book": 0, "markets": 0}
+
+
+def test_units_and_meanings_are_in_the_tables_themselves(lake):
+    fields = {field.name: field for field in deltalake.DeltaTable(f"{lake.path}/trades").schema().fields}
+    assert fields["price"].metadata == {"comment": "Price", "unit": "quote per coin"}
+    assert all(fields[column.name].nullable == column.nullable for column in TRADES.columns)
+
+
+def test_creating_twice_opens(lake, tape):
+    lake.append("trades", tape(0, 3), source="a")
+    assert Lake.create(lake.path).scan("trades").collect().height == 3
+    assert Lake(lake.path).scan("trades").collect().height == 3
+    assert Lake(Path(lake.path)).path == lake.path
+
+
+def test_an_older_lake_gets_the_tables_it_lacks(tmp_path):
+    lake = Lake.create(tmp_path)
+    for file in sorted((tmp_path / "book").rglob("*"), reverse=True):
+        file.unlink() if file.is_file() else file.rmdir()
+    with pytest.raises(LakeError, match="book"):
+        lake.scan("book")
+    assert Lake.create(tmp_path).scan("book").collect().height == 0
+
+
+@pytest.mark.parametrize("kind", ["nothing", "a file", "a folder", "a delta table"])
+def test_what_is_no_lake_is_refused_by_name(tmp_path, kind):
+    path = tmp_path / "x"
+    if kind == "a file":
+        path.write_text("hello")
+    elif kind == "a folder":
+        (path / "y").mkdir(parents=True)
+    elif kind == "a delta table":
+        deltalake.write_deltalake(path, pl.DataFrame({"a": [1]}))
+    with pytest.raises(LakeError, match="no lake at") as caught:
+        Lake(path)
+    assert caught.value.path == str(path)
+    if kind != "nothing":
+        with pytest.raises(LakeError, match="lake at"):
+            Lake.create(path)
+
+
+def test_an_unfinished_lake_can_be_finished(tmp_path):
+    Lake.create(tmp_path / "whole")
+    (tmp_path / "whole" / "trades").rename(tmp_path / "trades")
+    (tmp_path / "half").mkdir()
+    (tmp_path / "trades").rename(tmp_path / "half" / "trades")
+    with pytest.raises(LakeError):
+        Lake(tmp_path / "half")
+    assert Lake.create(tmp_path / "half").scan("trades").collect().height == 0
+
+
+def test_an_object_store_is_not_a_local_path(monkeypatch):
+    # No network here: that the address and the options arrive is seen by the error naming them.
+    with pytest.raises(LakeError, match="memory://bucket/lake"):
+        Lake("memory://bucket/lake/")
+    with pytest.raises(LakeError, match="foo://bucket/lake"):
+        Lake.create("foo://bucket/lake")
+
+
+def test_a_lake_can_be_sent_to_another_process(lake, tape):
+    lake.append("trades", tape(0, 3), source="a")
+    assert pickle.loads(pickle.dumps(lake)).scan("trades").collect().height == 3
+
+
+# -- reading ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def filled(lake, tape):
+    for exchange, symbol in (("BINANCE", "BTCUSDT"), ("BINANCE", "ETH/USDT:X y%"), ("COINBASE", "BTCUSDT")):
+        for first in (0, 100, 200):
+            frame = tape(first, first + 100, exchange=exchange, raw_symbol=symbol)
+            lake.append("trades", frame, source=f"{exchange} {symbol} {first}")
+    return lake
+
+
+def test_what_was_appended_is_read(filled, tape):
+    got = filled.scan("trades", exchange="BINANCE", raw_symbol="ETH/USDT:X y%").collect().sort("timestamp")
+    assert_frame_equal(got, tape(0, 300, exchange="BINANCE", raw_symbol="ETH/USDT:X y%"))
+
+
+def test_start_is_in_and_end_is_out(filled):
+    got = filled.scan(
+        "trades", exchange="COINBASE", start=EPOCH + 10 * SECOND, end=EPOCH + 20 * SECOND
+    ).collect()
+    assert sorted(got["sequence"]) == list(range(10, 20))
+
+
+def test_several_instruments_can_be_asked_for(filled):
+    got = filled.scan("trades", exchange=["BINANCE", "COINBASE"], raw_symbol=("BTCUSDT",)).collect()
+    assert got.height == 600
+    assert filled.scan("trades", exchange=[]).collect().height == 0
+
+
+def test_files_of_others_and_of_other_times_are_not_opened(filled):
+    wanted = filled.scan(
+        "trades",
+        exchange="BINANCE",
+        raw_symbol="BTCUSDT",
+        start=EPOCH + 120 * SECOND,
+        end=EPOCH + 130 * SECOND,
+    )
+    stats = deltalake.DeltaTable(f"{filled.path}/trades").get_add_actions(flatten=True)
+    kept = {
+        path
+        for path, exchange, symbol, first in zip(
+            *(stats.column(name).to_pylist() for name in
+              ("path", "partition.exchange", "partition.raw_symbol", "min.timestamp")),
+            strict=True,
+        )
+        if (exchange, symbol, first) == ("BINANCE", "BTCUSDT", EPOCH + 100 * SECOND)
+    }  # fmt: skip
+    assert len(kept) == 1
+    # Every other file is gone: reading succeeds only if none of them is opened.
+    for file in Path(filled.path, "trades").rglob("*.parquet"):
+        if file.name not in {Path(path).name for path in kept}:
+            file.unlink()
+    assert sorted(wanted.collect()["sequence"]) == list(range(120, 130))
+
+
+def test_an_unknown_table_is_named(lake, tape):
+    with pytest.raises(QueryError, match="did you mean 'trades'"):
+        lake.scan("trade")
+    with pytest.raises(QueryError, match="markets are registered"):
+        lake.append("markets", tape(0, 1), source="a")
+
+
+# -- appending -------------------------------------------------------------------------------------------------------
+
+
+def test_a_source_is_added_once(lake, tape):
+    first = lake.append("trades", tape(0, 10), source="a")
+    assert (first.rows_read, first.rows_new, first.duplicates, first.already_ingested) == (10, 10, 0, False)
+    version = lake.version()
+    again = lake.append("trades", tape(0, 10), source="a")
+    assert (again.rows_new, again.already_ingested) == (0, True)
+    assert lake.version() == version
+    assert lake.has_source("trades", "a")
+    assert not lake.has_source("trades", "b")
+    assert not lake.has_source("book", "a")
+
+
+def test_rows_of_overlapping_sources_are_added_once(lake, tape):
+    lake.append("trades", tape(0, 10), source="a")
+    report = lake.append("trades", tape(5, 15), source="b")
+    assert (report.rows_new, report.duplicates) == (5, 5)
+    assert lake.append("trades", tape(2, 4), source="c").rows_new == 0
+    assert lake.has_source("trades", "c")
+    assert sorted(lake.scan("trades").collect()["sequence"]) == list(range(15))
+
+
+def test_a_row_twice_in_one_batch_is_added_once(lake, tape):
+    report = lake.append("trades", pl.concat([tape(0, 10), tape(3, 5)]), source="a")
+    assert (report.rows_new, report.duplicates) == (10, 2)
+
+
+def test_the_same_id_elsewhere_is_another_trade(lake, tape):
+    lake.append("trades", tape(0, 3), source="a")
+    assert lake.append("trades", tape(0, 3, raw_symbol="ETHUSDT"), source="b").rows_new == 3
+    assert lake.append("trades", tape(0, 3, exchange="COINBASE"), source="c").rows_new == 3
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"price": 1.0},
+        {"amount": 9.5},
+        {"side": "BUY"},
+        {"timestamp": EPOCH + 5 * SECOND + 1},
+        {"timestamp": EPOCH + 6 * SECOND - 1},
+    ],
+)
+def test_a_row_that_contradicts_the_lake_is_an_error(lake, tape, change):
+    lake.append("trades", tape(0, 10), source="a")
+    version = lake.version()
+    with pytest.raises(IngestError, match="id '5'"):
+        lake.append(
+            "trades", tape(5, 6).with_columns(**{k: pl.lit(v) for k, v in change.items()}), source="b"
+        )
+    assert lake.version() == version
+
+
+def test_rows_that_contradict_each_other_are_an_error(lake, tape):
+    with pytest.raises(
+        IngestError, match=r"id '5' has price 105\.0 and 1\.0|id '5' has price 1\.0 and 105\.0"
+    ):
+        lake.append("trades", pl.concat([tape(0, 10), tape(5, 6).with_columns(price=1.0)]), source="a")
+    assert lake.scan("trades").collect().height == 0
+
+
+def test_what_only_differs_by_recorder_is_the_same_trade(lake, tape):
+    lake.append("trades", tape(0, 10), source="a")
+    other = tape(0, 10).with_columns(received=pl.col("timestamp") + 5, sequence=pl.col("sequence") + 1000)
+    assert lake.append("trades", other, source="b").rows_new == 0
+
+
+def test_a_batch_in_parts_and_on_disk_is_one_commit(lake, tape):
+    with Spool(limit=0) as spool:
+        batch = Batch(TRADES, spool)
+        for first in (0, 10, 15, 5):  # overlapping parts
+            batch.add(tape(first, first + 10))
+        assert all(isinstance(part.held, Path) for part in batch)
+        report = lake.append("trades", batch, source="a")
+        folder = batch.parts[0].held.parent
+    assert (report.rows_read, report.rows_new) == (40, 25)
+    assert lake.version()["trades"] == 1
+    assert_frame_equal(lake.scan("trades").collect().sort("sequence"), tape(0, 25))
+    assert not folder.exists()
+
+
+def test_a_missing_column_and_a_null_are_named(lake, tape):
+    with pytest.raises(MissingColumnError, match="price"):
+        lake.append("trades", tape(0, 3).drop("price"), source="a")
+    with pytest.raises(IngestError, match="null in column 'side'"):
+        lake.append("trades", tape(0, 3).with_columns(side=None), source="a")
+    with pytest.raises(IngestError, match="dtype"):
+        lake.append("trades", tape(0, 3).with_columns(price=pl.lit("cheap")), source="a")
+    assert lake.append("trades", tape(0, 3).drop("received"), source="a").rows_new == 3
+
+
+def test_an_event_without_an_id_is_nobodys_duplicate(lake):
+    row = {
+        "exchange": "A", "raw_symbol": "X", "timestamp": 1, "is_snapshot": False, "side": "BID", "price": 1.0,
+        "size": 2.0, "sequence": 1,
+    }  # fmt: skip
+    frame = pl.DataFrame([row, row])
+    assert lake.append("book", frame, source="a").rows_new == 2
+    assert lake.append("book", frame, source="b").rows_new == 2
+    known = frame.with_columns(first_id=1, last_id=2)
+    assert lake.append("book", known, source="c").rows_new == 1
+    with pytest.raises(IngestError, match="size"):
+        lake.append("book", known.with_columns(size=3.0), source="d")
+
+
+WRITER = """
+import runpy, sys
+import polars as pl
+from tidytape.lake import Lake
+path, parquet, who = sys.argv[1:]
+lake = Lake(path)
+tape = pl.read_parquet(parquet)
+print("ready", flush=True)
+sys.stdin.readline()
+new = 0
+for part in range(8):
+    new += lake.append("trades", tape.slice(part * 500, 1000), source=f"{who} {part}").rows_new
+lake.register(pl.DataFrame({"exchange": ["BINANCE"], "raw_symbol": [who], "coin": ["BTC"]}))
+print(new)
+"""
+
+
+def test_writers_at_the_same_time_lose_nothing_and_double_nothing(lake, tape, tmp_path):
+    tape(0, 4500).write_parquet(tmp_path / "tape.parquet")
+    writers = [
+        subprocess.Popen(
+            [sys.executable, "-c", WRITER, lake.path, str(tmp_path / "tape.parquet"), who],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for who in ("one", "two", "three")
+    ]
+    for writer in writers:
+        assert writer.stdout.readline() == "ready\n"
+    for writer in writers:  # all wait for this
+        writer.stdin.write("go\n")
+        writer.stdin.flush()
+    new = [int(writer.communicate(timeout=120)[0]) for writer in writers]
+    assert all(writer.returncode == 0 for writer in writers)
+    assert sum(new) == 4500
+    assert_frame_equal(lake.scan("trades").collect().sort("sequence"), tape(0, 4500))
+    assert lake.markets()["raw_symbol"].to_list() == ["one", "three", "two"]
+
+
+# -- registering -----------------------------------------------------------------------------------------------------
+
+
+def market(**fields):
+    return pl.DataFrame([{"exchange": "BINANCE", "raw_symbol": "BTCUSDT"} | fields])
+
+
+def test_what_is_registered_stays(lake):
+    lake.register(market(coin="BTC", block_size=2.0, available_since=5))
+    lake.register(market(coin="XBT", block_size=5.0, tick_size=0.01, available_since=9))
+    row = lake.markets().row(0, named=True)
+    assert (row["coin"], row["block_size"], row["tick_size"], row["available_since"]) == ("BTC", 2.0, 0.01, 5)
+    lake.register(market(available_since=3))
+    assert lake.markets()["available_since"].to_list() == [3]
+
+
+def test_what_is_said_on_purpose_wins(lake):
+    lake.register(market(coin="BTC", block_size=2.0))
+    lake.register(market(coin="XBT", block_size=5.0), replace=["block_size"])
+    lake.register(market(), replace=["coin"])
+    assert lake.markets().select("coin", "block_size").rows() == [("BTC", 5.0)]
+
+
+def test_registering_the_same_again_makes_no_version(lake):
+    lake.register(market(coin="BTC"))
+    version = lake.version()
+    lake.register(market(coin="BTC"))
+    assert lake.version() == version
+
+
+def test_markets_are_sorted_and_named_once(lake):
+    two = pl.concat([market(), market().with_columns(exchange=pl.lit("A"))])
+    lake.register(two)
+    assert lake.markets()["exchange"].to_list() == ["A", "BINANCE"]
+    with pytest.raises(IngestError, match="twice"):
+        lake.register(pl.concat([market(), market()]))
+    with pytest.raises(MissingColumnError, match="coins"):
+        lake.register(market(), replace=["coins"])
+    with pytest.raises(MissingColumnError, match="raw_symbol"):
+        lake.register(pl.DataFrame({"exchange": ["A"]}))

@@ -1,0 +1,573 @@
+"""Bodies as the specification shows them, and bodies that are not: what comes out, or where it says it went wrong."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import textwrap
+
+import orjson
+import polars as pl
+import pytest
+
+from tidytape.catalogue import DATA_TYPES
+from tidytape.errors import DecodeError, QueryError
+from tidytape.schema import data_type, schema_of
+from tidytape.wire import decode, decode_list, decode_markets
+from tidytape.wire import _columnar as columnar
+
+CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
+PROFILE = "VOLUME_PROFILE_AGG"
+BOOK = "BLOCK_BOOK_SNAPSHOT_AGG"
+HEATMAP = "VENUEX_LIQUIDATION_AGG"
+
+# spec.md, "Response envelope", "Series identifier", "Timestamp" and the payload of candles.
+CANDLE_BODY = b"""
+{
+  "series": [
+    {
+      "id": {"type": "TRADE_SIDE_AGNOSTIC_AGG", "exchange": "BINANCE", "rawSymbol": "BTCUSDT",
+             "normalizedSymbol": "BTC-USDT", "category": "SPOT", "interval": "MINUTE", "coin": "BTC"},
+      "points": [
+        {"Point": {"open": 61000.1, "high": 61010, "low": 60990.5, "close": 61005, "volume": 12.25,
+                   "timestamp": {"s": 1723161240}, "firstTimestamp": {"s": 1723161240, "ns": 17000000},
+                   "lastTimestamp": {"s": 1723161299, "ns": 999999999}}},
+        {"Point": {"open": 61005, "high": 61005, "low": 61005, "close": 61005, "volume": 0,
+                   "timestamp": {"s": 1723161300}}}
+      ]
+    }
+  ]
+}
+"""
+
+
+def body(payload: str, identity: str = '"exchange":"X","rawSymbol":"BTCUSDT"') -> bytes:
+    return f'{{"series":[{{"id":{{{identity}}},"points":[{{"Point":{payload}}}]}}]}}'.encode()
+
+
+def candle(members: str) -> bytes:
+    return body(f'{{"timestamp":{{"s":60}}{members}}}')
+
+
+def ns(frame: pl.DataFrame, column: str = "timestamp") -> list[int | None]:
+    return frame[column].dt.epoch("ns").to_list()
+
+
+# --- what the specification shows -----------------------------------------------------------------------------------
+
+
+def test_candles() -> None:
+    frame = decode(CANDLE_BODY, CANDLES)
+    assert frame.schema == pl.Schema(schema_of(CANDLES).polars())
+    assert frame.select(
+        "exchange", "raw_symbol", "normalized_symbol", "coin", "category", "interval"
+    ).unique().rows() == [("BINANCE", "BTCUSDT", "BTC-USDT", "BTC", "SPOT", "MINUTE")]
+    assert frame.select("open", "high", "low", "close", "volume").rows() == [
+        (61000.1, 61010.0, 60990.5, 61005.0, 12.25),
+        (61005.0, 61005.0, 61005.0, 61005.0, 0.0),
+    ]
+    assert ns(frame) == [1723161240_000000000, 1723161300_000000000]
+    assert ns(frame, "first_timestamp") == [1723161240_017000000, None]
+    assert ns(frame, "last_timestamp") == [1723161299_999999999, None]
+
+
+def test_series_per_side_follow_one_another() -> None:
+    one = '{{"id":{{"type":"LIQUIDATION_AGG","exchange":"X","side":"{}"}},"points":[{}]}}'
+    point = '{{"Point":{{"liquidations":{},"timestamp":{{"s":{}}}}}}}'
+    buys = one.format("BUY", point.format(1, 0) + "," + point.format(2, 60))
+    sells = one.format("SELL", point.format(3, 0))
+    frame = decode(f'{{"series":[{buys},{sells}]}}'.encode(), "LIQUIDATION_AGG")
+    assert frame.select("side", "liquidations").rows() == [("BUY", 1.0), ("BUY", 2.0), ("SELL", 3.0)]
+
+
+def test_volume_profile_becomes_rows_with_their_sum() -> None:
+    points = ",".join(
+        f'{{"Point":{{"timestamp":{{"s":{second}}},"profile":{values}}}}}'
+        for second, values in ((0, "[100,1,2,101,3,4]"), (60, "[]"), (120, "[99.5,0,1e-3]"))
+    )
+    frame = decode(f'{{"series":[{{"id":{{}},"points":[{points}]}}]}}'.encode(), PROFILE)
+    assert frame.select("price", "buy_volume", "sell_volume", "volume").rows() == [
+        (100.0, 1.0, 2.0, 3.0),
+        (101.0, 3.0, 4.0, 7.0),
+        (99.5, 0.0, 1e-3, 1e-3),
+    ]
+    assert ns(frame) == [0, 0, 120_000_000_000]  # a point without levels has no rows
+
+
+def test_book_gives_bids_then_asks_of_each_point() -> None:
+    points = ",".join(
+        f'{{"Point":{{"timestamp":{{"s":{second}}},{sides}}}}}'
+        for second, sides in (
+            (0, '"asks":[101,5,102,6],"bids":[100,1]'),
+            (60, '"asks":[103,7]'),
+            (120, '"bids":[99,8]'),
+        )
+    )
+    frame = decode(f'{{"series":[{{"id":{{}},"points":[{points}]}}]}}'.encode(), BOOK)
+    assert frame.select("side", "price", "size").rows() == [
+        ("BID", 100.0, 1.0),
+        ("ASK", 101.0, 5.0),
+        ("ASK", 102.0, 6.0),
+        ("ASK", 103.0, 7.0),
+        ("BID", 99.0, 8.0),
+    ]
+
+
+# spec.md, TPO_AGG: under Point.TpoAggregation, snake_case.
+TPO = (
+    '"timestamp":{"s":86400},"period_start":{"s":86400},"period_end":{"s":172800},'
+    '"levels":[{"price":100,"block_ids":[0,1],"buy_volume":1.5,"sell_volume":2},'
+    '{"price":101,"block_ids":[1],"buy_volume":0,"sell_volume":1,"tpo_count":1}],'
+    '"poc_price":100,"poor_highs":[101],"total_tpo_count":3'
+)
+
+
+@pytest.mark.parametrize(
+    "payload", [f'{{"TpoAggregation":{{{TPO}}}}}', f"{{{TPO}}}"], ids=["enveloped", "inlined"]
+)
+def test_tpo_repeats_the_session_on_each_level(payload: str) -> None:
+    frame = decode(body(payload), "TPO_AGG")
+    columns = ("price", "block_ids", "buy_volume", "tpo_count", "poc_price", "poor_highs", "total_tpo_count")
+    assert frame.select(columns).rows() == [
+        (100.0, [0, 1], 1.5, None, 100.0, [101.0], 3),
+        (101.0, [1], 0.0, 1, 100.0, [101.0], 3),
+    ]
+    assert ns(frame, "period_end") == [172_800_000_000_000] * 2
+
+
+@pytest.mark.parametrize(
+    ("payload", "identity"),
+    [
+        ('"coin":"BTC",', ""),
+        ("", '"coin":"BTC"'),
+        ('"coin":"BTC",', '"coin":"BTC"'),
+        ('"coin":null,', '"coin":"BTC"'),
+    ],
+)
+def test_coin_of_the_heatmap_comes_from_wherever_it_is(payload: str, identity: str) -> None:
+    frame = decode(body(f'{{"timestamp":{{"s":0}},{payload}"levels":[100,5]}}', identity), HEATMAP)
+    assert frame.select("coin", "price", "liquidations").rows() == [("BTC", 100.0, 5.0)]
+    assert frame.schema == pl.Schema(schema_of(HEATMAP).polars())
+
+
+def test_only_series_of_the_type_are_read() -> None:
+    point = '{"Point":{"timestamp":{"s":1},"skew":1}}'
+    several = ",".join(
+        f'{{"id":{identity},"points":[{point}]}}'
+        for identity in (
+            '{"type":"TRADE"}',
+            '{"type":"SKEW_OPTION_SUMMARY_AGG"}',
+            '{"type":null}',
+            "{}",
+            "null",
+        )
+    )
+    assert decode(f'{{"series":[{several}]}}'.encode(), "SKEW_OPTION_SUMMARY_AGG").height == 4
+
+
+@pytest.mark.parametrize(
+    "nothing", [b"{}", b'{"series":null}', b'{"series":[]}', b' \r\n\t{"series":[{}]}\n']
+)
+@pytest.mark.parametrize("name", DATA_TYPES)
+def test_nothing_is_an_empty_frame_of_the_schema(name: str, nothing: bytes) -> None:
+    frame = decode(nothing, name)
+    assert frame.height == 0
+    assert frame.schema == pl.Schema(schema_of(name).polars())
+
+
+@pytest.mark.parametrize("name", DATA_TYPES)
+def test_plain_bodies_of_every_type_take_the_fast_lane(name: str) -> None:
+    kind = data_type(name)
+    payload = {"timestamp": {"s": 60}, "id": "7"} if name == "TRADE" else {"timestamp": {"s": 60}}
+    for levels in kind.levels:
+        payload[levels.name] = [1.5] * len(levels.fields) if levels.flat else [{"price": 1.5}]
+    point = {kind.envelope: payload} if kind.envelope else payload
+    plain = orjson.dumps({"series": [{"id": {"type": name}, "points": [{"Point": point}]}]})
+    parts = columnar.read(plain, kind, unknown=False)
+    assert parts is not None
+    assert parts.frame(kind).equals(decode(plain, name))
+
+
+# --- values ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("5", 5.0),
+        ("1E2", 100.0),
+        ("-0.0", -0.0),
+        ("0.1", 0.1),
+        ("1e-400", 0.0),
+        ("5e-324", 5e-324),
+        ("1.7976931348623157e308", 1.7976931348623157e308),
+        ("9007199254740993", 9007199254740992.0),
+        ("123456789012345678901234567890", 1.2345678901234568e29),
+        ('"12"', 12.0),
+        ('"-1.5e3"', -1500.0),
+        ('"NaN"', float("nan")),
+        ('"Infinity"', float("inf")),
+        ('"-Infinity"', float("-inf")),
+        ("NaN", float("nan")),  # bare words, as Python's own json writes them
+        ("-Infinity", float("-inf")),
+        ("null", None),
+    ],
+)
+def test_doubles(text: str, value: float | None) -> None:
+    assert repr(decode(candle(f',"open":{text}'), CANDLES)["open"].to_list()) == repr([value])
+
+
+@pytest.mark.parametrize(
+    "text", ["9007199254740993", '"9007199254740993"', '"-9223372036854775808"', "1.0", "1e3"]
+)
+def test_integers_are_exact(text: str) -> None:
+    frame = decode(candle(f',"cgMarketcapRank":{text}'), "TOKEN_SUPPLY_AGG")
+    assert frame["cg_marketcap_rank"].to_list() == [
+        int(float(text)) if "." in text or "e" in text else int(text.strip('"'))
+    ]
+
+
+def test_strings_that_look_like_something_else_stay_strings() -> None:
+    for text in ("007", "1e5", "2024-01-01", "2024-01-01T00:00:00Z", "null", "NaN", "", "é\U0001f600"):
+        frame = decode(candle(f',"id":"{text}"'), "TRADE")
+        assert frame["id"].to_list() == [text]
+        assert decode(candle(f',"foo":["{text}"]'), CANDLES)["foo"].to_list() == [[text]]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("{}", 0),
+        ('{"s":60}', 60_000_000_000),
+        ('{"ns":5}', 5),
+        ('{"s":"60","ns":"1"}', 60_000_000_001),
+        ('{"s":null,"ns":null}', 0),
+        ('{"s":60,"zone":"UTC"}', 60_000_000_000),
+        ('{"s":-1,"ns":999999999}', -1),
+        ('{"s":9223372036,"ns":854775807}', 2**63 - 1),
+        ('{"s":-9223372037,"ns":145224192}', -(2**63)),
+    ],
+)
+def test_timestamps(text: str, value: int) -> None:
+    assert ns(decode(body(f'{{"timestamp":{text}}}'), CANDLES)) == [value]
+
+
+# --- unknown fields -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "kept"),
+    [
+        ("1", pl.Int64(), 1),
+        ("9007199254740993", pl.Int64(), 9007199254740993),
+        ("1.5", pl.Float64(), 1.5),
+        ('"a"', pl.String(), "a"),
+        ("true", pl.Boolean(), True),
+        ("[1,2]", pl.List(pl.Int64()), [1, 2]),
+        (
+            '{"a":[1],"b":"2024-01-01"}',
+            pl.Struct({"a": pl.List(pl.Int64()), "b": pl.String()}),
+            {"a": [1], "b": "2024-01-01"},
+        ),
+        ('[1,"a"]', pl.String(), '[1,"a"]'),
+        ("[" * 20 + "1" + "]" * 20, pl.String(), "[" * 20 + "1" + "]" * 20),
+    ],
+)
+@pytest.mark.parametrize("documented", ["1", '"1"'], ids=["fast lane", "tolerant lane"])
+def test_unknown_payload_fields_are_kept_after_the_schema(
+    documented: str, value: str, dtype: pl.DataType, kept: object
+) -> None:
+    frame = decode(candle(f',"takerBuyRatio":{value},"open":{documented}'), CANDLES)
+    assert frame.columns == [*schema_of(CANDLES).names, "taker_buy_ratio"]
+    assert frame.schema["taker_buy_ratio"] == dtype
+    assert frame["taker_buy_ratio"].to_list() == [kept]
+
+
+def test_unknown_fields_of_all_three_places() -> None:
+    payload = f'{{"TpoAggregation":{{{TPO},"sessionName":"Asia"}}}}'.replace(
+        '"price":101', '"price":101,"isPoor":true'
+    )
+    frame = decode(body(payload, '"exchange":"X","region":"EU"'), "TPO_AGG")
+    assert frame.columns[-3:] == ["is_poor", "session_name", "region"]
+    assert frame.select("is_poor", "session_name", "region").rows() == [
+        (None, "Asia", "EU"),
+        (True, "Asia", "EU"),
+    ]
+
+
+def test_unknown_field_whose_column_is_taken_says_where_it_was() -> None:
+    frame = decode(body('{"timestamp":{"s":0},"price":7,"profile":[1,2,3]}', '"volume":"high"'), PROFILE)
+    assert frame.select("price", "volume", "point_price", "series_volume").rows() == [(1.0, 5.0, 7, "high")]
+
+
+def test_unknown_fields_that_are_always_null_leave_no_column() -> None:
+    assert decode(candle(',"foo":null'), CANDLES).columns == list(schema_of(CANDLES).names)
+
+
+def test_mixed_kinds_over_points_do_not_lose_the_body() -> None:
+    points = ",".join(
+        f'{{"Point":{{"timestamp":{{"s":{i}}},"foo":{foo}}}}}'
+        for i, foo in enumerate(["1", '"a"', "null", "{}"])
+    )
+    frame = decode(f'{{"series":[{{"points":[{points}]}}]}}'.encode(), CANDLES)
+    assert frame["foo"].to_list() == ["1", '"a"', None, "{}"]
+
+
+@pytest.mark.parametrize("name", ["", "\\u0000", "*", "^.*$", "foo bar", "é"])
+def test_strange_names_of_unknown_fields(name: str) -> None:
+    assert decode(candle(f',"{name}":1'), CANDLES).width == len(schema_of(CANDLES).names) + 1
+
+
+def test_other_spelling_of_a_documented_field() -> None:
+    assert decode(candle(',"first_timestamp":{"s":1}'), CANDLES)["first_timestamp"].null_count() == 0
+    payload = f'{{"TpoAggregation":{{{TPO}}}}}'.replace("period_start", "periodStart").replace(
+        "buy_volume", "buyVolume"
+    )
+    assert decode(body(payload), "TPO_AGG").equals(decode(body(f'{{"TpoAggregation":{{{TPO}}}}}'), "TPO_AGG"))
+
+
+def test_the_last_of_two_equal_keys_counts() -> None:
+    assert decode(candle(',"open":1,"open":2'), CANDLES)["open"].to_list() == [2.0]
+
+
+# --- what is not the contract ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"",
+        b"  ",
+        b"null",
+        b"null null",
+        b"[]",
+        b"5",
+        b'"series"',
+        b"{}{}",
+        b"{} x",
+        b"{}\nnull",
+        b"null{}",
+        b'{"series":[]',
+        b'{"series":[],}',
+        b"{'series':[]}",
+        b'{"series":{}}',
+        b'{"series":[null]}',
+        b'{"series":[[]]}',
+        b'{"series":[{"id":[]}]}',
+        b'{"series":[{"id":{"exchange":5}}]}',
+        b'{"series":[{"points":{}}]}',
+        b"\xff",
+        b'{"series":[{"id":{"exchange":"\xff"}}]}',
+        b'{"series":[{"id":{"exchange":"\\ud800"}}]}',
+        b'{"series":[{"id":{"exchange":"a\nb"}}]}',
+        candle(',"open":1e999'),
+        candle(',"open":Inf'),
+        candle(',"open":-NaN'),
+        candle(',"open":01'),
+        candle(',"open":+1'),
+        candle(',"open":1.'),
+        candle(',"foo":NaN,"bar":"\\ud800"'),
+    ],
+)
+def test_a_body_that_is_not_the_contract(hostile: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode(hostile, CANDLES)
+
+
+@pytest.mark.parametrize(
+    ("members", "why"),
+    [
+        (',"open":"abc"', "open: 'abc' is no number"),
+        (',"open":" 1"', "open: ' 1' is no number"),
+        (',"open":"1_0"', "open: '1_0' is no number"),
+        (',"open":"1e999"', "open: '1e999' is too large for a double"),
+        (',"open":true', "open: True is no number"),
+        (',"open":[1]', "open: an array is no number"),
+        (',"firstTimestamp":5', "firstTimestamp: 5 is no timestamp; it takes an object with s and ns"),
+        (',"firstTimestamp":{"s":1.5}', "firstTimestamp: 1.5 is no integer"),
+        (',"firstTimestamp":{"ns":1000000000}', "firstTimestamp: ns is 1000000000, outside 0 to 999999999"),
+        (',"firstTimestamp":{"ns":-1}', "firstTimestamp: ns is -1, outside 0 to 999999999"),
+        (
+            ',"firstTimestamp":{"s":9223372036,"ns":854775808}',
+            "firstTimestamp: s is 9223372036, outside what int64 nanoseconds hold",
+        ),
+        (',"firstTimestamp":{"s":1e300}', "firstTimestamp: 1e+300 is no integer"),
+    ],
+)
+def test_a_wrong_value_says_where_it_is(members: str, why: str) -> None:
+    with pytest.raises(DecodeError) as caught:
+        decode(candle(members), CANDLES)
+    assert str(caught.value) == f"{CANDLES}, series exchange=X, rawSymbol=BTCUSDT, point 0: {why}"
+    assert (caught.value.data_type, caught.value.point) == (CANDLES, 0)
+
+
+@pytest.mark.parametrize(
+    ("point", "why"),
+    [
+        ("null", "it is not an object with its payload under the key Point"),
+        ('{"timestamp":{"s":0},"open":1}', "it is not an object with its payload under the key Point"),
+        ('{"Point":null}', "it is not an object with its payload under the key Point"),
+        ('{"Point":{"open":1}}', "it has no timestamp"),
+        ('{"Point":{"timestamp":null}}', "it has no timestamp"),
+    ],
+)
+def test_a_point_that_is_none(point: str, why: str) -> None:
+    good = '{"Point":{"timestamp":{"s":0}}}'
+    with pytest.raises(DecodeError, match=why) as caught:
+        decode(f'{{"series":[{{}},{{"id":{{"exchange":"X"}},"points":[{good},{point}]}}]}}'.encode(), CANDLES)
+    assert (caught.value.series, caught.value.point) == ("exchange=X", 1)
+
+
+def test_an_array_that_ends_within_a_level() -> None:
+    first, second = (
+        '{"Point":{"timestamp":{"s":0},"profile":[1,2,3]}}',
+        '{"Point":{"timestamp":{"s":60},"profile":[1,2,3,4]}}',
+    )
+    with pytest.raises(DecodeError, match="profile has 4 values, not a multiple of 3") as caught:
+        decode(f'{{"series":[{{"id":{{"exchange":"X"}},"points":[{first},{second}]}}]}}'.encode(), PROFILE)
+    error = caught.value
+    assert (error.data_type, error.series, error.point, error.length) == (PROFILE, "exchange=X", 1, 4)
+
+
+def test_lengths_that_only_fit_together_are_refused() -> None:
+    # 2 + 4 values would make two levels, of two points.
+    points = ",".join(
+        f'{{"Point":{{"timestamp":{{"s":{i}}},"profile":{p}}}}}' for i, p in enumerate(["[1,2]", "[3,4,5,6]"])
+    )
+    with pytest.raises(DecodeError) as caught:
+        decode(f'{{"series":[{{"points":[{points}]}}]}}'.encode(), PROFILE)
+    assert (caught.value.point, caught.value.length) == (0, 2)
+
+
+def test_a_level_without_a_price() -> None:
+    with pytest.raises(DecodeError, match="a level without a price"):
+        decode(candle(',"profile":[null,1,2]'), PROFILE)
+    assert decode(candle(',"profile":[1,null,2]'), PROFILE).select("buy_volume", "volume").rows() == [
+        (None, None)
+    ]
+    # As a field of an object it is 0, which proto3 leaves out.
+    assert decode(body('{"TpoAggregation":{"timestamp":{"s":0},"levels":[{}]}}'), "TPO_AGG")[
+        "price"
+    ].to_list() == [0.0]
+
+
+def test_a_type_the_catalogue_does_not_have() -> None:
+    with pytest.raises(QueryError, match="did you mean 'TRADE_AGG'"):
+        decode(b"{}", "TRADE_AG")
+
+
+# A crash would take the test run with it, so these have a process of their own.
+HOSTILE = """
+    from tidytape.errors import DecodeError
+    from tidytape.wire import decode
+    deep = 100_000
+    bodies = [
+        b"null", b" null", b"null null", b"{}null", b"[" * deep, b'{"a":' * deep, b"[" * deep + b"]" * deep,
+        b'{"series":' + b"[" * deep + b"]" * deep + b"}",
+        b'{"foo":' + b"[" * deep + b"]" * deep + b"}",
+        b'{"foo":' * deep + b"1" + b"}" * deep,
+        b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":' + b"[" * deep + b"]" * deep + b"}}]}]}",
+        b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":' + b"[" * 1000 + b"]" * 1000 + b"}}]}]}",
+        b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":' + b"[" * deep + b"NaN" + b"]" * deep + b"}}]}]}",
+    ]
+    for body in bodies:
+        try:
+            decode(body, "TRADE_SIDE_AGNOSTIC_AGG")
+        except DecodeError:
+            print("refused")
+        else:
+            print("read", body[:80])
+    print("alive")
+"""
+
+
+def test_hostile_nesting_does_not_take_the_process_down() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(HOSTILE)],
+        capture_output=True,
+        text=True,
+        env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+        timeout=120,
+        check=False,
+    )
+    assert done.stdout.split() == ["refused"] * 13 + ["alive"], done.stderr
+
+
+# --- lists ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (b'{"coins":["BTC","ETH"]}', ["BTC", "ETH"]),
+        (b'["BTC"]', ["BTC"]),
+        (b'{"data":["BTC"],"total":1}', ["BTC"]),
+        (b'{"coins":null}', []),
+        (b"{}", []),
+        (b"[]", []),
+    ],
+)
+def test_lists_in_every_shape(text: bytes, found: list[str]) -> None:
+    assert decode_list(text, ["coins"]) == found
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"null", b"5", b'{"a":[1],"b":[2]}', b'{"coins":5}', b'{"error":"NOT_FOUND"}']
+)
+def test_what_is_no_list(text: bytes) -> None:
+    with pytest.raises(DecodeError):
+        decode_list(text, ["coins"])
+
+
+# spec.md, "Market entry" and "PredictionMarket entry".
+MARKETS_BODY = b"""{"symbols": [
+    {"exchange": "BINANCE", "rawSymbol": "BTCUSDT", "normalizedSymbol": "BTC-USDT", "coin": "BTC", "category": "SPOT",
+     "coinName": "Bitcoin", "lastPrice": 61000.5, "volume24h": "1e9", "availableSince": {"s": 1502942400}},
+    {"exchange": "P", "rawSymbol": "e", "listed": true, "predictionMarkets": [
+        {"slug": "a", "outcomes": ["Yes", "No"], "prices": [0.4, 0.6], "closed": false, "availableTo": {"s": 1}},
+        {"slug": "b", "buyVolume24H": 5, "oneDayOIChange": 2}]}
+], "nextOffset": "2"}"""
+
+
+def test_markets() -> None:
+    frame, next_offset = decode_markets(MARKETS_BODY)
+    assert next_offset == 2
+    assert frame.columns[:3] == ["exchange", "raw_symbol", "normalized_symbol"]
+    assert frame.columns[-2:] == ["listed", "prediction_markets"]
+    assert frame.select("coin_name", "last_price", "volume_24h", "listed").rows() == [
+        ("Bitcoin", 61000.5, 1e9, None),
+        (None, None, None, True),
+    ]
+    assert ns(frame, "available_since") == [1502942400_000000000, None]
+    none, (first, second) = frame["prediction_markets"].to_list()
+    assert none is None
+    assert (first["slug"], first["outcomes"], first["prices"], first["closed"]) == (
+        "a",
+        ["Yes", "No"],
+        [0.4, 0.6],
+        False,
+    )
+    assert (second["slug"], second["buy_volume_24h"], second["one_day_oi_change"]) == ("b", 5.0, 2.0)
+
+
+def test_no_markets() -> None:
+    frame, next_offset = decode_markets(b"{}")
+    assert (frame.height, next_offset) == (0, None)
+
+
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        b"[]",
+        b'{"symbols":5}',
+        b'{"symbols":[5]}',
+        b'{"symbols":[{"exchange":"X"}]}',
+        b'{"symbols":[{"exchange":"X","rawSymbol":"Y","lastPrice":"much"}]}',
+        b'{"symbols":[{"exchange":"X","rawSymbol":"Y","predictionMarkets":[{}]}]}',
+        b'{"symbols":[],"nextOffset":"x"}',
+    ],
+)
+def test_markets_that_are_none(hostile: bytes) -> None:
+    with pytest.raises(DecodeError, match="MARKETS"):
+        decode_markets(hostile)
