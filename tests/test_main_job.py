@@ -1,4 +1,4 @@
-"""The main job on recorded input, end to end: files into a lake, the service over it, frames out, in process and over HTTP."""
+"""The main job on recorded input: files into a lake, the service over it, frames out, in process and over HTTP."""
 
 from __future__ import annotations
 

@@ -186,7 +186,8 @@ class Schema:
         if not present:
             return self.empty()
         try:
-            return frame.select(*documented, *(pl.col(name) for name in frame.columns if name not in dtypes))
+            # As series: a name of the service's such as "^x$" must not be read as a pattern.
+            return frame.select(*documented, *(frame[name] for name in frame.columns if name not in dtypes))
         except pl.exceptions.PolarsError as error:
             raise DecodeError(
                 f"{self.name}: a column does not have its dtype: {error}", data_type=self.name

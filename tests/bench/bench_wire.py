@@ -77,7 +77,7 @@ def conformed(frame: pl.DataFrame, name: str) -> pl.DataFrame:
     )
 
 
-# --- what one would write instead -----------------------------------------------------------------------------------
+# --- what one would write instead ---------------------------------------------------------------------------
 
 
 def stamp(nanoseconds: int) -> dict[str, int]:
@@ -119,11 +119,12 @@ def profile_loops(body: bytes) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["timestamp", "price", "buy_volume", "sell_volume"])
 
 
-# --- measuring ------------------------------------------------------------------------------------------------------
+# --- measuring ----------------------------------------------------------------------------------------------
 
 
 def best(contestants: dict[str, Callable[[], Any]], rounds: int = ROUNDS) -> dict[str, float]:
-    """Return the best time of each, in seconds; they take turns, so that a slow moment of the machine hits all."""
+    """Return the best time of each, in seconds; they take turns, so that a slow moment of the machine hits
+    all."""
     times = dict.fromkeys(contestants, float("inf"))
     for _ in range(rounds):
         for name, run in contestants.items():
@@ -152,11 +153,11 @@ def main() -> None:
     before = peak()
     body = encode(bars, CANDLES)
     print(
-        f"{ROWS:,} candles are {len(body) / 1e6:.1f} MB of JSON; writing took {peak() - before:.0f} MB at its peak"
+        f"{ROWS:,} candles are {len(body) / 1e6:.1f} MB of JSON; writing takes {peak() - before:.0f} MB more"
     )
     before = peak()
     assert decode(body, CANDLES).equals(bars)
-    print(f"reading took {peak() - before:.0f} MB more at its peak")
+    print(f"reading takes {peak() - before:.0f} MB more")
     assert orjson.loads(with_dicts(bars)) == orjson.loads(body)
     flat = encode(levels, PROFILE)
     assert orjson.loads(profile_with_dicts(levels)) == orjson.loads(flat)

@@ -35,10 +35,23 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-DAY = ("--exchange", "DEMO_SPOT", "--raw-symbol", "BTCUSDT", "--interval", "1h", "--start", "2024-08-08", "--end", "2024-08-09")  # fmt: skip
+DAY = (
+    "--exchange",
+    "DEMO_SPOT",
+    "--raw-symbol",
+    "BTCUSDT",
+    "--interval",
+    "1h",
+    "--start",
+    "2024-08-08",
+    "--end",
+    "2024-08-09",
+)
 
 
-@pytest.mark.parametrize(("suffix", "read"), [("parquet", pl.read_parquet), ("csv", pl.read_csv), ("jsonl", pl.read_ndjson)])  # fmt: skip
+@pytest.mark.parametrize(
+    ("suffix", "read"), [("parquet", pl.read_parquet), ("csv", pl.read_csv), ("jsonl", pl.read_ndjson)]
+)
 def test_fetch_writes_a_file(
     run: Run, lake: Path, tmp_path: Path, suffix: str, read: Callable[..., pl.DataFrame]
 ) -> None:
@@ -61,7 +74,9 @@ def test_fetch_prints_what_is_the_same_once_and_the_rest_as_a_table(run: Run, la
 
 
 def test_fetch_of_nothing_says_so(run: Run, lake: Path) -> None:
-    code, said, _ = run("fetch", "volume-profile", "--lake", lake, *DAY[:-4], "--start", "2020-01-01", "--end", "2020-01-02")  # fmt: skip
+    code, said, _ = run(
+        "fetch", "volume-profile", "--lake", lake, *DAY[:-4], "--start", "2020-01-01", "--end", "2020-01-02"
+    )
     assert code == 0
     assert said.startswith("no rows; columns: exchange, raw_symbol")
 

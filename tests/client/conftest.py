@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import httpx
@@ -34,10 +34,10 @@ def script() -> type[Script]:
 
 
 @pytest.fixture
-def waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
+def waits(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     noted: list[float] = []
     monkeypatch.setattr("time.sleep", noted.append)
-    yield noted
+    return noted
 
 
 @pytest.fixture

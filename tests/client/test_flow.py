@@ -1,4 +1,4 @@
-"""One fetch against services that behave badly: the right result or the right error, and no more waiting than needed."""
+"""One fetch against services that behave badly: the right result or the right error, and no needless waiting."""
 
 from __future__ import annotations
 
@@ -18,6 +18,11 @@ from tidytape.errors import (
     TierError,
     TransportError,
 )
+
+
+TRANSPORT_ERRORS = [
+    one for one in vars(httpx).values() if isinstance(one, type) and issubclass(one, httpx.TransportError)
+]
 
 
 def refused(status: int, code: str | None = None, message: str = "said so", **headers: str) -> httpx.Response:
@@ -55,14 +60,18 @@ def test_the_key_header_can_be_renamed(client: Any, script: Any, candles: Any, w
 @pytest.mark.parametrize(
     ("response", "error", "facts"),
     [
-        (refused(400, "INVALID_SYMBOL", "rawSymbol: got 'B'"), QueryError, {"code": "INVALID_SYMBOL", "parameter": "rawSymbol"}),
+        (
+            refused(400, "INVALID_SYMBOL", "rawSymbol: got 'B'"),
+            QueryError,
+            {"code": "INVALID_SYMBOL", "parameter": "rawSymbol"},
+        ),
         (refused(401, "INVALID_API_KEY"), AuthenticationError, {"status": 401, "code": "INVALID_API_KEY"}),
         (refused(403, "TYPE_NOT_PERMITTED"), TierError, {"status": 403, "weight": 1}),
         (refused(403, "POINT_LIMIT_EXCEEDED"), QueryError, {"status": 403}),
         (refused(404), ServiceError, {"status": 404, "code": None}),
         (refused(302, location="http://elsewhere/"), ServiceError, {"status": 302}),
     ],
-)  # fmt: skip
+)
 def test_a_refusal_is_typed_and_not_repeated(
     client: Any, script: Any, window: Any, waits: list[float], response: Any, error: Any, facts: Any
 ) -> None:
@@ -196,7 +205,7 @@ def test_no_key_in_any_error(client: Any, script: Any, window: Any, waits: list[
         assert "the-secret-key" not in repr(vars(fetcher)["_settings"])
 
 
-@pytest.mark.parametrize("error", [one for one in vars(httpx).values() if isinstance(one, type) and issubclass(one, httpx.TransportError)])  # fmt: skip
+@pytest.mark.parametrize("error", TRANSPORT_ERRORS)
 def test_every_transport_error_of_httpx_is_ours(
     client: Any, script: Any, window: Any, waits: list[float], error: type[Exception]
 ) -> None:

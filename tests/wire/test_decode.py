@@ -1,4 +1,4 @@
-"""Bodies as the specification shows them, and bodies that are not: what comes out, or where it says it went wrong."""
+"""Bodies as the specification shows them, and bodies that are not: what comes out, or where it went wrong."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import pytest
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, QueryError
 from tidytape.schema import data_type, schema_of
-from tidytape.wire import decode, decode_list, decode_markets
 from tidytape.wire import _columnar as columnar
+from tidytape.wire import decode, decode_list, decode_markets
 
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 PROFILE = "VOLUME_PROFILE_AGG"
@@ -54,7 +54,7 @@ def ns(frame: pl.DataFrame, column: str = "timestamp") -> list[int | None]:
     return frame[column].dt.epoch("ns").to_list()
 
 
-# --- what the specification shows -----------------------------------------------------------------------------------
+# --- what the specification shows ---------------------------------------------------------------------------
 
 
 def test_candles() -> None:
@@ -189,7 +189,7 @@ def test_plain_bodies_of_every_type_take_the_fast_lane(name: str) -> None:
     assert parts.frame(kind).equals(decode(plain, name))
 
 
-# --- values ---------------------------------------------------------------------------------------------------------
+# --- values -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -253,7 +253,7 @@ def test_timestamps(text: str, value: int) -> None:
     assert ns(decode(body(f'{{"timestamp":{text}}}'), CANDLES)) == [value]
 
 
-# --- unknown fields -------------------------------------------------------------------------------------------------
+# --- unknown fields -----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -331,7 +331,7 @@ def test_the_last_of_two_equal_keys_counts() -> None:
     assert decode(candle(',"open":1,"open":2'), CANDLES)["open"].to_list() == [2.0]
 
 
-# --- what is not the contract ---------------------------------------------------------------------------------------
+# --- what is not the contract -------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -469,7 +469,8 @@ HOSTILE = """
         b'{"foo":' * deep + b"1" + b"}" * deep,
         b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":' + b"[" * deep + b"]" * deep + b"}}]}]}",
         b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":' + b"[" * 1000 + b"]" * 1000 + b"}}]}]}",
-        b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":' + b"[" * deep + b"NaN" + b"]" * deep + b"}}]}]}",
+        b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":'
+        + b"[" * deep + b"NaN" + b"]" * deep + b"}}]}]}",
     ]
     for body in bodies:
         try:
@@ -494,7 +495,7 @@ def test_hostile_nesting_does_not_take_the_process_down() -> None:
     assert done.stdout.split() == ["refused"] * 13 + ["alive"], done.stderr
 
 
-# --- lists ----------------------------------------------------------------------------------------------------------
+# --- lists --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -522,11 +523,12 @@ def test_what_is_no_list(text: bytes) -> None:
 
 # spec.md, "Market entry" and "PredictionMarket entry".
 MARKETS_BODY = b"""{"symbols": [
-    {"exchange": "BINANCE", "rawSymbol": "BTCUSDT", "normalizedSymbol": "BTC-USDT", "coin": "BTC", "category": "SPOT",
+    {"exchange": "BINANCE", "rawSymbol": "BTCUSDT", "normalizedSymbol": "BTC-USDT", "coin": "BTC", "category":
+    "SPOT",
      "coinName": "Bitcoin", "lastPrice": 61000.5, "volume24h": "1e9", "availableSince": {"s": 1502942400}},
     {"exchange": "P", "rawSymbol": "e", "listed": true, "predictionMarkets": [
-        {"slug": "a", "outcomes": ["Yes", "No"], "prices": [0.4, 0.6], "closed": false, "availableTo": {"s": 1}},
-        {"slug": "b", "buyVolume24H": 5, "oneDayOIChange": 2}]}
+        {"slug": "a", "outcomes": ["Yes", "No"], "prices": [0.4, 0.6], "closed": false, "availableTo": {"s":
+        1}}, {"slug": "b", "buyVolume24H": 5, "oneDayOIChange": 2}]}
 ], "nextOffset": "2"}"""
 
 
@@ -566,6 +568,7 @@ def test_no_markets() -> None:
         b'{"symbols":[{"exchange":"X","rawSymbol":"Y","lastPrice":"much"}]}',
         b'{"symbols":[{"exchange":"X","rawSymbol":"Y","predictionMarkets":[{}]}]}',
         b'{"symbols":[],"nextOffset":"x"}',
+        b'{"symbols":[{"exchange":"X","rawSymbol":"Y","foo":' + b"[" * 900 + b"]" * 900 + b"}]}",
     ],
 )
 def test_markets_that_are_none(hostile: bytes) -> None:

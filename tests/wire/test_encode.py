@@ -41,7 +41,8 @@ def test_candles_to_the_byte() -> None:
     assert encode(frame, "TRADE_SIDE_AGNOSTIC_AGG") == (
         b'{"series":[{"id":{"type":"TRADE_SIDE_AGNOSTIC_AGG","exchange":"X","rawSymbol":"BTCUSDT",'
         b'"category":"SPOT","interval":"MINUTE"},"points":['
-        b'{"Point":{"timestamp":{"s":60},"open":1.5,"high":1e+300,"low":"NaN","firstTimestamp":{"s":60,"ns":5}}},'
+        b'{"Point":{"timestamp":{"s":60},"open":1.5,"high":1e+300,"low":"NaN",'
+        b'"firstTimestamp":{"s":60,"ns":5}}},'
         b'{"Point":{"timestamp":{"s":120},"open":2.0,"low":"-Infinity"}}]}]}'
     )
 
@@ -224,7 +225,7 @@ def test_unknown_columns_of_object_levels_go_into_the_level() -> None:
     assert decode(encode(frame, "TPO_AGG"), "TPO_AGG")["poor"].to_list() == [True, False]
 
 
-# --- frames that cannot be a body -----------------------------------------------------------------------------------
+# --- frames that cannot be a body ---------------------------------------------------------------------------
 
 
 def test_a_frame_without_a_required_column() -> None:
@@ -251,7 +252,7 @@ def test_a_type_the_catalogue_does_not_have() -> None:
         encode(pl.DataFrame({"timestamp": [0]}), "CANDLES")
 
 
-# --- markets --------------------------------------------------------------------------------------------------------
+# --- markets ------------------------------------------------------------------------------------------------
 
 
 def test_markets_to_the_byte() -> None:
@@ -270,7 +271,8 @@ def test_markets_to_the_byte() -> None:
     )
     body = encode_markets(frame, 2)
     assert body == (
-        b'{"symbols":[{"exchange":"P","rawSymbol":"a","lastPrice":0.5,"availableSince":{"s":60},"predictionMarkets":['
+        b'{"symbols":[{"exchange":"P","rawSymbol":"a","lastPrice":0.5,"availableSince":{"s":60},'
+        b'"predictionMarkets":['
         b'{"slug":"s","outcomes":["Yes","No"],"prices":[0.25],"closed":true}]},'
         b'{"exchange":"X","rawSymbol":"b\\"","volume24h":1000000000.0}],"nextOffset":2}'
     )

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import narwhals
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.aggregate import exact
 from tidytape.aggregate._columns import BUCKET, INSTRUMENT, closed, opened
 from tidytape.aggregate.buckets import bucket_start, interval_of
 
 __all__ = ["candles"]
 
 _ORDER = ("timestamp", "sequence")
+_KEY = "__order"
 _NEEDED = (*INSTRUMENT, *_ORDER, "price", "amount")
 
 
@@ -69,31 +73,48 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
     groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
     frame = opened(trades, [*_NEEDED, "side"] if by_side else _NEEDED)
     price = nw.col("price")
+    keys, order = _order(frame)
     points = (
-        frame.with_columns(bucket.alias(BUCKET))
+        frame.with_columns(bucket.alias(BUCKET), exact.units(nw.col("amount")).alias("units"), *keys)
         .group_by(*groups, BUCKET)
         .agg(
-            _first(price).alias("open"),
+            _first(price, order).alias("open"),
             price.max().alias("high"),
             price.min().alias("low"),
-            _last(price).alias("close"),
+            _last(price, order).alias("close"),
+            nw.col("units").sum(),
             nw.col("amount").sum().alias("volume"),
             nw.col("timestamp").min().alias("first_timestamp"),
             nw.col("timestamp").max().alias("last_timestamp"),
         )
-        .rename({BUCKET: "timestamp"})
+        .select(
+            *groups,
+            nw.col(BUCKET).alias("timestamp"),
+            *("open", "high", "low", "close"),
+            exact.total(nw.col("units"), nw.col("volume")).alias("volume"),
+            *("first_timestamp", "last_timestamp"),
+        )
         .sort(*groups, "timestamp")
     )
     return closed(points, like=trades)
+
+
+def _order(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> tuple[list[nw.Expr], tuple[str, ...]]:
+    """Columns to add, and the names of those that put the trades in order."""
+    if not frame.implementation.is_polars():
+        return [], _ORDER
+    # Both in one number, which a sequence of 64 bits leaves whole: polars orders by one column much faster than by two.
+    timestamp, sequence = (nw.col(name).cast(nw.Int128()) for name in _ORDER)
+    return [(timestamp * nw.lit(2**64, nw.Int128()) + sequence).alias(_KEY)], (_KEY,)
 
 
 # `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
 # `narwhals`, whose methods do. Sorting the frame before would promise nothing to a lazy engine, and costs more.
 
 
-def _first(column: nw.Expr) -> nw.Expr:
-    return narwhals.Expr.first(column, order_by=_ORDER)
+def _first(column: nw.Expr, order: tuple[str, ...]) -> nw.Expr:
+    return narwhals.Expr.first(column, order_by=order)
 
 
-def _last(column: nw.Expr) -> nw.Expr:
-    return narwhals.Expr.last(column, order_by=_ORDER)
+def _last(column: nw.Expr, order: tuple[str, ...]) -> nw.Expr:
+    return narwhals.Expr.last(column, order_by=order)

@@ -7,6 +7,7 @@ from decimal import Decimal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.aggregate import exact
 from tidytape.aggregate._columns import BUCKET, INSTRUMENT, closed, opened
 from tidytape.aggregate.buckets import bucket_start, interval_of
 from tidytape.aggregate.grid import Grid
@@ -75,16 +76,20 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
             _amount_of(Side.BUY).alias("buy_volume"),
             _amount_of(Side.SELL).alias("sell_volume"),
         )
+        .with_columns(
+            exact.units(nw.col("buy_volume")).alias("buy_units"),
+            exact.units(nw.col("sell_volume")).alias("sell_units"),
+        )
         .group_by(*INSTRUMENT, BUCKET, "price")
-        .agg(nw.col("buy_volume").sum(), nw.col("sell_volume").sum())
+        .agg(nw.col("buy_volume", "sell_volume", "buy_units", "sell_units").sum())
         .select(
             *INSTRUMENT,
             nw.col(BUCKET).alias("timestamp"),
             grid.price(nw.col("price")).alias("price"),
-            "buy_volume",
-            "sell_volume",
-            (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
+            exact.total(nw.col("buy_units"), nw.col("buy_volume")).alias("buy_volume"),
+            exact.total(nw.col("sell_units"), nw.col("sell_volume")).alias("sell_volume"),
         )
+        .with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
         .sort(*INSTRUMENT, "timestamp", "price")
     )
     return closed(levels, like=trades)

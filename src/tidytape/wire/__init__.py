@@ -1,7 +1,8 @@
 """The wire: JSON and Arrow bodies to tidy frames, and back.
 
-``decode`` and ``encode`` are inverses over one schema, `tidytape.schema.schema_of`, and generic over every data type
-of `tidytape.catalogue`: fields, levels and envelopes are read from there, nothing here knows a type by name.
+``decode`` and ``encode`` are inverses over one schema, `tidytape.schema.schema_of`, and generic over every
+data type of `tidytape.catalogue`: fields, levels and envelopes are read from there, nothing here knows a type
+by name.
 
 ========================  ==============================================================
 `decode`, `encode`        one data type: JSON body to tidy frame, tidy frame to JSON body

@@ -1,9 +1,9 @@
-"""The fast lane: a body that keeps to the contract goes from bytes to columns without a Python object per value.
+"""The fast lane: a plain body goes from bytes to columns without a Python object per value.
 
-pyarrow reads the JSON with the schema given. What it returns is flattened by list offsets: the levels of all points,
-the points of all series, the series. Nothing is forgiven here: whatever is unusual gives None, and the tolerant lane
-reads the same body again and decides. So there is one place that accepts spellings and raises errors, and it is not
-this one.
+pyarrow reads the JSON with the schema given. What it returns is flattened by list offsets: the levels of all
+points, the points of all series, the series. Nothing is forgiven here: whatever is unusual gives None, and
+the tolerant lane reads the same body again and decides. So there is one place that accepts spellings and
+raises errors, and it is not this one.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _TYPES: dict[Kind, Any] = {
     "double[]": pa.list_(pa.float64()),
     "string[]": pa.list_(pa.string()),
 }
-# Seconds that int64 nanoseconds hold whatever the nanoseconds are; the tolerant lane is exact about the last second.
+# Seconds that fit whatever the nanoseconds are; the tolerant lane is exact about the last one.
 _SECONDS = 9_223_372_036 - 1
 _MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
 _WORDS = (b"Inf", b"-NaN")
@@ -50,12 +50,13 @@ def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
     Parameters
     ----------
     body : bytes
-        JSON in valid UTF-8. With ``unknown`` its nesting must be known to be shallow: pyarrow follows unknown fields
-        as deep as they go, on the stack.
+        JSON in valid UTF-8. With ``unknown`` its nesting must be known to be shallow: pyarrow follows unknown
+        fields as deep as they go, on the stack.
     kind : DataType
         What it holds.
     unknown : bool
-        Whether fields that the catalogue does not know are read too; otherwise a body with one is not for this lane.
+        Whether fields that the catalogue does not know are read too; otherwise a body with one is not for
+        this lane.
 
     Returns
     -------
@@ -69,7 +70,7 @@ def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
 
 
 def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
-    # A body that is `null` makes pyarrow 26 read through a null pointer, so a body must at least begin as an object.
+    # pyarrow 26 reads through a null pointer where the body is `null`: it must at least begin as an object.
     if not body[:64].lstrip(b" \t\r\n").startswith(b"{") or len(body) > _MOST_BYTES:
         raise _Unusual
     # And it takes some words for numbers that no writer of JSON writes.
@@ -107,28 +108,28 @@ def _without_times(dtype: Any, depth: int = 0) -> Any:
     return dtype
 
 
-# --- the schema of a body -------------------------------------------------------------------------------------------
+# --- the schema of a body -----------------------------------------------------------------------------------
 
 
-def _struct(fields: tuple[Field, ...]) -> list[tuple[str, Any]]:
-    return [(field.name, _TYPES[field.kind]) for field in fields]
+def _types(fields: tuple[Field, ...]) -> dict[str, Any]:
+    # A mapping, so that no name is there twice: that, too, would crash pyarrow.
+    return {field.name: _TYPES[field.kind] for field in fields}
 
 
 def _levels_type(levels: Levels) -> Any:
-    return pa.list_(pa.float64() if levels.flat else pa.struct(_struct(levels.fields)))
+    return pa.list_(pa.float64() if levels.flat else pa.struct(_types(levels.fields)))
 
 
 @cache
 def _document_schema(kind: DataType) -> Any:
-    arrays = [(levels.name, _levels_type(levels)) for levels in kind.levels]
-    payload = pa.struct([*_struct(kind.fields), *arrays])
-    point = pa.struct([(kind.envelope, payload)]) if kind.envelope else payload
-    identity = pa.struct([("type", pa.string()), *_struct(IDENTITY_FIELDS)])
-    series = pa.struct([("id", identity), ("points", pa.list_(pa.struct([("Point", point)])))])
+    payload = pa.struct(_types(kind.fields) | {levels.name: _levels_type(levels) for levels in kind.levels})
+    point = pa.struct({kind.envelope: payload}) if kind.envelope else payload
+    identity = pa.struct({"type": pa.string()} | _types(IDENTITY_FIELDS))
+    series = pa.struct({"id": identity, "points": pa.list_(pa.struct({"Point": point}))})
     return pa.schema([("series", pa.list_(series))])
 
 
-# --- from nested arrays to tables -----------------------------------------------------------------------------------
+# --- from nested arrays to tables ---------------------------------------------------------------------------
 
 
 def _parts(table: Any, kind: DataType) -> Parts:

@@ -1,7 +1,7 @@
 """What is wrong with a body, and where.
 
-A value knows what is wrong with it, its surroundings know where it lies: a ``Fault`` rises without a place, and the
-lane turns it into a `DecodeError` with the facts.
+A value knows what is wrong with it, its surroundings know where it lies: a ``Fault`` rises without a place,
+and the lane turns it into a `DecodeError` with the facts.
 """
 
 from __future__ import annotations

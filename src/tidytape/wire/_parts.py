@@ -1,7 +1,7 @@
 """What both lanes of the decoder make of a body, and how that becomes one tidy frame.
 
-A body is three tables, one inside the other: series, their points, the levels of the points. The lanes differ in how
-they get there; from here on there is one way.
+A body is three tables, one inside the other: series, their points, the levels of the points. The lanes differ
+in how they get there; from here on there is one way.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class Parts:
     levels: tuple[Levelled, ...] = ()
 
     def frame(self, kind: DataType) -> pl.DataFrame:
-        """Return the tidy frame: the schema's columns, then unknown ones from the innermost table outwards."""
+        """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""
         # Categories are made here, once per series and not once per row.
         series = self.series.with_columns(pl.col(identity_columns(kind)).cast(pl.Categorical()))
         owner = np.repeat(np.arange(series.height), self.counts)

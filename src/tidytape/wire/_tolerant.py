@@ -1,11 +1,11 @@
 """The tolerant lane: a parsed body, value by value, with every spelling proto3 JSON allows.
 
-Slower than the fast lane by a factor of ten, and the one that decides: what it refuses is a `DecodeError` that says
-where. Besides the spellings of `_values` it takes
+Slower than the fast lane by a factor of ten, and the one that decides: what it refuses is a `DecodeError`
+that says where. Besides the spellings of `_values` it takes
 
 - a documented field under its snake_case or camelCase name,
-- a payload directly under ``Point`` where the type has an envelope (the specification says that this may change),
-- unknown fields of any kind; where their kinds differ, or nest deeply, the column holds each value as JSON text.
+- a payload directly under ``Point`` where the type has an envelope (the specification says it may change),
+- unknown fields of any kind: where kinds differ, or nest deeply, the column holds each value as JSON text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """One JSON value of a documented field, with everything proto3 JSON may write for it.
 
-int64 and doubles may come as strings, doubles as ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; a timestamp leaves out
-``s`` or ``ns`` where they are 0; null is a value that is absent. Anything else of another kind is refused: a value is
-never guessed.
+int64 and doubles may come as strings, doubles as ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``; a timestamp
+leaves out ``s`` or ``ns`` where they are 0; null is a value that is absent. Anything else of another kind is
+refused: a value is never guessed.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
 
 def _read(body: bytes, data_type: str) -> pl.DataFrame:
     if not body.endswith(_END):
-        # Arrow lets a stream simply stop, so one that was cut between two batches would read as a shorter frame.
+        # Arrow lets a stream simply stop, so one cut between two batches would read as a shorter frame.
         raise DecodeError("the body is not an Arrow stream: it has no end", data_type=data_type)
     try:
         with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
@@ -103,7 +103,7 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
 
 
 def _plain(field: Any) -> Any:
-    """Return a field without metadata, which polars would trust too, and only if its type is one of a tidy frame."""
+    """Return a field without metadata, which polars would trust too, if its type is one of a tidy frame."""
     # Reading the name is a check: it raises where it is not UTF-8.
     return pa.field(field.name, _plain_type(field.type))
 

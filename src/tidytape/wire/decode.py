@@ -30,25 +30,27 @@ def decode(body: bytes, data_type: str) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
-        In the order of the body: series, points, levels; of a book, bids before asks. The schema's columns come
-        first. An unknown field of a payload, a level or a series identifier follows under ``column_name(field)``:
-        numbers, strings, booleans, lists and structs as they are, JSON text where their kinds differ, and nothing
-        where it is null throughout. Where that name is taken, the column is called ``series_…``, ``point_…`` or
-        ``level_…``. Unknown fields beside these objects are not kept.
+        In the order of the body: series, points, levels; of a book, bids before asks. The schema's columns
+        come first. An unknown field of a payload, a level or a series identifier follows under
+        ``column_name(field)``: numbers, strings, booleans, lists and structs as they are, JSON text where
+        their kinds differ, and nothing where it is null throughout. Where that name is taken, the column is
+        called ``series_…``, ``point_…`` or ``level_…``. Unknown fields elsewhere are not kept.
 
     Raises
     ------
     QueryError
         If the catalogue has no such type.
     DecodeError
-        If the body is not what the contract says; ``series``, ``point`` and ``length`` say where, if it is known.
+        If the body is not what the contract says; ``series``, ``point`` and ``length`` say where, if it is
+        known.
 
     Notes
     -----
-    Taken as proto3 JSON has it: absent or null fields are null, absent or null arrays are empty (so ``{}`` is an
-    empty result), numbers may be strings, ``s`` and ``ns`` of a timestamp default to 0, and so does the price of a
-    level that is an object. A point without levels gives no row. Of a key given twice the last counts. The bare words
-    ``NaN``, ``Infinity`` and ``-Infinity``, which some writers use for numbers, are read as such.
+    Taken as proto3 JSON has it: absent or null fields are null, absent or null arrays are empty (so ``{}`` is
+    an empty result), numbers may be strings, ``s`` and ``ns`` of a timestamp default to 0, and so does the
+    price of a level that is an object. A point without levels gives no row. Of a key given twice the last
+    counts. The bare words ``NaN``, ``Infinity`` and ``-Infinity``, which some writers use for numbers, are
+    read as such.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Tidy frame to JSON body, the inverse of `tidytape.wire.decode.decode`.
 
-A body is written row by row, and every row begins with what separates it from the row before: a comma, the head of a
-new point, the head of a new series. So the body is nothing but its rows one after the other: each is one polars
-expression over the frame, slices of the frame are written on all cores, and what polars holds side by side in memory
-is the body. No value is ever a Python object.
+A body is written row by row, and every row begins with what separates it from the row before: a comma, the
+head of a new point, the head of a new series. So the body is nothing but its rows one after the other: each
+is one polars expression over the frame, slices of the frame are written on all cores, and what polars holds
+side by side in memory is the body. No value is ever a Python object.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import data_type as kind_of
 from tidytape.schema import schema_of
 from tidytape.wire._parts import identity_columns
-from tidytape.wire._text import join, member, text
+from tidytape.wire._text import Piece, join, member, value
 
 __all__ = ["encode", "encode_all"]
 
@@ -36,17 +36,18 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
     Parameters
     ----------
     frame : polars.DataFrame, one row per point or per level, schema ``schema_of(data_type)``
-        Identity as String or Categorical. Columns the schema lists and the frame lacks count as null; columns the
-        schema does not know are written into the payload under their name (into the level, where levels are objects).
+        Identity as String or Categorical. Columns the schema lists and the frame lacks count as null; columns
+        the schema does not know are written into the payload under their name (into the level, where levels
+        are objects).
     data_type : str
         Name of the data type.
 
     Returns
     -------
     bytes
-        JSON in UTF-8; ``{"series":[]}`` for no rows. Series are in the order in which they first appear, and so are
-        the points of a level type within a series and the levels within a point (bids before asks): rows need not lie
-        together. Null fields are left out, and ``ns`` where it is 0. [byte]
+        JSON in UTF-8; ``{"series":[]}`` for no rows. Series are in the order in which they first appear, and
+        so are the points of a level type within a series and the levels within a point (bids before asks):
+        rows need not lie together. Null fields are left out, and ``ns`` where it is 0. [byte]
 
     Raises
     ------
@@ -59,14 +60,14 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
 
     Notes
     -----
-    Fields of a point that repeat on its level rows (a TPO's point of control, unknown ones of flat levels) are taken
-    from the first of them. The derived ``volume`` of a volume profile is not on the wire.
+    Fields of a point that repeat on its level rows (a TPO's point of control, unknown ones of flat levels)
+    are taken from the first of them. The derived ``volume`` of a volume profile is not on the wire.
 
     Examples
     --------
     >>> frame = pl.DataFrame({"exchange": ["X"], "timestamp": [60_000_000_000], "skew": [1.5]})
-    >>> encode(frame, "SKEW_OPTION_SUMMARY_AGG").decode()
-    '{"series":[{"id":{"type":"SKEW_OPTION_SUMMARY_AGG","exchange":"X"},"points":[{"Point":{"timestamp":{"s":60},"skew":1.5}}]}]}'
+    >>> encode(frame, "SKEW_OPTION_SUMMARY_AGG")
+    b'{"series":[{"id":{"type":"SKEW_OPTION_SUMMARY_AGG","exchange":"X"},"points":[{"Point":{"timestamp":...
     """
     return encode_all([(data_type, frame)])
 
@@ -119,7 +120,7 @@ def _bytes_of(texts: pl.Series) -> Any:
     return memoryview(values)[ends[0] : ends[len(texts)]]
 
 
-# --- rows in the order of the wire ----------------------------------------------------------------------------------
+# --- rows in the order of the wire --------------------------------------------------------------------------
 
 
 def _checked(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
@@ -136,7 +137,7 @@ def _checked(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
 
 
 def _ordered(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
-    """Bring rows of one series together, and of one point; add the position of the array that each belongs to."""
+    """Bring rows of one series together, and of one point; add which array of levels each belongs to."""
     keys = identity_columns(kind)
     frame = _grouped(frame, keys)
     if not kind.levels:
@@ -180,7 +181,7 @@ def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
     )
 
 
-# --- what separates rows --------------------------------------------------------------------------------------------
+# --- what separates rows ------------------------------------------------------------------------------------
 
 
 def _leads(frame: pl.DataFrame, kind: DataType) -> tuple[pl.Series, str]:
@@ -227,7 +228,7 @@ def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
 
 
 def _open(kind: DataType, old: int | None, new: int) -> str:
-    """Return what lies between the head of a point, or its array ``old``, and the first level of array ``new``."""
+    """Return what lies between a point's head, or its array ``old``, and the first level of array ``new``."""
     skipped = kind.levels[0 if old is None else old + 1 : new]
     return ("" if old is None else "]") + _empty(skipped) + f',"{kind.levels[new].name}":['
 
@@ -241,20 +242,20 @@ def _empty(skipped: Sequence[Levels]) -> str:
     return "".join(f',"{levels.name}":[]' for levels in skipped)
 
 
-# --- rows -----------------------------------------------------------------------------------------------------------
+# --- rows ---------------------------------------------------------------------------------------------------
 
 
-def _identity_pieces(series: pl.DataFrame, kind: DataType) -> list[pl.Expr | str]:
+def _identity_pieces(series: pl.DataFrame, kind: DataType) -> list[Piece]:
     names = identity_columns(kind)
     fields = [field for field in IDENTITY_FIELDS if field.column in names]
     return [piece for field in fields for piece in member(field.name, series[field.column])]
 
 
-def _point_pieces(frame: pl.DataFrame, kind: DataType) -> list[pl.Expr | str]:
+def _point_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
     """Return the pieces of a point up to the end of its scalar fields."""
     envelope = f'"{kind.envelope}":{{' if kind.envelope else ""
     first, *others = kind.fields
-    pieces: list[pl.Expr | str] = [f'{{"Point":{{{envelope}"{first.name}":', text(frame[first.column])]
+    pieces: list[Piece] = [f'{{"Point":{{{envelope}"{first.name}":', *value(frame[first.column])]
     for field in others:
         pieces += member(field.name, frame[field.column])
     if not _object_levels(kind):
@@ -266,21 +267,28 @@ def _point_tail(kind: DataType) -> str:
     return "}}}" if kind.envelope else "}}"
 
 
-def _level_pieces(frame: pl.DataFrame, kind: DataType) -> list[pl.Expr | str]:
+def _level_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
     first, *others = kind.levels[0].fields
     if not _object_levels(kind):
-        flat = [piece for field in others for piece in (",", text(frame[field.column]).fill_null("null"))]
-        return [text(frame[first.column]), *flat]
-    pieces: list[pl.Expr | str] = [f'{{"{first.name}":', text(frame[first.column])]
+        # In a flat array every value has its place, so a null is written.
+        rest = [piece for field in others for piece in (",", _or_null(frame[field.column]))]
+        return [*value(frame[first.column]), *rest]
+    pieces: list[Piece] = [f'{{"{first.name}":', *value(frame[first.column])]
     for field in others:
         pieces += member(field.name, frame[field.column])
     return [*pieces, *_unknown_pieces(frame, kind), "}"]
+
+
+def _or_null(column: pl.Series) -> pl.Expr:
+    (number,) = value(column)  # flat arrays hold numbers, which are one piece
+    assert isinstance(number, pl.Expr)
+    return number.fill_null("null") if column.null_count() else number
 
 
 def _object_levels(kind: DataType) -> bool:
     return any(not levels.flat for levels in kind.levels)
 
 
-def _unknown_pieces(frame: pl.DataFrame, kind: DataType) -> list[pl.Expr | str]:
+def _unknown_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
     known = {*schema_of(kind.name).names, _PART, _POINT, _BEFORE, _SERIES}
     return [piece for name in frame.columns if name not in known for piece in member(name, frame[name])]

@@ -16,7 +16,7 @@ from tidytape.schema import MARKETS, PREDICTION_MARKETS
 from tidytape.wire import _values
 from tidytape.wire._faults import Fault, placed
 from tidytape.wire._parse import parsed
-from tidytape.wire._text import join, member
+from tidytape.wire._text import Piece, join, member
 from tidytape.wire._tolerant import Table, array
 
 __all__ = ["decode_list", "decode_markets", "encode_markets"]
@@ -29,8 +29,8 @@ _ROW = "tidytape.wire.row"
 def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
     """Decode the body of a list endpoint such as ``/v1/coins``.
 
-    The specification does not show these bodies, so three shapes are taken: an object with one of the named fields,
-    a bare array, and an object that holds exactly one array.
+    The specification does not show these bodies, so three shapes are taken: an object with one of the named
+    fields, a bare array, and an object that holds exactly one array.
 
     Parameters
     ----------
@@ -42,8 +42,8 @@ def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
     Returns
     -------
     list
-        The elements as they are: strings, or dicts for block sizes. Empty for ``{}`` and for a named field that is
-        null, since proto3 leaves out empty arrays.
+        The elements as they are: strings, or dicts for block sizes. Empty for ``{}`` and for a named field
+        that is null, since proto3 leaves out empty arrays.
 
     Raises
     ------
@@ -86,8 +86,9 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
     Returns
     -------
     frame : polars.DataFrame, one row per market, key (exchange, raw_symbol), schema `MARKETS`
-        In the order of the body. Unknown fields follow the schema's, as in `decode`. Where a market has prediction
-        markets there is a column ``prediction_markets``, a list of structs with the columns of `PREDICTION_MARKETS`.
+        In the order of the body. Unknown fields follow the schema's, as in `decode`. Where a market has
+        prediction markets there is a column ``prediction_markets``, a list of structs with the columns of
+        `PREDICTION_MARKETS`.
     next_offset : int or None
         ``nextOffset``, None where it is absent.
 
@@ -98,10 +99,10 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
 
     Examples
     --------
-    >>> page = b'{"symbols": [{"exchange": "X", "rawSymbol": "BTCUSDT", "lastPrice": 60000}], "nextOffset": 1}'
+    >>> page = b'{"symbols": [{"exchange": "X", "rawSymbol": "BTCUSDT", "lastPrice": 6}], "nextOffset": 1}'
     >>> frame, next_offset = decode_markets(page)
     >>> frame.select("exchange", "raw_symbol", "last_price").rows(), next_offset
-    ([('X', 'BTCUSDT', 60000.0)], 1)
+    ([('X', 'BTCUSDT', 6.0)], 1)
     """
     document = parsed(body, MARKETS.name)
     with placed(MARKETS.name):
@@ -122,9 +123,9 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
                     owners.append(position)
             except Fault as fault:
                 raise Fault(f"entry {position}: {fault}") from None
-    frame = markets.frame()
+        frame, inner = markets.frame(), nested.frame()
     if owners:
-        inner_rows = nested.frame().select(
+        inner_rows = inner.select(
             pl.struct(pl.all()).alias(_NESTED), pl.Series(_ROW, owners, dtype=pl.UInt32)
         )
         lists = inner_rows.group_by(_ROW, maintain_order=True).agg(_NESTED)
@@ -147,8 +148,8 @@ def encode_markets(frame: pl.DataFrame, next_offset: int | None) -> bytes:
     Parameters
     ----------
     frame : polars.DataFrame, one row per market, schema `MARKETS`
-        May have a column ``prediction_markets`` as `decode_markets` gives it. Columns the schema lists and the frame
-        lacks count as null; other columns are written under their name.
+        May have a column ``prediction_markets`` as `decode_markets` gives it. Columns the schema lists and
+        the frame lacks count as null; other columns are written under their name.
     next_offset : int or None
         ``nextOffset``; left out where it is None.
 
@@ -187,7 +188,7 @@ def encode_markets(frame: pl.DataFrame, next_offset: int | None) -> bytes:
 def _objects(frame: pl.DataFrame, fields: tuple[Field, ...]) -> pl.Series:
     """Return each row as the text of a JSON object."""
     names = {field.column: field.name for field in fields}
-    pieces: list[pl.Expr | str] = []
+    pieces: list[Piece] = []
     for column in frame.get_columns():
         if column.name != _NESTED:
             pieces += member(names.get(column.name, column.name), column)

@@ -98,13 +98,14 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], None]) -> Parsed:
 
 def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
     """One row per readable line that is kept: what all kinds have, and a trade's own fields."""
+    halves = pl.col("text").str.splitn(" ", 2).struct
     split = lines.with_columns(
-        received=nanoseconds(pl.col("text").str.extract(r"^(\d{1,19}) ", 1), "ns"),
-        text=pl.col("text").str.extract(r"^\d{1,19} (\{.*\})\s*$", 1),
+        received=nanoseconds(halves.field("field_0"), "ns"), text=halves.field("field_1")
     ).with_columns(
-        reason=pl.when(pl.col("text").is_null()).then(pl.lit("no receive time and JSON object"))
-        .when(pl.col("received").is_null()).then(pl.lit("the receive time is no epoch time in nanoseconds"))
-    )  # fmt: skip
+        reason=pl.when(pl.any_horizontal(pl.col("received", "text").is_null())).then(
+            pl.lit("no receive time in nanoseconds and JSON object after it")
+        )
+    )
     split = parsed.bad.take(split)
     whole = split.with_columns(head=decoded(split["text"], _HEAD)).with_columns(
         reason=pl.when(pl.col("head").is_null()).then(
