@@ -38,7 +38,7 @@ def test_no_trades_give_no_rows_but_all_columns(engine, trades):
     assert got.columns == volume_profile(trades, interval="1h", block_size=1).columns
 
 
-@pytest.mark.parametrize("block_size", [0, -1, "0", "one", float("nan"), float("inf"), None])
+@pytest.mark.parametrize("block_size", [0, -1, "0.0", "one", float("nan"), float("inf"), None])
 def test_a_block_size_is_a_positive_number(trades, block_size):
     with pytest.raises(QueryError, match=r"block_size: .* expected a positive finite number"):
         volume_profile(trades, interval="1h", block_size=block_size)

@@ -19,7 +19,6 @@ from tidytape.errors import (
     TransportError,
 )
 
-
 TRANSPORT_ERRORS = [
     one for one in vars(httpx).values() if isinstance(one, type) and issubclass(one, httpx.TransportError)
 ]

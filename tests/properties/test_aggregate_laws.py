@@ -9,7 +9,7 @@ from pathlib import Path
 import duckdb
 import narwhals.stable.v2 as nw
 import polars as pl
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
@@ -114,6 +114,7 @@ def test_volume_is_conserved(tape, interval, size):
         same(of_profile, of_side)
 
 
+@settings(max_examples=40)  # five engines each time
 @given(tapes, intervals, sizes)
 def test_engines_agree(tape, interval, size):
     def both(native):

@@ -102,7 +102,9 @@ def journey(out: str | Path, *, progress: bool = True) -> Journey:
     )
     steps = ("simulate and store", "serve and fetch", "analyse", "draw")
     with tqdm(
-        total=len(steps), disable=not progress, bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {desc}"
+        total=len(steps),
+        disable=not progress,
+        bar_format="{percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} {desc}",
     ) as bar:
         bar.set_description_str(steps[0])
         fill(made.lake)

@@ -76,5 +76,5 @@ class Parsed:
         self.ignored[kind] = self.ignored.get(kind, 0) + count
 
 
-Layout = Callable[[Job, Spool, Callable[[int], None]], Parsed]
+Layout = Callable[[Job, Spool, Callable[[int], object]], Parsed]
 """A layout reads a job's file into a spool, and tells how many bytes it took."""

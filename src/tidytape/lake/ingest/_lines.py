@@ -73,7 +73,7 @@ def digest(path: Path) -> str:
         raise IngestError(f"{path}: {error.strerror}", path=str(path)) from error
 
 
-def numbered(path: Path, bad: BadLines, progress: Callable[[int], None]) -> Iterator[pl.DataFrame]:
+def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> Iterator[pl.DataFrame]:
     """Yield the lines of a file, plain or gzip, that are not blank.
 
     Parameters
@@ -145,7 +145,7 @@ def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
     return frame.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0), last
 
 
-def _blocks(file: BinaryIO, progress: Callable[[int], None]) -> Iterator[bytes | str]:
+def _blocks(file: BinaryIO, progress: Callable[[int], object]) -> Iterator[bytes | str]:
     """Yield the file's text in blocks; last, if a gzip stream is broken, what is wrong with it."""
 
     def read() -> bytes:

@@ -51,7 +51,7 @@ _UPDATE = pl.Struct({"data": pl.Struct({"b": _LEVELS, "a": _LEVELS})})
 _SNAPSHOT = pl.Struct({"bids": _LEVELS, "asks": _LEVELS})
 
 
-def parse(job: Job, spool: Spool, progress: Callable[[int], None]) -> Parsed:
+def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     """Read one log.
 
     Parameters

@@ -52,7 +52,7 @@ _MAKER = {
 _CONTENT = ("raw_symbol", "timestamp", "price", "amount", "side")
 
 
-def parse(job: Job, spool: Spool, progress: Callable[[int], None]) -> Parsed:
+def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     """Read one file.
 
     Parameters
