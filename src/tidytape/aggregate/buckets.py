@@ -9,13 +9,10 @@ import narwhals.stable.v2 as nw
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, nearest
 
-__all__ = ["MONDAY", "SECOND", "bucket_start", "interval_of"]
+__all__ = ["SECOND", "bucket_start", "interval_of"]
 
 SECOND: Final = 1_000_000_000
 """One second. [ns]"""
-
-MONDAY: Final = 4 * 86_400 * SECOND
-"""1970-01-05 00:00 UTC, the first Monday after the epoch: weeks are counted from it. [ns]"""
 
 _BY_NAME = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
 
@@ -77,7 +74,7 @@ def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
     >>> frame.select(bucket_start(nw.col("timestamp"), Interval.MINUTE)).to_native()["timestamp"].to_list()
     [0, 60000000000, -60000000000]
     """
-    step = interval.seconds * SECOND
-    if interval is Interval.WEEK:
-        return (timestamp - MONDAY) // step * step + MONDAY
-    return timestamp // step * step
+    step, offset = interval.seconds * SECOND, interval.offset * SECOND
+    if offset == 0:
+        return timestamp // step * step
+    return (timestamp - offset) // step * step + offset

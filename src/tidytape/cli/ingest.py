@@ -20,7 +20,7 @@ Normalized = Annotated[
     str | None, typer.Option(help="Cross-exchange symbol; guessed from the raw one if left out.")
 ]
 Coin = Annotated[str | None, typer.Option(help="Base asset; guessed from the raw symbol if left out.")]
-Category = Annotated[str, typer.Option(help="SPOT, PERPETUAL, FUTURE, OPTION or COMBO.")]
+Category = Annotated[str | None, typer.Option(help="SPOT (if left out), PERPETUAL, FUTURE, OPTION or COMBO.")]
 TickSize = Annotated[str | None, typer.Option(help="Smallest price step; else the finest one seen.")]
 BlockSize = Annotated[str | None, typer.Option(help="Height of a profile level; else chosen from the price.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")]
@@ -33,7 +33,7 @@ def binance_ws(
     exchange: Exchange,
     normalized_symbol: Normalized = None,
     coin: Coin = None,
-    category: Category = "SPOT",
+    category: Category = None,
     tick_size: TickSize = None,
     block_size: BlockSize = None,
     skip_bad: SkipBad = False,
@@ -67,7 +67,7 @@ def csv(
     ],
     normalized_symbol: Normalized = None,
     coin: Coin = None,
-    category: Category = "SPOT",
+    category: Category = None,
     tick_size: TickSize = None,
     block_size: BlockSize = None,
     delimiter: Annotated[str | None, typer.Option(help="One character; else read off the header.")] = None,

@@ -76,6 +76,8 @@ class MarketReport:
         What it stands for.
     block_size : float or None
         Height of a price row of its profiles. [quote per coin]
+    trades : int
+        Trades of it in the lake now.
     guessed : bool
         Its coin and quote were read out of its raw symbol just now.
     """
@@ -87,6 +89,7 @@ class MarketReport:
     quote_coin: str | None
     category: str | None
     block_size: float | None
+    trades: int
     guessed: bool
 
     def __str__(self) -> str:
@@ -95,7 +98,9 @@ class MarketReport:
         )
         if self.block_size is not None:
             text += f", block size {self.block_size:g}"
-        return text + (" (names guessed from the raw symbol)" if self.guessed else "")
+        if self.guessed:
+            text += " (names guessed from the raw symbol)"
+        return f"{text}; {_counted('trade', self.trades, self.trades)} in the lake"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +112,7 @@ class IngestReport:
     files : tuple of FileReport
         In the order they were given.
     markets : tuple of MarketReport
-        Instruments of the files that were read, sorted.
+        Instruments of the files that were read, and those that files ingested before may hold, sorted.
     """
 
     files: tuple[FileReport, ...]

@@ -214,16 +214,32 @@ def _committed(
                 time_unit=one.time_unit,
             )
         )
-    return IngestReport(tuple(reports), _market_reports(lake, markets, guesses))
+    known = [job for job, one in zip(jobs, parsed, strict=True) if one is None]
+    return IngestReport(tuple(reports), _market_reports(lake, markets, known, guesses))
 
 
 def _market_reports(
-    lake: Lake, touched: pl.DataFrame, guesses: set[tuple[str, str]]
+    lake: Lake, touched: pl.DataFrame, known: list[Job], guesses: set[tuple[str, str]]
 ) -> tuple[MarketReport, ...]:
     key = ["exchange", "raw_symbol"]
-    now = lake.markets().join(touched.select(key), on=key, how="semi").sort(key)
     names = [*key, "normalized_symbol", "coin", "quote_coin", "category", "block_size"]
+    instruments = set(touched.select(key).iter_rows())
+
+    def concerned(exchange: str, raw_symbol: str) -> bool:
+        # A file that went in before was not read again, so it may be of any instrument of its venue.
+        return (exchange, raw_symbol) in instruments or any(
+            job.exchange == exchange and job.raw_symbol in {None, raw_symbol} for job in known
+        )
+
     return tuple(
-        MarketReport(**row, guessed=(row["exchange"], row["raw_symbol"]) in guesses)
-        for row in now.select(names).iter_rows(named=True)
+        MarketReport(
+            **row,
+            trades=lake.scan(TRADES.name, exchange=row["exchange"], raw_symbol=row["raw_symbol"])
+            .select(pl.len())
+            .collect()
+            .item(),
+            guessed=(row["exchange"], row["raw_symbol"]) in guesses,
+        )
+        for row in lake.markets().sort(key).select(names).iter_rows(named=True)
+        if concerned(row["exchange"], row["raw_symbol"])
     )
