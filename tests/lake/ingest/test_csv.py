@@ -277,8 +277,10 @@ def test_the_report_can_be_read(write, lake):
     assert text.splitlines() == [
         f"{path}: 1 trade; times in s; 1 bad line skipped",
         "  line 3: more columns than the header",
-        "COINBASE BTC-USD: BTC-USD, coin BTC, SPOT, block size 0.005 (names guessed from the raw symbol); "
-        "1 trade in the lake",
+        (
+            "COINBASE BTC-USD: BTC-USD, coin BTC, SPOT, block size 0.005 (names guessed from the raw symbol); "
+            "1 trade in the lake"
+        ),
     ]
     take(write(HEAD, row(3), name="more"), lake)
     assert str(take(path, lake, skip_bad=True)).splitlines() == [
