@@ -16,7 +16,7 @@ from tidytape._version import __version__
 from tidytape.budget import TIERS, Tier, weight
 from tidytape.errors import BudgetError, QueryError
 from tidytape.lake import Lake
-from tidytape.query import MarketsQuery, PointsQuery
+from tidytape.query import MarketsQuery, PointsQuery, respelled
 from tidytape.service.engine import Engine, Instrument
 from tidytape.service.gate import Gate
 from tidytape.service.keys import Keys
@@ -80,7 +80,10 @@ def create_app(
         account: Account = request.state.account
         query = PointsQuery.from_params(request.query_params.multi_items())
         _require_tier(account, query)
-        instruments = await in_worker(engine.instruments, query)
+        try:
+            instruments = await in_worker(engine.instruments, query)
+        except QueryError as error:
+            raise respelled(error, PointsQuery.WIRE) from None
         cost = weight(query)
         admission = account.bucket.take(cost, now_ns=clock())
         if not admission.admitted:
@@ -137,7 +140,7 @@ def _require_tier(account: Account, query: PointsQuery) -> None:
             )
     if query.is_aggregation and not account.tier.aggregation:
         raise QueryError(
-            "group_by",
+            PointsQuery.WIRE["group_by"],
             got=str(query.group_by),
             expected=f"no value; the {account.tier.name} tier does not aggregate exchanges",
             code="AGGREGATION_NOT_PERMITTED",

@@ -66,12 +66,9 @@ class Engine:
             _require_served(name)
         for option in _NOT_YET:
             if getattr(query, option):
-                raise QueryError(
-                    option,
-                    got=getattr(query, option),
-                    expected="no value; not served yet",
-                    code="UNSUPPORTED",
-                )
+                given = getattr(query, option)
+                shown = given if isinstance(given, bool | tuple) else str(given)
+                raise QueryError(option, got=shown, expected="no value; not served yet", code="UNSUPPORTED")
         markets = self.lake.markets()
         for exchange in query.exchange:
             _require(exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")

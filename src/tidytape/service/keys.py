@@ -19,6 +19,7 @@ from pathlib import Path
 
 from tidytape.budget import TIERS, tier
 from tidytape.errors import QueryError, TidytapeError
+from tidytape.query.values import written_time
 
 __all__ = ["Key", "KeyFile", "Keys", "hashed"]
 
@@ -147,7 +148,7 @@ class KeyFile(Keys):
         """
         now = int(datetime.now(UTC).timestamp())
         if expires is not None and expires <= now:
-            raise QueryError("expires", got=expires, expected="a time in the future")
+            raise QueryError("expires", got=written_time(expires), expected="a time in the future")
         secret = secrets.token_urlsafe(_KEY_BYTES)
         key = Key(secrets.token_hex(4), hashed(secret), tier(tier_name, TIERS).name, now, expires)
         with self._lock:
