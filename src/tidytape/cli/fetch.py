@@ -35,7 +35,7 @@ Coin = Annotated[list[str] | None, typer.Option(help="Base asset, instead of a s
 Normalized = Annotated[
     list[str] | None, typer.Option(help="Cross-exchange symbol, instead; may be repeated.")
 ]
-Category = Annotated[list[str] | None, typer.Option(help="SPOT, PERPETUAL, …; may be repeated.")]
+Category = Annotated[list[str] | None, typer.Option(help="SPOT, PERPETUAL, ...; may be repeated.")]
 Interval = Annotated[str, typer.Option(help="1m 5m 15m 30m 1h 4h 1d 1w")]
 Start = Annotated[str, typer.Option(help="Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC.")]
 End = Annotated[str, typer.Option(help="End, exclusive: ISO 8601 or epoch seconds; no zone means UTC.")]

@@ -79,7 +79,7 @@ def main() -> None:
     except QueryError as error:
         typer.echo(f"error: {_as_options(error)}", err=True)
         sys.exit(2)
-    except TidytapeError as error:
+    except (TidytapeError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:

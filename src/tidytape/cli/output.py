@@ -29,12 +29,18 @@ def put(frame: pl.DataFrame, out: Path | None) -> None:
     if out is None:
         typer.echo(_as_text(frame))
         return
-    if out.suffix == ".parquet":
-        frame.write_parquet(out)
-    elif out.suffix == ".csv":
-        _times_written(frame).write_csv(out)
-    else:
-        _times_written(frame).write_ndjson(out)
+    # Under another name first: what bears the name asked for is whole.
+    part = out.with_name(f".{out.name}.part")
+    try:
+        if out.suffix == ".parquet":
+            frame.write_parquet(part)
+        elif out.suffix == ".csv":
+            _times_written(frame).write_csv(part)
+        else:
+            _times_written(frame).write_ndjson(part)
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
     typer.echo(f"{frame.height} rows -> {out}", err=True)
 
 

@@ -39,7 +39,7 @@ class Instrument:
     normalized_symbol: str
     coin: str
     category: str
-    block_size: Decimal
+    block_size: Decimal | None
 
 
 class Engine:
@@ -95,7 +95,7 @@ class Engine:
                 row["normalized_symbol"],
                 row["coin"],
                 row["category"],
-                query.block_size or Decimal(repr(row["block_size"])),
+                query.block_size or _decimal(row["block_size"]),
             )
             for row in markets.sort("exchange", "raw_symbol").iter_rows(named=True)
         ]
@@ -162,6 +162,16 @@ def _candles_by_side(
 def _volume_profile(
     trades: pl.LazyFrame, one: Instrument, query: PointsQuery, interval: Interval
 ) -> pl.LazyFrame:
+    if one.block_size is None:
+        raise QueryError(
+            "block_size",
+            got=None,
+            expected=f"a block size; none is registered for {one.exchange} {one.raw_symbol}",
+        )
+    highest = trades.select(pl.col("price").abs().max()).collect(engine="streaming").item()
+    if highest is not None and highest > _MOST_ROWS * float(one.block_size):
+        expected = f"at least {highest / _MOST_ROWS:.1g} at prices of {highest:g}; rows below that cannot be told apart"
+        raise QueryError("block_size", got=str(one.block_size), expected=expected)
     return aggregate.volume_profile(trades, interval=interval, block_size=one.block_size)
 
 
@@ -173,6 +183,13 @@ SERVED: Mapping[str, Plan] = MappingProxyType(
     }
 )
 """The data types that are answered from a lake, each with its plan."""
+
+_MOST_ROWS = 2.0**53
+
+
+def _decimal(size: float | None) -> Decimal | None:
+    return None if size is None else Decimal(repr(size))
+
 
 _NOT_YET = ("gapfill", "quote", "group_by", "event")
 
