@@ -13,7 +13,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError
-from tidytape.lake import TABLES, TRADES, Batch, Lake, Spool
+from tidytape.lake import TABLES, TRADES, Batch, Lake, Spool, _delta
 
 SECOND = 10**9
 EPOCH = 1_700_000_000 * SECOND
@@ -86,6 +86,74 @@ def test_an_object_store_is_not_a_local_path(monkeypatch):
         Lake("memory://bucket/lake/")
     with pytest.raises(LakeError, match="foo://bucket/lake"):
         Lake.create("foo://bucket/lake")
+
+
+@pytest.mark.parametrize(
+    "name", ["sp ace", "ha#sh", "q?m", "100%", "50%off", "ünï", "{c}", "*", "a:b&c", "~", "it's", 'a"b']
+)
+def test_any_folder_can_hold_a_lake(tmp_path, tape, name):
+    lake = Lake.create(tmp_path / name / "lake")
+    wanted = {
+        "exchange": "BINANCE",
+        "raw_symbol": "ETH/USDT:X y%2F*",
+        "start": EPOCH,
+        "end": EPOCH + 5 * SECOND,
+    }
+    for first in (0, 10):
+        lake.append("trades", tape(first, first + 10, raw_symbol=wanted["raw_symbol"]), source=f"{first}")
+    lake.append("trades", tape(0, 10, raw_symbol="BTCUSDT"), source="other")
+    lake.register(pl.DataFrame({"exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"]}))
+    # Files of others and of other times are skipped: reading succeeds though they are gone.
+    frame = Lake(lake.path).scan("trades", **wanted)
+    for file in Path(lake.path, "trades").rglob("*.parquet"):
+        if pl.read_parquet(file, hive_partitioning=False)["timestamp"].min() > EPOCH or "BTCUSDT" in str(
+            file
+        ):
+            file.unlink()
+    assert_frame_equal(frame.collect().sort("sequence"), tape(0, 5, raw_symbol=wanted["raw_symbol"]))
+    assert lake.markets().height == 1
+    assert sorted(path.name for path in tmp_path.iterdir()) == [name]
+
+
+@pytest.mark.parametrize(
+    "name", ["per%20cent", "%2f", "[b]", "a]", "a^b", "a|b", "x=y", "a\\b", "a\nb", "a\x7fb"]
+)
+def test_a_folder_that_would_be_misread_is_refused_before_anything_is_written(tmp_path, capfd, name):
+    for path in (tmp_path / name, f"{tmp_path}/{name}/lake"):
+        with pytest.raises(LakeError, match="is read as something else") as caught:
+            Lake.create(path)
+        assert caught.value.path == str(path)
+        with pytest.raises(LakeError, match="is read as something else"):
+            Lake(path)
+    assert list(tmp_path.iterdir()) == []
+    assert capfd.readouterr().err == ""  # no panic either
+
+
+def test_a_file_address_is_read_as_the_path_it_stands_for(tmp_path, tape):
+    lake = Lake.create((tmp_path / "sp ace").as_uri())
+    lake.append("trades", tape(0, 3), source="a")
+    assert Lake(tmp_path / "sp ace").scan("trades").collect().height == 3
+    assert lake.scan("trades").collect().height == 3
+    with pytest.raises(LakeError, match="'%20' in a path"):
+        Lake.create((tmp_path / "per%20cent").as_uri())
+
+
+def test_a_panic_below_is_a_lake_error(tmp_path):
+    with (
+        pytest.raises(LakeError, match="cannot try at here: Invalid object store url"),
+        _delta.failing("try", "here"),
+    ):
+        deltalake.write_deltalake(str(tmp_path / "[b]"), pl.DataFrame({"a": [1]}))
+    with pytest.raises(KeyboardInterrupt), _delta.failing("try", "here"):
+        raise KeyboardInterrupt
+
+
+def test_a_damaged_file_is_a_lake_error(lake, tape):
+    lake.append("trades", tape(0, 3), source="a")
+    for file in Path(lake.path, "trades").rglob("*.parquet"):
+        file.write_bytes(b"PAR1 nothing PAR1")
+    with pytest.raises(LakeError, match="cannot write to the table"):
+        lake.append("trades", tape(1, 4), source="b")
 
 
 def test_a_lake_can_be_sent_to_another_process(lake, tape):
@@ -199,6 +267,8 @@ def test_the_same_id_elsewhere_is_another_trade(lake, tape):
         {"side": "BUY"},
         {"timestamp": EPOCH + 5 * SECOND + 1},
         {"timestamp": EPOCH + 6 * SECOND - 1},
+        {"timestamp": EPOCH + 3605 * SECOND},  # a clock an hour off
+        {"timestamp": EPOCH - 10**6 * SECOND},
     ],
 )
 def test_a_row_that_contradicts_the_lake_is_an_error(lake, tape, change):
@@ -209,6 +279,58 @@ def test_a_row_that_contradicts_the_lake_is_an_error(lake, tape, change):
             "trades", tape(5, 6).with_columns(**{k: pl.lit(v) for k, v in change.items()}), source="b"
         )
     assert lake.version() == version
+
+
+def test_a_tape_again_by_another_clock_is_an_error_between_files_too(lake, tape):
+    moved = tape(0, 10).with_columns(timestamp=pl.col("timestamp") + 3600 * SECOND)
+    batch = Batch(TRADES)
+    batch.add(tape(0, 10))
+    batch.add(moved)
+    with pytest.raises(IngestError, match="10 in all"):
+        lake.append("trades", batch, source="a")
+
+
+@pytest.mark.parametrize("prefix", ["", "p" * 100, "é" * 70, "\U0010ffff" * 70])
+def test_ids_of_any_length_are_found_again(lake, tape, prefix):
+    def named(first, last):
+        return tape(first, last).with_columns(id=pl.lit(prefix) + pl.col("id"))
+
+    lake.append("trades", named(0, 2000), source="a")
+    assert lake.append("trades", named(990, 2010), source="b").rows_new == 10
+
+
+def test_files_of_other_ids_are_not_opened_to_find_duplicates(lake, tape):
+    lake.append("trades", tape(10_000, 20_000), source="a")
+    lake.append("trades", tape(20_000, 30_000), source="b")
+    for file in Path(lake.path, "trades").rglob("*.parquet"):
+        if pl.read_parquet(file, hive_partitioning=False)["sequence"].min() == 10_000:
+            file.unlink()
+    assert lake.append("trades", tape(29_000, 31_000), source="c").rows_new == 1000
+
+
+def test_a_book_event_by_another_clock_is_the_same(lake):
+    row = {
+        "exchange": "A", "raw_symbol": "X", "timestamp": 1, "first_id": 1, "last_id": 2, "is_snapshot": False,
+        "side": "BID", "price": 1.0, "size": 2.0, "sequence": 1,
+    }  # fmt: skip
+    lake.append("book", pl.DataFrame([row]), source="a")
+    assert lake.append("book", pl.DataFrame([row | {"timestamp": 3600 * SECOND}]), source="b").rows_new == 0
+
+
+@pytest.mark.parametrize("symbol", ["L" * 300, "é" * 200, "a\tb", " a", "", "__HIVE_DEFAULT_PARTITION__"])
+def test_a_name_that_cannot_be_a_folder_is_refused(lake, tape, symbol):
+    version = lake.version()
+    with pytest.raises(IngestError, match="no name of a venue or symbol"):
+        lake.append("trades", tape(0, 3, raw_symbol=symbol), source="a")
+    with pytest.raises(IngestError, match="no name of a venue or symbol"):
+        lake.append("trades", tape(0, 3, exchange=symbol), source="a")
+    assert lake.version() == version
+
+
+def test_a_name_as_long_as_a_folder_can_be(lake, tape):
+    for symbol in ("L" * 244, "é" * 40 + "L" * 4):
+        lake.append("trades", tape(0, 3, raw_symbol=symbol), source=symbol)
+        assert lake.scan("trades", raw_symbol=symbol).collect().height == 3
 
 
 def test_rows_that_contradict_each_other_are_an_error(lake, tape):
@@ -331,6 +453,17 @@ def test_registering_the_same_again_makes_no_version(lake):
     version = lake.version()
     lake.register(market(coin="BTC"))
     assert lake.version() == version
+
+
+def test_the_sources_of_markets_are_noted(lake):
+    lake.register(market(coin="BTC"), sources=["a", "b"])
+    version = lake.version()
+    assert lake.has_source("markets", "a")
+    assert not lake.has_source("markets", "c")
+    lake.register(market(coin="BTC"), sources=["b"])
+    assert lake.version() == version
+    lake.register(market(coin="BTC"), sources=["c"])
+    assert lake.has_source("markets", "c")
 
 
 def test_markets_are_sorted_and_named_once(lake):

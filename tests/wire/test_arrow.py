@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import struct
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.ipc
@@ -14,6 +16,7 @@ from tidytape.errors import DecodeError, QueryError
 from tidytape.schema import schema_of
 from tidytape.wire import ARROW_MIME, JSON_MIME, decode, encode, from_arrow, to_arrow
 
+END = b"\xff\xff\xff\xff\0\0\0\0"
 SKEW = "SKEW_OPTION_SUMMARY_AGG"
 FRAME = schema_of(SKEW).conform(
     pl.DataFrame({"exchange": ["X", "X", None], "timestamp": [0, 1, 2], "skew": [1.5, None, float("nan")]})
@@ -107,6 +110,64 @@ def test_the_frame_of_another_type() -> None:
 )
 def test_bodies_that_are_no_stream(body: bytes) -> None:
     with pytest.raises(DecodeError, match="not an Arrow stream"):
+        from_arrow(body, SKEW)
+
+
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_compressed_buffers_are_refused_before_they_are_read(codec: str) -> None:
+    rows = 2**24
+    zeros = pa.Table.from_arrays([pa.array(np.zeros(rows, "int64"))], ["timestamp"])
+    zeros = zeros.cast(pa.schema([pa.field("timestamp", pa.timestamp("ns", tz="UTC"))]))
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, zeros.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+        writer.write_table(zeros)
+    assert len(sink.getvalue()) < rows
+    del zeros
+    before = pa.total_allocated_bytes()
+    with pytest.raises(DecodeError, match="buffers are compressed"):
+        from_arrow(sink.getvalue(), SKEW)
+    assert pa.total_allocated_bytes() - before < rows
+
+
+def test_a_compressed_dictionary_is_refused() -> None:
+    table = pa.table({"timestamp": TIMES, "exchange": pa.array(["x" * 1000]).dictionary_encode()})
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema) as plain:
+        plain.write_table(table)
+    assert from_arrow(sink.getvalue(), SKEW).height == 1
+    packed = io.BytesIO()
+    options = pa.ipc.IpcWriteOptions(compression="zstd")
+    with pa.ipc.new_stream(packed, table.schema, options=options) as writer:
+        writer.write_table(table)
+    # The dictionary of the one stream before the rows of the other: only it is compressed.
+    schema, dictionary, _ = pa.ipc.MessageReader.open_stream(packed.getvalue())
+    *_, rows = pa.ipc.MessageReader.open_stream(sink.getvalue())
+    body = b"".join(one.serialize().to_pybytes() for one in (schema, dictionary, rows)) + END
+    with pytest.raises(DecodeError, match="buffers are compressed"):
+        from_arrow(body, SKEW)
+
+
+def test_columns_that_share_their_bytes_are_refused() -> None:
+    rows, extra = 1000, 50
+    names = ["timestamp", *(f"x{number}" for number in range(extra))]
+    fields = [pa.field(name, pa.timestamp("ns", tz="UTC")) for name in names]
+    values = pa.array(np.arange(rows)).cast(fields[0].type)
+    table = pa.Table.from_arrays([values] * (1 + extra), schema=pa.schema(fields))
+    schema, batch = pa.ipc.MessageReader.open_stream(stream(table))
+    metadata = batch.metadata.to_pybytes()
+    length = rows * 8
+    for number in range(1 + extra):  # Buffer{offset, length}: each column says it is where the first one is
+        metadata = metadata.replace(
+            struct.pack("<qq", number * length, length), struct.pack("<qq", 0, length)
+        )
+    metadata = metadata.replace(
+        struct.pack("<q", (1 + extra) * length), struct.pack("<q", length)
+    )  # of the body
+    size = -(-len(metadata) // 8) * 8
+    body = schema.serialize().to_pybytes() + b"\xff" * 4 + struct.pack("<i", size)
+    body += metadata.ljust(size, b"\0") + batch.body.to_pybytes()[:length] + END
+    assert pa.ipc.open_stream(body).read_all().num_columns == 1 + extra  # pyarrow takes it
+    with pytest.raises(DecodeError, match="a batch of 408000 bytes in a body of"):
         from_arrow(body, SKEW)
 
 

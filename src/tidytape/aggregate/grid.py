@@ -181,8 +181,7 @@ def largest_125(limit: Decimal | float | str) -> Decimal:
     exponent = bound.adjusted()
     digit = next(digit for digit in (5, 2, 1) if Decimal(digit).scaleb(exponent) <= bound)
     # Shifting the exponent keeps one digit: nothing is rounded. 5E+1 is written 50.
-    found = Decimal(digit).scaleb(exponent)
-    return found if exponent < 0 else found.quantize(Decimal(1))
+    return Decimal(digit).scaleb(exponent) if exponent < 0 else Decimal(digit * 10**exponent)
 
 
 def recommended_block_size(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine
+from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import httpx
@@ -11,8 +12,8 @@ import polars as pl
 
 from tidytape.client.backends import Present, presenter
 from tidytape.client.endpoints import Endpoints
-from tidytape.client.flow import Flow, Send, Usage, Wait, transport_error
-from tidytape.client.settings import Backend, Settings
+from tidytape.client.flow import FAILURES, Answer, Failure, Flow, Gathering, Send, Usage, Wait, closed_error
+from tidytape.client.settings import MAX_BODY, Backend, Settings
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -43,9 +44,11 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
     timeout : float
         Longest wait for a response to go on. [s]
     deadline : float
-        Longest time one request may take, retries and waits included. [s]
+        Longest time one request may take, retries and waits included; for a list, all its pages. [s]
     attempts : int
         Most times one request is sent.
+    max_body : int
+        Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     transport : httpx.AsyncBaseTransport, optional
         What carries requests, instead of the network.
 
@@ -77,6 +80,7 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
         timeout: float = ...,
         deadline: float = ...,
         attempts: int = ...,
+        max_body: int = ...,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None: ...
 
@@ -91,6 +95,7 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
         timeout: float = ...,
         deadline: float = ...,
         attempts: int = ...,
+        max_body: int = ...,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None: ...
 
@@ -104,10 +109,17 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
         timeout: float = 30.0,
         deadline: float = 300.0,
         attempts: int = 6,
+        max_body: int = MAX_BODY,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         settings = Settings.read(
-            base_url, api_key, auth_header=auth_header, timeout=timeout, deadline=deadline, attempts=attempts
+            base_url,
+            api_key,
+            auth_header=auth_header,
+            timeout=timeout,
+            deadline=deadline,
+            attempts=attempts,
+            max_body=max_body,
         )
         super().__init__(settings, backend)
         self._present: Present[FrameT] = presenter(backend)
@@ -145,24 +157,37 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
         return AsyncClient(**local.async_demo_connection(), backend=backend)
 
     async def _run(self, steps: Flow[R]) -> R:
-        step = next(steps)
         try:
+            step = next(steps)
             while True:
-                try:
-                    answer = await self._carry_out(step)
-                except httpx.HTTPError as error:
-                    request = step.request if isinstance(step, Send) else error.request
-                    step = steps.throw(transport_error(error, request))
-                else:
-                    step = steps.send(answer)
+                step = steps.send(await self._carry_out(step))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
 
-    async def _carry_out(self, step: Send | Wait) -> httpx.Response | None:
-        if isinstance(step, Send):
-            return await self._http.send(step.request)
-        await asyncio.sleep(step.seconds)
-        return None
+    async def _carry_out(self, step: Send | Wait) -> Answer | Failure | None:
+        if isinstance(step, Wait):
+            await asyncio.sleep(step.seconds)
+            return None
+        if self._http.is_closed:
+            raise closed_error()
+        try:
+            async with asyncio.timeout(step.remaining):
+                return await self._answer(step)
+        except FAILURES as failure:
+            return failure
+        except RuntimeError:  # closed from another task
+            if self._http.is_closed:
+                raise closed_error() from None
+            raise
+
+    async def _answer(self, step: Send) -> Answer:
+        async with aclosing(await self._http.send(step.request, stream=True)) as response:
+            gathering = Gathering(step, response)
+            if gathering.readable:
+                async for part in response.aiter_bytes():
+                    if not gathering.add(part):
+                        break
+            return gathering.answer()
 
     async def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT:
         return self._present(await self._run(steps), schema)

@@ -142,7 +142,11 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         QueryError
             If the request cannot be right; nothing was sent or charged.
         ServiceError
-            If the service gives no answer.
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than ``max_body``.
+        IncompleteDataError
+            If a point came twice with different values.
 
         Examples
         --------
@@ -212,7 +216,11 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         QueryError
             If the request cannot be right; nothing was sent or charged.
         ServiceError
-            If the service gives no answer.
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than ``max_body``.
+        IncompleteDataError
+            If a point came twice with different values.
 
         Examples
         --------
@@ -268,7 +276,11 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         QueryError
             If the request cannot be right.
         ServiceError
-            If the service gives no answer.
+            If the service gives no answer, or not all pages in time.
+        DecodeError
+            If a page is not what the contract says, or is longer than ``max_body``.
+        IncompleteDataError
+            If the pages have no end, or a market came twice with different values.
 
         Examples
         --------

@@ -7,20 +7,23 @@ fetches from elsewhere does not load a server.
 from __future__ import annotations
 
 import asyncio
+import os
 import secrets
 import shutil
+import sys
 import tempfile
 import threading
 import weakref
-from contextlib import ExitStack
+from collections.abc import Coroutine
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import httpx
-from anyio.from_thread import BlockingPortal, start_blocking_portal
 
 from tidytape.budget import Tier
 from tidytape.catalogue import TierName
+from tidytape.client.flow import closed_error
+from tidytape.errors import TransportError
 from tidytape.lake import Lake
 
 if TYPE_CHECKING:
@@ -35,27 +38,32 @@ _UNLIMITED = Tier("local", 10**9, 10**9, None, aggregation=True, rank=TierName.E
 def connection(lake: str | Path) -> dict[str, Any]:
     """Return the arguments that make a ``Client`` speak to a service over a lake."""
     app, key = _service(lake)
-    return {"base_url": _ADDRESS, "api_key": key, "transport": AppTransport(app)}
+    return _arguments(key, AppTransport(app))
 
 
 def async_connection(lake: str | Path) -> dict[str, Any]:
     """Return the arguments that make an ``AsyncClient`` speak to a service over a lake."""
     app, key = _service(lake)
-    return {"base_url": _ADDRESS, "api_key": key, "transport": AsyncAppTransport(app)}
+    return _arguments(key, AsyncAppTransport(app))
 
 
 def demo_connection() -> dict[str, Any]:
     """Return the arguments that make a ``Client`` speak to a service over a fresh demo lake."""
     folder = _demo_lake()
     app, key = _service(folder)
-    return {"base_url": _ADDRESS, "api_key": key, "transport": AppTransport(app, folder=folder)}
+    return _arguments(key, AppTransport(app, folder=folder))
 
 
 def async_demo_connection() -> dict[str, Any]:
     """Return the arguments that make an ``AsyncClient`` speak to a service over a fresh demo lake."""
     folder = _demo_lake()
     app, key = _service(folder)
-    return {"base_url": _ADDRESS, "api_key": key, "transport": AsyncAppTransport(app, folder=folder)}
+    return _arguments(key, AsyncAppTransport(app, folder=folder))
+
+
+def _arguments(key: str, transport: httpx.BaseTransport | httpx.AsyncBaseTransport) -> dict[str, Any]:
+    # Its own process is not what a client has to be guarded from.
+    return {"base_url": _ADDRESS, "api_key": key, "transport": transport, "max_body": sys.maxsize}
 
 
 def _service(lake: str | Path) -> tuple[ASGIApp, str]:
@@ -87,18 +95,12 @@ class AppTransport(httpx.BaseTransport):
 
     def __init__(self, app: ASGIApp, *, folder: str | None = None) -> None:
         self._inner = httpx.ASGITransport(app, raise_app_exceptions=False)
-        self._folder = folder
-        self._stack = ExitStack()
-        self._portal: BlockingPortal | None = None
-        self._opening = threading.Lock()
-        self._finalizer = weakref.finalize(self, _let_go, self._stack, folder)
+        self._held = _Held(folder)
+        self._finalizer = weakref.finalize(self, self._held.let_go)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request."""
-        with self._opening:
-            if self._portal is None:
-                self._portal = self._stack.enter_context(start_blocking_portal())
-        return self._portal.call(self._answer, request)
+        return self._held.run(self._answer(request))
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         timeout = request.extensions.get("timeout", {}).get("read")
@@ -113,7 +115,6 @@ class AppTransport(httpx.BaseTransport):
     def close(self) -> None:
         """Stop the loop and remove the demo's lake."""
         self._finalizer()
-        self._portal = None
 
 
 class AsyncAppTransport(httpx.ASGITransport):
@@ -121,14 +122,82 @@ class AsyncAppTransport(httpx.ASGITransport):
 
     def __init__(self, app: ASGIApp, *, folder: str | None = None) -> None:
         super().__init__(app, raise_app_exceptions=False)
-        self._finalizer = weakref.finalize(self, _let_go, ExitStack(), folder)
+        self._held = _Held(folder)
+        self._finalizer = weakref.finalize(self, self._held.let_go)
+
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Answer one request."""
+        self._held.check_process()
+        return await super().handle_async_request(request)
 
     async def aclose(self) -> None:
         """Remove the demo's lake."""
         self._finalizer()
 
 
-def _let_go(stack: ExitStack, folder: str | None) -> None:
-    stack.close()
-    if folder is not None:
-        shutil.rmtree(folder, ignore_errors=True)
+class _Held:
+    """What a local client holds: the demo's lake, and a loop in a thread once one is asked for.
+
+    A fork copies the objects but neither the thread nor the right to the lake, so all of it belongs to the process that
+    made it. The loop is not one of anyio's portals: those wait for their thread when they are collected, which in a
+    forked process is for ever.
+    """
+
+    def __init__(self, folder: str | None) -> None:
+        self.folder = folder
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+        self._closed = False
+        self._over = asyncio.Event()
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread: threading.Thread | None = None
+
+    def check_process(self) -> None:
+        """Refuse to work where the process has forked since."""
+        if os.getpid() != self._process:
+            raise TransportError(
+                "a local client does not outlive a fork; make another one in the new process"
+            )
+
+    def run(self, work: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
+        """Run a coroutine on the loop and wait for it."""
+        try:
+            self.check_process()
+            with self._lock:
+                if self._closed:
+                    raise closed_error()
+                future = asyncio.run_coroutine_threadsafe(work, self._loop or self._start())
+        except BaseException:
+            work.close()
+            raise
+        return future.result()
+
+    def _start(self) -> asyncio.AbstractEventLoop:
+        runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
+        self._loop = runner.get_loop()
+        self._thread = threading.Thread(
+            target=self._serve, args=(runner,), daemon=True, name="tidytape-local"
+        )
+        self._thread.start()
+        return self._loop
+
+    def _serve(self, runner: asyncio.Runner) -> None:
+        with runner:
+            runner.run(self._last())
+
+    async def _last(self) -> None:
+        await self._over.wait()
+
+    def let_go(self) -> None:
+        """Stop the loop, what still runs on it too, and remove the demo's lake."""
+        if os.getpid() != self._process:
+            return
+        with self._lock:
+            self._closed = True
+            if self._loop is not None and not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._over.set)
+        # The collector may find a forgotten client while it is in that very thread.
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join()
+        if self.folder is not None:
+            shutil.rmtree(self.folder, ignore_errors=True)

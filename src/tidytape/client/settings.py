@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, NoReturn
 
 import httpx
 
 from tidytape.errors import AuthenticationError, QueryError
 
-__all__ = ["Backend", "Settings"]
+__all__ = ["MAX_BODY", "Backend", "Settings"]
 
 Backend = Literal["polars", "pandas"]
 
 _BASE_URL = "TIDYTAPE_BASE_URL"
 _API_KEY = "TIDYTAPE_API_KEY"
+
+MAX_BODY = 512 * 2**20
+"""Longest body a client reads unless it is told otherwise: several times the longest answer. [byte]"""
+
+_LONGEST = 10**6
+"""Longest time that can be asked for, 11 days: sockets take not much more. [s]"""
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +45,8 @@ class Settings:
         Longest time one request may take, its retries and waits included. [s]
     attempts : int
         Most times one request is sent.
+    max_body : int
+        Longest body of one response, decompressed. [byte]
     """
 
     base_url: str
@@ -44,6 +55,11 @@ class Settings:
     timeout: float
     deadline: float
     attempts: int
+    max_body: int
+
+    def __reduce__(self) -> NoReturn:
+        """Refuse to be pickled or copied: the key would travel along."""
+        raise TypeError("settings hold a key and are not pickled; make the client where it is used")
 
     @classmethod
     def read(
@@ -55,27 +71,45 @@ class Settings:
         timeout: float,
         deadline: float,
         attempts: int,
+        max_body: int,
     ) -> Settings:
         """Take the arguments of a client, or the environment where they are absent.
 
         Raises
         ------
         QueryError
-            If the address is absent or is not an HTTP address, or a number is not positive.
+            If the address is absent or is not an HTTP address, the header is no name of one, or a number is none or
+            not positive.
         AuthenticationError
             If there is no key, or it cannot be sent in a header. The key is not in the message.
         """
-        for name, value in (("timeout", timeout), ("deadline", deadline), ("attempts", attempts)):
-            if not value > 0:
-                raise QueryError(name, got=value, expected="a number above 0")
         return cls(
             _address(base_url or os.environ.get(_BASE_URL)),
             _key(api_key or os.environ.get(_API_KEY)),
-            auth_header,
-            timeout,
-            deadline,
-            attempts,
+            _header(auth_header),
+            _seconds("timeout", timeout),
+            _seconds("deadline", deadline),
+            _count("attempts", attempts),
+            _count("max_body", max_body),
         )
+
+
+def _header(given: object) -> str:
+    if not isinstance(given, str) or not _TOKEN.fullmatch(given):
+        raise QueryError("auth_header", got=given, expected="the name of an HTTP header")
+    return given
+
+
+def _seconds(name: str, value: object) -> float:
+    if not isinstance(value, int | float) or isinstance(value, bool) or not 0 < value <= _LONGEST:
+        raise QueryError(name, got=value, expected=f"a number of seconds above 0, at most {_LONGEST}")
+    return float(value)
+
+
+def _count(name: str, value: object) -> int:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+        raise QueryError(name, got=value, expected="a whole number above 0")
+    return value
 
 
 def _address(given: str | None) -> str:
@@ -98,9 +132,11 @@ def _address(given: str | None) -> str:
     return str(url).rstrip("/").removesuffix("/v1")
 
 
-def _key(given: str | None) -> str:
+def _key(given: object) -> str:
     if not given:
         raise AuthenticationError(f"api_key: got nothing, expected the key of the service; or set {_API_KEY}")
+    if not isinstance(given, str):
+        raise AuthenticationError(f"api_key: got a value of type {type(given).__name__}, expected a str")
     if not (given.isascii() and given.isprintable() and given.strip() == given):
         raise AuthenticationError(
             f"api_key: got {len(given)} characters that no header can carry, expected printable ASCII without "

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import contextvars
+import threading
 import time
+from collections.abc import Callable
+from concurrent.futures import CancelledError, Future
+from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
 
 import httpx
@@ -10,8 +15,8 @@ import polars as pl
 
 from tidytape.client.backends import Present, presenter
 from tidytape.client.endpoints import Endpoints
-from tidytape.client.flow import Flow, Send, Usage, Wait, transport_error
-from tidytape.client.settings import Backend, Settings
+from tidytape.client.flow import FAILURES, Answer, Failure, Flow, Gathering, Send, Usage, Wait, closed_error
+from tidytape.client.settings import MAX_BODY, Backend, Settings
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -42,9 +47,11 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
     timeout : float
         Longest wait for a response to go on. [s]
     deadline : float
-        Longest time one request may take, retries and waits included. [s]
+        Longest time one request may take, retries and waits included; for a list, all its pages. [s]
     attempts : int
         Most times one request is sent.
+    max_body : int
+        Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     transport : httpx.BaseTransport, optional
         What carries requests, instead of the network.
 
@@ -75,6 +82,7 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
         timeout: float = ...,
         deadline: float = ...,
         attempts: int = ...,
+        max_body: int = ...,
         transport: httpx.BaseTransport | None = None,
     ) -> None: ...
 
@@ -89,6 +97,7 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
         timeout: float = ...,
         deadline: float = ...,
         attempts: int = ...,
+        max_body: int = ...,
         transport: httpx.BaseTransport | None = None,
     ) -> None: ...
 
@@ -102,10 +111,17 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
         timeout: float = 30.0,
         deadline: float = 300.0,
         attempts: int = 6,
+        max_body: int = MAX_BODY,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         settings = Settings.read(
-            base_url, api_key, auth_header=auth_header, timeout=timeout, deadline=deadline, attempts=attempts
+            base_url,
+            api_key,
+            auth_header=auth_header,
+            timeout=timeout,
+            deadline=deadline,
+            attempts=attempts,
+            max_body=max_body,
         )
         super().__init__(settings, backend)
         self._present: Present[FrameT] = presenter(backend)
@@ -175,24 +191,36 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
         return Client(**local.demo_connection(), backend=backend)
 
     def _run(self, steps: Flow[R]) -> R:
-        step = next(steps)
         try:
+            step = next(steps)
             while True:
-                try:
-                    answer = self._carry_out(step)
-                except httpx.HTTPError as error:
-                    request = step.request if isinstance(step, Send) else error.request
-                    step = steps.throw(transport_error(error, request))
-                else:
-                    step = steps.send(answer)
+                step = steps.send(self._carry_out(step))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
 
-    def _carry_out(self, step: Send | Wait) -> httpx.Response | None:
-        if isinstance(step, Send):
-            return self._http.send(step.request)
-        time.sleep(step.seconds)
-        return None
+    def _carry_out(self, step: Send | Wait) -> Answer | Failure | None:
+        if isinstance(step, Wait):
+            time.sleep(step.seconds)
+            return None
+        if self._http.is_closed:
+            raise closed_error()
+        try:
+            return _within(step.remaining, lambda: self._answer(step))
+        except FAILURES as failure:
+            return failure
+        except (RuntimeError, CancelledError):  # closed from another thread
+            if self._http.is_closed:
+                raise closed_error() from None
+            raise
+
+    def _answer(self, step: Send) -> Answer:
+        with closing(self._http.send(step.request, stream=True)) as response:
+            gathering = Gathering(step, response)
+            if gathering.readable:
+                for part in response.iter_bytes():
+                    if not gathering.add(part):
+                        break
+            return gathering.answer()
 
     def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT:
         return self._present(self._run(steps), schema)
@@ -213,3 +241,23 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
     ) -> None:
         """Close the client."""
         self.close()
+
+
+def _within(seconds: float, call: Callable[[], R]) -> R:
+    """Return what a call returns, or raise TimeoutError after so long.
+
+    httpx bounds every single read, so a server that sends a header byte now and then, or interim responses without
+    end, holds a blocking call for ever; looking up a name has no timeout at all. A thread to leave behind bounds all of
+    it, for every transport, by public means. The call left behind ends with the next part of a body, or when the server
+    falls silent; it does not keep the process alive.
+    """
+    outcome: Future[R] = Future()
+
+    def run() -> None:
+        try:
+            outcome.set_result(call())
+        except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is asked for
+            outcome.set_exception(error)
+
+    threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True, name="tidytape").start()
+    return outcome.result(seconds)

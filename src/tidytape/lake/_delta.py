@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
 
 import polars as pl
 import pyarrow as pa
@@ -25,7 +29,7 @@ from tidytape.errors import LakeError
 from tidytape.lake.batch import Batch
 from tidytape.lake.tables import Table
 
-__all__ = ["commit", "create", "exists", "opened", "replace", "retrying", "root_of", "scanned"]
+__all__ = ["commit", "create", "exists", "failing", "opened", "replace", "retrying", "root_of", "scanned"]
 
 _DELTA = {"string": "string", "float64": "double", "int64": "long", "bool": "boolean"}
 
@@ -35,24 +39,64 @@ _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
 _ATTEMPTS = 30
 _WAIT = wait_random_exponential(multiplier=0.02, max=2)
 
+# What the libraries below misread in a local path, each of them tried: delta-rs takes an escape for what it stands for
+# and a backslash for a slash, and stops at brackets, ^ and |; polars takes a folder with = for a column.
+_MISREAD = re.compile(
+    r"%[0-9A-Fa-f]{2}|[\x00-\x1f\x7f\ud800-\udfff\[\]^|=]" + (r"|\\" if os.sep == "/" else "")
+)
+
 Options = Mapping[str, str] | None
 T = TypeVar("T")
 
 
+class _Table(DeltaTable):
+    """A table whose local files are named as they are on disk."""
+
+    def file_uris(self, *filters: Any, **more: Any) -> list[str]:
+        """Return the addresses of the files: delta-rs escapes the folders above a local table, polars does not."""
+        uris = super().file_uris(*filters, **more)
+        if not self.table_uri.startswith("file://"):
+            return uris
+        root = self.table_uri.removeprefix("file://")
+        return [unquote(root) + uri.removeprefix(root) for uri in uris]
+
+
 def root_of(path: str | Path) -> str:
-    """Return a lake's address: a URL as it is, a local path absolute, neither with a slash at the end."""
+    """Return a lake's address: a URL as it is, a local path absolute, neither with a slash at the end.
+
+    Raises
+    ------
+    LakeError
+        If it is a local path that cannot be read back.
+    """
     text = str(path)
-    if "://" in text:
-        return text.rstrip("/")
-    return str(Path(text).expanduser().absolute())
+    root = text.rstrip("/") if "://" in text else str(Path(text).expanduser().absolute())
+    local = unquote(urlsplit(root).path) if root.startswith("file://") else root
+    if "://" not in local and (misread := _MISREAD.search(local)):
+        raise LakeError(
+            f"a lake cannot be at {root!r}: {misread[0]!r} in a path is read as something else", path=root
+        )
+    return root
+
+
+@contextmanager
+def failing(what: str, uri: str) -> Iterator[None]:
+    """Turn what the libraries below raise, a panic of their Rust included, into LakeError."""
+    try:
+        yield
+    except (DeltaError, OSError, pl.exceptions.PolarsError) as error:
+        raise LakeError(f"cannot {what} at {uri}: {error}", path=uri) from error
+    except BaseException as error:
+        # No Exception, and of another type in every library, none of which can be imported from all.
+        if type(error).__name__ != "PanicException":
+            raise
+        raise LakeError(f"cannot {what} at {uri}: {error}", path=uri) from error
 
 
 def exists(uri: str, options: Options) -> bool:
     """Whether there is a Delta table at ``uri``."""
-    try:
+    with failing("look for a lake", uri):
         return DeltaTable.is_deltatable(uri, storage_options=_dict(options))
-    except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot look for a lake at {uri}: {error}", path=uri) from error
 
 
 def create(uri: str, table: Table, options: Options) -> None:
@@ -69,26 +113,25 @@ def create(uri: str, table: Table, options: Options) -> None:
         ]
     )
     try:
-        DeltaTable.create(
-            uri,
-            schema,
-            mode="ignore",
-            partition_by=list(table.partitions),
-            name=table.name,
-            description=table.rows,
-            storage_options=_dict(options),
-        )
-    except (DeltaError, OSError) as error:
+        with failing(f"create table {table.name!r}", uri):
+            DeltaTable.create(
+                uri,
+                schema,
+                mode="ignore",
+                partition_by=list(table.partitions),
+                name=table.name,
+                description=table.rows,
+                storage_options=_dict(options),
+            )
+    except LakeError:
         if not exists(uri, options):  # another process may have been faster
-            raise LakeError(f"cannot create table {table.name!r} at {uri}: {error}", path=uri) from error
+            raise
 
 
 def opened(uri: str, options: Options) -> DeltaTable:
     """Return the newest version of the table."""
-    try:
-        return DeltaTable(uri, storage_options=_dict(options))
-    except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot open the table at {uri}: {error}", path=uri) from error
+    with failing("open the table", uri):
+        return _Table(uri, storage_options=_dict(options))
 
 
 def scanned(delta: DeltaTable, table: Table, options: Options) -> pl.LazyFrame:
@@ -114,29 +157,31 @@ def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
     )
 
 
-def replace(delta: DeltaTable, frame: pl.DataFrame) -> None:
-    """Put ``frame`` in the place of the whole table; fails if another did so since ``delta`` was opened."""
+def replace(delta: DeltaTable, frame: pl.DataFrame, *, sources: Iterable[str] = ()) -> None:
+    """Put ``frame`` in the place of the whole table, and note its sources in the same commit.
+
+    Fails if another did so since ``delta`` was opened.
+    """
     count = (delta.transaction_version("replaced") or 0) + 1
+    notes = [Transaction(source, 1) for source in sources]
     write_deltalake(
         delta,
         frame.to_arrow(),
         mode="overwrite",
         writer_properties=_WRITER,
-        commit_properties=CommitProperties(app_transactions=[Transaction("replaced", count)]),
+        commit_properties=CommitProperties(app_transactions=[Transaction("replaced", count), *notes]),
     )
 
 
 def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> T:
     """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race."""
-    try:
+    with failing("write to the table", uri):
         return Retrying(
             retry=retry_if_exception_type(CommitFailedError),
             stop=stop_after_attempt(_ATTEMPTS),
             wait=_WAIT,
             reraise=True,
         )(lambda: attempt(opened(uri, options)))
-    except (DeltaError, OSError) as error:
-        raise LakeError(f"cannot write to the table at {uri}: {error}", path=uri) from error
 
 
 def _counters(batch: Batch) -> list[str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 import polars as pl
 
@@ -30,27 +30,37 @@ class Part:
         Their (exchange, raw_symbol).
     first, last : int
         Their smallest and largest timestamp. [ns]
+    low, high : str or int, or None
+        Smallest and largest value of the table's ``identity``; None where every one is null.
     rows : int
         How many.
     held : polars.DataFrame or Path
         The rows themselves, or where they are.
+    by_id : bool
+        Their ``sequence`` is to be their id, every one of which is an integer.
     """
 
     instruments: frozenset[tuple[str, str]]
     first: int
     last: int
+    low: Any
+    high: Any
     rows: int
     held: pl.DataFrame | Path
+    by_id: bool = False
 
     def frame(self) -> pl.DataFrame:
         """Return the rows."""
-        return self.held if isinstance(self.held, pl.DataFrame) else pl.read_parquet(self.held)
+        rows = self.held if isinstance(self.held, pl.DataFrame) else pl.read_parquet(self.held)
+        return rows.with_columns(sequence=pl.col("id").cast(pl.Int64)) if self.by_id else rows
 
     def meets(self, other: Part) -> bool:
         """Whether two parts could hold the same row."""
         return (
-            self.first <= other.last
-            and other.first <= self.last
+            self.low is not None
+            and other.low is not None
+            and self.low <= other.high
+            and other.low <= self.high
             and not self.instruments.isdisjoint(other.instruments)
         )
 
@@ -95,12 +105,21 @@ class Batch:
         Whose rows they are.
     spool : Spool, optional
         Takes the parts that do not fit into memory; without one they stay in memory.
+
+    Attributes
+    ----------
+    parts : list of Part
+        Its rows.
+    counted : bool
+        Their ``sequence`` counts the lines of a file, so it says nothing about the order beside other files. Appended,
+        it counts on from what is there.
     """
 
     def __init__(self, table: Table, spool: Spool | None = None) -> None:
         self.table = table
         self.spool = spool
         self.parts: list[Part] = []
+        self.counted = False
 
     def __iter__(self) -> Iterator[Part]:
         return iter(self.parts)
@@ -125,13 +144,19 @@ class Batch:
         """
         if frame.is_empty():
             return
-        time = frame["timestamp"]
+        time, identity = frame["timestamp"], frame[self.table.identity]
         self.parts.append(
             Part(
                 instruments=frozenset(frame.select("exchange", "raw_symbol").unique().iter_rows()),
                 first=time.min(),  # type: ignore[arg-type]  # polars types every value it might hold
                 last=time.max(),  # type: ignore[arg-type]
+                low=identity.min(),
+                high=identity.max(),
                 rows=frame.height,
                 held=self.spool.hold(frame) if self.spool else frame,
             )
         )
+
+    def order_by_id(self) -> None:
+        """Make the ``sequence`` of every row its id, all of which are integers of 64 bits."""
+        self.parts = [replace(part, by_id=True) for part in self.parts]

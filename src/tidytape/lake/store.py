@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -15,13 +15,12 @@ from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryErr
 from tidytape.lake import _delta
 from tidytape.lake.batch import Batch, Part
 from tidytape.lake.dedupe import fresh
+from tidytape.lake.names import is_storable
+from tidytape.lake.order import counted_on
 from tidytape.lake.registry import merged
 from tidytape.lake.tables import MARKETS, TABLES, Table
 
 __all__ = ["Appended", "Lake"]
-
-_SLACK = 1_000_000_000
-"""A source that writes its times more coarsely than another lies this far from it, at most. [ns]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +179,8 @@ class Lake:
         LakeError
             If the table cannot be read.
         """
-        return _registered(self._open(MARKETS), self._options)
+        with _delta.failing("read the table", self._uri(MARKETS.name)):
+            return _registered(self._open(MARKETS), self._options)
 
     def version(self) -> dict[str, int]:
         """Return the version of each table, which changes with every commit.
@@ -202,8 +202,8 @@ class Lake:
     def append(self, table: str, rows: pl.DataFrame | Batch, *, source: str) -> Appended:
         """Add rows that are not there yet, all or none, and note their source in the same commit.
 
-        A source that was appended before changes nothing. A row whose key is in the table already is not added again.
-        Several processes may append to one lake at once.
+        A source that was appended before changes nothing. A row whose key is in the table already, at whatever time,
+        is not added again. Several processes may append to one lake at once.
 
         Parameters
         ----------
@@ -225,17 +225,24 @@ class Lake:
         MissingColumnError
             If a column is absent.
         IngestError
-            If a value does not fit, or a row contradicts one of the same key.
+            If a value does not fit, a venue or symbol cannot be a folder, or a row contradicts one of the same key.
         LakeError
             If the table cannot be written.
         """
         kind = _event_table(table)
         batch = rows if isinstance(rows, Batch) else _batch(kind, rows)
+        for name in sorted({name for instrument in batch.instruments for name in instrument}):
+            if not is_storable(name):
+                raise IngestError(
+                    f"{table}: {name[:100]!r} is no name of a venue or symbol that can be stored"
+                )
 
         def attempt(delta: DeltaTable) -> Appended:
             if delta.transaction_version(_source(source)) is not None:
                 return Appended(table, source, batch.rows, 0, already_ingested=True)
             new = self._fresh(delta, batch)
+            if batch.counted:
+                new = counted_on(new, self._between(delta, kind))
             # Committed even when nothing is new: then the next time the source need not be read.
             _delta.commit(delta, new, source=_source(source))
             return Appended(table, source, batch.rows, new.rows)
@@ -244,13 +251,16 @@ class Lake:
 
     def check(self, batch: Batch) -> None:
         """Raise IngestError if appending the batch would, as the lake is now."""
-        self._fresh(self._open(batch.table), batch)
+        with _delta.failing("read the table", self._uri(batch.table.name)):
+            self._fresh(self._open(batch.table), batch)
 
     def has_source(self, table: str, source: str) -> bool:
-        """Whether a source was appended to an event table before."""
-        return self._open(_event_table(table)).transaction_version(_source(source)) is not None
+        """Whether a source was appended to a table, or registered with its markets, before."""
+        return self._open(_table(table)).transaction_version(_source(source)) is not None
 
-    def register(self, markets: pl.DataFrame, *, replace: Collection[str] = ()) -> None:
+    def register(
+        self, markets: pl.DataFrame, *, replace: Collection[str] = (), sources: Collection[str] = ()
+    ) -> None:
         """Register markets, or add to what is registered.
 
         What is registered stays, so that a block size never drifts; what is null is filled; ``available_since``
@@ -262,6 +272,8 @@ class Lake:
             Any columns of `tidytape.lake.MARKETS` beside the key.
         replace : collection of str
             Columns in which the values given here, where not null, replace the registered ones.
+        sources : collection of str
+            What names the origins, to be noted in the same commit.
 
         Raises
         ------
@@ -282,8 +294,9 @@ class Lake:
         def attempt(delta: DeltaTable) -> None:
             before = _registered(delta, self._options)
             after = merged(before, said, replace=replace)
-            if not after.equals(before):
-                _delta.replace(delta, after)
+            unnoted = [name for name in map(_source, sources) if delta.transaction_version(name) is None]
+            if unnoted or not after.equals(before):
+                _delta.replace(delta, after, sources=unnoted)
 
         _delta.retrying(self._uri(MARKETS.name), attempt, self._options)
 
@@ -297,12 +310,30 @@ class Lake:
 
     def _fresh(self, delta: DeltaTable, batch: Batch) -> Batch:
         rows = _delta.scanned(delta, batch.table, self._options)
+        identity = pl.col(batch.table.identity)
 
         def stored(part: Part) -> pl.LazyFrame:
+            # By no time: the same trade may come again by another clock. Ids in their range instead, by which the
+            # statistics of files and row groups skip: ids that rise with time, also made ones, which begin with it,
+            # touch next to nothing of an older tape. Random ones cost reading the instrument's key and facts whole.
+            if part.low is None:
+                return rows.clear()
+            known = identity.is_between(pl.lit(part.low), pl.lit(part.high))
             exchanges, symbols = zip(*part.instruments, strict=True)
-            return rows.filter(*_conditions(exchanges, symbols, part.first - _SLACK, part.last + _SLACK + 1))
+            return rows.filter(known, *_conditions(exchanges, symbols, None, None))
 
         return fresh(batch, stored)
+
+    def _between(
+        self, delta: DeltaTable, table: Table
+    ) -> Callable[[Collection[tuple[str, str]], int, int], pl.LazyFrame]:
+        rows = _delta.scanned(delta, table, self._options)
+
+        def stored(instruments: Collection[tuple[str, str]], first: int, last: int) -> pl.LazyFrame:
+            exchanges, symbols = zip(*instruments, strict=True)
+            return rows.filter(*_conditions(exchanges, symbols, first, last + 1))
+
+        return stored
 
     def _what_is_there(self) -> str:
         if "://" in self.path:

@@ -76,6 +76,9 @@ class Table:
         Columns that are folders.
     order : tuple of str
         Order of the rows inside a file, so that a reader can skip by time.
+    identity : str, optional
+        Column of the key that tells the events of one instrument apart. A file whose range of it lies elsewhere holds
+        no repeated row.
     """
 
     name: str
@@ -85,6 +88,7 @@ class Table:
     same: tuple[str, ...]
     partitions: tuple[str, ...]
     order: tuple[str, ...]
+    identity: str = ""
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -166,7 +170,10 @@ TRADES = Table(
         Column("id", "string", "", "Exchange-native trade id, or one made from the trade's content"),
         Column("timestamp", "int64", "ns since the epoch, UTC", "When it happened, by the exchange's clock"),
         Column(
-            "sequence", "int64", "", "Order among trades of one timestamp: the id, or the line in its file"
+            "sequence",
+            "int64",
+            "",
+            "Order among trades of one timestamp: the id, or the line in its file, counted on from the lake",
         ),
         Column("side", "string", "", "Side of the aggressor, BUY or SELL"),
         Column("price", "float64", "quote per coin", "Price"),
@@ -178,6 +185,7 @@ TRADES = Table(
     same=("timestamp", "side", "price", "amount"),
     partitions=("exchange", "raw_symbol"),
     order=("exchange", "raw_symbol", "timestamp", "sequence"),
+    identity="id",
 )
 """Trades."""
 
@@ -212,6 +220,7 @@ BOOK = Table(
     same=("size",),
     partitions=("exchange", "raw_symbol"),
     order=("exchange", "raw_symbol", "timestamp", "last_id", "sequence"),
+    identity="last_id",
 )
 """Order-book events.
 

@@ -7,6 +7,7 @@ The stream is plain Arrow: any Arrow implementation reads it. Identity columns a
 from __future__ import annotations
 
 import io
+import struct
 from typing import Any
 
 import polars as pl
@@ -70,7 +71,12 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     QueryError
         If the catalogue has no such type.
     DecodeError
-        If the body is not a whole and valid Arrow stream, or its columns are not the schema's.
+        If the body is not a whole and valid Arrow stream, its columns are not the schema's, or it is compressed.
+
+    Notes
+    -----
+    The columns are looked at before any row is. Compressed buffers are refused: Arrow would allocate what they claim to
+    hold, which is without bound; a stream can be compressed as a whole where it is carried, as HTTP does.
 
     Examples
     --------
@@ -81,7 +87,7 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     """
     kind_of(data_type)
     frame = _read(body, data_type)
-    _check(frame, data_type)
+    _check_nulls(frame, data_type)
     return schema_of(data_type).conform(frame)
 
 
@@ -91,15 +97,76 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
         raise DecodeError("the body is not an Arrow stream: it has no end", data_type=data_type)
     try:
         with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
-            table = reader.read_all()
+            plain = pa.schema([_plain(field) for field in reader.schema])
+            _check_dtypes(pl.from_arrow(plain.empty_table()), data_type)
+            _check_uncompressed(body)
+            table = pa.Table.from_batches(_within(len(body), reader), reader.schema)
         # Offsets, UTF-8 and dictionary indices: polars would trust them.
         table.validate(full=True)
-        table = table.cast(pa.schema([_plain(field) for field in table.schema]))
-        frame = pl.from_arrow(table)
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, TypeError) as error:
+        frame = pl.from_arrow(table.cast(plain))
+    except (
+        pa.ArrowException,
+        pl.exceptions.PolarsError,
+        OSError,
+        ValueError,
+        TypeError,
+        struct.error,
+    ) as error:
         raise DecodeError(f"the body is not an Arrow stream: {error}", data_type=data_type) from None
     assert isinstance(frame, pl.DataFrame)  # a table gives a frame
     return frame
+
+
+def _within(size: int, batches: Any) -> list[Any]:
+    """Return the batches, none of them of more bytes than there are: columns could share theirs, and copies do not."""
+    kept = []
+    for batch in batches:
+        if batch.nbytes > size:
+            raise pa.ArrowInvalid(f"a batch of {batch.nbytes} bytes in a body of {size}")
+        kept.append(batch)
+    return kept
+
+
+_DICTIONARY, _BATCH = 2, 3  # of the union MessageHeader
+
+
+def _check_uncompressed(body: bytes) -> None:
+    """Refuse compressed buffers, which pyarrow does not tell of before it has decompressed them.
+
+    Message{version, header_type, header, …}, DictionaryBatch{id, data, …} and RecordBatch{length, nodes, buffers,
+    compression, …} are flatbuffers, of which pyarrow has checked the structure: Message.fbs of the Arrow format.
+    """
+    for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(body)):
+        data = message.metadata.to_pybytes()
+        root = _target(data, 0)
+        type_, header = _slot(data, root, 1), _slot(data, root, 2)
+        if type_ is None or header is None:
+            continue
+        (kind,) = struct.unpack_from("<B", data, type_)
+        if kind not in {_DICTIONARY, _BATCH}:
+            continue
+        table = _target(data, header)
+        if kind == _DICTIONARY:
+            inner = _slot(data, table, 1)
+            if inner is None:
+                continue
+            table = _target(data, inner)
+        if _slot(data, table, 3) is not None:
+            raise pa.ArrowInvalid("its buffers are compressed, which is not accepted")
+
+
+def _target(data: bytes, at: int) -> int:
+    """Return where the reference at a place of a flatbuffer leads."""
+    return int(struct.unpack_from("<I", data, at)[0]) + at
+
+
+def _slot(data: bytes, table: int, number: int) -> int | None:
+    """Return where a table of a flatbuffer has a field, None where it has it not."""
+    vtable = table - struct.unpack_from("<i", data, table)[0]
+    (size,) = struct.unpack_from("<H", data, vtable)
+    place = 4 + 2 * number
+    (offset,) = struct.unpack_from("<H", data, vtable + place) if place < size else (0,)
+    return table + offset if offset else None
 
 
 def _plain(field: Any) -> Any:
@@ -136,7 +203,7 @@ _FLAT = (
 )
 
 
-def _check(frame: pl.DataFrame, data_type: str) -> None:
+def _check_dtypes(frame: Any, data_type: str) -> None:
     """Refuse columns of another dtype: a cast would make numbers of what are none."""
     for column in schema_of(data_type).columns:
         wanted = schema_of(data_type).polars()[column.name]
@@ -150,5 +217,9 @@ def _check(frame: pl.DataFrame, data_type: str) -> None:
             raise DecodeError(
                 f"{data_type}: column {column.name} is {got}, not {wanted}", data_type=data_type
             )
+
+
+def _check_nulls(frame: pl.DataFrame, data_type: str) -> None:
+    for column in schema_of(data_type).columns:
         if not column.nullable and frame[column.name].null_count():
             raise DecodeError(f"{data_type}: column {column.name} has nulls", data_type=data_type)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidytape.errors import IngestError, QueryError
+from tidytape.lake import Lake
 from tidytape.lake.ingest import ingest
 
 MS = 10**6
@@ -70,6 +71,23 @@ def test_a_snapshot_with_a_time_keeps_it(write, log, lake):
     assert lake.scan("book").collect()["timestamp"].to_list() == [1_723_161_256_501 * MS]
 
 
+def test_a_market_is_available_since_its_first_event_by_the_exchanges_clock(write, log, lake):
+    def since():
+        return lake.markets()["available_since"].to_list()
+
+    snapshot = log.snapshot(6, bids=[["10.0", "1"]], asks=[["11.0", "3"]])  # received before everything
+    take(write(snapshot), lake, raw_symbol="BTCUSDT")
+    assert since() == [1_723_161_253_001 * MS]  # there is nothing else
+    other = Lake.create(lake.path + "2")
+    take(write(snapshot, log.trade(9), log.update(3, 5, bids=[["10.0", "1.5"]])), other)
+    assert other.markets()["available_since"].to_list() == [1_723_161_255_005 * MS]
+    take(write(log.snapshot(7, bids=[["10.0", "1"]]), name="later"), other, raw_symbol="BTCUSDT")
+    assert other.markets()["available_since"].to_list() == [1_723_161_255_005 * MS]
+    timed = log.snapshot(8, bids=[["10.0", "1"]], E=1_723_161_255_001)
+    take(write(timed, name="timed"), other, raw_symbol="BTCUSDT")
+    assert other.markets()["available_since"].to_list() == [1_723_161_255_001 * MS]
+
+
 def test_other_messages_are_counted(write, log, lake):
     lines = [
         log.trade(1),
@@ -128,6 +146,9 @@ BAD = {
     "no id": lambda log: log.trade(5, t=...),
     "id of another type": lambda log: log.trade(5, t="five"),
     "no symbol": lambda log: log.trade(5, s=...),
+    "a symbol with a tab": lambda log: log.trade(5, s="BTC\tUSDT"),
+    "a symbol with a space before": lambda log: log.update(1, 2, bids=[["1", "2"]], s=" BTCUSDT"),
+    "a symbol too long": lambda log: log.trade(5, s="B" * 250),
     "no maker": lambda log: log.trade(5, m=...),
     "maker of another type": lambda log: log.trade(5, m="yes"),
     "time 0": lambda log: log.trade(5, T=0),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import deltalake
 import pytest
 
-from tidytape.errors import IngestError, QueryError
+from tidytape.errors import IngestError, LakeError, QueryError
 from tidytape.lake.ingest import ingest
 
 HEAD = "id,timestamp,side,price,amount"
@@ -96,6 +97,7 @@ BAD = {
     "another unit": {"timestamp": (DAY + 5) * 1000},
     "a written time among numbers": {"timestamp": "2023-09-05T16:00:00Z"},
     "no id": {"id": ""},
+    "a leap second": {"timestamp": "2023-09-05T23:59:60Z"},
     "a quote that does not end": {"id": '"5'},
     "a quote in the wrong place": {"id": '"5"x'},
     "a column too many": {"amount": "2,3"},
@@ -147,6 +149,110 @@ def test_the_line_orders_trades_of_one_time_where_ids_do_not(write, lake):
     lines = [row(n, timestamp=DAY, id=f"x{9 - n}", price=n) for n in (1, 2, 3)]
     take(write(HEAD, *lines), lake)
     assert stored(lake, "price", "sequence") == [(1.0, 2), (2.0, 3), (3.0, 4)]
+
+
+def cut(rows, *lengths):
+    """The rows as one piece of each length."""
+    starts = [sum(lengths[:place]) for place in range(len(lengths))]
+    return [rows[start : start + length] for start, length in zip(starts, lengths, strict=True)]
+
+
+def opening_and_close(lake):
+    from tidytape.aggregate import candles
+
+    def asked():
+        return candles(lake.scan("trades"), interval="1m").select("open", "close").collect().row(0)
+
+    first = asked()
+    deltalake.DeltaTable(f"{lake.path}/trades").optimize.compact()
+    assert asked() == first
+    trades = lake.scan("trades").select("timestamp", "sequence").collect()
+    assert not trades.is_duplicated().any()
+    return first
+
+
+@pytest.mark.parametrize("together", [True, False])
+@pytest.mark.parametrize("name", [None, "x{}"])
+@pytest.mark.parametrize(
+    "order", ["oldest first", "newest first", "pieces newest first", "lines newest first"]
+)
+@pytest.mark.parametrize("lengths", [(6, 8, 6), (5, 10, 5), (10, 10)])
+def test_a_tape_cut_into_files_is_put_together_again(write, lake, together, name, order, lengths):
+    # 20 trades, four to a second, and every cut goes through one.
+    rows = [row(n, timestamp=DAY + n // 4, id=(name or "x").format(n), price=100 + n) for n in range(20)]
+    lines = rows if name else without_id(*rows)[1:]
+    lines = lines[::-1] if order == "newest first" else lines
+    pieces = cut(lines, *lengths)
+    if order == "pieces newest first":
+        pieces = pieces[::-1]
+    elif order == "lines newest first":
+        pieces = [piece[::-1] for piece in pieces]
+    files = [
+        write(HEAD if name else NO_ID, *piece, name=f"{place}.csv") for place, piece in enumerate(pieces)
+    ]
+    for some in [files] if together else files:
+        take(some, lake)
+    assert opening_and_close(lake) == (100.0, 119.0)
+    assert [price for (price,) in stored(lake, "price")] == [100.0 + n for n in range(20)]
+
+
+@pytest.mark.parametrize("together", [True, False])
+def test_pieces_of_one_timestamp_are_in_the_order_they_are_added(write, lake, together):
+    lines = without_id(*(row(n, timestamp=DAY, price=100 + n) for n in range(12)))[1:]
+    files = [write(NO_ID, *piece, name=f"{place}") for place, piece in enumerate(cut(lines, 7, 3, 2))]
+    for some in [files] if together else files:
+        take(some, lake)
+    assert opening_and_close(lake) == (100.0, 111.0)
+
+
+def test_an_overlapping_export_goes_on_where_the_lake_stopped(write, lake):
+    lines = without_id(*(row(n, timestamp=DAY + n // 4, price=100 + n) for n in range(12)))[1:]
+    take(write(NO_ID, *lines[:6], name="a"), lake)
+    assert take(write(NO_ID, *lines[3:], name="b"), lake).trades_new == 6
+    assert opening_and_close(lake) == (100.0, 111.0)
+
+
+def test_a_gap_is_filled_in_its_place(write, lake):
+    lines = without_id(*(row(n, timestamp=DAY + n // 4, price=100 + n) for n in range(18)))[1:]
+    first, middle, last = cut(lines, 6, 5, 7)
+    for name, piece in (("a", first), ("c", last), ("b", middle)):
+        take(write(NO_ID, *piece, name=name), lake)
+    opening_and_close(lake)
+    assert [price for (price,) in stored(lake, "price")] == [100.0 + n for n in range(18)]
+
+
+def test_each_instrument_is_counted_on_by_itself(write, lake):
+    head, symbols = "raw_symbol," + NO_ID, ("BTC-USD", "ETH-USD")
+    for name in ("a", "b"):
+        lines = [
+            f"{symbol},{line}"
+            for symbol in symbols
+            for line in without_id(row(1, price=ord(name)), row(1, price=ord(name) + 0.5))[1:]
+        ]
+        take(write(head, *lines, name=name), lake, raw_symbol=None)
+    for symbol in symbols:
+        trades = lake.scan("trades", raw_symbol=symbol).sort("sequence").collect()
+        assert trades["price"].to_list() == [97.0, 97.5, 98.0, 98.5]
+        assert trades["sequence"].n_unique() == 4
+
+
+@pytest.mark.parametrize(
+    ("ids", "sequence"),
+    [
+        (["999999999999999999", "1000000000000000000"], [999999999999999999, 1000000000000000000]),
+        (["0", "9223372036854775807"], [0, 2**63 - 1]),
+        (["5", "9223372036854775808"], [2, 3]),  # no integer of 64 bits: then none of them
+        (["5", "x"], [2, 3]),
+        (["1", "01"], [2, 3]),
+        (["5", "-4"], [2, 3]),
+    ],
+)
+def test_the_order_is_by_id_or_by_line_and_never_by_both(write, lake, monkeypatch, ids, sequence):
+    from tidytape.lake.ingest import _lines
+
+    monkeypatch.setattr(_lines, "BLOCK", 64)  # each line is a block of its own
+    take(write(HEAD, *(row(1, id=identity) for identity in ids)), lake)
+    assert stored(lake, "id", "sequence") == list(zip(ids, sequence, strict=True))
 
 
 def test_in_a_file_with_the_newest_first_the_line_orders_from_the_end(write, lake):
@@ -221,6 +327,24 @@ def test_the_same_file_read_otherwise_is_another_source(write, lake):
         ("id,side,timestamp,price,price,amount", {"columns": {"price": "price"}}, "columns: got 'price'"),
         (HEAD, {"raw_symbol": None}, "raw_symbol: got None"),
         (HEAD, {"exchange": " "}, "exchange"),
+        (HEAD, {"exchange": "a\tb"}, "exchange: got"),
+        (HEAD, {"raw_symbol": "a\nb"}, "raw_symbol: got"),
+        (HEAD, {"raw_symbol": "L" * 300}, "raw_symbol: got"),
+        (HEAD, {"raw_symbol": "é" * 200}, "raw_symbol: got .* at most 244 bytes"),
+        (HEAD, {"raw_symbol": "__HIVE_DEFAULT_PARTITION__"}, "raw_symbol: got .*stands for none"),
+        (HEAD, {"normalized_symbol": "---"}, "normalized_symbol: got '---'"),
+        (HEAD, {"normalized_symbol": "-USD"}, "normalized_symbol: got '-USD'"),
+        (HEAD, {"coin": "\x00"}, "coin: got"),
+        (HEAD, {"delimiter": "||"}, "delimiter: got"),
+        (HEAD, {"delimiter": "€"}, "delimiter: got"),
+        (HEAD, {"delimiter": '"'}, "delimiter: got"),
+        (HEAD, {"delimiter": ""}, "delimiter: got"),
+        (HEAD, {"block_size": "1e-30"}, "block_size: got '1e-30'"),
+        (HEAD, {"block_size": "1e400"}, "block_size: got '1e400'"),
+        (HEAD, {"block_size": "1.2345678901234567"}, "block_size: got .* at most 15 digits"),
+        (HEAD, {"tick_size": "1e-400"}, "tick_size: got '1e-400'"),
+        (HEAD, {"tick_size": "1e999999999"}, "tick_size: got"),
+        (HEAD, {"tick_size": "inf"}, "tick_size: got"),
         (HEAD, {"category": "SPOTS"}, "(?i)did you mean 'spot'"),
         (HEAD, {"tick_size": 0}, "tick_size"),
         (HEAD, {"block_size": "x"}, "block_size"),
@@ -234,6 +358,76 @@ def test_what_cannot_be_right_is_named(write, lake, header, options, message):
     version = lake.version()
     with pytest.raises(QueryError, match=message):
         ingest(write(header, line), lake, **options)
+    assert lake.version() == version
+
+
+def test_a_tab_may_be_given_as_a_shell_passes_it_on(write, lake):
+    take(write(HEAD.replace(",", "\t"), row(1).replace(",", "\t")), lake, delimiter="\\t")
+    assert stored(lake, "id") == [("1",)]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (
+            (HEAD + ",größe\n" + row(1) + ",2\n").encode("latin-1"),
+            "x:1: the header cannot be read: not UTF-8",
+        ),
+        (f"{HEAD}\n{row(1)}\n".encode("utf-16"), "x:1: the header cannot be read: not UTF-8"),
+        (f"{HEAD}\r{row(1)}\r".encode(), "x:1: the header cannot be read: it holds a bare carriage return"),
+    ],
+)
+@pytest.mark.parametrize("skip_bad", [True, False])
+def test_a_header_that_cannot_be_read_is_not_passed_over(tmp_path, lake, data, message, skip_bad):
+    (tmp_path / "x").write_bytes(data)
+    with pytest.raises(IngestError, match=message) as caught:
+        take(tmp_path / "x", lake, skip_bad=skip_bad)
+    assert (caught.value.line, caught.value.bad_lines) == (1, 1)
+
+
+@pytest.mark.parametrize("symbol", ["B\tTC-USD", "B" * 250, "é" * 100, "__HIVE_DEFAULT_PARTITION__"])
+def test_a_symbol_that_could_never_be_asked_for_is_a_bad_line(write, lake, symbol):
+    path = write("symbol," + HEAD, "BTC-USD," + row(1), f"{symbol}," + row(2))
+    options = {"raw_symbol": None, "columns": {"raw_symbol": "symbol"}}
+    with pytest.raises(IngestError, match="log:3: the symbol"):
+        take(path, lake, **options)
+    assert take(path, lake, **options, skip_bad=True).bad_lines == 1
+
+
+def test_names_are_trimmed(write, lake):
+    take(write(HEAD, row(1)), lake, exchange=" X ", raw_symbol=" BTC-USD ", coin=" BTC ")
+    assert lake.markets().select("exchange", "raw_symbol", "coin").rows() == [("X", "BTC-USD", "BTC")]
+
+
+@pytest.mark.parametrize("price", ["1e40", "1e300", "5e-324", "1e20", "-5", "0"])
+def test_a_price_that_no_profile_can_be_made_of_leaves_the_block_size_open(write, lake, price):
+    assert take(write(HEAD, row(1, price=price)), lake).markets[0].block_size is None
+    assert take(write(HEAD, row(2), name="b"), lake).markets[0].block_size == 0.005
+
+
+def test_a_failed_commit_leaves_no_market_and_can_be_repeated(write, lake, monkeypatch):
+    path = write(HEAD, row(1))
+    append = type(lake).append
+
+    def full(*_, **__):
+        raise LakeError("no space left on device")
+
+    monkeypatch.setattr(type(lake), "append", full)
+    with pytest.raises(LakeError, match="no space"):
+        take(path, lake)
+    assert lake.markets().is_empty()
+    monkeypatch.setattr(type(lake), "append", append)
+    # Dead between the last two commits: the trades are there, their market is not.
+    register = type(lake).register
+    monkeypatch.setattr(type(lake), "register", full)
+    with pytest.raises(LakeError, match="no space"):
+        take(path, lake)
+    monkeypatch.setattr(type(lake), "register", register)
+    assert (lake.scan("trades").collect().height, lake.markets().height) == (1, 0)
+    report = take(path, lake)
+    assert (report.trades_new, report.files[0].already_ingested, report.markets[0].coin) == (0, True, "BTC")
+    version = lake.version()
+    assert take(path, lake).files[0].already_ingested
     assert lake.version() == version
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from pathlib import Path
 
 import pytest
 
@@ -91,12 +92,26 @@ def test_a_gzip_bomb_stops_at_the_first_endless_line(tmp_path):
         read(tmp_path / "x")
 
 
+def test_an_error_without_words_says_what_it_is(tmp_path, monkeypatch):
+    def broken(*_):
+        raise OSError("the disk is gone")
+
+    (tmp_path / "x").write_text("x")
+    monkeypatch.setattr(Path, "open", broken)
+    for reading in (_lines.digest, read):
+        with pytest.raises(IngestError, match="x: the disk is gone"):
+            reading(tmp_path / "x")
+
+
 @pytest.mark.parametrize(
     ("kind", "message"),
     [
         ("missing", "No such file"),
         ("folder", "a folder, not a file"),
         ("empty", "the file is empty"),
+        ("pipe", "not a regular file"),
+        ("device", "not a regular file"),
+        ("null", "null byte"),
         ("blank", "no header, the file has no lines"),
     ],
 )
@@ -104,6 +119,12 @@ def test_what_is_no_file_of_trades(tmp_path, lake, kind, message):
     path = tmp_path / "x"
     if kind == "folder":
         path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "device":
+        path = Path(os.devnull)
+    elif kind == "null":
+        path = tmp_path / "x\0"
     elif kind != "missing":
         path.write_text("\n\n" if kind == "blank" else "")
     with pytest.raises(IngestError, match=message) as caught:

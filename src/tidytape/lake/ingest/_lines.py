@@ -64,13 +64,20 @@ def digest(path: Path) -> str:
     try:
         if path.is_dir():
             raise IngestError(f"{path}: a folder, not a file", path=str(path))
+        if path.exists() and not path.is_file():
+            # A pipe can be read once, and a device for ever.
+            raise IngestError(f"{path}: not a regular file", path=str(path))
         with path.open("rb") as file:
             if not file.read(1):
                 raise IngestError(f"{path}: the file is empty", path=str(path))
             file.seek(0)
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise IngestError(f"{path}: {error.strerror}", path=str(path)) from error
+    except (OSError, ValueError) as error:  # ValueError: a path that holds a null
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: OSError | ValueError) -> IngestError:
+    return IngestError(f"{path}: {getattr(error, 'strerror', None) or error}", path=str(path))
 
 
 def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> Iterator[pl.DataFrame]:
@@ -115,7 +122,7 @@ def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> It
                 frame, number = _frame(whole, number, bad)
                 yield frame
     except OSError as error:
-        raise IngestError(f"{path}: {error.strerror}", path=str(path)) from error
+        raise _unreadable(path, error) from error
     if broken is not None:
         # What follows the last newline is the beginning of a line whose end is lost.
         bad.add(number + 1, broken)

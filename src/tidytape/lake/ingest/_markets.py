@@ -8,12 +8,13 @@ from decimal import Decimal
 
 import polars as pl
 
-from tidytape.aggregate.grid import exact, recommended_block_size
+from tidytape.aggregate.grid import Grid, exact, recommended_block_size
 from tidytape.catalogue import BookSide, Category
 from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest._job import Parsed
 from tidytape.lake.symbols import Symbol, guessed
 from tidytape.lake.tables import MARKETS
+from tidytape.query import values
 
 __all__ = ["Given", "registry_rows"]
 
@@ -34,12 +35,14 @@ class Given:
     def __post_init__(self) -> None:
         for name in ("normalized_symbol", "coin"):
             value = getattr(self, name)
-            if value is not None and not (isinstance(value, str) and value.strip()):
-                raise QueryError(name, got=value, expected="a name")
+            if value is not None:
+                object.__setattr__(self, name, values.text(value, parameter=name))
+        if self.normalized_symbol and not all(map(str.strip, self.normalized_symbol.split("-"))):
+            raise QueryError("normalized_symbol", got=self.normalized_symbol, expected="e.g. BTC-USDT")
         for name in ("tick_size", "block_size"):
             value = getattr(self, name)
             if value is not None:
-                exact(value, name)
+                _on_grid(value, name)
         if self.category is not None:
             _category(self.category)
 
@@ -89,7 +92,9 @@ def registry_rows(
     known: set[Instrument] = set(named.iter_rows())
     guesses: set[Instrument] = set()
     rows = []
-    for instrument, (since, price) in seen.items():
+    dated = registered.filter(pl.col("available_since").is_not_null()).select("exchange", "raw_symbol")
+    since_known: set[Instrument] = set(dated.iter_rows())
+    for instrument, (since, received, price) in seen.items():
         said = given.normalized_symbol or given.coin
         names = {} if instrument in known and not said else _names(instrument[1], given)
         if names and given.normalized_symbol is None:
@@ -102,7 +107,8 @@ def registry_rows(
                 "category": _category(given.category or Category.SPOT),
                 "tick_size": None if given.tick_size is None else float(exact(given.tick_size)),
                 "block_size": _block_size(given, price),
-                "available_since": since,
+                # Another clock says nothing about what the exchange's clock has said.
+                "available_since": received if since is None and instrument not in since_known else since,
             }
         )
     return MARKETS.conform(
@@ -110,8 +116,11 @@ def registry_rows(
     ) if rows else MARKETS.empty(), guesses
 
 
-def _seen(files: Iterable[Parsed]) -> dict[Instrument, tuple[int, float | None]]:
-    """Each instrument's first event, and a price: of its first trade, else the middle of its first snapshot."""
+def _seen(files: Iterable[Parsed]) -> dict[Instrument, tuple[int | None, int, float | None]]:
+    """Each instrument's first event by the exchange's clock, None without, and by any; and a price.
+
+    The price is that of its first trade, else the middle of its first snapshot.
+    """
     trades, books = [], []
     for parsed in files:
         trades += [_first_trades(part.frame()) for part in parsed.trades]
@@ -126,22 +135,26 @@ def _seen(files: Iterable[Parsed]) -> dict[Instrument, tuple[int, float | None]]
         for frame in frames
     )
     price = pl.col("price").sort_by("rank", "timestamp").drop_nulls().first()
-    summary = found.group_by(instrument).agg(pl.col("timestamp").min(), price).sort(instrument)
-    return {(exchange, symbol): (since, price) for exchange, symbol, since, price in summary.iter_rows()}
+    summary = found.group_by(instrument).agg(pl.col("since", "timestamp").min(), price).sort(instrument)
+    return {(exchange, symbol): facts for exchange, symbol, *facts in summary.iter_rows()}  # type: ignore[misc]
 
 
 def _first_trades(trades: pl.DataFrame) -> pl.DataFrame:
     first = pl.col("price").sort_by("timestamp", "sequence").first()
-    return trades.group_by("exchange", "raw_symbol").agg(pl.col("timestamp").min(), first)
+    time = pl.col("timestamp").min()
+    return trades.group_by("exchange", "raw_symbol").agg(time.alias("since"), time, first)
 
 
 def _first_books(book: pl.DataFrame) -> pl.DataFrame:
     snapshot = pl.col("is_snapshot") & (pl.col("last_id") == pl.col("last_id").filter("is_snapshot").min())
     best_bid = pl.col("price").filter(snapshot & (pl.col("side") == BookSide.BID.value)).max()
     best_ask = pl.col("price").filter(snapshot & (pl.col("side") == BookSide.ASK.value)).min()
-    # A snapshot's time may be the recorder's, whose clock is another.
-    since = pl.coalesce(pl.col("timestamp").filter(~pl.col("is_snapshot")).min(), pl.col("timestamp").min())
-    return book.group_by("exchange", "raw_symbol").agg(since, ((best_bid + best_ask) / 2).alias("price"))
+    # A snapshot without a time of the exchange has the recorder's, whose clock is another.
+    time = pl.col("timestamp")
+    since = time.filter(~pl.col("is_snapshot") | time.ne_missing(pl.col("received"))).min().alias("since")
+    return book.group_by("exchange", "raw_symbol").agg(
+        since, time.min(), ((best_bid + best_ask) / 2).alias("price")
+    )
 
 
 def _names(raw_symbol: str, given: Given) -> dict[str, str | None]:
@@ -170,7 +183,24 @@ def _block_size(given: Given, price: float | None) -> float | None:
         return float(exact(given.block_size))
     if price is None or price <= 0:
         return None
-    return float(recommended_block_size(price, tick_size=given.tick_size))
+    size = float(recommended_block_size(price, tick_size=given.tick_size))
+    try:
+        Grid.of(size)
+    except QueryError:  # a price beyond what profiles can be made of: none, unless one is given
+        return None
+    return size
+
+
+def _on_grid(value: Number, name: str) -> None:
+    """Raise QueryError unless the number can be the height of a row."""
+    number = exact(value, name)
+    # The exponent first: the grid writes all its digits out.
+    if not -23 <= number.adjusted() <= 15:
+        raise QueryError(name, got=value, expected="a number from 1e-22 to 1e15")
+    try:
+        Grid.of(number)
+    except QueryError as error:
+        raise QueryError(name, got=value, expected=error.expected) from error
 
 
 def _category(value: str) -> str:

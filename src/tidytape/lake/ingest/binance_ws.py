@@ -21,6 +21,7 @@ from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._json import decoded
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import nanoseconds
+from tidytape.lake.names import unstorable
 from tidytape.lake.tables import BOOK, TRADES
 
 __all__ = ["parse"]
@@ -125,7 +126,10 @@ def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
         messages.filter(pl.col("kind").is_null()).group_by(other.alias("name")).len().iter_rows()
     ):
         parsed.ignore(name, count)
-    return messages.filter(pl.col("kind").is_not_null())
+    kept = messages.filter(pl.col("kind").is_not_null())
+    unknown = pl.col("symbol").is_in(unstorable(kept["symbol"]).implode())
+    reason = pl.when(unknown).then(pl.lit("the symbol is not printable, or too long for a folder"))
+    return parsed.bad.take(kept.with_columns(reason=reason))
 
 
 def _trades(messages: pl.DataFrame, exchange: str, parsed: Parsed) -> pl.DataFrame:

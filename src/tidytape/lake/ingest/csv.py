@@ -15,8 +15,9 @@ ours                      the file's
 ========================= =========================================================================================
 
 Without ids one is made from the trade itself: timestamp, price, amount, side and its number among identical trades.
-The same trades exported again get the same ids. The order of trades of one timestamp is the id where it is an integer,
-else the line; in a file that starts with its newest trade, the line from the end.
+The same trades exported again get the same ids. The order of trades of one timestamp is the id where every id of the
+file is an integer of 64 bits, else the line; in a file that starts with its newest trade, the line from the end. How
+lines of several files are ordered is told in `tidytape.lake.order`.
 
 A trade without a side is a bad line, because nobody can tell whose volume it was.
 """
@@ -35,6 +36,7 @@ from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import ISO, nanoseconds, unit_of
+from tidytape.lake.names import unstorable
 from tidytape.lake.tables import TRADES
 
 __all__ = ["COLUMNS", "parse"]
@@ -44,6 +46,7 @@ COLUMNS = ("timestamp", "price", "amount", "side", "buyer_is_maker", "id", "raw_
 
 _NEEDED = ("timestamp", "price", "amount")
 _DELIMITERS = (",", ";", "\t", "|")
+_WRITTEN_TAB = "\\t"  # as a shell passes it on
 
 _SIDES = {"buy": Side.BUY, "b": Side.BUY, "sell": Side.SELL, "s": Side.SELL}
 _MAKER = {
@@ -71,35 +74,51 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     Raises
     ------
     QueryError
-        If the map names a column that is not there, a needed column is not mapped, or no instrument is named.
+        If the map names a column that is not there, a needed column is not mapped, no instrument is named, or the
+        delimiter is none.
     IngestError
         If the file cannot be read or has no header.
     """
     parsed = Parsed.into(spool)
     parsed.time_unit = job.time_unit
     reader: _Reader | None = None
+    delimiter = None if job.delimiter is None else _given_delimiter(job.delimiter)
     for block in numbered(job.path, parsed.bad, progress):
         lines = block
         if reader is None and lines.height:
-            reader = _Reader(job, lines["text"][0], parsed)
+            line, text = lines.row(0)
+            if parsed.bad.first and parsed.bad.first[0][0] < line:
+                raise _header_error(job, *parsed.bad.first[0])
+            try:
+                reader = _Reader(job, text, delimiter or _delimiter(text), parsed)
+            except csv.Error as error:
+                reason = "it holds a bare carriage return" if "\r" in text.rstrip("\r") else str(error)
+                raise _header_error(job, line, reason) from error
             lines = lines[1:]
         if reader is not None:
             reader.take(lines)
     if reader is None:
+        if parsed.bad.first:
+            raise _header_error(job, *parsed.bad.first[0])
         raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))
+    if reader.by_id:
+        parsed.trades.order_by_id()
+    else:
+        parsed.trades.counted = True
     return parsed
 
 
 class _Reader:
     """Reads the lines below one header."""
 
-    def __init__(self, job: Job, header: str, parsed: Parsed) -> None:
+    def __init__(self, job: Job, header: str, delimiter: str, parsed: Parsed) -> None:
         self.job = job
         self.parsed = parsed
-        self.delimiter = job.delimiter or _delimiter(header)
+        self.delimiter = delimiter
         self.header = [name.strip() for name in next(csv.reader([header], delimiter=self.delimiter))]
         self.mapped = _mapped(job, self.header)
         self.newest_first: bool | None = None
+        self.by_id = "id" in self.mapped
 
     def take(self, lines: pl.DataFrame) -> None:
         """Read some lines, and put their trades into the batch."""
@@ -144,14 +163,29 @@ class _Reader:
         )
 
     def _rows(self, trades: pl.DataFrame) -> pl.DataFrame:
-        line = -pl.col("line") if self.newest_first else pl.col("line")
-        exchange = pl.lit(self.job.exchange).alias("exchange")
-        if "id" in self.mapped:
-            number = pl.col("id").str.extract(r"^(\d{1,18})$").cast(pl.Int64)
-            ordered = trades.with_columns(sequence=pl.coalesce(number, line))
-        else:
-            ordered = _with_ids(trades, self.parsed.trades).with_columns(sequence=line)
-        return TRADES.conform(ordered.with_columns(exchange, quote_amount=pl.col("price") * pl.col("amount")))
+        if self.by_id:
+            # As it is written in one way only, so that two ids are never one number.
+            number = pl.col("id").str.extract(r"^(0|[1-9]\d{0,18})$").cast(pl.Int64, strict=False)
+            self.by_id = not trades.select(number.is_null().any()).item()
+        return TRADES.conform(
+            (trades if "id" in self.mapped else _with_ids(trades, self.parsed.trades)).with_columns(
+                exchange=pl.lit(self.job.exchange),
+                sequence=-pl.col("line") if self.newest_first else pl.col("line"),
+                quote_amount=pl.col("price") * pl.col("amount"),
+            )
+        )
+
+
+def _header_error(job: Job, line: int, reason: str) -> IngestError:
+    message = f"{job.path}:{line}: the header cannot be read: {reason}"
+    return IngestError(message, path=str(job.path), line=line, bad_lines=1)
+
+
+def _given_delimiter(text: str) -> str:
+    delimiter = "\t" if text == _WRITTEN_TAB else text
+    if len(delimiter) != 1 or not delimiter.isascii() or delimiter in '"\r\n\0':
+        raise QueryError("delimiter", got=text, expected="one ASCII character, e.g. ; or a tab, and no quote")
+    return delimiter
 
 
 def _delimiter(header: str) -> str:
@@ -263,6 +297,10 @@ def _checked(fields: pl.DataFrame, time_unit: str) -> pl.DataFrame:
         ),
         (pl.col("side").is_null(), f"the {words} is none of {', '.join(meaning)}"),
         (pl.col("raw_symbol").fill_null("") == "", "no symbol"),
+        (
+            pl.col("raw_symbol").is_in(unstorable(fields["raw_symbol"]).implode()),
+            "the symbol is not printable, or too long for a folder",
+        ),
     ]
     if "id" in fields.columns:
         reasons.append((pl.col("id").fill_null("") == "", "no id"))

@@ -18,8 +18,9 @@ from tidytape.lake.ingest._job import Job, Layout, Parsed
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._markets import Given, registry_rows
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport
+from tidytape.lake.names import storable
 from tidytape.lake.store import Lake
-from tidytape.lake.tables import BOOK, TRADES
+from tidytape.lake.tables import BOOK, MARKETS, TRADES
 
 __all__ = ["LAYOUTS", "ingest"]
 
@@ -53,7 +54,7 @@ def ingest(
     Parameters
     ----------
     files : path or iterable of paths
-        Plain or gzip.
+        Plain or gzip. A tape that was cut into files is put together again, see `tidytape.lake.order`.
     lake : Lake
         Where they go.
     layout : {"binance-ws", "csv"}
@@ -111,8 +112,8 @@ def ingest(
     """
     read = _layout(layout)
     given = Given(normalized_symbol, coin, category, tick_size, block_size)
-    if not exchange.strip():
-        raise QueryError("exchange", got=exchange, expected="a venue identifier", code="INVALID_EXCHANGE")
+    exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
+    raw_symbol = None if raw_symbol is None else storable(raw_symbol, parameter="raw_symbol")
     if read is not csv.parse:
         for name, value in (("columns", columns), ("delimiter", delimiter), ("time_unit", time_unit)):
             if value is not None:
@@ -128,9 +129,9 @@ def ingest(
         ) as bar:
             for job, source in zip(jobs, sources, strict=True):
                 bar.set_description(job.path.name)
-                # Trades are committed last, so their source stands for the whole file. Saying something about the
+                # Markets are committed last, so their source stands for the whole file. Saying something about the
                 # market takes reading, to know which one.
-                done = not given.columns and lake.has_source(TRADES.name, source)
+                done = not given.columns and lake.has_source(MARKETS.name, source)
                 parsed.append(
                     None if done else _checked(read(job, spool, bar.update), job, skip_bad=skip_bad)
                 )
@@ -191,8 +192,6 @@ def _committed(
         0 if one is None or not one.book.rows else lake.append(BOOK.name, one.book, source=source).rows_new
         for one, source in zip(parsed, sources, strict=True)
     ]
-    if not markets.is_empty():
-        lake.register(markets, replace=given.columns)
     reports = []
     for job, source, one, new in zip(jobs, sources, parsed, book_new, strict=True):
         if one is None:
@@ -214,6 +213,10 @@ def _committed(
                 time_unit=one.time_unit,
             )
         )
+    # Last, so that a market is never without its events. Whoever dies before reads the files again.
+    read = [source for source, one in zip(sources, parsed, strict=True) if one is not None]
+    if read:
+        lake.register(markets, replace=given.columns, sources=read)
     known = [job for job, one in zip(jobs, parsed, strict=True) if one is None]
     return IngestReport(tuple(reports), _market_reports(lake, markets, known, guesses))
 
