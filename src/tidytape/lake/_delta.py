@@ -23,7 +23,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from tidytape.errors import LakeError
 from tidytape.lake.batch import Batch
-from tidytape.lake.tables import Table
+from tidytape.lake.table import Table
 
 __all__ = ["commit", "create", "exists", "opened", "replace", "retrying", "root_of", "scanned"]
 

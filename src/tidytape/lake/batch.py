@@ -12,7 +12,7 @@ from typing import Self
 
 import polars as pl
 
-from tidytape.lake.tables import Table
+from tidytape.lake.table import Table
 
 __all__ = ["Batch", "Part", "Spool"]
 

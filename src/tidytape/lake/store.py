@@ -16,7 +16,8 @@ from tidytape.lake import _delta
 from tidytape.lake.batch import Batch, Part
 from tidytape.lake.dedupe import fresh
 from tidytape.lake.registry import merged
-from tidytape.lake.tables import MARKETS, TABLES, Table
+from tidytape.lake.table import Table
+from tidytape.lake.tables import MARKETS, TABLES
 
 __all__ = ["Appended", "Lake"]
 
