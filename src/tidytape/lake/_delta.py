@@ -140,7 +140,7 @@ def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> 
 
 
 def _counters(batch: Batch) -> list[str]:
-    return [f"instrument:{exchange}/{raw_symbol}" for exchange, raw_symbol in batch.instruments]
+    return ["instrument:" + "/".join(values) for values in batch.instruments]
 
 
 def _dict(options: Options) -> dict[str, str] | None:

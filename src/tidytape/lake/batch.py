@@ -26,8 +26,8 @@ class Part:
 
     Attributes
     ----------
-    instruments : frozenset of (str, str)
-        Their (exchange, raw_symbol).
+    instruments : frozenset of tuple of str
+        Their values of the table's partition columns: (exchange, raw_symbol), or (exchange, coin) of option quotes.
     first, last : int
         Their smallest and largest timestamp. [ns]
     rows : int
@@ -36,7 +36,7 @@ class Part:
         The rows themselves, or where they are.
     """
 
-    instruments: frozenset[tuple[str, str]]
+    instruments: frozenset[tuple[str, ...]]
     first: int
     last: int
     rows: int
@@ -111,8 +111,8 @@ class Batch:
         return sum(part.rows for part in self.parts)
 
     @property
-    def instruments(self) -> list[tuple[str, str]]:
-        """Their (exchange, raw_symbol), sorted."""
+    def instruments(self) -> list[tuple[str, ...]]:
+        """Their values of the table's partition columns, sorted."""
         return sorted({instrument for part in self.parts for instrument in part.instruments})
 
     def add(self, frame: pl.DataFrame) -> None:
@@ -126,9 +126,11 @@ class Batch:
         if frame.is_empty():
             return
         time = frame["timestamp"]
+        partitions = self.table.partitions
         self.parts.append(
             Part(
-                instruments=frozenset(frame.select("exchange", "raw_symbol").unique().iter_rows()),
+                # A table without partitions is one.
+                instruments=frozenset(frame.select(partitions).unique().iter_rows() if partitions else [()]),
                 first=time.min(),  # type: ignore[arg-type]  # polars types every value it might hold
                 last=time.max(),  # type: ignore[arg-type]
                 rows=frame.height,

@@ -166,7 +166,8 @@ class Lake:
         """
         kind = _table(table)
         frame = _delta.scanned(self._open(kind), kind, self._options)
-        return frame.filter(*_conditions(exchange, raw_symbol, start, end))
+        wanted = {"exchange": exchange, "raw_symbol": raw_symbol}
+        return frame.filter(*_conditions(wanted, start, end))
 
     def markets(self) -> pl.DataFrame:
         """Return the registered markets.
@@ -300,8 +301,8 @@ class Lake:
         rows = _delta.scanned(delta, batch.table, self._options)
 
         def stored(part: Part) -> pl.LazyFrame:
-            exchanges, symbols = zip(*part.instruments, strict=True)
-            return rows.filter(*_conditions(exchanges, symbols, part.first - _SLACK, part.last + _SLACK + 1))
+            wanted = dict(zip(batch.table.partitions, zip(*part.instruments, strict=True), strict=True))
+            return rows.filter(*_conditions(wanted, part.first - _SLACK, part.last + _SLACK + 1))
 
         return fresh(batch, stored)
 
@@ -362,17 +363,14 @@ def _source(name: str) -> str:
 
 
 def _conditions(
-    exchange: str | Iterable[str] | None,
-    raw_symbol: str | Iterable[str] | None,
-    start: int | None,
-    end: int | None,
+    wanted: Mapping[str, str | Iterable[str] | None], start: int | None, end: int | None
 ) -> list[pl.Expr]:
     conditions = []
-    for name, wanted in (("exchange", exchange), ("raw_symbol", raw_symbol)):
-        if isinstance(wanted, str):
-            conditions.append(pl.col(name) == wanted)
-        elif wanted is not None:
-            conditions.append(pl.col(name).is_in(sorted(set(wanted))))
+    for name, values in wanted.items():
+        if isinstance(values, str):
+            conditions.append(pl.col(name) == values)
+        elif values is not None:
+            conditions.append(pl.col(name).is_in(sorted(set(values))))
     if start is not None:
         conditions.append(pl.col("timestamp") >= start)
     if end is not None:
