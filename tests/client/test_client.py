@@ -163,7 +163,7 @@ def test_what_the_lake_does_not_hold_is_named(lake: Path) -> None:
     ):
         client.candles(**{**DAY, "raw_symbol": "BTCUSD"})
     assert (caught.value.parameter, caught.value.code, caught.value.status) == (
-        "rawSymbol",
+        "raw_symbol",
         "INVALID_SYMBOL",
         400,
     )

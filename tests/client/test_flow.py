@@ -62,7 +62,7 @@ def test_the_key_header_can_be_renamed(client: Any, script: Any, candles: Any, w
         (
             refused(400, "INVALID_SYMBOL", "rawSymbol: got 'B'"),
             QueryError,
-            {"code": "INVALID_SYMBOL", "parameter": "rawSymbol"},
+            {"code": "INVALID_SYMBOL", "parameter": "raw_symbol"},
         ),
         (refused(401, "INVALID_API_KEY"), AuthenticationError, {"status": 401, "code": "INVALID_API_KEY"}),
         (refused(403, "TYPE_NOT_PERMITTED"), TierError, {"status": 403, "weight": 1}),

@@ -256,10 +256,17 @@ def test_points_round_up(ask, interval: str, end: int, points: int) -> None:
     assert ask(interval=interval, end=end).points == points
 
 
-@pytest.mark.parametrize(("start", "end"), [(60, 60), (61, 60), (3600, 0)])
-def test_window_must_have_length(refuse, start: int, end: int) -> None:
+@pytest.mark.parametrize(
+    ("start", "end", "first", "last"),
+    [
+        (60, 60, "1970-01-01T00:01:00Z", "1970-01-01T00:01:00Z"),
+        (61, 60, "1970-01-01T00:01:01Z", "1970-01-01T00:01:00Z"),
+        ("2024-08-09", "2024-08-08", "2024-08-09T00:00:00Z", "2024-08-08T00:00:00Z"),
+    ],
+)
+def test_window_must_have_length(refuse, start: int | str, end: int | str, first: str, last: str) -> None:
     error = refuse(start=start, end=end)
-    assert (error.parameter, error.got, error.expected) == ("end", end, f"a time after start ({start})")
+    assert (error.parameter, error.got, error.expected) == ("end", last, f"a time after start ({first})")
 
 
 # --- options ---

@@ -124,7 +124,7 @@ def test_choice_in_every_spelling(ask, field: str, spellings: list[Any], value: 
         ("sort_direction", "up", None),
         ("quote", "EUR", None),
         ("group_by", "mean", None),
-        ("tpo_session", "day", "did you mean 'TPO_SESSION_DAILY'?"),
+        ("tpo_session", "day", "did you mean 'daily'?"),
         ("category", "PERP", "did you mean 'PERPETUAL'?"),
         ("category", "SPOTS", "did you mean 'SPOT'?"),
     ],

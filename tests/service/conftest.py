@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import httpx
 import polars as pl
@@ -35,6 +36,7 @@ class Clock:
 class Service:
     """An app with its clock, and a way to ask it with any key."""
 
+    app: Any
     transport: AppTransport
     clock: Clock
     headers: dict[str, str] = field(default_factory=dict)
@@ -78,14 +80,14 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made.register(
         pl.DataFrame(
             {
-                "exchange": ["ALPHA", "BETA", "ALPHA"],
-                "raw_symbol": ["BTCUSDT", "BTC-PERP", "ETHUSDT"],
-                "normalized_symbol": ["BTC-USDT", "BTC-USDT", "ETH-USDT"],
-                "coin": ["BTC", "BTC", "ETH"],
-                "quote_coin": ["USDT"] * 3,
-                "category": ["SPOT", "PERPETUAL", "SPOT"],
-                "tick_size": [0.1, 0.1, 0.01],
-                "block_size": [0.1, 1.0, 0.5],
+                "exchange": ["ALPHA", "BETA", "ALPHA", "ALPHA"],
+                "raw_symbol": ["BTCUSDT", "BTC-PERP", "ETHUSDT", "HUGE"],
+                "normalized_symbol": ["BTC-USDT", "BTC-USDT", "ETH-USDT", "HUGE-USDT"],
+                "coin": ["BTC", "BTC", "ETH", "HUGE"],
+                "quote_coin": ["USDT"] * 4,
+                "category": ["SPOT", "PERPETUAL", "SPOT", "SPOT"],
+                "tick_size": [0.1, 0.1, 0.01, None],
+                "block_size": [0.1, 1.0, 0.5, None],
             }
         )
     )
@@ -99,6 +101,7 @@ def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made.append("trades", trades("ALPHA", "BTCUSDT", btc), source="test:alpha-btc")
     made.append("trades", trades("BETA", "BTC-PERP", [(30.0, "BUY", 100.2, 3.0)]), source="test:beta-btc")
     made.append("trades", trades("ALPHA", "ETHUSDT", [(10.0, "SELL", 10.25, 7.0)]), source="test:alpha-eth")
+    made.append("trades", trades("ALPHA", "HUGE", [(10.0, "BUY", 1e9, 1.0)]), source="test:huge")
     return path
 
 
@@ -117,8 +120,9 @@ def _served(lake: Path) -> Iterator[Service]:
             Key("x", hashed("expired-key"), "enterprise", created=0, expires=1_700_000_000),
         ]
     )
-    transport = AppTransport(create_app(Lake(lake), keys, clock=clock))
-    yield Service(transport, clock)
+    app = create_app(Lake(lake), keys, clock=clock)
+    transport = AppTransport(app)
+    yield Service(app, transport, clock)
     transport.close()
 
 

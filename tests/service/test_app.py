@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
+from urllib.parse import urlencode
 
 import polars as pl
 import pytest
@@ -330,10 +334,11 @@ def test_parallel_requests_cannot_overspend(service: Any, window: Any) -> None:
 
 def test_markets_lists_every_market_with_its_metadata(service: Any) -> None:
     body = service.get("/v1/markets").json()
-    assert body["nextOffset"] == 3
+    assert body["nextOffset"] == 4
     assert [(one["exchange"], one["rawSymbol"], one["coin"], one["category"]) for one in body["symbols"]] == [
         ("ALPHA", "BTCUSDT", "BTC", "SPOT"),
         ("ALPHA", "ETHUSDT", "ETH", "SPOT"),
+        ("ALPHA", "HUGE", "HUGE", "SPOT"),
         ("BETA", "BTC-PERP", "BTC", "PERPETUAL"),
     ]
 
@@ -345,12 +350,12 @@ def test_markets_lists_every_market_with_its_metadata(service: Any) -> None:
         ({"coin": ["ETH", "BTC"], "category": "SPOT"}, ["BTCUSDT", "ETHUSDT"]),
         ({"symbolFilter": "eth"}, ["ETHUSDT"]),
         ({"symbolFilter": "btc-u"}, ["BTCUSDT", "BTC-PERP"]),
-        ({"distinct": "true"}, ["BTCUSDT", "ETHUSDT"]),
+        ({"distinct": "true"}, ["BTCUSDT", "ETHUSDT", "HUGE"]),
         ({"type": "OPEN_INTEREST_AGG"}, []),
-        ({"type": ["OPEN_INTEREST_AGG", "TRADE_AGG"]}, ["BTCUSDT", "ETHUSDT", "BTC-PERP"]),
+        ({"type": ["OPEN_INTEREST_AGG", "TRADE_AGG"]}, ["BTCUSDT", "ETHUSDT", "HUGE", "BTC-PERP"]),
         ({"pageSize": 2}, ["BTCUSDT", "ETHUSDT"]),
-        ({"pageSize": 2, "pageOffset": 2}, ["BTC-PERP"]),
-        ({"pageOffset": 3}, []),
+        ({"pageSize": 2, "pageOffset": 2}, ["HUGE", "BTC-PERP"]),
+        ({"pageOffset": 4}, []),
     ],
 )
 def test_markets_filters_and_pages(service: Any, params: dict[str, Any], expected: list[str]) -> None:
@@ -370,3 +375,106 @@ def test_openapi_describes_every_parameter(service: Any) -> None:
     assert by_name["transform.normalize.quote"]["schema"] == {"type": "string", "enum": ["USD"]}
     assert by_name["exchange"]["schema"] == {"type": "array", "items": {"type": "string"}}
     assert [name for name, one in by_name.items() if one["required"]] == ["type", "from", "period"]
+
+
+# --- found by attacking it ---
+
+
+def test_a_trailing_slash_is_not_found_and_never_a_redirect(service: Any) -> None:
+    response = service.get("/v1/points/", headers={"Host": "elsewhere.example"})
+    assert (response.status_code, response.json()["error"]) == (404, "NOT_FOUND")
+    assert "location" not in response.headers
+
+
+def test_405_says_what_is_allowed(service: Any) -> None:
+    assert service.request("DELETE", "/v1/usage").headers["allow"] == "GET"
+
+
+def test_a_block_size_too_fine_for_the_prices_is_refused_and_free(service: Any, window: Any) -> None:
+    params = window(type="VOLUME_PROFILE_AGG", blockSize="0.000000000001")
+    fine = service.get("/v1/points", params=params)
+    assert fine.status_code == 200  # 1e14 rows of 100 are still told apart
+    lake_of_large_prices = service.get(
+        "/v1/points", params=window(type="VOLUME_PROFILE_AGG", rawSymbol="HUGE", blockSize="0.000000000001")
+    )
+    assert (lake_of_large_prices.status_code, lake_of_large_prices.json()["error"]) == (400, "INVALID_PARAMS")
+    assert lake_of_large_prices.json()["message"].startswith("blockSize: got '1E-12', expected at least")
+    assert lake_of_large_prices.headers["x-ratelimit-used"] == "2"
+
+
+def test_a_market_without_a_block_size_has_candles_and_says_what_its_profile_needs(
+    service: Any, window: Any
+) -> None:
+    candles = service.get("/v1/points", params=window(rawSymbol="HUGE"))
+    assert candles.status_code == 200
+    refused = service.get("/v1/points", params=window(type="VOLUME_PROFILE_AGG", rawSymbol="HUGE"))
+    assert (refused.status_code, refused.json()["error"]) == (400, "INVALID_PARAMS")
+    assert refused.json()["message"].startswith("blockSize: got None, expected a block size")
+    served = service.get(
+        "/v1/points", params=window(type="VOLUME_PROFILE_AGG", rawSymbol="HUGE", blockSize="1000")
+    )
+    assert points(served.json())[0]["profile"] == [1e9, 1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("accept", "expected"),
+    [
+        (f"{wire.ARROW_MIME}, application/json;q=0.9", wire.ARROW_MIME),
+        (wire.ARROW_MIME.upper(), wire.ARROW_MIME),
+        (f"{wire.ARROW_MIME};q=0", wire.JSON_MIME),
+        ("*/*", wire.JSON_MIME),
+        ("", wire.JSON_MIME),
+    ],
+)
+def test_arrow_is_for_those_who_ask_for_it(service: Any, window: Any, accept: str, expected: str) -> None:
+    response = service.get("/v1/points", params=window(), headers={"Accept": accept})
+    assert response.headers["content-type"] == expected
+
+
+def test_an_unknown_parameter_is_named_as_it_was_written(service: Any, window: Any) -> None:
+    said = service.get("/v1/points", params=window(raw_symbol="BTCUSDT")).json()["message"]
+    assert said.startswith(
+        "raw_symbol: got 'BTCUSDT', expected no such parameter here; did you mean 'rawSymbol'?"
+    )
+    said = service.get("/v1/points", params=window(foo="1")).json()["message"]
+    assert "transform.normalize.quote, transform.groupBy.type" in said
+
+
+def test_who_hangs_up_is_not_charged(service: Any, window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    started = threading.Event()
+
+    def slow(*args: object) -> list[tuple[str, pl.DataFrame]]:
+        started.set()
+        time.sleep(0.3)
+        return [("TRADE_AGG", schema_of("TRADE_AGG").empty())]
+
+    monkeypatch.setattr("tidytape.service.engine.Engine.frames", slow)
+
+    async def asked_and_gone() -> list[Any]:
+        sent: list[Any] = []
+
+        async def receive() -> dict[str, str]:
+            while not started.is_set():
+                await asyncio.sleep(0.01)
+            return {"type": "http.disconnect"}
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        query = urlencode(window(type="TRADE_AGG"), doseq=True)
+        scope = {
+            "type": "http",
+            "method": "GET",
+            "path": "/v1/points",
+            "raw_path": b"/v1/points",
+            "query_string": query.encode(),
+            "headers": [(b"x-service-key", b"basic-key"), (b"host", b"service")],
+            "scheme": "http",
+            "server": ("service", 80),
+        }
+        await service.app(scope, receive, send)
+        return sent
+
+    asyncio.run(asked_and_gone())
+    assert started.is_set()
+    assert service.get("/v1/usage", key="basic-key").json()["used"] == 0

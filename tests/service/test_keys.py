@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -60,3 +62,31 @@ def test_an_unknown_tier_is_refused_with_a_hint(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="did you mean 'basic'"):
         KeyFile(tmp_path / "keys.json").new("basik")
     assert not (tmp_path / "keys.json").exists()
+
+
+def test_a_running_service_keeps_its_keys_when_the_file_becomes_garbage(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "keys.json"
+    key, secret = KeyFile(file).new("basic")
+    served = KeyFile(file)
+    assert served.find(secret, now=0) == key
+    for garbage in ("", "[", '[{"id": 1, "sha256": 2, "tier": "basic", "created": "x"}]'):
+        file.write_text(garbage)
+        assert served.find(secret, now=0) == key
+    assert "the keys read before stay in force" in caplog.text
+    file.unlink()
+    assert served.find(secret, now=0) == key
+
+
+def _make_keys(path: str) -> list[str]:
+    return [KeyFile(path).new("basic")[1] for _ in range(10)]
+
+
+def test_keys_made_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
+        secrets = [one for made in pool.map(_make_keys, [str(file)] * 4) for one in made]
+    served = KeyFile(file)
+    assert len(served.all()) == 40
+    assert all(served.find(one, now=0) for one in secrets)

@@ -114,7 +114,7 @@ def by_bucket(
 
 def _pick(pick: str) -> nw.Expr:
     value = nw.col(_VALUE)
-    order = ("timestamp",)
+    order = ("timestamp", _VALUE)
     match pick:
         case "first":
             return first(value, order)

@@ -102,16 +102,16 @@ def book_heatmap(
     )
     blocks = (
         at(lasting, _ends(placed, length, max_age), by="timestamp")
-        .with_columns(row=grid.row(nw.col("price")), units=exact.units(nw.col("size")))
+        .with_columns(*exact.parts("size"), row=grid.row(nw.col("price")))
         .group_by(*INSTRUMENT, "start", "side", "row")
-        .agg(nw.col("size", "units").sum())
+        .agg(exact.summed("size"))
         .select(
             *INSTRUMENT,
             nw.col("start").alias("timestamp"),
             "side",
             "row",
             grid.price(nw.col("row")).alias("price"),
-            exact.total(nw.col("units"), nw.col("size")).alias("size"),
+            exact.total("size"),
         )
     )
     if max_depth is not None:

@@ -75,15 +75,14 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
     price = nw.col("price")
     keys, order = _order(frame)
     points = (
-        frame.with_columns(bucket.alias(BUCKET), exact.units(nw.col("amount")).alias("units"), *keys)
+        frame.with_columns(bucket.alias(BUCKET), *exact.parts("amount"), *keys)
         .group_by(*groups, BUCKET)
         .agg(
             _first(price, order).alias("open"),
             price.max().alias("high"),
             price.min().alias("low"),
             _last(price, order).alias("close"),
-            nw.col("units").sum(),
-            nw.col("amount").sum().alias("volume"),
+            exact.summed("amount"),
             nw.col("timestamp").min().alias("first_timestamp"),
             nw.col("timestamp").max().alias("last_timestamp"),
         )
@@ -91,7 +90,7 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
             *groups,
             nw.col(BUCKET).alias("timestamp"),
             *("open", "high", "low", "close"),
-            exact.total(nw.col("units"), nw.col("volume")).alias("volume"),
+            exact.total("amount").alias("volume"),
             *("first_timestamp", "last_timestamp"),
         )
         .sort(*groups, "timestamp")

@@ -78,15 +78,15 @@ def liquidation_heatmap(
         .with_columns(
             bucket.alias(BUCKET),
             grid.row(nw.col("price")).alias("price"),
-            exact.units(nw.col("amount")).alias("units"),
+            *exact.parts("amount"),
         )
         .group_by(*_GROUPS, BUCKET, "price")
-        .agg(nw.col("units", "amount").sum())
+        .agg(exact.summed("amount"))
         .select(
             *_GROUPS,
             nw.col(BUCKET).alias("timestamp"),
             grid.price(nw.col("price")).alias("price"),
-            exact.total(nw.col("units"), nw.col("amount")).alias("liquidations"),
+            exact.total("amount").alias("liquidations"),
         )
         .sort(*_GROUPS, "timestamp", "price")
     )

@@ -60,13 +60,13 @@ def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     points = (
         opened(events, [*_GROUPS, "timestamp", "amount"])
-        .with_columns(bucket.alias(BUCKET), exact.units(nw.col("amount")).alias("units"))
+        .with_columns(bucket.alias(BUCKET), *exact.parts("amount"))
         .group_by(*_GROUPS, BUCKET)
-        .agg(nw.col("units", "amount").sum())
+        .agg(exact.summed("amount"))
         .select(
             *_GROUPS,
             nw.col(BUCKET).alias("timestamp"),
-            exact.total(nw.col("units"), nw.col("amount")).alias("liquidations"),
+            exact.total("amount").alias("liquidations"),
         )
         .sort(*_GROUPS, "timestamp")
     )

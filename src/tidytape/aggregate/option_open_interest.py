@@ -31,8 +31,8 @@ def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     ----------
     quotes : frame, n rows, in any order
         Columns ``exchange``, ``coin``, ``raw_symbol``, ``timestamp`` and ``expiry`` int64 [ns since the epoch],
-        ``forward`` [quote per coin], ``open_interest`` [coin]. Null, not a number and infinite are no report. Of two
-        reports of one option and time the larger counts.
+        ``forward`` [quote per coin], ``open_interest`` [coin]. Null, not a number and infinite are no report, nor is
+        an open interest of 9e15 or more. Of two reports of one option and time the larger counts.
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.

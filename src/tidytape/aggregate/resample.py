@@ -216,19 +216,15 @@ def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
     lows = [name for name, rule in rules.items() if rule == "low"]
     highs = [name for name, rule in rules.items() if rule in {"open", "high", "close"}]
     if sums:
-        frame = frame.with_columns(exact.units(nw.col(name)).alias(f"__units_{name}") for name in sums)
+        frame = frame.with_columns(part for name in sums for part in exact.parts(name))
     parts = [
         *(nw.col(name).max() for name in highs),
         *(nw.col(name).min() for name in lows),
-        *(nw.col(name).sum() for name in sums),
-        *(nw.col(f"__units_{name}").sum() for name in sums),
+        *([exact.summed(*sums)] if sums else []),
         *(nw.col(name).count().alias(f"__count_{name}") for name in sums),
     ]
     results = {
-        name: nw.when(nw.col(f"__count_{name}") > 0)
-        .then(exact.total(nw.col(f"__units_{name}"), nw.col(name)))
-        .alias(name)
-        for name in sums
+        name: nw.when(nw.col(f"__count_{name}") > 0).then(exact.total(name)).alias(name) for name in sums
     }
     points = (
         frame.group_by(*keys).agg(*parts).select(*keys, *(results.get(name, nw.col(name)) for name in rules))

@@ -45,7 +45,7 @@ def token_supply(
     where M is the market cap last reported in the interval. A token of the universe U that reported none in it enters
     the sum with its last one from before, if that is at most 24 hours older than the universe's last report in the
     interval. So give the 24 hours before the first interval too. A token of which nothing is known then is not in the
-    sum: the fewer tokens are recorded, the larger the shares.
+    sum, nor is a market cap of 9e15 or more: the fewer tokens are recorded, the larger the shares.
 
     Every other column is the last of the interval that is not null, not carried; of two reports of one time the larger
     value counts as the later. Null, not a number and infinite are no report.
@@ -103,7 +103,10 @@ def token_supply(
     for columns in ([_RANK], _TEXTS):
         others = by_bucket(frame, bucket, _TOKEN, {name: (name, "last") for name in columns})
         points = beside(points, others, [*_TOKEN, "timestamp"])
-    share = nw.when(shared).then(100.0 * nw.col("marketcap") / nw.col("total"))
+    # A divisor that differs from row to row: polars multiplies by the rounded reciprocal of a constant one, which the
+    # total is where a single bucket is joined to all points.
+    total = nw.col("total") + nw.col("marketcap") * 0.0
+    share = nw.when(shared).then(100.0 * nw.col("marketcap") / total)
     points = (
         beside(points, _total(members, bucket), ["timestamp"])
         .with_columns(share.alias("marketcap_dominance_percent"))

@@ -29,6 +29,7 @@ __all__ = ["tpo", "tpo_touches"]
 _NEEDED = (*INSTRUMENT, "timestamp", "sequence", "side", "price", "amount")
 _PROFILE = (*INSTRUMENT, "timestamp")
 _VOLUMES = ("buy_volume", "sell_volume")
+_SUMMED = (*_VOLUMES, "volume")
 
 _MINUTE: Final = 60 * SECOND
 _DAY: Final = 86_400 * SECOND
@@ -168,9 +169,9 @@ def tpo(
             nw.col("touches").sum().cast(nw.Int64).alias("tpo_count"),
             nw.col("block_id").min().alias("first_touch_block"),
             nw.col("block_id").max().alias("last_touch_block"),
-            *_sums(),
+            exact.summed(*_SUMMED),
         )
-        .with_columns(*_totals(), plan.grid.price(row).alias("price"))
+        .with_columns(*map(exact.total, _SUMMED), plan.grid.price(row).alias("price"))
     )
     area = value_area(
         levels.select(*_PROFILE, "price", "tpo_count").to_native(),
@@ -182,11 +183,11 @@ def tpo(
         _with_flags(levels, plan, now)
         .with_columns(
             count.sum().over(*_PROFILE).cast(nw.Int64).alias("total_tpo_count"),
-            exact.total(
-                (nw.col("buy_units") + nw.col("sell_units")).sum().over(*_PROFILE),
-                nw.col("volume").sum().over(*_PROFILE),
-            ).alias("total_volume"),
+            nw.col("volume").alias("total_volume"),
         )
+        .with_columns(*exact.parts("total_volume"))
+        .with_columns(exact.summed("total_volume").over(*_PROFILE))
+        .with_columns(exact.total("total_volume"))
         .join(_sessions(blocks), on=[*_PROFILE], how="inner")
         .join(nw.from_native(area).lazy(), on=[*_PROFILE], how="inner")
         .select(
@@ -265,8 +266,8 @@ def tpo_touches(
     _, touches = _read(frame, plan)
     rows = (
         touches.group_by(*_PROFILE, "block_id", "row")
-        .agg(*_sums())
-        .with_columns(*_totals())
+        .agg(exact.summed(*_SUMMED))
+        .with_columns(*map(exact.total, _SUMMED))
         .select(*_PROFILE, "block_id", plan.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
         .sort(*_PROFILE, "block_id", "price")
     )
@@ -380,6 +381,8 @@ def _read(
     # Put under each other and added up, not joined: sums need no care for what one side lacks.
     columns = [*INSTRUMENT, BUCKET, "row", *_VOLUMES, "touches"]
     touches = nw.concat([touched.select(columns), traded.select(columns)])
+    touches = touches.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
+    touches = touches.with_columns(*(part for name in _SUMMED for part in exact.parts(name)))
     return plan.placed(blocks), plan.placed(touches)
 
 
@@ -418,23 +421,6 @@ def _rows_between(blocks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
             .drop("step")
         )
     return rows
-
-
-def _sums() -> list[nw.Expr]:
-    return [
-        *(nw.col(name).sum() for name in _VOLUMES),
-        exact.units(nw.col("buy_volume")).sum().alias("buy_units"),
-        exact.units(nw.col("sell_volume")).sum().alias("sell_units"),
-    ]
-
-
-def _totals() -> list[nw.Expr]:
-    buy, sell, buy_units, sell_units = (nw.col(name) for name in (*_VOLUMES, "buy_units", "sell_units"))
-    return [
-        exact.total(buy_units, buy).alias("buy_volume"),
-        exact.total(sell_units, sell).alias("sell_volume"),
-        exact.total(buy_units + sell_units, buy + sell).alias("volume"),
-    ]
 
 
 def _with_flags(levels: nw.LazyFrame[Any], plan: _Plan, now: int | None) -> nw.LazyFrame[Any]:

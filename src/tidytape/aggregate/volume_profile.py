@@ -76,18 +76,15 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
             _amount_of(Side.BUY).alias("buy_volume"),
             _amount_of(Side.SELL).alias("sell_volume"),
         )
-        .with_columns(
-            exact.units(nw.col("buy_volume")).alias("buy_units"),
-            exact.units(nw.col("sell_volume")).alias("sell_units"),
-        )
+        .with_columns(*exact.parts("buy_volume"), *exact.parts("sell_volume"))
         .group_by(*INSTRUMENT, BUCKET, "price")
-        .agg(nw.col("buy_volume", "sell_volume", "buy_units", "sell_units").sum())
+        .agg(exact.summed("buy_volume", "sell_volume"))
         .select(
             *INSTRUMENT,
             nw.col(BUCKET).alias("timestamp"),
             grid.price(nw.col("price")).alias("price"),
-            exact.total(nw.col("buy_units"), nw.col("buy_volume")).alias("buy_volume"),
-            exact.total(nw.col("sell_units"), nw.col("sell_volume")).alias("sell_volume"),
+            exact.total("buy_volume"),
+            exact.total("sell_volume"),
         )
         .with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
         .sort(*INSTRUMENT, "timestamp", "price")

@@ -20,7 +20,7 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        return sorted({*globals(), *__all__})
+        return sorted(__all__)
 
 
 __all__ = ["profile"]

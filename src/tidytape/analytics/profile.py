@@ -167,8 +167,8 @@ def value_area(
         ``tie`` of `point_of_control`.
     row_size : float or Decimal, > 0, optional
         The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
-        count zero, and prices are published exactly on the grid, so 3 steps of 0.1 are 0.3; a price is taken
-        for the nearest on the grid. Without it rows are neighbours as given, whatever lies between. [price]
+        count zero, and prices are published exactly on the grid, so 3 steps of 0.1 are 0.3; a price between
+        two of the grid belongs to the lower. Without it rows are neighbours as given, whatever lies between. [price]
 
     Returns
     -------
@@ -262,7 +262,10 @@ def _rows(
         levels = levels.with_columns(highest=price.abs().max().over(keys))
         place = _whole(price, nw.col("highest"))
     else:
-        place = (price / float(step) + 0.5).floor()
+        # A row is its low edge: 0.19 lies in the row of 0.1. What is on the grid but for a float's noise is on it.
+        steps = price / float(step)
+        nearest = (steps + 0.5).floor()
+        place = nearest - (nearest - steps > 1e-9 + 1e-12 * steps.abs()).cast(nw.Float64)
     rows = (
         levels.with_columns(place=place)
         .group_by(*keys, "place")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from tidytape.cli.output import check_target, put
+from tidytape.errors import QueryError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -34,10 +35,10 @@ Coin = Annotated[list[str] | None, typer.Option(help="Base asset, instead of a s
 Normalized = Annotated[
     list[str] | None, typer.Option(help="Cross-exchange symbol, instead; may be repeated.")
 ]
-Category = Annotated[list[str] | None, typer.Option(help="SPOT, PERPETUAL, …; may be repeated.")]
+Category = Annotated[list[str] | None, typer.Option(help="SPOT, PERPETUAL, ...; may be repeated.")]
 Interval = Annotated[str, typer.Option(help="1m 5m 15m 30m 1h 4h 1d 1w")]
-Start = Annotated[str, typer.Option(help="Start, inclusive; no zone means UTC.")]
-End = Annotated[str, typer.Option(help="End, exclusive; no zone means UTC.")]
+Start = Annotated[str, typer.Option(help="Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC.")]
+End = Annotated[str, typer.Option(help="End, exclusive: ISO 8601 or epoch seconds; no zone means UTC.")]
 Out = Annotated[Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; else the terminal.")]
 Descending = Annotated[bool, typer.Option("--descending", help="Newest first.")]
 
@@ -45,6 +46,8 @@ Descending = Annotated[bool, typer.Option("--descending", help="Newest first.")]
 def _client(lake: str | None, base_url: str | None, api_key: str | None) -> Client[pl.DataFrame]:
     from tidytape.client import Client
 
+    if lake is None and base_url is None:
+        raise QueryError("lake", got=None, expected="a lake, or base_url and a key of a service")
     return Client.local(lake) if lake is not None else Client(base_url, api_key)
 
 

@@ -62,7 +62,9 @@ def csv(
     columns: Annotated[
         str,
         typer.Option(
-            "--map", help="Which column is what: id=tid,price=px,amount=qty,side=side,timestamp=time"
+            "--map",
+            help="Which column is what: id=tid,price=px,amount=qty,side=side,timestamp=time. Of timestamp, price, "
+            "amount, side (or buyer_is_maker), id and raw_symbol, those left out are columns of that very name.",
         ),
     ],
     normalized_symbol: Normalized = None,
@@ -108,6 +110,8 @@ def _column_map(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",")]
     if any(not (name.strip() and equals and column.strip()) for name, equals, column in pairs):
         raise QueryError("map", got=text, expected="name=column pairs with commas between them")
+    if len({name.strip() for name, _, _ in pairs}) < len(pairs):
+        raise QueryError("map", got=text, expected="each name once")
     return {name.strip(): column.strip() for name, _, column in pairs}
 
 

@@ -47,6 +47,28 @@ def _root(
     pass
 
 
+_MORE_OPTIONS = ("lake", "base_url", "out", "map", "expires", "tier", "time_unit", "delimiter", "tick_size")
+
+
+def _as_options(error: QueryError) -> QueryError:
+    """Return the error with parameters named as options; what a service said stands as it is."""
+    from tidytape.query import MarketsQuery, PointsQuery, respelled
+
+    if error.status is not None:
+        return error
+    fields = (*PointsQuery.WIRE, *MarketsQuery.WIRE, *_MORE_OPTIONS)
+    options = {field: "--" + field.replace("_", "-") for field in fields} | {"columns": "--map"}
+    # In the text only names that are no words of prose; the parameter itself in any case.
+    said = respelled(error, {name: option for name, option in options.items() if "_" in name})
+    return QueryError(
+        options.get(error.parameter, error.parameter),
+        got=said.got,
+        expected=said.expected,
+        hint=said.hint,
+        code=said.code,
+    )
+
+
 def main() -> None:
     """Run the command line; an error of ours is one line on standard error and an exit code.
 
@@ -55,9 +77,9 @@ def main() -> None:
     try:
         app(prog_name="tidytape")
     except QueryError as error:
-        typer.echo(f"error: {error}", err=True)
+        typer.echo(f"error: {_as_options(error)}", err=True)
         sys.exit(2)
-    except TidytapeError as error:
+    except (TidytapeError, OSError) as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:

@@ -29,12 +29,18 @@ def put(frame: pl.DataFrame, out: Path | None) -> None:
     if out is None:
         typer.echo(_as_text(frame))
         return
-    if out.suffix == ".parquet":
-        frame.write_parquet(out)
-    elif out.suffix == ".csv":
-        frame.write_csv(out)
-    else:
-        frame.write_ndjson(out)
+    # Under another name first: what bears the name asked for is whole.
+    part = out.with_name(f".{out.name}.part")
+    try:
+        if out.suffix == ".parquet":
+            frame.write_parquet(part)
+        elif out.suffix == ".csv":
+            _times_written(frame).write_csv(part)
+        else:
+            _times_written(frame).write_ndjson(part)
+        part.replace(out)
+    finally:
+        part.unlink(missing_ok=True)
     typer.echo(f"{frame.height} rows -> {out}", err=True)
 
 
@@ -45,8 +51,7 @@ def _as_text(frame: pl.DataFrame) -> str:
     same = [column.name for column in present if column.dtype in _NAMES and column.n_unique() == 1]
     heading = "  ".join(f"{name}={present[name][0]}" for name in same)
     shown = present.drop(same) if len(same) < present.width else present
-    times = [column.name for column in shown if isinstance(column.dtype, pl.Datetime)]
-    shown = shown.with_columns(pl.col(times).dt.to_string("%Y-%m-%dT%H:%M:%S%.fZ"))
+    shown = _times_written(shown)
     with pl.Config(
         tbl_rows=_ROWS,
         tbl_cols=-1,
@@ -58,4 +63,11 @@ def _as_text(frame: pl.DataFrame) -> str:
     ):
         table = str(shown)
     rest = frame.height - _ROWS
-    return "\n".join([heading, table, *([f"{frame.height} rows, {rest} not shown"] if rest > 0 else [])])
+    more = f"{frame.height} rows, {rest} not shown" if rest > 0 else ""
+    return "\n".join(filter(None, (heading, table, more)))
+
+
+def _times_written(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write times as ISO 8601 in UTC, to the nanosecond where there are any."""
+    times = [column.name for column in frame if isinstance(column.dtype, pl.Datetime)]
+    return frame.with_columns(pl.col(times).dt.to_string("%Y-%m-%dT%H:%M:%S%.fZ"))

@@ -30,7 +30,9 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
     """What can be asked of the service. All arguments are keyword-only.
 
     Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
-    ISO 8601 strings; what has no zone is UTC. A window longer than one request may cover is fetched in several.
+    ISO 8601 strings; what has no zone is UTC. A candle or profile belongs to the window when its interval starts in it:
+    a window from 23:50 to 00:05 has one hour in it, that of midnight. A window longer than one request may cover is
+    fetched in several, and the client waits where the budget of the key is used up.
     """
 
     def __init__(self, settings: Settings, backend: Backend) -> None:
@@ -108,8 +110,8 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
             Venue.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start, end : time
-            The window, half-open.
+        start, end : int, datetime, date or str
+            The window, half-open; an interval belongs to it when it starts in it.
         raw_symbol, coin, normalized_symbol : str or list of str
             Exactly one of the three.
         category : str or list of str
@@ -121,7 +123,7 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         sort_direction : str
             ``asc`` or ``desc``.
         gapfill : bool
-            Fill missing intervals with the last close.
+            Fill missing intervals with the last close, if the service can.
         quote : str
             ``USD`` converts the volume.
         group_by : str
@@ -181,8 +183,8 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
             Venue.
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``; one profile each.
-        start, end : time
-            The window, half-open.
+        start, end : int, datetime, date or str
+            The window, half-open; an interval belongs to it when it starts in it.
         raw_symbol, coin, normalized_symbol : str or list of str
             Exactly one of the three.
         category : str or list of str
@@ -301,10 +303,13 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         return self._fetch_usage(flow.usage(self._settings))
 
 
+_REQUIRED = ("start", "end", "interval")
+
+
 def _given(arguments: dict[str, Any], *, leave: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
     """Keep the arguments of a method that its caller gave a value, or that always have one."""
     return {
         name: value
         for name, value in arguments.items()
-        if name != "self" and name not in leave and value is not None
+        if name != "self" and name not in leave and (value is not None or name in _REQUIRED)
     }

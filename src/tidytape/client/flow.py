@@ -203,7 +203,9 @@ def _patience(state: tenacity.RetryCallState) -> float:
 
 def transport_error(error: Exception, request: httpx.Request) -> TransportError:
     """Return what the library says when no usable response came back."""
-    return TransportError(f"{request.url.host}: {type(error).__name__}: {error}", url=str(request.url))
+    hint = "; is a service running there?" if isinstance(error, httpx.ConnectError) else ""
+    where = f"{request.url.scheme}://{request.url.netloc.decode('ascii')}"
+    return TransportError(f"{where}: {type(error).__name__}: {error}{hint}", url=str(request.url))
 
 
 def _refused(response: httpx.Response, request: httpx.Request, cost: int) -> Exception:
@@ -219,15 +221,7 @@ def _refused(response: httpx.Response, request: httpx.Request, cost: int) -> Exc
     }
     text = f"HTTP {status} {code or ''}".strip() + f": {message}"
     if status == httpx.codes.BAD_REQUEST or code == "POINT_LIMIT_EXCEEDED":
-        parameter, _, rest = message.partition(": ")
-        return QueryError(
-            parameter if rest else "request",
-            got=rest or message,
-            expected="a request the service accepts",
-            code=code or "INVALID_PARAMS",
-            status=status,
-            message=text,
-        )
+        return _refused_query(message, code or "INVALID_PARAMS", status)
     if status == httpx.codes.UNAUTHORIZED:
         return AuthenticationError(text, **facts)
     if status == httpx.codes.FORBIDDEN:
@@ -237,6 +231,23 @@ def _refused(response: httpx.Response, request: httpx.Request, cost: int) -> Exc
     if status >= httpx.codes.INTERNAL_SERVER_ERROR:
         return ServerError(text, **facts)
     return ServiceError(f"{text}; is the address of the service right?", **facts)
+
+
+_FIELDS = {wire: field for field, wire in {**MarketsQuery.WIRE, **PointsQuery.WIRE}.items()}
+
+
+def _refused_query(message: str, code: str, status: int) -> QueryError:
+    """Read what the service says of a parameter, and name it as a caller in Python does."""
+    parameter, colon, rest = message.partition(": ")
+    field = _FIELDS.get(parameter, parameter) if colon else "request"
+    return QueryError(
+        field,
+        got=rest or message,
+        expected="a request the service accepts",
+        code=code,
+        status=status,
+        message=f"{field}: {rest or message} ({code})",
+    )
 
 
 def _said(response: httpx.Response) -> tuple[str | None, str]:

@@ -52,7 +52,7 @@ class Panels(NamedTuple):
     key: Axes | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class CandlesWithProfile:
     """What `candles_with_profile` drew.
 
@@ -78,6 +78,11 @@ class CandlesWithProfile:
     profile: Profile
     value_area: Rectangle | None
     lines: dict[str, Line2D]
+
+    def __repr__(self) -> str:
+        # A notebook shows it under the picture.
+        drawn = self.profile
+        return f"CandlesWithProfile(poc={drawn.poc}, val={drawn.val}, vah={drawn.vah})"
 
     @property
     def figure(self) -> Figure:

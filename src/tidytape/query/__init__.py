@@ -18,8 +18,8 @@ True
 
 from __future__ import annotations
 
-from tidytape.query._base import wire_spelling
+from tidytape.query._base import respelled
 from tidytape.query.lists import MarketsQuery, MetaQuery
 from tidytape.query.points import PointsQuery
 
-__all__ = ["MarketsQuery", "MetaQuery", "PointsQuery", "wire_spelling"]
+__all__ = ["MarketsQuery", "MetaQuery", "PointsQuery", "respelled"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, ClassVar, Self
@@ -92,7 +92,7 @@ class Query(BaseModel):
         try:
             return cls(**cls._from_wire(fields))
         except QueryError as error:
-            raise wire_spelling(error, cls) from None
+            raise respelled(error, cls.WIRE) from None
 
     def to_params(self) -> list[tuple[str, str]]:
         """Return the URL parameters of this query, defaults left out, in a fixed order.
@@ -132,13 +132,26 @@ class Query(BaseModel):
         return fields
 
 
-def wire_spelling(error: QueryError, model: type[Query]) -> QueryError:
-    """Return the same error with every field named as it is spelled in a URL."""
-    renamed = {field: wire for field, wire in model.WIRE.items() if field != wire}
-    names = re.compile(rf"\b({'|'.join(renamed)})\b")
+def respelled(error: QueryError, names: Mapping[str, str]) -> QueryError:
+    """Return the same error with every parameter named as its reader writes it.
+
+    Parameters
+    ----------
+    error : QueryError
+        The error.
+    names : mapping of str to str
+        A name as the error has it, to the name as its reader has it.
+
+    Returns
+    -------
+    QueryError
+    """
+    renamed = {ours: theirs for ours, theirs in names.items() if ours != theirs}
+    # Whole names only; one inside a dotted name is part of another parameter.
+    pattern = re.compile(rf"(?<![\w.-])({'|'.join(map(re.escape, renamed))})(?![\w.])")
 
     def spelled(text: str) -> str:
-        return names.sub(lambda match: renamed[match[1]], text)
+        return pattern.sub(lambda match: renamed[match[1]], text)
 
     return QueryError(
         renamed.get(error.parameter, error.parameter),
@@ -146,6 +159,7 @@ def wire_spelling(error: QueryError, model: type[Query]) -> QueryError:
         expected=spelled(error.expected),
         hint=None if error.hint is None else spelled(error.hint),
         code=error.code,
+        status=error.status,
     )
 
 

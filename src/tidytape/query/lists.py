@@ -165,5 +165,6 @@ class MetaQuery(Query):
     @model_validator(mode="after")
     def _ordered(self) -> Self:
         if self.start is not None and self.end is not None and self.end <= self.start:
-            raise QueryError("end", got=self.end, expected=f"a time after start ({self.start})")
+            got, start = values.written_time(self.end), values.written_time(self.start)
+            raise QueryError("end", got=got, expected=f"a time after start ({start})")
         return self

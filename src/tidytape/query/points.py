@@ -177,7 +177,8 @@ class PointsQuery(Query):
         if not self.type:
             raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
         if self.end <= self.start:
-            raise QueryError("end", got=self.end, expected=f"a time after start ({self.start})")
+            got, start = values.written_time(self.end), values.written_time(self.start)
+            raise QueryError("end", got=got, expected=f"a time after start ({start})")
         for kind in self.data_types:
             _rules.check_interval(self, kind)
             _rules.check_selection(self, kind)

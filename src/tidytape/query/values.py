@@ -30,6 +30,7 @@ __all__ = [
     "milliseconds",
     "text",
     "whole_number",
+    "written_time",
 ]
 
 Names = str | Iterable[str] | None
@@ -81,11 +82,16 @@ def choice(value: object, kind: type[E], *, parameter: str, code: str = "INVALID
         for member in kind
     ]
     close = nearest(value, spellings) if isinstance(value, str) and not is_month else None
+    hint = None
+    if close:
+        meant = spellings[close]
+        written = meant.value if close == meant.value.casefold() else getattr(meant, "alias", meant.value)
+        hint = f"did you mean {written!r}?"
     raise QueryError(
         parameter,
         got=value,
         expected="one of " + ", ".join(allowed),
-        hint=f"did you mean {spellings[close].value!r}?" if close else None,
+        hint=hint,
         code=code,
     )
 
@@ -213,6 +219,17 @@ def epoch_seconds(value: TimeLike, *, parameter: str) -> int:
             hint = "epoch times are in seconds; this looks like milliseconds or finer"
         raise QueryError(parameter, got=value, expected="a time from 1970-01-01 to 2106-02-07 UTC", hint=hint)
     return seconds
+
+
+def written_time(second: int) -> str:
+    """Return a moment as ISO 8601.
+
+    Examples
+    --------
+    >>> written_time(1723161240)
+    '2024-08-08T23:54:00Z'
+    """
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
 _EXPECTED_TIME = "epoch seconds, a datetime, a date or an ISO 8601 string"

@@ -16,7 +16,7 @@ from tidytape._version import __version__
 from tidytape.budget import TIERS, Tier, weight
 from tidytape.errors import BudgetError, QueryError
 from tidytape.lake import Lake
-from tidytape.query import MarketsQuery, PointsQuery
+from tidytape.query import MarketsQuery, PointsQuery, respelled
 from tidytape.service.engine import Engine, Instrument
 from tidytape.service.gate import Gate
 from tidytape.service.keys import Keys
@@ -64,10 +64,16 @@ def create_app(
     -------
     FastAPI
     """
-    engine = Engine(lake)
+    engine = Engine(lake, clock=clock)
     workers = anyio.CapacityLimiter(_MOST_QUERIES_AT_ONCE)
     # No interactive docs: their pages load scripts from elsewhere.
-    app = FastAPI(title="Market Data Query Service", version=__version__, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="Market Data Query Service",
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
     app.add_middleware(
         Gate, accounts=Accounts(keys, clock=clock, tiers=tiers), key_header=key_header, clock=clock
     )
@@ -80,7 +86,10 @@ def create_app(
         account: Account = request.state.account
         query = PointsQuery.from_params(request.query_params.multi_items())
         _require_tier(account, query)
-        instruments = await in_worker(engine.instruments, query)
+        try:
+            instruments = await in_worker(engine.instruments, query)
+        except QueryError as error:
+            raise respelled(error, PointsQuery.WIRE) from None
         cost = weight(query)
         admission = account.bucket.take(cost, now_ns=clock())
         if not admission.admitted:
@@ -89,12 +98,24 @@ def create_app(
                 f"weight {cost} is more than the {admission.remaining} left; wait {admission.retry_after} s",
                 retry_after=admission.retry_after,
             )
+        answer = None
         try:
-            return await in_worker(_answer, engine, query, instruments, request.headers.get("accept", ""))
-        except BaseException:
-            # No answer, no charge: also when the caller hangs up before it is ready.
-            account.bucket.give_back(cost, now_ns=clock())
-            raise
+            async with anyio.create_task_group() as group:
+                group.start_soon(_cancel_when_gone, request, group.cancel_scope)
+                accept = request.headers.get("accept", "")
+                answer = await in_worker(_answer, engine, query, instruments, accept)
+                if (
+                    group.cancel_scope.cancel_called
+                ):  # while a worker was busy with it, which nothing can interrupt
+                    answer = None
+                group.cancel_scope.cancel()
+        except* QueryError as errors:
+            raise respelled(_first(errors), PointsQuery.WIRE) from None
+        finally:
+            if answer is None:
+                # No answer, no charge: also when the caller hung up while it was waited for.
+                account.bucket.give_back(cost, now_ns=clock())
+        return answer or refusal("INTERNAL_ERROR", "nobody is there to read the answer")
 
     @app.get("/v1/markets", openapi_extra=parameters(MarketsQuery))
     async def markets(request: Request) -> Response:
@@ -121,9 +142,26 @@ def create_app(
     async def not_here(request: Request, error: HTTPException) -> Response:
         code = _REFUSED_BY_ROUTER.get(error.status_code, "INVALID_PARAMS")
         what = f"{request.method} {request.url.path}"
-        return refusal(code, f"{what}: got no such route or method, expected GET on a documented path")
+        answer = refusal(code, f"{what}: got no such route or method, expected GET on a documented path")
+        answer.headers.update(error.headers or {})
+        return answer
 
     return app
+
+
+async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
+    """Cancel what is done for a caller that has hung up; what waits for a worker then never starts."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+def _first(errors: BaseExceptionGroup[QueryError]) -> QueryError:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, QueryError)
+    return error
 
 
 def _require_tier(account: Account, query: PointsQuery) -> None:
@@ -137,7 +175,7 @@ def _require_tier(account: Account, query: PointsQuery) -> None:
             )
     if query.is_aggregation and not account.tier.aggregation:
         raise QueryError(
-            "group_by",
+            PointsQuery.WIRE["group_by"],
             got=str(query.group_by),
             expected=f"no value; the {account.tier.name} tier does not aggregate exchanges",
             code="AGGREGATION_NOT_PERMITTED",
@@ -147,6 +185,17 @@ def _require_tier(account: Account, query: PointsQuery) -> None:
 def _answer(engine: Engine, query: PointsQuery, instruments: list[Instrument], accept: str) -> Response:
     frames = engine.frames(query, instruments)
     vary = {"Vary": "Accept"}
-    if len(frames) == 1 and wire.ARROW_MIME in accept:
+    if len(frames) == 1 and _takes_arrow(accept):
         return Response(wire.to_arrow(frames[0][1]), headers=vary, media_type=wire.ARROW_MIME)
     return Response(wire.encode_all(frames), headers=vary, media_type=wire.JSON_MIME)
+
+
+def _takes_arrow(accept: str) -> bool:
+    """Whether a caller asks for Arrow by name; ``*/*`` is answered in JSON."""
+    for choice in accept.lower().split(","):
+        kind, *options = (part.strip() for part in choice.split(";"))
+        if kind == wire.ARROW_MIME:
+            return not any(
+                option.replace(" ", "") in {"q=0", "q=0.0", "q=0.00", "q=0.000"} for option in options
+            )
+    return False

@@ -59,12 +59,9 @@ class Engine:
             _require_served(name)
         for option in _NOT_YET:
             if getattr(query, option):
-                raise QueryError(
-                    option,
-                    got=getattr(query, option),
-                    expected="no value; not served yet",
-                    code="UNSUPPORTED",
-                )
+                given = getattr(query, option)
+                shown = given if isinstance(given, bool | tuple) else str(given)
+                raise QueryError(option, got=shown, expected="no value; not served yet", code="UNSUPPORTED")
         markets = self.lake.markets()
         for exchange in query.exchange:
             _require(exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")
@@ -91,7 +88,7 @@ class Engine:
                 row["normalized_symbol"],
                 row["coin"],
                 row["category"],
-                query.block_size or Decimal(repr(row["block_size"])),
+                query.block_size or _decimal(row["block_size"]),
                 row["quote_coin"],
                 row["available_since"],
             )
@@ -193,6 +190,16 @@ def _candles_by_side(
 def _volume_profile(
     trades: pl.LazyFrame, one: Instrument, query: PointsQuery, interval: Interval
 ) -> pl.LazyFrame:
+    if one.block_size is None:
+        raise QueryError(
+            "block_size",
+            got=None,
+            expected=f"a block size; none is registered for {one.exchange} {one.raw_symbol}",
+        )
+    highest = trades.select(pl.col("price").abs().max()).collect(engine="streaming").item()
+    if highest is not None and highest > _MOST_ROWS * float(one.block_size):
+        expected = f"at least {highest / _MOST_ROWS:.1g} at prices of {highest:g}; rows below that cannot be told apart"
+        raise QueryError("block_size", got=str(one.block_size), expected=expected)
     return aggregate.volume_profile(trades, interval=interval, block_size=one.block_size)
 
 
@@ -204,6 +211,13 @@ SERVED: Mapping[str, Plan] = MappingProxyType(
     }
 )
 """The data types that are answered from a lake, each with its plan."""
+
+_MOST_ROWS = 2.0**53
+
+
+def _decimal(size: float | None) -> Decimal | None:
+    return None if size is None else Decimal(repr(size))
+
 
 _NOT_YET = ("event",)
 

@@ -9,20 +9,30 @@ from __future__ import annotations
 import hashlib
 import hmac
 import json
+import logging
 import os
+import re
 import secrets
+import sys
 import tempfile
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tidytape.budget import TIERS, tier
 from tidytape.errors import QueryError, TidytapeError
+from tidytape.query.values import written_time
+
+if sys.platform != "win32":
+    import fcntl
 
 __all__ = ["Key", "KeyFile", "Keys", "hashed"]
 
 _KEY_BYTES = 32
+_log = logging.getLogger("tidytape.service")
 
 
 def hashed(key: str) -> str:
@@ -115,15 +125,26 @@ class KeyFile(Keys):
         with self._lock:
             try:
                 status = self.path.stat()
-            except FileNotFoundError:
+            except OSError:
+                if self._seen is not None:
+                    return self._keys
                 raise TidytapeError(
                     f"there is no key file {self.path}; 'tidytape keys new' makes one"
                 ) from None
             seen = (status.st_mtime_ns, status.st_size, status.st_ino)
             if seen != self._seen:
-                self._keys = self._read()
-                self._seen = seen
+                self._read_again(seen)
             return self._keys
+
+    def _read_again(self, seen: tuple[int, int, int]) -> None:
+        try:
+            self._keys = self._read()
+        except TidytapeError as error:
+            if self._seen is None:
+                raise
+            # A service that is running goes on with the keys it knows; its log says why.
+            _log.error("%s; the keys read before stay in force", error.message)
+        self._seen = seen
 
     def new(self, tier_name: str, *, expires: int | None = None) -> tuple[Key, str]:
         """Make a key and store its hash.
@@ -147,10 +168,11 @@ class KeyFile(Keys):
         """
         now = int(datetime.now(UTC).timestamp())
         if expires is not None and expires <= now:
-            raise QueryError("expires", got=expires, expected="a time in the future")
+            raise QueryError("expires", got=written_time(expires), expected="a time in the future")
         secret = secrets.token_urlsafe(_KEY_BYTES)
         key = Key(secrets.token_hex(4), hashed(secret), tier(tier_name, TIERS).name, now, expires)
-        with self._lock:
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock, _alone(self.path):
             self._write([*(self._read() if self.path.exists() else []), key])
         return key, secret
 
@@ -159,15 +181,12 @@ class KeyFile(Keys):
             entries = json.loads(self.path.read_text("utf-8"))
             if not isinstance(entries, list):
                 raise TypeError("expected a list of keys")
-            keys = [Key(**entry) for entry in entries]
-            for key in keys:
-                tier(key.tier)
-        except (ValueError, TypeError) as error:
+            keys = [_checked(Key(**entry)) for entry in entries]
+        except (OSError, ValueError, TypeError, RecursionError) as error:
             raise TidytapeError(f"{self.path} is not a file of keys: {error}") from None
         return keys
 
     def _write(self, keys: list[Key]) -> None:
-        self.path.parent.mkdir(parents=True, exist_ok=True)
         # mkstemp makes a file that only its owner can read; replacing is atomic.
         handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
         try:
@@ -179,3 +198,24 @@ class KeyFile(Keys):
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def _checked(key: Key) -> Key:
+    """Refuse a key whose facts are not of their kinds."""
+    kinds = (isinstance(key.id, str), isinstance(key.sha256, str), isinstance(key.tier, str))
+    times = (isinstance(key.created, int), key.expires is None or isinstance(key.expires, int))
+    if not all(kinds + times) or not re.fullmatch(r"[0-9a-f]{64}", key.sha256):
+        raise TypeError(f"a key's id, sha256, tier, created or expires is not what it should be: {key.id!r}")
+    tier(key.tier)
+    return key
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Keep other processes from changing the file at the same time, where the system has such locks."""
+    if sys.platform == "win32":
+        yield
+        return
+    with path.with_name(f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield

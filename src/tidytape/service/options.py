@@ -29,7 +29,7 @@ class Instrument:
     normalized_symbol: str | None
     coin: str
     category: str | None
-    block_size: Decimal
+    block_size: Decimal | None
     quote_coin: str | None = None
     available_since: int | None = None
 
@@ -72,7 +72,7 @@ def grouped(instruments: list[Instrument]) -> list[Instrument]:
             one,
             normalized_symbol=_shared(other.normalized_symbol for other in members[one.coin]),
             category=_shared(other.category for other in members[one.coin]),
-            block_size=max(other.block_size for other in members[one.coin]),
+            block_size=max((size for other in members[one.coin] if (size := other.block_size)), default=None),
         )
         for one in instruments
     ]

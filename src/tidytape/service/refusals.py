@@ -7,7 +7,6 @@ from starlette.responses import Response
 
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.errors import QueryError
-from tidytape.query import PointsQuery, wire_spelling
 
 __all__ = ["from_query_error", "refusal"]
 
@@ -32,5 +31,5 @@ def refusal(code: str, message: str, *, retry_after: int | None = None) -> Respo
 
 
 def from_query_error(error: QueryError) -> Response:
-    """Return the response for a query that cannot be right, its parameters spelled as on the wire."""
-    return refusal(error.code, wire_spelling(error, PointsQuery).message)
+    """Return the response for a query that cannot be right."""
+    return refusal(error.code, error.message)

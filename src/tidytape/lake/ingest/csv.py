@@ -164,9 +164,9 @@ def _mapped(job: Job, header: list[str]) -> dict[str, str]:
     named = dict(job.columns or {})
     for ours, theirs in named.items():
         if ours not in COLUMNS:
-            raise _map_error(ours, COLUMNS, f"{job.path}: a map from one of " + ", ".join(COLUMNS))
+            raise _map_error(ours, COLUMNS, "one of " + ", ".join(COLUMNS) + " to be mapped")
         if header.count(theirs) != 1:
-            raise _map_error(theirs, header, f"{job.path}: one of the file's columns, " + ", ".join(header))
+            raise _map_error(theirs, header, f"for {ours} {_columns(job, header)}")
     mapped = named | {
         name: name
         for name in COLUMNS
@@ -176,20 +176,24 @@ def _mapped(job: Job, header: list[str]) -> dict[str, str]:
         mapped.pop("raw_symbol", None)
     for name in _NEEDED:
         if name not in mapped:
-            raise _map_error(None, header, f"{job.path}: {name!r} mapped to one of {', '.join(header)}")
+            raise _map_error(None, header, f"{name} mapped to {_columns(job, header)}")
     if "side" in mapped and "buyer_is_maker" in mapped:
         if {"side", "buyer_is_maker"} <= set(named):
-            raise _map_error(named["side"], (), f"{job.path}: either 'side' or 'buyer_is_maker', not both")
+            raise _map_error(named["side"], (), "either side or buyer_is_maker to be mapped, not both")
         mapped.pop("side" if "buyer_is_maker" in named else "buyer_is_maker")
     if "side" not in mapped and "buyer_is_maker" not in mapped:
-        raise _map_error(
-            None, header, f"{job.path}: 'side' or 'buyer_is_maker' mapped to one of {', '.join(header)}"
-        )
+        raise _map_error(None, header, f"side or buyer_is_maker mapped to {_columns(job, header)}")
     if "raw_symbol" not in mapped and job.raw_symbol is None:
         raise QueryError(
             "raw_symbol", got=None, expected="the instrument of the file, or a column that names it"
         )
     return mapped
+
+
+def _columns(job: Job, header: list[str], limit: int = 200) -> str:
+    """Name a file's columns, or the first of them: the first line of another kind of file may be anything."""
+    text = ", ".join(header)
+    return f"one of the columns of {job.path.name}: {text if len(text) <= limit else text[:limit] + '…'}"
 
 
 def _map_error(got: str | None, known: Iterable[str], expected: str) -> QueryError:

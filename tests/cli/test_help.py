@@ -1,0 +1,34 @@
+"""The page of the command line is what the commands say of themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from tidytape.cli import app
+
+PAGE = Path(__file__).parent.parent.parent / "docs" / "reference" / "cli.md"
+
+
+def commands(command: click.Command, words: tuple[str, ...] = ()) -> list[tuple[str, ...]]:
+    inside = getattr(command, "commands", {})
+    return [words, *(found for name in inside for found in commands(inside[name], (*words, name)))]
+
+
+def test_the_page_shows_the_help_of_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    runner = CliRunner(env={"COLUMNS": "100"})
+    page = PAGE.read_text("utf-8")
+    all_commands = commands(typer.main.get_command(app))
+    assert len(all_commands) > 8
+    expected = ["# The command line\n\n`tidytape COMMAND --help` prints what stands here.\n"]
+    for words in all_commands:
+        said = runner.invoke(app, [*words, "--help"], prog_name="tidytape")
+        assert said.exit_code == 0
+        text = "\n".join(line.rstrip() for line in said.output.strip().splitlines())
+        expected.append(f"## {' '.join(('tidytape', *words))}\n\n```text\n{text}\n```\n")
+    assert page == "\n".join(expected), "\n".join(expected)
