@@ -28,6 +28,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(LAYERS) for room in rooms}
 NEIGHBOURS = {
     ("catalogue", "errors"): "asking for a data type that is not there is an error",
     ("budget", "query"): "a weight is the weight of a query",
+    ("aggregate", "analytics"): "a market profile is served with its point of control and value area",
     ("report", "plot"): "a report is made of plots",
     ("demo", "plot"): "the demo's journey ends in a picture",
 }

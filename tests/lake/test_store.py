@@ -28,7 +28,7 @@ def test_a_new_lake_has_every_table_with_its_columns(lake):
         assert got.height == 0
         assert dict(got.schema) == table.polars()
     assert lake.markets().height == 0
-    assert lake.version() == {"trades": 0, "book": 0, "markets": 0}
+    assert lake.version() == dict.fromkeys(TABLES, 0)
 
 
 def test_units_and_meanings_are_in_the_tables_themselves(lake):

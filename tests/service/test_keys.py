@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import stat
-from concurrent.futures import ProcessPoolExecutor
-from multiprocessing import get_context
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -79,14 +79,19 @@ def test_a_running_service_keeps_its_keys_when_the_file_becomes_garbage(
     assert served.find(secret, now=0) == key
 
 
-def _make_keys(path: str) -> list[str]:
-    return [KeyFile(path).new("basic")[1] for _ in range(10)]
+_MAKE_KEYS = """
+import sys
+from tidytape.service.keys import KeyFile
+for _ in range(10):
+    print(KeyFile(sys.argv[1]).new("basic")[1])
+"""
 
 
 def test_keys_made_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
-    with ProcessPoolExecutor(4, mp_context=get_context("spawn")) as pool:
-        secrets = [one for made in pool.map(_make_keys, [str(file)] * 4) for one in made]
+    command = [sys.executable, "-c", _MAKE_KEYS, str(file)]
+    makers = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
+    secrets = [line for maker in makers for line in maker.communicate(timeout=60)[0].split()]
     served = KeyFile(file)
     assert len(served.all()) == 40
     assert all(served.find(one, now=0) for one in secrets)

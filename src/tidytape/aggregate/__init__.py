@@ -24,8 +24,48 @@ Examples
 
 from __future__ import annotations
 
+from tidytape.aggregate.book import book_at, book_runs
+from tidytape.aggregate.book_heatmap import book_heatmap
 from tidytape.aggregate.candles import candles
+from tidytape.aggregate.cme_open_interest import cme_open_interest
+from tidytape.aggregate.funding import funding
+from tidytape.aggregate.gapfill import gapfill
 from tidytape.aggregate.grid import Grid, recommended_block_size
+from tidytape.aggregate.group import group
+from tidytape.aggregate.liquidation_heatmap import liquidation_heatmap
+from tidytape.aggregate.liquidations import liquidations
+from tidytape.aggregate.open_interest import open_interest
+from tidytape.aggregate.option_open_interest import option_open_interest
+from tidytape.aggregate.option_summary import implied_volatility, skew
+from tidytape.aggregate.raw_trades import raw_trades
+from tidytape.aggregate.resample import resample
+from tidytape.aggregate.token_supply import token_supply
+from tidytape.aggregate.tpo import tpo, tpo_touches
+from tidytape.aggregate.usd import to_usd
 from tidytape.aggregate.volume_profile import volume_profile
 
-__all__ = ["Grid", "candles", "recommended_block_size", "volume_profile"]
+__all__ = [
+    "Grid",
+    "book_at",
+    "book_heatmap",
+    "book_runs",
+    "candles",
+    "cme_open_interest",
+    "funding",
+    "gapfill",
+    "group",
+    "implied_volatility",
+    "liquidation_heatmap",
+    "liquidations",
+    "open_interest",
+    "option_open_interest",
+    "raw_trades",
+    "recommended_block_size",
+    "resample",
+    "skew",
+    "to_usd",
+    "token_supply",
+    "tpo",
+    "tpo_touches",
+    "volume_profile",
+]

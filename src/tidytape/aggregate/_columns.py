@@ -28,7 +28,7 @@ def opened(native: Any, needed: Iterable[str]) -> Frame:
     except TypeError:
         kind = f"{type(native).__module__}.{type(native).__qualname__}"
         raise QueryError(
-            "trades", got=kind, expected="a frame, eager or lazy, of an engine Narwhals knows"
+            "frame", got=kind, expected="a frame, eager or lazy, of an engine Narwhals knows"
         ) from None
     available = frame.collect_schema().names()
     missing = [name for name in needed if name not in available]

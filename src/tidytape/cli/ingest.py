@@ -95,6 +95,17 @@ def csv(
     )
 
 
+@app.command("deribit-chain")
+def deribit_chain(
+    files: Files,
+    lake: LakeOption,
+    exchange: Exchange = "DERIBIT",
+    skip_bad: SkipBad = False,
+) -> None:
+    """Snapshots of option chains: implied volatility, delta, forward, open interest."""
+    _ingest(files, lake, layout="deribit-chain", exchange=exchange, skip_bad=skip_bad)
+
+
 def _column_map(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",")]
     if any(not (name.strip() and equals and column.strip()) for name, equals, column in pairs):

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.store import Appended, Lake
-from tidytape.lake.tables import BOOK, MARKETS, TABLES, TRADES, Column, Table
+from tidytape.lake.table import Column, Table
+from tidytape.lake.tables import BOOK, MARKETS, TABLES, TRADES
 
 __all__ = ["BOOK", "MARKETS", "TABLES", "TRADES", "Appended", "Batch", "Column", "Lake", "Spool", "Table"]

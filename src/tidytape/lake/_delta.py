@@ -27,7 +27,7 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from tidytape.errors import LakeError
 from tidytape.lake.batch import Batch
-from tidytape.lake.tables import Table
+from tidytape.lake.table import Table
 
 __all__ = ["commit", "create", "exists", "failing", "opened", "replace", "retrying", "root_of", "scanned"]
 
@@ -185,7 +185,7 @@ def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> 
 
 
 def _counters(batch: Batch) -> list[str]:
-    return [f"instrument:{exchange}/{raw_symbol}" for exchange, raw_symbol in batch.instruments]
+    return ["instrument:" + "/".join(values) for values in batch.instruments]
 
 
 def _dict(options: Options) -> dict[str, str] | None:

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from tidytape.lake.tables import Table
+from tidytape.lake.table import Table
 
 __all__ = ["Batch", "Part", "Spool"]
 
@@ -26,8 +26,8 @@ class Part:
 
     Attributes
     ----------
-    instruments : frozenset of (str, str)
-        Their (exchange, raw_symbol).
+    instruments : frozenset of tuple of str
+        Their values of the table's partition columns: (exchange, raw_symbol), or (exchange, coin) of option quotes.
     first, last : int
         Their smallest and largest timestamp. [ns]
     low, high : str or int, or None
@@ -40,7 +40,7 @@ class Part:
         Their ``sequence`` is to be their id, every one of which is an integer.
     """
 
-    instruments: frozenset[tuple[str, str]]
+    instruments: frozenset[tuple[str, ...]]
     first: int
     last: int
     low: Any
@@ -130,8 +130,8 @@ class Batch:
         return sum(part.rows for part in self.parts)
 
     @property
-    def instruments(self) -> list[tuple[str, str]]:
-        """Their (exchange, raw_symbol), sorted."""
+    def instruments(self) -> list[tuple[str, ...]]:
+        """Their values of the table's partition columns, sorted."""
         return sorted({instrument for part in self.parts for instrument in part.instruments})
 
     def add(self, frame: pl.DataFrame) -> None:
@@ -145,9 +145,11 @@ class Batch:
         if frame.is_empty():
             return
         time, identity = frame["timestamp"], frame[self.table.identity]
+        partitions = self.table.partitions
         self.parts.append(
             Part(
-                instruments=frozenset(frame.select("exchange", "raw_symbol").unique().iter_rows()),
+                # A table without partitions is one.
+                instruments=frozenset(frame.select(partitions).unique().iter_rows() if partitions else [()]),
                 first=time.min(),  # type: ignore[arg-type]  # polars types every value it might hold
                 last=time.max(),  # type: ignore[arg-type]
                 low=identity.min(),

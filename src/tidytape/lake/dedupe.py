@@ -8,7 +8,7 @@ import polars as pl
 
 from tidytape.errors import IngestError
 from tidytape.lake.batch import Batch, Part
-from tidytape.lake.tables import Table
+from tidytape.lake.table import Table
 
 __all__ = ["fresh"]
 

@@ -24,7 +24,7 @@ __all__ = ["counted_on"]
 _INSTRUMENT = ["exchange", "raw_symbol"]
 
 
-def counted_on(new: Batch, stored: Callable[[Collection[tuple[str, str]], int, int], pl.LazyFrame]) -> Batch:
+def counted_on(new: Batch, stored: Callable[[Collection[tuple[str, ...]], int, int], pl.LazyFrame]) -> Batch:
     """Return a batch with its ``sequence`` counted on from the rows that are there.
 
     Parameters

@@ -18,7 +18,8 @@ from tidytape.lake.dedupe import fresh
 from tidytape.lake.names import is_storable
 from tidytape.lake.order import counted_on
 from tidytape.lake.registry import merged
-from tidytape.lake.tables import MARKETS, TABLES, Table
+from tidytape.lake.table import Table
+from tidytape.lake.tables import MARKETS, TABLES
 
 __all__ = ["Appended", "Lake"]
 
@@ -164,7 +165,8 @@ class Lake:
         """
         kind = _table(table)
         frame = _delta.scanned(self._open(kind), kind, self._options)
-        return frame.filter(*_conditions(exchange, raw_symbol, start, end))
+        wanted = {"exchange": exchange, "raw_symbol": raw_symbol}
+        return frame.filter(*_conditions(wanted, start, end))
 
     def markets(self) -> pl.DataFrame:
         """Return the registered markets.
@@ -319,19 +321,19 @@ class Lake:
             if part.low is None:
                 return rows.clear()
             known = identity.is_between(pl.lit(part.low), pl.lit(part.high))
-            exchanges, symbols = zip(*part.instruments, strict=True)
-            return rows.filter(known, *_conditions(exchanges, symbols, None, None))
+            wanted = dict(zip(batch.table.partitions, zip(*part.instruments, strict=True), strict=True))
+            return rows.filter(known, *_conditions(wanted, None, None))
 
         return fresh(batch, stored)
 
     def _between(
         self, delta: DeltaTable, table: Table
-    ) -> Callable[[Collection[tuple[str, str]], int, int], pl.LazyFrame]:
+    ) -> Callable[[Collection[tuple[str, ...]], int, int], pl.LazyFrame]:
         rows = _delta.scanned(delta, table, self._options)
 
-        def stored(instruments: Collection[tuple[str, str]], first: int, last: int) -> pl.LazyFrame:
-            exchanges, symbols = zip(*instruments, strict=True)
-            return rows.filter(*_conditions(exchanges, symbols, first, last + 1))
+        def stored(instruments: Collection[tuple[str, ...]], first: int, last: int) -> pl.LazyFrame:
+            wanted = dict(zip(table.partitions, zip(*instruments, strict=True), strict=True))
+            return rows.filter(*_conditions(wanted, first, last + 1))
 
         return stored
 
@@ -392,17 +394,14 @@ def _source(name: str) -> str:
 
 
 def _conditions(
-    exchange: str | Iterable[str] | None,
-    raw_symbol: str | Iterable[str] | None,
-    start: int | None,
-    end: int | None,
+    wanted: Mapping[str, str | Iterable[str] | None], start: int | None, end: int | None
 ) -> list[pl.Expr]:
     conditions = []
-    for name, wanted in (("exchange", exchange), ("raw_symbol", raw_symbol)):
-        if isinstance(wanted, str):
-            conditions.append(pl.col(name) == wanted)
-        elif wanted is not None:
-            conditions.append(pl.col(name).is_in(sorted(set(wanted))))
+    for name, values in wanted.items():
+        if isinstance(values, str):
+            conditions.append(pl.col(name) == values)
+        elif values is not None:
+            conditions.append(pl.col(name).is_in(sorted(set(values))))
     if start is not None:
         conditions.append(pl.col("timestamp") >= start)
     if end is not None:

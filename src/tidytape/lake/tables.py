@@ -14,142 +14,23 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
 
-import polars as pl
+from tidytape.lake.table import Column, Table
 
-from tidytape.errors import IngestError, MissingColumnError
-
-__all__ = ["BOOK", "MARKETS", "TABLES", "TRADES", "Column", "Table"]
-
-Dtype = Literal["string", "float64", "int64", "bool"]
-
-_POLARS: Mapping[Dtype, pl.DataType] = MappingProxyType(
-    {"string": pl.String(), "float64": pl.Float64(), "int64": pl.Int64(), "bool": pl.Boolean()}
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table.
-
-    Attributes
-    ----------
-    name : str
-        snake_case, never with the unit in it.
-    dtype : {"string", "float64", "int64", "bool"}
-        Type of the values.
-    unit : str
-        Unit of the values, empty where they have none.
-    doc : str
-        Meaning in a few words.
-    nullable : bool
-        Whether a row may lack it.
-    """
-
-    name: str
-    dtype: Dtype
-    unit: str
-    doc: str
-    nullable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One Delta table of a lake.
-
-    Attributes
-    ----------
-    name : str
-        Folder below the lake.
-    rows : str
-        What one row is.
-    columns : tuple of Column
-        In the order of the frame.
-    key : tuple of str
-        Columns that together name a row once. A row with a null among them is nobody's duplicate.
-    same : tuple of str
-        Columns in which two rows of one key must agree; where they do not, one of the sources is wrong.
-    partitions : tuple of str
-        Columns that are folders.
-    order : tuple of str
-        Order of the rows inside a file, so that a reader can skip by time.
-    identity : str, optional
-        Column of the key that tells the events of one instrument apart. A file whose range of it lies elsewhere holds
-        no repeated row.
-    """
-
-    name: str
-    rows: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...]
-    same: tuple[str, ...]
-    partitions: tuple[str, ...]
-    order: tuple[str, ...]
-    identity: str = ""
-
-    def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise MissingColumnError([name], available=self.names)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns, in order."""
-        return tuple(column.name for column in self.columns)
-
-    def polars(self) -> dict[str, pl.DataType]:
-        """Return the polars dtype of every column, in order."""
-        return {column.name: _POLARS[column.dtype] for column in self.columns}
-
-    def empty(self) -> pl.DataFrame:
-        """Return the frame with no rows: all columns, all dtypes.
-
-        Examples
-        --------
-        >>> TABLES["trades"].empty().shape
-        (0, 10)
-        """
-        return pl.DataFrame(schema=self.polars())
-
-    def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return ``frame`` with exactly the table's columns and dtypes; absent nullable columns become null.
-
-        Parameters
-        ----------
-        frame : polars.DataFrame, n rows
-            More columns are dropped.
-
-        Returns
-        -------
-        polars.DataFrame, n rows, same order
-
-        Raises
-        ------
-        MissingColumnError
-            If a column that may not be null is absent.
-        IngestError
-            If a value does not fit its dtype, or is null where it may not be.
-        """
-        missing = [c.name for c in self.columns if not c.nullable and c.name not in frame.columns]
-        if missing:
-            raise MissingColumnError(missing, available=frame.columns)
-        dtypes = self.polars()
-        try:
-            whole = frame.select(
-                pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype).alias(name)
-                for name, dtype in dtypes.items()
-            )
-        except pl.exceptions.PolarsError as error:
-            raise IngestError(f"{self.name}: a column does not have its dtype: {error}") from error
-        for column in self.columns:
-            if not column.nullable and whole[column.name].null_count():
-                raise IngestError(f"{self.name}: null in column {column.name!r}, which may not be null")
-        return whole
-
+__all__ = [
+    "BOOK",
+    "CME_OPEN_INTEREST",
+    "FUNDING",
+    "LIQUIDATIONS",
+    "MARKETS",
+    "OPEN_INTEREST",
+    "OPTION_QUOTES",
+    "QUOTE_RATES",
+    "TABLES",
+    "TOKEN_SUPPLY",
+    "TRADES",
+]
 
 _EXCHANGE = Column("exchange", "string", "", "Venue identifier")
 _RAW_SYMBOL = Column("raw_symbol", "string", "", "Exchange-native symbol")
@@ -228,6 +109,153 @@ An update counts when its ``last_id`` is above the snapshot's, even one that arr
 it. So a book is rebuilt in the order of ``last_id``, never of ``timestamp``: the two may run on different clocks.
 """
 
+_TIME = Column("timestamp", "int64", "ns since the epoch, UTC", "When it was so, by the exchange's clock")
+_FIELDS_KEY = ("exchange", "raw_symbol", "timestamp")
+_PARTITIONS = ("exchange", "raw_symbol")
+
+
+def _value(name: str, unit: str, doc: str, *, nullable: bool = True) -> Column:
+    return Column(name, "float64", unit, doc, nullable=nullable)
+
+
+def _ticks(name: str, rows: str, *columns: Column, same: tuple[str, ...]) -> Table:
+    """A table of states of an instrument, one row per time."""
+    return Table(
+        name=name,
+        rows=rows,
+        columns=(_EXCHANGE, _RAW_SYMBOL, _TIME, *columns, _RECEIVED),
+        key=_FIELDS_KEY,
+        same=same,
+        partitions=_PARTITIONS,
+        order=_FIELDS_KEY,
+        identity="timestamp",
+    )
+
+
+OPEN_INTEREST = _ticks(
+    "open_interest",
+    "one row per report of an instrument's open interest",
+    _value("amount", "coin", "Open interest", nullable=False),
+    _value("quote_amount", "quote", "Open interest in terms of the quote"),
+    same=("amount",),
+)
+"""Open interest. It is a stock: a report holds until the next one."""
+
+FUNDING = _ticks(
+    "funding",
+    "one row per report of an instrument's funding rate",
+    _value("rate", "1 per funding interval", "Funding rate; positive: longs pay shorts"),
+    _value("predicted_rate", "1 per funding interval", "Predicted rate of the next settlement"),
+    Column(
+        "funding_interval", "int64", "ns", "Time between settlements, over which the rates are", nullable=True
+    ),
+    Column("next_funding", "int64", "ns since the epoch, UTC", "Time of the next settlement", nullable=True),
+    same=("rate", "predicted_rate"),
+)
+"""Funding rates, settled and predicted."""
+
+LIQUIDATIONS = Table(
+    name="liquidations",
+    rows="one row per liquidation",
+    columns=(
+        _EXCHANGE,
+        _RAW_SYMBOL,
+        Column("id", "string", "", "Exchange-native id, or one made from its content"),
+        _TIME,
+        Column("sequence", "int64", "", "Order among liquidations of one timestamp"),
+        Column("side", "string", "", "Side of the liquidated position: BUY = a long was liquidated"),
+        _value("price", "quote per coin", "Price", nullable=False),
+        _value("amount", "coin", "Amount", nullable=False),
+        _value("quote_amount", "quote", "Amount in terms of the quote", nullable=False),
+        _RECEIVED,
+    ),
+    key=("exchange", "raw_symbol", "id"),
+    same=("timestamp", "side", "price", "amount"),
+    partitions=_PARTITIONS,
+    order=("exchange", "raw_symbol", "timestamp", "sequence"),
+    identity="id",
+)
+"""Liquidations. Feeds are sampled, so totals are lower bounds."""
+
+OPTION_QUOTES = Table(
+    name="option_quotes",
+    rows="one row per option and time it was quoted",
+    columns=(
+        _EXCHANGE,
+        _RAW_SYMBOL,
+        _TIME,
+        Column("coin", "string", "", "Base asset"),
+        Column("option_type", "string", "", "CALL or PUT"),
+        _value("strike", "quote per coin", "Strike", nullable=False),
+        Column("expiry", "int64", "ns since the epoch, UTC", "Expiry"),
+        _value("implied_volatility", "%", "Implied volatility of the mark price, annualised"),
+        _value("delta", "1", "Delta as quoted"),
+        _value("forward", "quote per coin", "Forward price of the expiry"),
+        _value("mark_price", "coin", "Mark price, as quoted"),
+        _value("open_interest", "coin", "Open interest"),
+        _RECEIVED,
+    ),
+    key=_FIELDS_KEY,
+    same=("implied_volatility", "forward"),
+    partitions=("exchange", "coin"),
+    order=("exchange", "coin", "timestamp", "expiry", "strike"),
+    identity="timestamp",
+)
+"""Option quotes: a chain is the rows of one coin and time."""
+
+CME_OPEN_INTEREST = _ticks(
+    "cme_open_interest",
+    "one row per report of a regulated future's open interest",
+    _value("amount", "coin", "Open interest"),
+    _value("usd_amount", "USD", "Value of the open interest"),
+    _value("price", "quote per coin", "Price"),
+    same=("amount", "usd_amount", "price"),
+)
+"""Open interest of regulated futures."""
+
+TOKEN_SUPPLY = Table(
+    name="token_supply",
+    rows="one row per token and report",
+    columns=(
+        Column("token_name", "string", "", "Token"),
+        Column("coin", "string", "", "Base asset", nullable=True),
+        Column("timestamp", "int64", "ns since the epoch, UTC", "When it was so"),
+        _value("marketcap", "USD", "Market capitalization"),
+        _value("circulating_supply", "coin", "Circulating supply"),
+        _value("total_supply", "coin", "Total supply"),
+        _value("max_supply", "coin", "Maximum supply"),
+        _value("total_value_locked", "USD", "Total value locked"),
+        _value("fully_diluted_valuation", "USD", "Fully diluted valuation"),
+        _value("total_volume", "USD", "Traded volume over 24 hours"),
+        _value("usd_price", "USD per coin", "Price"),
+        Column("cg_marketcap_rank", "int64", "", "Rank by market capitalization", nullable=True),
+        Column("chain", "string", "", "Chain the token lives on", nullable=True),
+        Column("contract_address", "string", "", "Address of the token's contract", nullable=True),
+    ),
+    key=("token_name", "timestamp"),
+    same=("marketcap",),
+    partitions=(),
+    order=("token_name", "timestamp"),
+    identity="timestamp",
+)
+"""Supply and market capitalization of tokens."""
+
+QUOTE_RATES = Table(
+    name="quote_rates",
+    rows="one row per quote asset and report",
+    columns=(
+        Column("quote_coin", "string", "", "Quote asset"),
+        Column("timestamp", "int64", "ns since the epoch, UTC", "When it was so"),
+        _value("usd", "USD per quote", "What one of it is worth", nullable=False),
+    ),
+    key=("quote_coin", "timestamp"),
+    same=("usd",),
+    partitions=(),
+    order=("quote_coin", "timestamp"),
+    identity="timestamp",
+)
+"""Worth of quote assets that do not count as USD."""
+
 MARKETS = Table(
     name="markets",
     rows="one row per instrument",
@@ -262,5 +290,18 @@ MARKETS = Table(
 )
 """The instruments, and what is known about them that is no event."""
 
-TABLES: Mapping[str, Table] = MappingProxyType({table.name: table for table in (TRADES, BOOK, MARKETS)})
+_ALL = (
+    TRADES,
+    BOOK,
+    OPEN_INTEREST,
+    FUNDING,
+    LIQUIDATIONS,
+    OPTION_QUOTES,
+    CME_OPEN_INTEREST,
+    TOKEN_SUPPLY,
+    QUOTE_RATES,
+    MARKETS,
+)
+
+TABLES: Mapping[str, Table] = MappingProxyType({table.name: table for table in _ALL})
 """Every table by its name."""

@@ -1,9 +1,11 @@
 """Pictures of tidy frames, with matplotlib: one function per subject.
 
+- `book_heatmap` : resting size over time and price.
 - `candles` : prices over time.
 - `volume` : traded volume over time.
 - `volume_profile` : traded volume by price, with the point of control and the value area.
 - `candles_with_profile` : the three of them on shared axes, laid out by `panels`.
+- `term_structure` : implied volatility or skew by tenor.
 
 Every function draws on the axes it is given, or on a figure of its own, and returns what it drew. None shows a
 window, and none touches a setting or a figure that is not its own. Polars and pandas frames look the same.
@@ -12,18 +14,24 @@ window, and none touches a setting or a figure that is not its own. Polars and p
 from __future__ import annotations
 
 from tidytape.plot._candles import Candles, Volume, candles, volume
+from tidytape.plot._heatmap import BookHeatmap, book_heatmap
 from tidytape.plot._panels import CandlesWithProfile, Panels, candles_with_profile, panels
 from tidytape.plot._profile import Profile, volume_profile
+from tidytape.plot._term_structure import TermStructure, term_structure
 
 __all__ = [
+    "BookHeatmap",
     "Candles",
     "CandlesWithProfile",
     "Panels",
     "Profile",
+    "TermStructure",
     "Volume",
+    "book_heatmap",
     "candles",
     "candles_with_profile",
     "panels",
+    "term_structure",
     "volume",
     "volume_profile",
 ]

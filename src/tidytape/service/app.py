@@ -64,7 +64,7 @@ def create_app(
     -------
     FastAPI
     """
-    engine = Engine(lake)
+    engine = Engine(lake, clock=clock)
     workers = anyio.CapacityLimiter(_MOST_QUERIES_AT_ONCE)
     # No interactive docs: their pages load scripts from elsewhere.
     app = FastAPI(

@@ -11,35 +11,24 @@ The engine answers one query with one frame per data type, in the schema the cli
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
 
 import polars as pl
 
 from tidytape import aggregate
-from tidytape.catalogue import Interval, SortDirection
+from tidytape.catalogue import Interval, Side, SortDirection
 from tidytape.errors import QueryError, nearest
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
-from tidytape.schema import schema_of
+from tidytape.schema import data_type, schema_of
+from tidytape.service.options import Instrument, grouped, last_closes, rates
 
 __all__ = ["SERVED", "Engine", "Instrument"]
 
 _NS = 1_000_000_000
-
-
-@dataclass(frozen=True, slots=True)
-class Instrument:
-    """One market of the lake, as the engine needs it."""
-
-    exchange: str
-    raw_symbol: str
-    normalized_symbol: str
-    coin: str
-    category: str
-    block_size: Decimal | None
 
 
 class Engine:
@@ -49,10 +38,13 @@ class Engine:
     ----------
     lake : Lake
         The recorded events.
+    clock : callable
+        Returns epoch nanoseconds: no gap is filled that has not begun. [ns]
     """
 
-    def __init__(self, lake: Lake) -> None:
+    def __init__(self, lake: Lake, *, clock: Callable[[], int] = time.time_ns) -> None:
         self.lake = lake
+        self.clock = clock
 
     def instruments(self, query: PointsQuery) -> list[Instrument]:
         """Return the markets that a query selects, ordered by venue and symbol.
@@ -60,7 +52,8 @@ class Engine:
         Raises
         ------
         QueryError
-            If a type is not served, or a venue, a symbol or a coin is not in the lake; the hint names the nearest.
+            If a type is not served, a venue, a symbol or a coin is not in the lake (the hint names the nearest), or
+            the lake does not know what a market's quote is worth in USD where that is asked for.
         """
         for name in query.type:
             _require_served(name)
@@ -88,7 +81,7 @@ class Engine:
                 expected="a class that one of the selected markets has",
                 code="INVALID_SYMBOL",
             )
-        return [
+        found = [
             Instrument(
                 row["exchange"],
                 row["raw_symbol"],
@@ -96,9 +89,15 @@ class Engine:
                 row["coin"],
                 row["category"],
                 query.block_size or _decimal(row["block_size"]),
+                row["quote_coin"],
+                row["available_since"],
             )
             for row in markets.sort("exchange", "raw_symbol").iter_rows(named=True)
         ]
+        if _in_usd(query):
+            for quote in {one.quote_coin for one in found}:
+                self._rates(quote, query)
+        return grouped(found) if query.group_by else found
 
     def frames(self, query: PointsQuery, instruments: list[Instrument]) -> list[tuple[str, pl.DataFrame]]:
         """Compute the answer: a tidy frame per data type, in the order asked for.
@@ -120,26 +119,55 @@ class Engine:
         schema = schema_of(name)
         interval = query.interval or Interval.MINUTE
         plans = [SERVED[name](self._trades(one, query), one, query, interval) for one in instruments]
-        parts = [
-            part.with_columns(
-                normalized_symbol=pl.lit(one.normalized_symbol),
-                coin=pl.lit(one.coin),
-                category=pl.lit(one.category),
-                interval=pl.lit(str(interval)),
-            )
+        frame = pl.concat(
+            part.with_columns(*one.named(interval))
             for one, part in zip(instruments, pl.collect_all(plans, engine="streaming"), strict=True)
-        ]
-        frame = schema.conform(pl.concat(parts))
-        newest_first = query.sort_direction is SortDirection.DESC
-        return frame.sort(
-            schema.key, descending=[newest_first and name == "timestamp" for name in schema.key]
         )
+        if query.group_by:
+            frame = aggregate.group(frame, data_type=name)
+        if query.gapfill:
+            frame = self._filled(name, frame, query, instruments, interval)
+        frame = schema.conform(frame)
+        newest_first = query.sort_direction is SortDirection.DESC
+        order = ["coin", *schema.key] if query.group_by else schema.key
+        return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
+
+    def _filled(
+        self,
+        name: str,
+        frame: pl.DataFrame,
+        query: PointsQuery,
+        instruments: list[Instrument],
+        interval: Interval,
+    ) -> pl.DataFrame:
+        start, end = (second * _NS for second in query.span)
+        sides = [query.side] if query.side else Side
+        of_sides = tuple(map(str, sides)) if data_type(name).per_side else ()
+        last = last_closes(self.lake, instruments, interval, before=start, sides=of_sides)
+        if last is not None:
+            series = [column for column in schema_of(name).identity if column in frame.columns]
+            last = last.unique(series, keep="last").select(*series, "close")
+        end = min(end, self.clock())
+        return aggregate.gapfill(frame, interval=interval, start=start, end=end, last=last)
 
     def _trades(self, one: Instrument, query: PointsQuery) -> pl.LazyFrame:
         start, end = query.span
-        return self.lake.scan(
+        trades = self.lake.scan(
             "trades", exchange=one.exchange, raw_symbol=one.raw_symbol, start=start * _NS, end=end * _NS
         )
+        if not _in_usd(query):
+            return trades
+        worth = self._rates(one.quote_coin, query)
+        return aggregate.to_usd(trades, quote=one.quote_coin, rates=None if worth is None else worth.lazy())
+
+    def _rates(self, quote: str | None, query: PointsQuery) -> pl.DataFrame | None:
+        start, end = query.span
+        return rates(self.lake, quote, start=start * _NS, end=end * _NS)
+
+
+def _in_usd(query: PointsQuery) -> bool:
+    """Whether amounts are in USD: where that is asked for, and always in a group."""
+    return query.quote is not None or query.group_by is not None
 
 
 # --- one plan per data type -----------------------------------------------------------------------------------------
@@ -191,7 +219,7 @@ def _decimal(size: float | None) -> Decimal | None:
     return None if size is None else Decimal(repr(size))
 
 
-_NOT_YET = ("gapfill", "quote", "group_by", "event")
+_NOT_YET = ("event",)
 
 
 def _require_served(name: str) -> None:

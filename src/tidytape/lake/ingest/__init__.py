@@ -5,6 +5,7 @@ layout                    module
 ========================= ===========================================================================
 ``binance-ws``            `binance_ws`: WebSocket logs of trades and book events
 ``csv``                   `csv`: any delimited file of trades, with a column map
+``deribit-chain``         `deribit_chain`: snapshots of option chains
 ========================= ===========================================================================
 """
 

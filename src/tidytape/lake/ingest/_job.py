@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.ingest._lines import BadLines
-from tidytape.lake.tables import BOOK, TRADES
+from tidytape.lake.tables import BOOK, OPTION_QUOTES, TRADES
 
 __all__ = ["Job", "Parsed"]
 
@@ -47,8 +47,8 @@ class Parsed:
 
     Attributes
     ----------
-    trades, book : Batch
-        Its events.
+    trades, book, quotes : Batch
+        Its events; quotes are those of options.
     bad : BadLines
         Lines that could not be read.
     lines : int
@@ -61,6 +61,7 @@ class Parsed:
 
     trades: Batch
     book: Batch
+    quotes: Batch
     bad: BadLines = field(default_factory=BadLines)
     lines: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
@@ -69,7 +70,12 @@ class Parsed:
     @classmethod
     def into(cls, spool: Spool) -> Parsed:
         """Return an empty one whose rows go into ``spool``."""
-        return cls(Batch(TRADES, spool), Batch(BOOK, spool))
+        return cls(Batch(TRADES, spool), Batch(BOOK, spool), Batch(OPTION_QUOTES, spool))
+
+    @property
+    def batches(self) -> tuple[Batch, ...]:
+        """Its events in the order of their commits: trades last, so that their source stands for the whole file."""
+        return self.book, self.quotes, self.trades
 
     def ignore(self, kind: str, count: int = 1) -> None:
         """Count messages that are not kept."""

@@ -23,6 +23,8 @@ class FileReport:
         Trades in the file, and those of them that the lake did not have.
     book_rows_read, book_rows_new : int
         Levels of book events in the file, and those that the lake did not have.
+    quotes_read, quotes_new : int
+        Quotes of options in the file, and those that the lake did not have.
     bad_lines : int
         Lines that were skipped because they are broken.
     first_bad_lines : tuple of (int, str)
@@ -40,6 +42,8 @@ class FileReport:
     trades_new: int = 0
     book_rows_read: int = 0
     book_rows_new: int = 0
+    quotes_read: int = 0
+    quotes_new: int = 0
     bad_lines: int = 0
     first_bad_lines: tuple[tuple[int, str], ...] = ()
     ignored: tuple[tuple[str, int], ...] = ()
@@ -51,6 +55,8 @@ class FileReport:
             counts.append(_counted("trade", self.trades_read, self.trades_new))
         if self.book_rows_read:
             counts.append(_counted("book level", self.book_rows_read, self.book_rows_new))
+        if self.quotes_read:
+            counts.append(_counted("option quote", self.quotes_read, self.quotes_new))
         text = f"{self.path}: {', '.join(counts) or 'no trades'}"
         if self.already_ingested:
             text = f"{self.path}: already in the lake"
@@ -140,6 +146,16 @@ class IngestReport:
     def book_rows_new(self) -> int:
         """Levels of book events that the lake did not have."""
         return sum(file.book_rows_new for file in self.files)
+
+    @property
+    def quotes_read(self) -> int:
+        """Quotes of options in the files that were read."""
+        return sum(file.quotes_read for file in self.files)
+
+    @property
+    def quotes_new(self) -> int:
+        """Quotes of options that the lake did not have."""
+        return sum(file.quotes_new for file in self.files)
 
     @property
     def bad_lines(self) -> int:

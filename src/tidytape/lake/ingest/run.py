@@ -13,18 +13,20 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import IngestError, QueryError, nearest
 from tidytape.lake.batch import Batch, Spool
-from tidytape.lake.ingest import binance_ws, csv
+from tidytape.lake.ingest import binance_ws, csv, deribit_chain
 from tidytape.lake.ingest._job import Job, Layout, Parsed
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._markets import Given, registry_rows
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport
 from tidytape.lake.names import storable
 from tidytape.lake.store import Lake
-from tidytape.lake.tables import BOOK, MARKETS, TRADES
+from tidytape.lake.tables import BOOK, MARKETS, OPTION_QUOTES, TRADES
 
 __all__ = ["LAYOUTS", "ingest"]
 
-LAYOUTS: Mapping[str, Layout] = MappingProxyType({"binance-ws": binance_ws.parse, "csv": csv.parse})
+LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+    {"binance-ws": binance_ws.parse, "csv": csv.parse, "deribit-chain": deribit_chain.parse}
+)
 """What reads each layout."""
 
 
@@ -57,7 +59,7 @@ def ingest(
         Plain or gzip. A tape that was cut into files is put together again, see `tidytape.lake.order`.
     lake : Lake
         Where they go.
-    layout : {"binance-ws", "csv"}
+    layout : {"binance-ws", "csv", "deribit-chain"}
         How the files are written.
     exchange : str
         Venue identifier, e.g. ``"BINANCE"``.
@@ -167,7 +169,7 @@ def _source(job: Job, layout: str, *, skip_bad: bool) -> str:
 
 def _checked(parsed: Parsed, job: Job, *, skip_bad: bool) -> Parsed:
     bad = parsed.bad
-    if bad.count and not (skip_bad and (parsed.trades.rows or parsed.book.rows)):
+    if bad.count and not (skip_bad and any(batch.rows for batch in parsed.batches)):
         line, reason = bad.first[0]
         more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
         hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
@@ -184,16 +186,24 @@ def _committed(
     registered = lake.markets()
     markets, guesses = registry_rows(files, given, registered)
     # All files together, so that two that contradict each other leave no trace either.
-    for table, batches in ((TRADES, [one.trades for one in files]), (BOOK, [one.book for one in files])):
+    for table in (TRADES, BOOK, OPTION_QUOTES):
         together = Batch(table)
-        together.parts = [part for batch in batches for part in batch]
+        together.parts = [
+            part for one in files for batch in one.batches if batch.table is table for part in batch
+        ]
         lake.check(together)
-    book_new = [
-        0 if one is None or not one.book.rows else lake.append(BOOK.name, one.book, source=source).rows_new
+    new = [
+        {
+            batch.table: lake.append(batch.table.name, batch, source=source).rows_new
+            for batch in one.batches[:-1]
+            if batch.rows
+        }
+        if one is not None
+        else {}
         for one, source in zip(parsed, sources, strict=True)
     ]
     reports = []
-    for job, source, one, new in zip(jobs, sources, parsed, book_new, strict=True):
+    for job, source, one, added in zip(jobs, sources, parsed, new, strict=True):
         if one is None:
             reports.append(FileReport(str(job.path), already_ingested=True))
             continue
@@ -206,7 +216,9 @@ def _committed(
                 trades_read=one.trades.rows,
                 trades_new=appended.rows_new,
                 book_rows_read=one.book.rows,
-                book_rows_new=new,
+                book_rows_new=added.get(BOOK, 0),
+                quotes_read=one.quotes.rows,
+                quotes_new=added.get(OPTION_QUOTES, 0),
                 bad_lines=one.bad.count,
                 first_bad_lines=tuple(one.bad.first),
                 ignored=tuple(sorted(one.ignored.items())),

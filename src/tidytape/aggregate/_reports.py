@@ -1,0 +1,246 @@
+"""Reports of a state: what a bucket's reports say, and what was last reported at a moment.
+
+A state (open interest, a funding rate, a market cap) holds until it is reported anew. What is null, not a number or
+infinite is no report. Two reports of one time are ordered by their value, so that the answer never depends on the
+order of the rows: the smaller is the earlier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from operator import and_
+from typing import Any, Final, cast
+
+import narwhals
+import narwhals.stable.v2 as nw
+
+from tidytape.aggregate._columns import BUCKET, Frame
+from tidytape.aggregate.buckets import SECOND, bucket_start
+from tidytape.catalogue import Interval
+
+__all__ = ["CARRY", "beside", "by_bucket", "first", "known_sum", "last", "latest", "number", "ohlc"]
+
+CARRY: Final = 86_400 * SECOND
+"""How long a report holds when no other follows. [ns]"""
+
+_NAME = "__name"
+_VALUE = "__value"
+_KIND = "__kind"
+_NEVER: Final = 9_000_000_000  # a second no report is as late as
+_MOST: Final = 9e15  # beyond it floats skip integers; 1,000 of it fit into int64
+_PARTS: Final = 1e12  # the finest decimals that are counted
+
+
+# `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
+# `narwhals`, whose methods do.
+
+
+def first(column: nw.Expr, order: Sequence[str]) -> nw.Expr:
+    """First value of a group in the order of some columns."""
+    return narwhals.Expr.first(column, order_by=order)
+
+
+def last(column: nw.Expr, order: Sequence[str]) -> nw.Expr:
+    """Last value of a group in the order of some columns."""
+    return narwhals.Expr.last(column, order_by=order)
+
+
+def number(name: str) -> nw.Expr:
+    """Return a column as float64, null where it is not finite."""
+    value = nw.col(name).cast(nw.Float64())
+    return nw.when(value.is_finite()).then(value).alias(name)
+
+
+def ohlc(column: str, prefix: str = "") -> dict[str, tuple[str, str]]:
+    """Open, high, low and close of a column, as `by_bucket` takes them.
+
+    Examples
+    --------
+    >>> ohlc("rate", "rate_")["rate_open"]
+    ('rate', 'first')
+    """
+    picks = {"open": "first", "high": "max", "low": "min", "close": "last"}
+    return {prefix + name: (column, pick) for name, pick in picks.items()}
+
+
+def by_bucket(
+    frame: Frame,
+    interval: Interval,
+    groups: Sequence[str],
+    wanted: Mapping[str, tuple[str, str]],
+) -> Frame:
+    """Return what the reports of each group and bucket say.
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        The columns of ``groups``, ``timestamp`` int64 [ns since the epoch], and the reported ones, all of one dtype.
+    interval : Interval
+        Length of a bucket.
+    groups : sequence of str
+        Columns that name what is reported on.
+    wanted : mapping of str to (str, str)
+        Of each new column: the column it comes from, and first, max, min or last. Nulls are passed over.
+
+    Returns
+    -------
+    frame, one row per group and bucket where some column is not null, in no order
+        ``groups``, ``timestamp`` int64, start of the bucket [ns], and the new columns.
+    """
+    sources = list(dict.fromkeys(source for source, _ in wanted.values()))
+    picks = sorted({pick for _, pick in wanted.values()})
+    keys = [*groups, BUCKET]
+    timed = frame.with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
+    # Long, so that each column passes over its own nulls. `unpivot` would be the word for it, but Narwhals runs
+    # DuckDB's on DuckDB's default connection, where the frame may not be.
+    cells: list[Any] = [
+        timed.filter(~nw.col(source).is_null()).select(
+            *keys, "timestamp", nw.lit(source).alias(_NAME), nw.col(source).alias(_VALUE)
+        )
+        for source in sources
+    ]
+    long: Frame = nw.concat(cells).group_by(*keys, _NAME).agg(*(_pick(pick).alias(pick) for pick in picks))
+    return (
+        long.with_columns(
+            nw.when(nw.col(_NAME) == source).then(nw.col(pick)).alias(name)
+            for name, (source, pick) in wanted.items()
+        )
+        .group_by(*keys)
+        .agg(nw.col(name).max() for name in wanted)
+        .select(*groups, nw.col(BUCKET).alias("timestamp"), *wanted)
+    )
+
+
+def _pick(pick: str) -> nw.Expr:
+    value = nw.col(_VALUE)
+    order = ("timestamp", _VALUE)
+    match pick:
+        case "first":
+            return first(value, order)
+        case "last":
+            return last(value, order)
+        case "max":
+            return value.max()
+        case _:
+            return value.min()
+
+
+def latest(frame: Frame, interval: Interval, keys: Sequence[str], value: str) -> Frame:
+    """Return the last report of each key and bucket, with its own time.
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        ``keys``, ``timestamp`` int64 [ns since the epoch] and the ``value`` float64, whose nulls are passed over.
+    interval : Interval
+        Length of a bucket.
+    keys : sequence of str
+        Columns that name what is reported on.
+    value : str
+        The column that is reported.
+
+    Returns
+    -------
+    frame, one row per key and bucket with a report, in no order
+        ``keys``, ``timestamp`` int64, of the report [ns], and ``value``.
+    """
+    return (
+        frame.filter(nw.col(value).abs() < _MOST)
+        .with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
+        .group_by(*keys, BUCKET)
+        .agg(last(nw.col(value), ("timestamp", value)), nw.col("timestamp").max())
+        .select(*keys, "timestamp", value)
+    )
+
+
+def known_sum(
+    reports: Frame,
+    moments: Frame,
+    *,
+    groups: Sequence[str],
+    members: Sequence[str],
+    value: str,
+    until: nw.Expr,
+) -> Frame:
+    """Return the sum, over the members of each group, of what each last reported, at the moments of the group.
+
+    Each report adds its value when it is made and takes it back when the member reports anew or the report lapses: the
+    sum at a moment is a running sum. It runs in whole numbers of 1e-12, so it is exact, and nothing is left over.
+
+    Parameters
+    ----------
+    reports : frame, n rows, in any order
+        ``groups``, ``members``, ``timestamp`` int64 [ns], one row per member and time, and the ``value``, below 9e15.
+    moments : frame, m rows, in any order
+        ``groups`` and ``timestamp`` int64 [ns], each once.
+    groups, members : sequence of str
+        Columns that name a group, and a member inside it.
+    value : str
+        The column to sum.
+    until : expression, int64
+        When a report lapses if no other follows: the first time at which it no longer holds. [ns]
+
+    Returns
+    -------
+    frame, m rows, in no order
+        ``groups``, ``timestamp`` and ``value``: the sum, null where nothing is known.
+    """
+    whole = nw.col(value).floor()
+    states = reports.with_columns(
+        until.alias("until"),
+        whole.cast(nw.Int64()).alias("whole"),
+        ((nw.col(value) - whole) * _PARTS).round(0).cast(nw.Int64()).alias("parts"),
+        nw.lit(1).cast(nw.Int64()).alias("count"),
+        nw.lit(0).cast(nw.Int64()).alias(_KIND),
+        *_next(reports, [*groups, *members]),
+    )
+    limbs = ("whole", "parts", "count")
+    columns = [*groups, "timestamp", _KIND, *limbs]
+    ends = nw.min_horizontal(nw.col("until"), nw.col("seconds") * SECOND + nw.col("rest"))
+    ended = states.with_columns(ends.alias("timestamp"), *(-nw.col(name) for name in limbs))
+    asked = moments.with_columns(
+        nw.lit(1).cast(nw.Int64()).alias(_KIND), *(nw.lit(0).cast(nw.Int64()).alias(name) for name in limbs)
+    )
+    parts: list[Any] = [frame.select(*columns) for frame in (states, ended, asked)]  # all of one kind
+    changes: Frame = nw.concat(parts)
+    # What a group adds it takes back, so a running sum over all of them, group by group, is one within each.
+    partition, order = _window(changes, groups, ["timestamp", _KIND])
+    return (
+        changes.with_columns(nw.col(*limbs).cum_sum().over(*partition, order_by=order))
+        .filter(nw.col(_KIND) == 1)
+        .with_columns(nw.col(*limbs).cast(nw.Float64()))
+        .select(
+            *groups,
+            "timestamp",
+            nw.when(nw.col("count") > 0)
+            # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one.
+            .then(nw.col("whole") + nw.col("parts") / (nw.col("count") * 0.0 + _PARTS))
+            .alias(value),
+        )
+    )
+
+
+def beside(points: Frame, others: Frame, on: Sequence[str]) -> Frame:
+    """Return the points with the columns of other points of the same key, null where there are none."""
+    return points.join(cast("Any", others), on=list(on), how="left")  # both of one kind
+
+
+def _next(frame: Frame, members: Sequence[str]) -> Iterable[nw.Expr]:
+    """Time of the next report of the same member, in seconds and the rest, so that a float64 can hold either."""
+    partition, order = _window(frame, members, ["timestamp"])
+    time = nw.col("timestamp")
+    apart = [] if partition else members
+    follows = [nw.col(name).shift(-1).over(order_by=order) == nw.col(name) for name in apart]
+    for name, part, missing in (("seconds", time // SECOND, _NEVER), ("rest", time % SECOND, 0)):
+        found = part.shift(-1).over(*partition, order_by=order)
+        if follows:
+            found = nw.when(reduce(and_, follows)).then(found)
+        yield found.fill_null(missing).cast(nw.Int64()).alias(name)
+
+
+def _window(frame: Frame, groups: Sequence[str], order: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """Partition and order of a window over each group; without partition, one after the other, where there is none."""
+    if frame.implementation.is_pyarrow() or not groups:
+        return [], [*groups, *order]
+    return groups, order

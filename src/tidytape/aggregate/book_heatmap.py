@@ -1,0 +1,157 @@
+"""Book events to a heatmap: the rebuilt book at each interval's end, in blocks of price."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from decimal import Decimal
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.aggregate import exact
+from tidytape.aggregate._columns import INSTRUMENT, opened
+from tidytape.aggregate.book import EVENTS, at, closed, lazy, runs_of, timed
+from tidytape.aggregate.buckets import SECOND, bucket_start, interval_of
+from tidytape.aggregate.grid import Grid
+from tidytape.catalogue import BookSide, Interval
+from tidytape.errors import QueryError
+
+__all__ = ["book_heatmap"]
+
+_KEY = (*INSTRUMENT, "timestamp", "side")
+
+
+def book_heatmap(
+    events: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    max_depth: int | None = None,
+    max_age: timedelta = timedelta(minutes=5),
+) -> IntoFrameT:
+    """Resting size per block of price, side and interval, as the book stood when the interval ended.
+
+    A block holds the prices in ``[price, price + block_size)``. Blocks are integer multiples of the block size, decided
+    on exact decimals; one around the mid can have bids and asks. A block without size does not appear.
+
+    Parameters
+    ----------
+    events : frame, n rows, in any order
+        The lake's table ``book``, as for `tidytape.aggregate.book_runs`.
+    interval : str
+        Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC, weeks
+        to Monday.
+    block_size : Decimal, int, float or str, > 0
+        Height of a block. [quote per coin]
+    max_depth : int, >= 1, optional
+        Keep so many blocks per side, those closest to the other side; all of them by default.
+    max_age : timedelta, >= 0
+        How long a book is believed after the instrument's last event. An interval at whose end it is older has no
+        rows: the recording may have stopped.
+
+    Returns
+    -------
+    frame, one row per instrument, interval, side and block with size; of the same kind as ``events``
+        Key and payload of schema BLOCK_BOOK_SNAPSHOT_AGG: ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of
+        the interval [ns], ``side`` (BID or ASK), ``price``, low edge of the block [quote per coin], ``size`` [coin].
+        Sorted by (exchange, raw_symbol, timestamp, side, price) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown, or another argument is not as listed.
+
+    Notes
+    -----
+    An event at the very end of an interval belongs to the next. An interval that ends before the first snapshot has no
+    rows. The interval of an instrument's last event is in progress, and is returned as it stands, however old.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> events = pl.DataFrame(
+    ...     {
+    ...         "exchange": "X",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [0, 0, 0, 61_000_000_000],
+    ...         "last_id": [7, 7, 7, 9],
+    ...         "is_snapshot": [True, True, True, False],
+    ...         "side": ["BID", "BID", "ASK", "BID"],
+    ...         "price": [10.1, 10.4, 10.6, 10.4],
+    ...         "size": [1.0, 2.0, 4.0, 0.5],
+    ...         "sequence": [1, 2, 3, 4],
+    ...     }
+    ... )
+    >>> heatmap = book_heatmap(events, interval="1m", block_size="0.5")
+    >>> heatmap.select(pl.col("timestamp") // 10**9, "side", "price", "size").rows()
+    [(0, 'ASK', 10.5, 4.0), (0, 'BID', 10.0, 3.0), (60, 'ASK', 10.5, 4.0), (60, 'BID', 10.0, 1.5)]
+    """
+    length, grid = interval_of(interval), Grid.of(block_size)
+    if max_depth is not None and max_depth < 1:
+        raise QueryError("max_depth", got=max_depth, expected="a number of blocks, at least 1, or None")
+    if max_age < timedelta():
+        raise QueryError("max_age", got=max_age, expected="a timedelta, not below 0")
+    placed = timed(lazy(opened(events, EVENTS)))
+    # Most runs are over within their interval, and are in no book here.
+    lasting = runs_of(placed).filter(
+        nw.col("until").is_null() | (_bucket("since", length) < _bucket("until", length))
+    )
+    blocks = (
+        at(lasting, _ends(placed, length, max_age), by="timestamp")
+        .with_columns(*exact.parts("size"), row=grid.row(nw.col("price")))
+        .group_by(*INSTRUMENT, "start", "side", "row")
+        .agg(exact.summed("size"))
+        .select(
+            *INSTRUMENT,
+            nw.col("start").alias("timestamp"),
+            "side",
+            "row",
+            grid.price(nw.col("row")).alias("price"),
+            exact.total("size"),
+        )
+    )
+    if max_depth is not None:
+        away = nw.when(nw.col("side") == BookSide.BID.value).then(-nw.col("row")).otherwise(nw.col("row"))
+        blocks = blocks.with_columns(away=away)
+        blocks = blocks.filter(nw.col("away").rank("ordinal").over(*_KEY) <= max_depth)
+    return closed(blocks.select(*_KEY, "price", "size").sort(*_KEY, "price"), like=events)
+
+
+def _ends(events: nw.LazyFrame[Any], interval: Interval, max_age: timedelta) -> nw.LazyFrame[Any]:
+    """Return the intervals whose book is known: their ``start``, and as ``timestamp`` the last instant inside."""
+    step = interval.seconds * SECOND
+    age = max_age // timedelta(microseconds=1) * 1_000
+    busy = (
+        events.select(*INSTRUMENT, "since", start=_bucket("since", interval))
+        .group_by(*INSTRUMENT, "start")
+        .agg(nw.col("since").max())
+        .with_columns(next_start=nw.col("start").shift(-1).over(*INSTRUMENT, order_by="start"))
+    )
+    # The quiet ones after a busy one, up to the next; after the last one nothing is known.
+    quiet = busy.join(_numbers(events, age // step), how="cross").with_columns(
+        start=nw.col("start") + nw.col("number") * step
+    )
+    end = nw.col("start") + step
+    in_progress = nw.col("next_start").is_null() & (nw.col("number") == 0)
+    known = (nw.col("start") < nw.col("next_start")) & (end - nw.col("since") <= age)
+    return quiet.filter(in_progress | known).select(*INSTRUMENT, "start", timestamp=end - 1)
+
+
+def _numbers(frame: nw.LazyFrame[Any], most: int) -> nw.LazyFrame[Any]:
+    """Return the whole numbers from 0 to at least ``most``, of the frame's engine: the sums of powers of two."""
+    zero = frame.head(1).select(nw.lit(0).alias("number"))
+    numbers = zero
+    for power in range(most.bit_length()):
+        bit = nw.concat([zero, zero.with_columns(number=nw.col("number") + 2**power)]).rename(
+            {"number": "bit"}
+        )
+        numbers = numbers.join(bit, how="cross").select(number=nw.col("number") + nw.col("bit"))
+    return numbers
+
+
+def _bucket(column: str, interval: Interval) -> nw.Expr:
+    return bucket_start(nw.col(column), interval)

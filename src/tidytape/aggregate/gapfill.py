@@ -1,0 +1,136 @@
+"""Candles without gaps: an interval without trades repeats the close before it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.aggregate.buckets import SECOND, interval_of
+from tidytape.aggregate.resample import series_of, with_windows, without_windows
+
+__all__ = ["carried", "gapfill"]
+
+_TIMES = ("first_timestamp", "last_timestamp")
+_NEEDED = ("timestamp", "open", "high", "low", "close", "volume", *_TIMES)
+_BASE = 4  # of the digits that buckets are counted with
+_REAL, _DIGIT, _ALL = "__real", "__digit", "__all"
+
+
+def gapfill(
+    candles: IntoFrameT, /, *, interval: str, start: int, end: int, last: IntoFrameT | None = None
+) -> IntoFrameT:
+    """Candles with every gap of a window filled: open, high, low and close are the last close, and no volume.
+
+    No close is invented: what lies before the first known close of a series stays absent.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key (series, timestamp), in any order
+        Schema of a candle type, with ``timestamp``, ``first_timestamp`` and ``last_timestamp`` as int64
+        [ns since the epoch]. Of the columns that name a series, those it has count; ``side`` is one.
+    interval : str
+        Name or alias of the candles' interval.
+    start, end : int
+        The window, start inclusive, end exclusive: the intervals that start in it are filled. [ns since the epoch]
+    last : frame, one row per series, of the same kind as ``candles``, optional
+        The last close of each series before the window: the columns that name a series, and ``close``
+        [quote per coin]. A series of which there is no candle is filled from it too.
+
+    Returns
+    -------
+    frame, the rows of ``candles`` and one per gap; of the same kind as ``candles``
+        The same columns. Filled rows have ``volume`` 0 [as in ``candles``], null ``first_timestamp`` and
+        ``last_timestamp`` (in pandas both columns become ``Int64``, which has nulls) and null in columns that the
+        schema does not know. Sorted by series and ``timestamp`` where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> minute = 60_000_000_000
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "exchange": "X",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [minute],
+    ...         **dict.fromkeys(("open", "high", "low", "close"), 10.0),
+    ...         "volume": 2.0,
+    ...         "first_timestamp": minute + 5,
+    ...         "last_timestamp": minute + 5,
+    ...     }
+    ... )
+    >>> filled = gapfill(candles, interval="1m", start=0, end=3 * minute)
+    >>> filled.select("timestamp", "open", "close", "volume", "last_timestamp").rows()
+    [(60000000000, 10.0, 10.0, 2.0, 60000000005), (120000000000, 10.0, 10.0, 0.0, None)]
+    """
+    unit = interval_of(interval)
+    step, offset = unit.seconds * SECOND, unit.offset * SECOND
+    begin = -(-(start - offset) // step) * step + offset
+    frame: Any = with_windows(_with_nullable_times(candles), _NEEDED)
+    named = series_of(frame, "TRADE_AGG")
+    series = [*named, _ALL]
+    rows = [frame.select(*named, "timestamp", "close")]
+    if last is not None:
+        before = with_windows(last, [*named, "close"])
+        rows.append(before.select(*named, nw.lit(begin - 1, nw.Int64()).alias("timestamp"), "close"))
+    real = nw.concat(rows).with_columns(nw.lit(0).alias(_ALL), nw.lit(1).alias(_REAL))
+    names = real.select(*series).unique()
+    numbers = _numbers(names.head(1), max(0, -(-(end - begin) // step)))
+    gaps = names.join(numbers, how="cross").select(
+        *named,
+        (nw.col(_DIGIT) * step + begin).alias("timestamp"),
+        nw.lit(0.0).alias("close"),
+        _ALL,
+        nw.lit(0).alias(_REAL),
+    )
+    stamps = nw.concat([real, gaps])
+    taken = nw.col(_REAL).max().over(*series, "timestamp")
+    stamps = stamps.with_columns(taken.alias("__taken")).filter(nw.col(_REAL) == nw.col("__taken"))
+    filled = carried(stamps, "close", known=nw.col(_REAL) == 1, by=series, order=["timestamp"])
+    filled = filled.filter((nw.col(_REAL) == 0) & ~nw.col("__close").is_null()).select(
+        *named,
+        "timestamp",
+        *(nw.col("__close").alias(name) for name in ("open", "high", "low", "close")),
+        nw.lit(0.0).alias("volume"),
+    )
+    whole = nw.concat([frame, filled], how="diagonal").sort(*named, "timestamp")
+    return without_windows(whole, like=candles)
+
+
+def carried(frame: Any, name: str, *, known: nw.Expr, by: Sequence[str], order: Sequence[str]) -> Any:
+    """Return the frame with the last known value of a column that is not null, at or before each row, as ``__name``.
+
+    ``by`` names the series, ``order`` puts its rows in an order without ties. Before the first it is null.
+    """
+    found = nw.when(known).then(nw.col(name)).alias(f"__{name}")
+    last = nw.col(f"__{name}").fill_null(strategy="forward")
+    return frame.with_columns(found).with_columns(last.over(*by, order_by=order))
+
+
+def _numbers(one: Any, count: int) -> Any:
+    """Return the whole numbers below ``count``, made of one row so that they are of its engine; none of no row."""
+    digits = nw.concat([one.select(nw.lit(digit, nw.Int64()).alias(_DIGIT)) for digit in range(_BASE)])
+    numbers, reach = digits, _BASE
+    while reach < count:
+        higher = digits.select((nw.col(_DIGIT) * reach).alias("__higher")).filter(nw.col("__higher") < count)
+        numbers = numbers.join(higher, how="cross").select(
+            (nw.col(_DIGIT) + nw.col("__higher")).alias(_DIGIT)
+        )
+        reach *= _BASE
+    return numbers.filter(nw.col(_DIGIT) < count)
+
+
+def _with_nullable_times(native: Any) -> Any:
+    """Return pandas' frames with times that can be null and whole; others as they are."""
+    if not nw.dependencies.is_pandas_dataframe(native):
+        return native
+    return native.astype({name: "Int64" for name in _TIMES if name in native.columns})

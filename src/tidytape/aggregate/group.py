@@ -1,0 +1,217 @@
+"""Points of several exchanges to points of one series."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.aggregate._columns import INSTRUMENT
+from tidytape.aggregate.buckets import SECOND
+from tidytape.aggregate.gapfill import carried
+from tidytape.aggregate.resample import (
+    CANDLES,
+    payload_of,
+    reduced,
+    summed,
+    traded,
+    with_windows,
+    without_windows,
+)
+from tidytape.errors import QueryError
+from tidytape.schema import schema_of
+
+__all__ = ["group"]
+
+_ABLE: Final = (
+    *CANDLES,
+    "OPEN_INTEREST_AGG",
+    "FUNDING_RATE_AGG",
+    "LIQUIDATION_AGG",
+    "VOLUME_PROFILE_AGG",
+    "BLOCK_BOOK_SNAPSHOT_AGG",
+)
+_AGREED: Final = ("normalized_symbol", "category")
+_CARRY: Final = 24 * 3600 * SECOND
+_LATEST, _EARLIEST = 2**63 - 1, -(2**63)
+_ALL, _OWN, _WEIGHT = "__all", "__own", "__weight"
+
+
+def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
+    r"""One series of the points of several members, which are markets of one coin.
+
+    Candles, liquidations, profiles and books are summed: volumes add up, in a way that does not depend on the order of
+    the rows, high and low are the extremes, the open is of the member that traded first and the close of the member
+    that traded last. Members that traded at the same time are ordered by (exchange, raw_symbol), so the open is of the
+    first of them and the close of the last. A candle that only fills a gap counts where no member traded: group first,
+    then fill.
+
+    Open interest is a stock: a member's last close carries into the buckets that others reported and it did not, at
+    most 24 hours from start to start of the buckets, and open, high, low and close are then summed. A member's open,
+    high and low count as its close where they are null; a point without a close is no report.
+
+    Funding is weighted by the members' open interest O at the bucket's close:
+
+    .. math:: f = \sum_i f_i O_i \Big/ \sum_i O_i
+
+    over the members that have both; a bucket without such a member has no point.
+
+    Parameters
+    ----------
+    points : frame, n rows, key (exchange, raw_symbol, timestamp) and the type's own, in any order
+        Schema of ``data_type``, with times as int64 [ns since the epoch]. Amounts all in one unit. With a column
+        ``coin``, the members of each coin are a series of their own, for prices of different coins have nothing in
+        common; without it, all are one.
+    data_type : str
+        A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
+        ``BLOCK_BOOK_SNAPSHOT_AGG``.
+    weights : frame of the same kind, key (exchange, raw_symbol, timestamp), optional
+        Needed for funding: ``close``, the open interest at each bucket's close [USD].
+
+    Returns
+    -------
+    frame, one row per series, bucket and what else the type's key holds; of the same kind as ``points``
+        ``normalized_symbol`` and ``category`` where all members of the series agree, else null; ``coin``, ``interval``
+        and ``side``; ``timestamp`` int64 [ns]; the payload of the type in its units. No exchange and no raw symbol.
+        Sorted by that key where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If points of the type cannot be grouped, or weights are missing or have no use.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "exchange": ["A", "B"],
+    ...         "raw_symbol": ["BTCUSDT", "BTC-PERP"],
+    ...         "coin": "BTC",
+    ...         "category": ["SPOT", "PERPETUAL"],
+    ...         "timestamp": 0,
+    ...         "open": [10.0, 10.5],
+    ...         "high": [12.0, 11.0],
+    ...         "low": [9.0, 10.0],
+    ...         "close": [11.0, 10.0],
+    ...         "volume": [0.1, 0.2],
+    ...         "first_timestamp": [5, 4],
+    ...         "last_timestamp": [50, 40],
+    ...     }
+    ... )
+    >>> group(candles, data_type="TRADE_SIDE_AGNOSTIC_AGG").select(
+    ...     "coin", "category", "open", "high", "low", "close", "volume"
+    ... ).rows()
+    [('BTC', None, 10.5, 12.0, 9.0, 11.0, 0.3)]
+    """
+    _require(data_type, weights)
+    schema = schema_of(data_type)
+    own = [name for name in schema.key if name not in INSTRUMENT]
+    columns = payload_of(data_type)
+    frame = with_windows(points, [*INSTRUMENT, *own, *columns])
+    frame = frame.with_columns(nw.col(*INSTRUMENT).cast(nw.String()))
+    frame, series = _named(frame)
+    keys = [*series, *own]
+    if data_type == "FUNDING_RATE_AGG":
+        joined = _weighted(frame, keys, columns, weights)
+    elif data_type == "OPEN_INTEREST_AGG":
+        joined = summed(_stocks(frame, series), keys, columns)
+    elif data_type in CANDLES:
+        frame = traded(frame, keys).with_columns(
+            nw.col("first_timestamp").cast(nw.Int64()).fill_null(_LATEST).alias("__first"),
+            nw.col("last_timestamp").cast(nw.Int64()).fill_null(_EARLIEST).alias("__last"),
+        )
+        for place in ("__first", "__last"):
+            frame = frame.with_row_index(f"{place}_place", order_by=[place, *INSTRUMENT])
+        frame = frame.with_columns(nw.col("__first_place", "__last_place").cast(nw.Int64()))
+        joined = reduced(frame, keys, columns, first="__first_place", last="__last_place")
+    else:
+        joined = summed(frame, keys, columns)
+    names = [name for name in schema.names if name in joined.collect_schema().names()]
+    return without_windows(joined.select(*names).sort(*keys), like=points)
+
+
+def _require(data_type: str, weights: Any) -> None:
+    schema_of(data_type)
+    if data_type not in _ABLE:
+        raise QueryError(
+            "data_type", got=data_type, expected="one of " + ", ".join(_ABLE), code="UNSUPPORTED"
+        )
+    weighted = data_type == "FUNDING_RATE_AGG"
+    if weighted != (weights is not None):
+        expected = "open interest of the members in USD" if weighted else f"nothing; {data_type} is summed"
+        raise QueryError("weights", got=type(weights).__name__, expected=expected)
+
+
+def _named(frame: Any) -> tuple[Any, list[str]]:
+    """Return the frame with what names the series it is a member of, and the columns that do."""
+    present = frame.collect_schema().names()
+    series = [name for name in ("coin", "interval") if name in present]
+    agreed = [name for name in _AGREED if name in present]
+    text = [nw.col(name).cast(nw.String()) for name in (*series, *agreed)]
+    frame = frame.with_columns(nw.lit(0).alias(_ALL), *text)
+    for name in agreed:
+        least, most = (part.over(_ALL, *series) for part in (nw.col(name).min(), nw.col(name).max()))
+        frame = frame.with_columns(least.alias("__least"), most.alias("__most"))
+        same = nw.col("__least") == nw.col("__most")
+        frame = frame.with_columns(nw.when(same).then(nw.col("__least")).alias(name))
+    return frame, [*series, *agreed]
+
+
+def _stocks(frame: Any, series: Sequence[str]) -> Any:
+    """Return the members' open interest, each in every bucket of its series that it reported or carries into."""
+    stock = ("open", "high", "low", "close")
+    members = (*INSTRUMENT, *series, _ALL)
+    own = frame.filter(~nw.col("close").is_null()).select(
+        *members,
+        "timestamp",
+        *(nw.coalesce(nw.col(name), nw.col("close")).alias(name) for name in stock),
+        nw.lit(1).alias(_OWN),
+    )
+    # Nulls do not meet in a join, so they become texts for as long as it takes.
+    known = own.with_columns(nw.col(name).fill_null("").alias(f"__{name}") for name in series)
+    match = [_ALL, *(f"__{name}" for name in series)]
+    buckets = known.select(*match, "timestamp").unique()
+    asked = known.select(*members, *match[1:]).unique().join(buckets, on=match)
+    gaps = asked.select(
+        *members, "timestamp", *(nw.lit(0.0).alias(name) for name in stock), nw.lit(0).alias(_OWN)
+    )
+    rows = nw.concat([own, gaps]).with_columns(
+        nw.col(_OWN).max().over(*INSTRUMENT, "timestamp").alias("__reported")
+    )
+    rows = rows.filter(nw.col(_OWN) == nw.col("__reported"))
+    is_own = nw.col(_OWN) == 1
+    reported = nw.when(is_own).then(nw.col("timestamp")).otherwise(nw.lit(_EARLIEST)).alias("__reported")
+    last_report = nw.col("__reported").cum_max().over(*INSTRUMENT, order_by="timestamp")
+    rows = carried(rows, "close", known=is_own, by=INSTRUMENT, order=["timestamp"])
+    rows = rows.with_columns(reported).with_columns(last_report)
+    return rows.filter(nw.col("timestamp") <= nw.col("__reported") + _CARRY).with_columns(
+        nw.when(is_own).then(nw.col(name)).otherwise(nw.col("__close")).alias(name) for name in stock
+    )
+
+
+def _weighted(frame: Any, keys: Sequence[str], rates: Sequence[str], weights: Any) -> Any:
+    """Return the mean of each rate over the members that have it and open interest."""
+    member = [*INSTRUMENT, "timestamp"]
+    open_interest = with_windows(weights, [*member, "close"]).select(
+        nw.col(*INSTRUMENT).cast(nw.String()), "timestamp", nw.col("close").alias(_WEIGHT)
+    )
+    both = frame.join(open_interest.filter(nw.col(_WEIGHT) > 0), on=member)
+    weight = nw.col(_WEIGHT)
+    parts = [(weight * nw.col(name)).alias(f"__part_{name}") for name in rates]
+    used = [nw.when(~nw.col(name).is_null()).then(weight).alias(f"__used_{name}") for name in rates]
+    sums = both.with_columns(*parts, *used).group_by(*keys)
+    joined = sums.agg(nw.col(f"__{of}_{name}").sum() for of in ("part", "used") for name in rates)
+    return joined.select(
+        *keys,
+        *(
+            nw.when(nw.col(f"__used_{name}") > 0)
+            .then(nw.col(f"__part_{name}") / nw.col(f"__used_{name}"))
+            .alias(name)
+            for name in rates
+        ),
+    )

@@ -1,0 +1,267 @@
+r"""Option quotes to ATM implied volatility and skew at constant maturity, per interval and tenor.
+
+Both functions go the same way. The *chain* of a bucket is each option's last quote in it, as of the latest of them;
+expired options are left out. Each expiry's smile gives the volatility of some points. Each point's total variance is
+interpolated between the two listed expiries around a tenor:
+
+.. math::
+
+    w_i = \sigma_i^2 T_i, \qquad
+    \sigma(\tau)^2 \tau = w_1 + (w_2 - w_1) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
+
+Time is counted ACT/365, to expiries as given. Nothing is extrapolated: where a strike or an expiry is missing on one
+side, or one of the two expiries around a tenor lacks the point, nothing is known and there is no row.
+
+References
+----------
+.. [1] Reiswich, Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal, cast
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+from tidytape.aggregate._columns import BUCKET, closed
+from tidytape.aggregate._smile import (
+    CALL,
+    CHAIN,
+    DAY,
+    PUT,
+    Frame,
+    chain,
+    interpolated,
+    lazy,
+    normal_cdf,
+    points,
+    with_next,
+)
+from tidytape.catalogue import Tenor
+from tidytape.errors import QueryError, nearest
+
+__all__ = ["implied_volatility", "skew"]
+
+_DELTAS = {"25": 0.25, "10": 0.10}
+
+
+def implied_volatility(
+    quotes: IntoFrameT, /, *, interval: str, atm: Literal["forward", "delta_neutral"] = "forward"
+) -> IntoFrameT:
+    r"""At-the-money implied volatility of each coin at constant maturity.
+
+    The smile is that of the out-of-the-money options: puts at strikes K below their forward F, calls from K = F on.
+
+    Parameters
+    ----------
+    quotes : frame, n rows, in any order
+        The lake's table ``option_quotes``. Uses ``exchange``, ``raw_symbol``, ``timestamp`` and ``expiry`` int64 [ns
+        since the epoch], ``coin``, ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin],
+        ``implied_volatility`` [%]. A quote without one of the last three does not count.
+    interval : str
+        Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
+        to Monday.
+    atm : {"forward", "delta_neutral"}
+        Where the money is. ``"forward"``: K = F; the volatility is linear in ln(K/F) between the two listed strikes
+        around it. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2 T/2}`,
+        which is N(d₁) = 1/2; the volatility is linear in N(d₁).
+
+    Returns
+    -------
+    frame, one row per exchange, coin, tenor and bucket in which it is known; of the same kind as ``quotes``
+        ``exchange``, ``raw_symbol`` (``<COIN>_ATM``), ``coin``, ``tenor``, ``timestamp`` int64, start of the bucket
+        [ns], ``implied_volatility`` [%]. Sorted by (exchange, raw_symbol, length of tenor, timestamp) where the engine
+        keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval or ``atm`` is unknown.
+
+    References
+    ----------
+    .. [1] Reiswich, Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+
+    Examples
+    --------
+    28 d at 60% and 56 d at 58%:
+
+    >>> import polars as pl
+    >>> day = 86_400_000_000_000
+    >>> quotes = pl.DataFrame(
+    ...     {
+    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B"], "timestamp": 0, "coin": "BTC", "option_type": "CALL",
+    ...         "strike": 70_000.0, "expiry": [28 * day, 56 * day], "implied_volatility": [60.0, 58.0],
+    ...         "forward": 70_000.0,
+    ...     }
+    ... )
+    >>> volatility = implied_volatility(quotes, interval="1h")
+    >>> volatility.select("raw_symbol", "tenor", pl.col("implied_volatility").round(4)).rows()
+    [('BTC_ATM', 'ONE_M', 59.7372)]
+    """
+    _chosen("atm", atm, ("forward", "delta_neutral"))
+    frame = lazy(quotes)
+    call, below = nw.col("option_type") == CALL, nw.col("moneyness") < 0
+    out_of_the_money = nw.when(call == below).then(nw.lit("in")).otherwise(nw.lit("out"))
+    x, at = (nw.col("moneyness"), 0.0) if atm == "forward" else (-normal_cdf(nw.col("d1")), -0.5)
+    smile = points(chain(frame, interval), {"atm": ("out", at)}, x, out_of_the_money)
+    at_tenor = _constant_maturity(smile, _tenors(frame, ("ATM",)), ("atm",))
+    return _closed(_summary(at_tenor, nw.col("atm"), "implied_volatility"), like=quotes)
+
+
+def skew(
+    quotes: IntoFrameT, /, *, interval: str, delta: Literal["forward", "premium_adjusted"] = "forward"
+) -> IntoFrameT:
+    r"""Skew of each coin at constant maturity: how much dearer puts are than calls, at 25 and at 10 delta.
+
+    .. math:: \mathrm{skew}_{25} = \sigma(\Delta_\mathrm{put} = -0.25) - \sigma(\Delta_\mathrm{call} = 0.25)
+
+    Positive when puts are dearer; the negative of the risk reversal. The put's point is read off the puts, the call's
+    off the calls. Delta is computed from each quote's own volatility, forward and time to expiry:
+
+    .. math:: d_{1,2} = \frac{\ln(F/K) \pm \sigma^2 T / 2}{\sigma \sqrt{T}}
+
+    and the volatility is linear in delta between the two listed strikes around the point, where delta falls as the
+    strike rises: the premium-adjusted delta of calls first rises, and counts from its largest value on. Of several such
+    places the one closest to the forward counts.
+
+    Parameters
+    ----------
+    quotes : frame, n rows, in any order
+        As for `implied_volatility`.
+    interval : str
+        Name or alias of an interval.
+    delta : {"forward", "premium_adjusted"}
+        Of a call :math:`N(d_1)` and of a put :math:`-N(-d_1)`; or, for a premium paid in coin,
+        :math:`\frac{K}{F} N(d_2)` and :math:`-\frac{K}{F} N(-d_2)`.
+
+    Returns
+    -------
+    frame, one row per exchange, coin, delta, tenor and bucket in which it is known; of the same kind as ``quotes``
+        ``exchange``, ``raw_symbol`` (``<COIN>_25`` or ``<COIN>_10``), ``coin``, ``tenor``, ``timestamp`` int64, start
+        of the bucket [ns], ``skew`` [vol points]. Each delta's variance is interpolated, then the volatilities are
+        subtracted. Sorted by (exchange, raw_symbol, length of tenor, timestamp) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval or ``delta`` is unknown.
+
+    References
+    ----------
+    .. [1] Reiswich, Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+
+    Examples
+    --------
+    The strikes reach 25 delta on both sides, not 10:
+
+    >>> import polars as pl
+    >>> week = 7 * 86_400_000_000_000
+    >>> quotes = pl.DataFrame(
+    ...     {
+    ...         "exchange": "DERIBIT", "raw_symbol": ["A", "B", "C", "D"], "timestamp": 0, "coin": "BTC",
+    ...         "option_type": ["PUT", "PUT", "CALL", "CALL"], "strike": [90.0, 100.0, 100.0, 110.0],
+    ...         "expiry": week, "implied_volatility": [60.0, 50.0, 50.0, 55.0], "forward": 100.0,
+    ...     }
+    ... )
+    >>> skew(quotes, interval="1h").select("raw_symbol", "tenor", pl.col("skew").round(2)).rows()
+    [('BTC_25', 'ONE_W', 2.75)]
+    """
+    _chosen("delta", delta, ("forward", "premium_adjusted"))
+    wanted = {
+        f"{kind}_{name}": (kind, -sign * value)
+        for name, value in _DELTAS.items()
+        for kind, sign in ((PUT, -1), (CALL, 1))
+    }
+    frame = lazy(quotes)
+    smile = points(chain(frame, interval), wanted, -_delta(delta), nw.col("option_type"))
+    at_tenor = _constant_maturity(smile, _tenors(frame, _DELTAS), tuple(wanted))
+    measure = nw.coalesce(
+        *(
+            nw.when(nw.col("ending") == name).then(nw.col(f"{PUT}_{name}") - nw.col(f"{CALL}_{name}"))
+            for name in _DELTAS
+        )
+    )
+    return _closed(_summary(at_tenor, measure, "skew"), like=quotes)
+
+
+def _delta(kind: str) -> nw.Expr:
+    """Delta of each option, which falls with the strike."""
+    adjusted = kind == "premium_adjusted"
+    probability = normal_cdf(nw.col("d1") - nw.col("deviation") if adjusted else nw.col("d1"))
+    signed = nw.when(nw.col("option_type") == CALL).then(probability).otherwise(probability - 1.0)
+    return signed * nw.col("strike") / nw.col("forward") if adjusted else signed
+
+
+def _tenors(frame: Frame, endings: Iterable[str]) -> Frame:
+    """Return a frame of the same engine, one row per ending of a symbol and tenor, with its ``length``. [ns]"""
+    one = frame.select(nw.len().alias("rows"))
+    return nw.concat(
+        [
+            one.select(
+                nw.lit(ending).alias("ending"),
+                nw.lit(tenor.value).alias("tenor"),
+                nw.lit(float(tenor.days * DAY)).alias("length"),
+            )
+            for ending in endings
+            for tenor in Tenor
+        ]
+    )
+
+
+def _constant_maturity(smile: Frame, tenors: Frame, names: Sequence[str]) -> Frame:
+    """Return the points' volatilities at each tenor that lies between two expiries, instead of at each expiry.
+
+    Parameters
+    ----------
+    smile : frame, one row per chain and expiry
+        As `points` returns it.
+    tenors : frame, one row per ending and tenor
+        As `_tenors` returns it.
+    names : sequence of str
+        The points.
+    """
+    # Whole days are floats in nanoseconds, exactly; divided by the length of a day they might not be.
+    variance = smile.with_columns(nw.col(name) ** 2 * nw.col("life") for name in names)
+    expiries = with_next(variance, ("life", *names), over=CHAIN, order_by=("expiry",))
+    life, length = nw.col("life"), nw.col("length")
+    # Relational: every expiry meets every tenor, and keeps those that lie between it and the next.
+    return (
+        expiries.join(tenors, how="cross")
+        .filter((life == length) | ((life < length) & (length < nw.col("life_next"))))
+        .with_columns((interpolated(length, "life", name) / length).sqrt().alias(name) for name in names)
+    )
+
+
+def _summary(at_tenor: Frame, measure: nw.Expr, value: str) -> Frame:
+    symbol = nw.concat_str(nw.col("coin"), nw.col("ending"), separator="_").alias("raw_symbol")
+    return (
+        at_tenor.with_columns(symbol, measure.alias(value))
+        .filter(~nw.col(value).is_null())
+        .sort("exchange", "raw_symbol", "length", BUCKET)
+        .select("exchange", "raw_symbol", "coin", "tenor", nw.col(BUCKET).alias("timestamp"), value)
+    )
+
+
+def _closed(summary: Frame, *, like: IntoFrameT) -> IntoFrameT:
+    """Return the native frame of the kind of ``like``."""
+    frame: nw.DataFrame[Any] | Frame = nw.from_native(cast("IntoFrame", like))
+    eager = isinstance(frame, nw.DataFrame)
+    return closed(summary.collect(frame.implementation) if eager else summary, like=like)
+
+
+def _chosen(parameter: str, got: str, known: tuple[str, ...]) -> None:
+    if got not in known:
+        close = nearest(str(got), known)
+        raise QueryError(
+            parameter,
+            got=got,
+            expected="one of " + ", ".join(known),
+            hint=f"did you mean {close!r}?" if close else None,
+        )

@@ -1,0 +1,473 @@
+"""Trades to a market profile: which blocks of time touched which price rows (TPO, time price opportunity).
+
+A profile is a table of touches, one row per session, block and price row. It follows from two things known already:
+the candle of a block says from which row to which it traded, and its volume profile says how much on each. So trades
+are read by `candles` and `volume_profile`, and all else is done on what they leave, a few rows per block.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.aggregate import exact
+from tidytape.aggregate._columns import BUCKET, INSTRUMENT, closed, opened
+from tidytape.aggregate.buckets import SECOND, bucket_start, interval_of
+from tidytape.aggregate.candles import candles
+from tidytape.aggregate.grid import Grid
+from tidytape.aggregate.volume_profile import volume_profile
+from tidytape.analytics.profile import value_area
+from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
+from tidytape.errors import QueryError, nearest
+
+__all__ = ["tpo", "tpo_touches"]
+
+_NEEDED = (*INSTRUMENT, "timestamp", "sequence", "side", "price", "amount")
+_PROFILE = (*INSTRUMENT, "timestamp")
+_VOLUMES = ("buy_volume", "sell_volume")
+_SUMMED = (*_VOLUMES, "volume")
+
+_MINUTE: Final = 60 * SECOND
+_DAY: Final = 86_400 * SECOND
+_FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
+_BALANCE: Final = 60 * _MINUTE
+_DIGITS: Final = 32
+_MOST_ROWS: Final = _DIGITS**4
+_SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
+
+
+def tpo(
+    trades: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+    now: int | None = None,
+) -> IntoFrameT:
+    r"""Market profile of each instrument: how many blocks of a session touched each price row.
+
+    A session is cut into blocks of ``block_minutes``, numbered from 0 at its start. A block touches every row between
+    its lowest and its highest trade, both included, traded on or not:
+
+    .. math:: n_i = \left|\{b : \lfloor L_b / s \rfloor \le i \le \lfloor H_b / s \rfloor\}\right|,
+
+    with :math:`L_b, H_b` the lowest and highest price of block :math:`b` and :math:`s` the block size. A row that no
+    block touched does not appear, but counts as a row of zero where the value area grows.
+
+    Parameters
+    ----------
+    trades : frame, n rows, in any order
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``sequence`` int64, ``side``
+        (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin].
+    interval : str
+        Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``: the length of a session, unless ``session`` says so.
+    block_size : Decimal, int, float or str, > 0
+        Height of a row. [quote per coin]
+    session : str, optional
+        ``"daily"``, ``"weekly"`` (from Monday) or ``"monthly"`` (calendar months), from 00:00 UTC.
+    block_minutes : {30, 5, 60, 240}
+        Length of a block. The last block of a session ends with it. [min]
+    now : int, optional
+        Up to when the trades are known, ns since the epoch. The block this lies in is in progress; without it, none
+        is. [ns]
+
+    Returns
+    -------
+    frame, one row per instrument, session and price row touched; of the same kind as ``trades``
+        Sorted by (exchange, raw_symbol, timestamp, price) where the engine keeps order. Of the session, repeated on
+        each of its rows:
+
+        - ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the session [ns],
+        - ``period_start`` (the same), ``period_end`` (exclusive) : int64 [ns],
+        - ``block_size_minutes`` : int64 [min],
+        - ``poc_price``, ``vah_price``, ``val_price`` : rows of the point of control, of the value area's upper and
+          lower end, as `value_area` finds them by default (70%, two rows at a time) [quote per coin],
+        - ``profile_high``, ``profile_low`` : highest and lowest row [quote per coin],
+        - ``opening_price``, ``closing_price`` : of the trade with the smallest and largest (timestamp, sequence)
+          [quote per coin],
+        - ``ibr_high``, ``ibr_low`` : highest and lowest price traded in the initial balance, the blocks that start
+          less than 60 minutes into the session; null if none of them traded [quote per coin],
+        - ``total_tpo_count`` : int64 [TPO], ``value_area_percentage`` [%], ``total_volume`` [coin].
+
+        And of the row:
+
+        - ``price`` : low edge [quote per coin],
+        - ``buy_volume``, ``sell_volume``, and their sum ``volume`` : 0 where touched but not traded on [coin],
+        - ``tpo_count``, ``first_touch_block``, ``last_touch_block`` : int64,
+        - ``is_single_print`` : whether one block touched it, and the run of such neighbours it is part of ends
+          strictly inside the profile. A run that reaches the highest or lowest row is a tail instead,
+        - ``is_poor_high``, ``is_poor_low`` : whether it is the highest or lowest row, and two or more blocks
+          touched it,
+        - ``is_in_progress`` : whether the block in progress touched it, so that the flags may yet change.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not one of those listed; or, ``trades`` being eager, if the range of a block has more than
+        1,048,576 rows. Lazy frames are not read here: the query of such a one fails when it is computed.
+
+    See Also
+    --------
+    tpo_touches : The touches themselves.
+
+    Notes
+    -----
+    Eager frames are computed by polars, lazy ones by their own engine.
+
+    The lists of the wire format follow from the flags and the touches. In polars::
+
+        row = ["exchange", "raw_symbol", "timestamp", "price"]
+        blocks = touches.group_by(row).agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
+        lists = levels.group_by(row[:3]).agg(
+            pl.col("price").filter(flag).sort().alias(name)
+            for flag, name in [
+                ("is_poor_high", "poor_highs"), ("is_poor_low", "poor_lows"), ("is_single_print", "single_prints")
+            ]
+        )
+        schema_of("TPO_AGG").conform(levels.join(blocks, on=row).join(lists, on=row[:3]))
+
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2 and appendix 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> minute = 60 * 10**9
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [0, 29 * minute, 30 * minute, 95 * minute],
+    ...         "sequence": [1, 2, 3, 4],
+    ...         "side": ["BUY", "SELL", "BUY", "BUY"],
+    ...         "price": [10.0, 12.5, 12.0, 11.0],
+    ...         "amount": [1.0, 2.0, 4.0, 8.0],
+    ...     }
+    ... )
+    >>> levels = tpo(trades, interval="1d", block_size=1)
+    >>> levels.select("price", "volume", "tpo_count", "first_touch_block", "last_touch_block").rows()
+    [(10.0, 1.0, 1, 0, 0), (11.0, 8.0, 2, 0, 3), (12.0, 6.0, 2, 0, 1)]
+    >>> levels.select("poc_price", "opening_price", "closing_price", "ibr_high", "ibr_low").row(0)
+    (11.0, 10.0, 11.0, 12.5, 10.0)
+    """
+    plan = _Plan.of(interval, block_size, session, block_minutes)
+    frame = opened(trades, _NEEDED)
+    blocks, touches = _read(frame, plan)
+    row, count = nw.col("row"), nw.col("tpo_count")
+    levels = (
+        touches.group_by(*_PROFILE, "row")
+        .agg(
+            nw.col("touches").sum().cast(nw.Int64).alias("tpo_count"),
+            nw.col("block_id").min().alias("first_touch_block"),
+            nw.col("block_id").max().alias("last_touch_block"),
+            exact.summed(*_SUMMED),
+        )
+        .with_columns(*map(exact.total, _SUMMED), plan.grid.price(row).alias("price"))
+    )
+    area = value_area(
+        levels.select(*_PROFILE, "price", "tpo_count").to_native(),
+        by=_PROFILE,
+        count="tpo_count",
+        row_size=plan.grid.size,
+    )
+    levels = (
+        _with_flags(levels, plan, now)
+        .with_columns(
+            count.sum().over(*_PROFILE).cast(nw.Int64).alias("total_tpo_count"),
+            nw.col("volume").alias("total_volume"),
+        )
+        .with_columns(*exact.parts("total_volume"))
+        .with_columns(exact.summed("total_volume").over(*_PROFILE))
+        .with_columns(exact.total("total_volume"))
+        .join(_sessions(blocks), on=[*_PROFILE], how="inner")
+        .join(nw.from_native(area).lazy(), on=[*_PROFILE], how="inner")
+        .select(
+            *_PROFILE,
+            nw.col("timestamp").alias("period_start"),
+            "period_end",
+            nw.lit(plan.minutes, nw.Int64).alias("block_size_minutes"),
+            nw.col("poc").alias("poc_price"),
+            nw.col("vah").alias("vah_price"),
+            nw.col("val").alias("val_price"),
+            plan.grid.price(nw.col("highest")).alias("profile_high"),
+            plan.grid.price(nw.col("lowest")).alias("profile_low"),
+            *("opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count"),
+            (nw.col("value_area_share") * 100).alias("value_area_percentage"),
+            *("total_volume", "price", *_VOLUMES, "tpo_count", "volume"),
+            *("first_touch_block", "last_touch_block"),
+            *("is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"),
+        )
+        .sort(*_PROFILE, "price")
+    )
+    return _returned(levels, frame, like=trades)
+
+
+def tpo_touches(
+    trades: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+) -> IntoFrameT:
+    """Touches of each instrument: which block of a session touched which price row, and what it traded there.
+
+    Parameters
+    ----------
+    trades, interval, block_size, session, block_minutes
+        As of `tpo`.
+
+    Returns
+    -------
+    frame, one row per instrument, session, block and price row touched; of the same kind as ``trades``
+        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the session [ns], ``block_id`` int64, from 0 at
+        the session's start, ``price``, low edge of the row [quote per coin], ``buy_volume``, ``sell_volume`` and
+        their sum ``volume``, 0 where touched but not traded on [coin]. Sorted by (exchange, raw_symbol, timestamp,
+        block_id, price) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As `tpo` does.
+
+    See Also
+    --------
+    tpo : The profile, one row per session and price row.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [0, 1, 30 * 60 * 10**9],
+    ...         "sequence": [1, 2, 3],
+    ...         "side": ["BUY", "SELL", "BUY"],
+    ...         "price": [10.0, 12.5, 12.0],
+    ...         "amount": [1.0, 2.0, 4.0],
+    ...     }
+    ... )
+    >>> tpo_touches(trades, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
+    [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
+    """
+    plan = _Plan.of(interval, block_size, session, block_minutes)
+    frame = opened(trades, _NEEDED)
+    _, touches = _read(frame, plan)
+    rows = (
+        touches.group_by(*_PROFILE, "block_id", "row")
+        .agg(exact.summed(*_SUMMED))
+        .with_columns(*map(exact.total, _SUMMED))
+        .select(*_PROFILE, "block_id", plan.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
+        .sort(*_PROFILE, "block_id", "price")
+    )
+    return _returned(rows, frame, like=trades)
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """How time is cut into sessions and blocks, and price into rows."""
+
+    session: Interval | None  # None: a calendar month
+    minutes: int
+    grid: Grid
+
+    @classmethod
+    def of(
+        cls, interval: str, block_size: Decimal | float | str, session: str | None, block_minutes: int
+    ) -> _Plan:
+        if block_minutes not in TPO_BLOCK_MINUTES:
+            expected = "one of " + ", ".join(map(str, TPO_BLOCK_MINUTES))
+            raise QueryError("block_minutes", got=block_minutes, expected=expected)
+        length = interval_of(interval)
+        return cls(
+            length if session is None else _session_of(session), int(block_minutes), Grid.of(block_size)
+        )
+
+    @property
+    def piece(self) -> Interval:
+        """The interval that is a block, or a session shorter than one.
+
+        Both are aligned to the epoch and one divides the other, so no piece lies in two blocks or in two sessions.
+        """
+        seconds = min(self.minutes * 60, self.session.seconds if self.session else self.minutes * 60)
+        return next(interval for interval in Interval if interval.seconds == seconds)
+
+    def placed(self, pieces: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """Add to each piece its session's start as ``timestamp``, and its block in it."""
+        time = nw.col(BUCKET)
+        if self.session:
+            pieces = pieces.with_columns(bucket_start(time, self.session).alias("timestamp"))
+        else:
+            pieces = _with_month_start(pieces, time, "timestamp")
+        block = (time - nw.col("timestamp")) // (self.minutes * _MINUTE)
+        return pieces.with_columns(block.alias("block_id"))
+
+    def with_end(self, sessions: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+        """Add the end of the session that starts at ``timestamp``."""
+        start = nw.col("timestamp")
+        if self.session:
+            return sessions.with_columns((start + self.session.seconds * SECOND).alias("period_end"))
+        # 31 days after the first of a month is one of the first four days of the next.
+        return _with_month_start(sessions, start + 31 * _DAY, "period_end")
+
+
+def _session_of(name: str) -> Interval | None:
+    known = {name: session for session in TPOSession for name in (session.value, session.alias)}
+    if str(name) not in known:
+        close = nearest(str(name), known)
+        raise QueryError(
+            "session",
+            got=name,
+            expected="one of " + ", ".join(session.alias for session in TPOSession),
+            hint=f"did you mean {close!r}?" if close else None,
+        )
+    return _SESSIONS[known[str(name)]]
+
+
+def _with_month_start(frame: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.LazyFrame[Any]:
+    """Add the start of the UTC calendar month that a time lies in. [ns]
+
+    Years are counted from March, so that a leap day ends one. What is left over of centuries, then of years, then of
+    months, is the day of the month: 4 centuries have 146,097 days, 4 years have 1,461, and 5 months from March on have
+    153, long and short ones as the remainders fall (C. Neri and L. Schneider, "Euclidean affine functions and their
+    application to calendar algorithms", 2023). Whole numbers only, on which all engines agree, and a column per step:
+    an engine that writes a remainder as two quotients would double one expression at each.
+    """
+    left = nw.col("left")
+    return (
+        frame.with_columns((time // _DAY).alias("day"))
+        .with_columns((((nw.col("day") + _FROM_MARCH_0) * 4 + 3) % 146_097 // 4).alias("left"))
+        .with_columns(((left * 4 + 3) % 1_461 // 4).alias("left"))
+        .with_columns(((left * 5 + 461) % 153 // 5).alias("left"))
+        .with_columns(((nw.col("day") - left) * _DAY).alias(name))
+        .drop("day", "left")
+    )
+
+
+def _read(
+    frame: nw.DataFrame[Any] | nw.LazyFrame[Any], plan: _Plan
+) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
+    """Return the pieces of the blocks, each with its prices, and the touches, with and without trades apart."""
+    # Of eager engines not all have lists and windows; polars has.
+    trades = frame.select(*_NEEDED).lazy("polars") if isinstance(frame, nw.DataFrame) else frame
+    native, piece = trades.to_native(), plan.piece
+    row, price = plan.grid.row, nw.col("price")
+    blocks = (
+        nw.from_native(candles(native, interval=piece))
+        .rename({"timestamp": BUCKET})
+        .with_columns(row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest"))
+    )
+    if isinstance(frame, nw.DataFrame):
+        blocks = _checked(blocks.collect("polars"), plan.grid).lazy()
+    traded = (
+        nw.from_native(volume_profile(native, interval=piece, block_size=plan.grid.size))
+        .select(*INSTRUMENT, nw.col("timestamp").alias(BUCKET), row(price).alias("row"), *_VOLUMES)
+        .with_columns(nw.lit(0, nw.Int64).alias("touches"))
+    )
+    touched = _rows_between(blocks).with_columns(
+        *(nw.lit(0.0).alias(name) for name in _VOLUMES), nw.lit(1, nw.Int64).alias("touches")
+    )
+    # Put under each other and added up, not joined: sums need no care for what one side lacks.
+    columns = [*INSTRUMENT, BUCKET, "row", *_VOLUMES, "touches"]
+    touches = nw.concat([touched.select(columns), traded.select(columns)])
+    touches = touches.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
+    touches = touches.with_columns(*(part for name in _SUMMED for part in exact.parts(name)))
+    return plan.placed(blocks), plan.placed(touches)
+
+
+def _checked(blocks: nw.DataFrame[Any], grid: Grid) -> nw.DataFrame[Any]:
+    rows = int((blocks["highest"] - blocks["lowest"]).max() or 0) + 1
+    if rows > _MOST_ROWS:
+        expected = f"a size that cuts the range of every block into at most {_MOST_ROWS:,} rows"
+        raise QueryError("block_size", got=str(grid.size), expected=expected, hint=f"one has {rows:,}")
+    return blocks
+
+
+def _rows_between(blocks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Return one row per piece and price row from its lowest to its highest.
+
+    A distance below 2**20 has four digits to the base 32, so each row is repeated for the 32 digits of one place
+    after the other, and those beyond the highest row go at once. The digits are a text in the query: a table of
+    numbers would need to know the largest distance, which would mean reading the trades of a lazy frame, and to live
+    where its engine looks for tables.
+    """
+    digits = [_DIGITS**place for place in (3, 2, 1, 0)]
+    # Greater distances overflow 32 bits here, which an engine does not pass over in silence.
+    distance = ((nw.col("highest") - nw.col("lowest")) * (2**31 // _MOST_ROWS)).cast(nw.Int32)
+    rows = blocks.select(
+        *INSTRUMENT,
+        BUCKET,
+        nw.col("lowest").alias("row"),
+        (nw.col("lowest") + distance.cast(nw.Int64) // (2**31 // _MOST_ROWS)).alias("highest"),
+    )
+    for unit in digits:
+        steps = " ".join(str(digit * unit) for digit in range(_DIGITS))
+        rows = (
+            rows.with_columns(nw.lit(steps).str.split(" ").alias("step"))
+            .explode("step")
+            .with_columns(nw.col("row") + nw.col("step").cast(nw.Int64))
+            .filter(nw.col("row") <= nw.col("highest"))
+            .drop("step")
+        )
+    return rows
+
+
+def _with_flags(levels: nw.LazyFrame[Any], plan: _Plan, now: int | None) -> nw.LazyFrame[Any]:
+    """Add ``lowest`` and ``highest``, the profile's rows, ``period_end``, and the flags of each level."""
+    row, lowest, highest = nw.col("row"), nw.col("lowest"), nw.col("highest")
+    one = nw.col("tpo_count") == 1
+    levels = plan.with_end(levels).with_columns(
+        one.cast(nw.Int64).alias("one"),
+        row.min().over(*_PROFILE).alias("lowest"),
+        row.max().over(*_PROFILE).alias("highest"),
+    )
+    levels = levels.with_columns(
+        nw.col("one").sum().over(*_PROFILE).alias("ones"),
+        nw.col("one").cum_sum().over(*_PROFILE, order_by="row").alias("ones_below"),  # and here
+    )
+    ones_above = nw.col("ones") - nw.col("ones_below") + 1  # and here, where it is one itself
+    # It is part of a tail if everything between it and an end of the profile was touched by one block.
+    in_tail = (nw.col("ones_below") == row - lowest + 1) | (ones_above == highest - row + 1)
+    block_end = nw.min_horizontal(
+        nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (plan.minutes * _MINUTE), "period_end"
+    )
+    return levels.with_columns(
+        (one & ~in_tail).alias("is_single_print"),
+        ((row == highest) & ~one).alias("is_poor_high"),
+        ((row == lowest) & ~one).alias("is_poor_low"),
+        (nw.lit(False) if now is None else block_end > now).alias("is_in_progress"),
+    )
+
+
+def _sessions(blocks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Return the first and last price and the initial balance of each session."""
+    time = nw.col(BUCKET)
+    into_session = time - nw.col("timestamp")
+    return (
+        blocks.with_columns(
+            nw.when(time == time.min().over(*_PROFILE)).then(nw.col("open")).alias("opening_price"),
+            nw.when(time == time.max().over(*_PROFILE)).then(nw.col("close")).alias("closing_price"),
+            nw.when(into_session < _BALANCE).then(nw.col("high")).alias("ibr_high"),
+            nw.when(into_session < _BALANCE).then(nw.col("low")).alias("ibr_low"),
+        )
+        .group_by(*_PROFILE)
+        .agg(nw.col("opening_price", "closing_price", "ibr_high").max(), nw.col("ibr_low").min())
+    )
+
+
+def _returned(
+    result: nw.LazyFrame[Any], frame: nw.DataFrame[Any] | nw.LazyFrame[Any], *, like: IntoFrameT
+) -> IntoFrameT:
+    eager = isinstance(frame, nw.DataFrame)
+    return closed(result.collect(frame.implementation) if eager else result, like=like)

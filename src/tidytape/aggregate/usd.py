@@ -1,0 +1,149 @@
+"""Amounts to USD: by the price at which they happened, and by what the quote was worth then."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.aggregate._columns import INSTRUMENT
+from tidytape.aggregate.gapfill import carried
+from tidytape.aggregate.resample import with_windows, without_windows
+from tidytape.catalogue import USD_QUOTES
+from tidytape.errors import QueryError
+from tidytape.schema import schema_of
+
+__all__ = ["to_usd"]
+
+_LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+    {
+        "VOLUME_PROFILE_AGG": ("buy_volume", "sell_volume"),
+        "BLOCK_BOOK_SNAPSHOT_AGG": ("size",),
+        "VENUEX_LIQUIDATION_AGG": ("liquidations",),
+    }
+)
+_STOCK: Final = ("open", "high", "low", "close")
+_ABLE: Final = ("TRADE", "OPEN_INTEREST_AGG", *_LEVELS)
+
+
+def to_usd(
+    frame: IntoFrameT,
+    /,
+    *,
+    quote: str | None,
+    data_type: str = "TRADE",
+    rates: IntoFrameT | None = None,
+    prices: IntoFrameT | None = None,
+) -> IntoFrameT:
+    r"""Amounts in USD instead of coin; prices stay as they are.
+
+    .. math:: a_\mathrm{usd} = a\, p\, r
+
+    with the price p at which it happened, and r, what one of the quote was worth then. Of events, the amount in terms
+    of the quote is taken as recorded where the frame has it. Candles, profiles and sums of liquidations in USD are
+    those of events in USD: convert first, then aggregate.
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        Events or points with ``timestamp`` int64 [ns since the epoch]. Events: ``price`` [quote per coin], ``amount``
+        [coin] and, if known, ``quote_amount`` [quote]. Points with levels: ``price`` and amounts [coin]. Open interest:
+        ``exchange``, ``raw_symbol`` and amounts [coin].
+    quote : str
+        What the prices are in. A quote of `tidytape.catalogue.USD_QUOTES` counts as one USD.
+    data_type : str
+        ``TRADE`` for events, which are trades or single liquidations; or ``OPEN_INTEREST_AGG``,
+        ``VOLUME_PROFILE_AGG``, ``BLOCK_BOOK_SNAPSHOT_AGG`` or ``VENUEX_LIQUIDATION_AGG``.
+    rates : frame of the same kind, optional
+        ``quote_coin``, ``timestamp`` int64 [ns], ``usd`` [USD per quote]; needed for another quote. The newest rate
+        that is no newer than a row's ``timestamp`` counts.
+    prices : frame of the same kind, optional
+        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the bucket [ns], ``close`` [quote per coin]:
+        candles; needed for open interest. A bucket without a trade counts at the close before it.
+
+    Returns
+    -------
+    frame, n rows, same columns, of the same kind as ``frame``
+        Amounts in USD, null where there is no rate or no price yet. In the same order, unless rates or prices had to be
+        found.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If another quote comes without rates, open interest without prices, or the type has no price to convert by.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> trades = pl.DataFrame({"timestamp": [5, 9], "price": [10.0, 12.0], "amount": [1.0, 2.0]})
+    >>> to_usd(trades, quote="USDT")["amount"].to_list()
+    [10.0, 24.0]
+    >>> rates = pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [8], "usd": [1.25]})
+    >>> to_usd(trades, quote="EUR", rates=rates).sort("timestamp")["amount"].to_list()
+    [None, 30.0]
+    """
+    columns, needed = _columns(data_type)
+    money = with_windows(frame, needed)
+    names = money.collect_schema().names()
+    if data_type == "OPEN_INTEREST_AGG":
+        if prices is None:
+            raise QueryError("prices", got=None, expected="a frame of closes; open interest has no price")
+        closes = with_windows(prices, [*INSTRUMENT, "timestamp", "close"])
+        money = _as_of(money, closes.rename({"close": "__price"}), "__price", by=INSTRUMENT)
+        price = nw.col("__price")
+    else:
+        price = nw.col("price")
+    if quote not in USD_QUOTES:
+        if rates is None:
+            raise QueryError(
+                "quote",
+                got=quote,
+                expected="a quote that counts as USD: " + ", ".join(sorted(USD_QUOTES)),
+                hint="another one needs rates",
+                code="UNSUPPORTED",
+            )
+        worth = with_windows(rates, ["quote_coin", "timestamp", "usd"]).filter(nw.col("quote_coin") == quote)
+        money = _as_of(money, worth.rename({"usd": "__usd"}), "__usd", by=())
+        price = price * nw.col("__usd")
+    if data_type == "TRADE" and "quote_amount" in names:
+        rate = 1.0 if quote in USD_QUOTES else nw.col("__usd")
+        money = money.with_columns((nw.col("quote_amount") * rate).alias("amount"))
+    else:
+        money = money.with_columns(*((nw.col(name) * price).alias(name) for name in columns))
+    if data_type == "VOLUME_PROFILE_AGG" and "volume" in names:
+        money = money.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
+    return without_windows(money.select(*names), like=frame)
+
+
+def _columns(data_type: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the amounts of a type, and the columns that a frame of it must have."""
+    schema_of(data_type)
+    if data_type == "TRADE":
+        return ("amount",), ("timestamp", "price", "amount")
+    if data_type == "OPEN_INTEREST_AGG":
+        return _STOCK, (*INSTRUMENT, "timestamp", *_STOCK)
+    if data_type not in _LEVELS:
+        raise QueryError(
+            "data_type",
+            got=data_type,
+            expected="one of " + ", ".join(_ABLE),
+            hint="convert the raw events first, then aggregate them",
+            code="UNSUPPORTED",
+        )
+    return _LEVELS[data_type], ("timestamp", "price", *_LEVELS[data_type])
+
+
+def _as_of(frame: Any, values: Any, name: str, *, by: Sequence[str]) -> Any:
+    """Return the frame with the newest of the values that is no newer than each row; null before the first."""
+    key = [*by, "timestamp"]
+    known = values.select(*key, name, nw.lit(0).alias("__late")).filter(~nw.col(name).is_null())
+    asked = frame.select(*key).unique().select(*key, nw.lit(0.0).alias(name), nw.lit(1).alias("__late"))
+    stamps = nw.concat([known, asked])
+    found = carried(stamps, name, known=nw.col("__late") == 0, by=by, order=["timestamp", "__late"])
+    found = found.filter(nw.col("__late") == 1).select(*key, nw.col(f"__{name}").alias(name))
+    return frame.join(found, on=key, how="left")

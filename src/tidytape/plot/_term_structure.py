@@ -1,0 +1,261 @@
+"""Option summaries by tenor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any, Literal, cast
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import to_rgb
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedFormatter, FixedLocator, MaxNLocator, NullLocator
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.catalogue import Interval, Tenor
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.plot import _style as style
+from tidytape.schema import schema_of
+
+_VALUES = {
+    name: schema_of(f"{name.upper()}_OPTION_SUMMARY_AGG")[name] for name in ("implied_volatility", "skew")
+}
+_DAYS = {tenor.value: tenor.days for tenor in Tenor}
+
+_ALIASES = {interval.value: interval.alias for interval in Interval}
+
+# Of Okabe and Ito's palette, one per symbol; its times go from pale, the first, to full.
+_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+_PALEST = 0.35
+_NAMED = 6  # times of a symbol that a legend lists; of more, the first and the last
+
+
+@dataclass(frozen=True, slots=True)
+class TermStructure:
+    """What `term_structure` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    lines : dict of (str, datetime) to matplotlib.lines.Line2D
+        One per symbol and time, in order: days to the value, NaN where a tenor between two others is missing.
+    """
+
+    ax: Axes
+    lines: dict[tuple[str, datetime], Line2D]
+
+
+def term_structure(
+    frame: IntoFrame,
+    /,
+    *,
+    value: Literal["implied_volatility", "skew"] | None = None,
+    ax: Axes | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> TermStructure:
+    """Draw implied volatility or skew by tenor, one line per symbol and time.
+
+    The tenor axis is logarithmic in days. Symbols differ in colour; the times of one go from pale, the first, to full,
+    the last. A tenor that is missing is a gap: nothing is drawn across it.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, tenor, timestamp), any order
+        Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG or SKEW_OPTION_SUMMARY_AGG. Uses ``tenor``, ``timestamp`` [UTC]
+        and ``implied_volatility`` [%] or ``skew`` [vol points]; identity columns name the lines where they are there.
+    value : {"implied_volatility", "skew"}, optional
+        What to draw; the one of the two that the frame has otherwise.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    timezone : str or tzinfo
+        Zone of the times in title and legend.
+
+    Returns
+    -------
+    TermStructure
+        The artists. A frame with no values says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame is none, has both values and ``value`` names neither, an unknown tenor, or several rows of one
+        symbol, time and tenor; or if ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> from matplotlib.figure import Figure
+    >>> frame = pl.DataFrame({
+    ...     "raw_symbol": "BTC_ATM", "tenor": ["ONE_W", "ONE_M"], "timestamp": datetime(2026, 3, 5, tzinfo=UTC),
+    ...     "implied_volatility": [54.7, 52.3],
+    ... })
+    >>> drawn = term_structure(frame, ax=Figure().add_subplot())
+    >>> [line.get_xydata().tolist() for line in drawn.lines.values()], drawn.ax.get_ylabel()
+    ([[[7.0, 54.7], [30.0, 52.3]]], 'Implied volatility [%]')
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    opened = _opened(frame)
+    chosen = _chosen(value, opened)
+    curves = _curves(opened, chosen)
+    ax = ax or style.new_axes(9, 5)
+    style.frame_axes(ax)
+    _tenor_axis(ax)
+    column = _VALUES[chosen]
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
+    name = column.name.replace("_", " ").capitalize()
+    ax.set_ylabel(style.label(name, column.unit), color=style.INK)
+    lines = _drawn(ax, curves)
+    if not lines:
+        style.no_data(ax)
+    else:
+        if chosen == "skew":
+            ax.axhline(0, color=style.FLAT, linewidth=0.8, zorder=1.5)
+        venue, interval = (_only(opened, name) for name in ("exchange", "interval"))
+        _name(ax, lines, (venue, _ALIASES.get(interval, interval)), timezone)
+    return TermStructure(ax, lines)
+
+
+Curves = dict[tuple[str, datetime], dict[int, float]]
+
+
+def _opened(frame: object) -> nw.DataFrame[Any]:
+    try:
+        opened: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
+    except TypeError:
+        expected = "a frame of polars or pandas"
+        raise QueryError("frame", got=type(frame).__name__, expected=expected) from None
+    return opened.collect() if isinstance(opened, nw.LazyFrame) else opened
+
+
+def _chosen(value: str | None, frame: nw.DataFrame[Any]) -> str:
+    if value is not None and value not in _VALUES:
+        raise QueryError("value", got=value, expected="one of " + ", ".join(_VALUES))
+    found = [name for name in _VALUES if name in frame.columns]
+    if value is None and len(found) > 1:
+        raise QueryError("value", got=None, expected="one of " + ", ".join(found), hint="the frame has both")
+    if value is None and not found:
+        raise MissingColumnError(["implied_volatility"], available=frame.columns)
+    chosen = value or found[0]
+    if missing := [name for name in ("tenor", "timestamp", chosen) if name not in frame.columns]:
+        raise MissingColumnError(missing, available=frame.columns)
+    return chosen
+
+
+def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
+    """Days to value of each symbol and time, in order."""
+    dtype = frame.schema["timestamp"]
+    if not isinstance(dtype, nw.Datetime):
+        raise QueryError("frame", got=f"timestamp: {dtype}", expected="a column of datetimes")
+    # What all share is the title's.
+    named = [name for name in ("exchange", "raw_symbol") if name in frame.columns]
+    if _only(frame, "exchange"):
+        named.remove("exchange")
+    known = frame.filter(*(~nw.col(name).is_null() for name in ("tenor", "timestamp", value)))
+    curves: Curves = {}
+    for row in known.select(*named, "tenor", "timestamp", value).iter_rows(named=True):
+        tenor, time = str(row["tenor"]), row["timestamp"]
+        if tenor not in _DAYS:
+            raise QueryError("frame", got=f"tenor {tenor}", expected="one of " + ", ".join(_DAYS))
+        if not np.isfinite(row[value]):
+            continue
+        symbol = " ".join(str(row[name]) for name in named if row[name] is not None)
+        utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+        curve = curves.setdefault((symbol, utc), {})
+        if _DAYS[tenor] in curve:
+            raise QueryError(
+                "frame",
+                got=f"several rows of {symbol} {tenor} at {utc.isoformat()}",
+                expected="one row per symbol, time and tenor",
+                hint="filter the frame to one interval first",
+            )
+        curve[_DAYS[tenor]] = row[value]
+    return dict(sorted(curves.items()))
+
+
+def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
+    symbols = sorted({symbol for symbol, _ in curves})
+    lines = {}
+    for place, symbol in enumerate(symbols):
+        own = [key for key in curves if key[0] == symbol]
+        colours = _shades(_COLOURS[place % len(_COLOURS)], len(own))
+        for key, colour in zip(own, colours, strict=True):
+            curve = curves[key]
+            # A tenor between two others that has no value is a gap in the line.
+            days = [length for length in _DAYS.values() if min(curve) <= length <= max(curve)]
+            values = [curve.get(length, np.nan) for length in days]
+            (lines[key],) = ax.plot(
+                days, values, color=colour, linewidth=1.6, marker="o", markersize=4, zorder=2.2
+            )
+    return lines
+
+
+def _shades(colour: str, number: int) -> list[tuple[float, ...]]:
+    strength = np.linspace(_PALEST, 1, number) if number > 1 else np.ones(1)
+    return [tuple(1 - share * (1 - np.array(to_rgb(colour)))) for share in strength]
+
+
+def _tenor_axis(ax: Axes) -> None:
+    """A tick per tenor: its short name, and below it how many days that is."""
+    ax.set_xscale("log")
+    days = list(_DAYS.values())
+    ax.xaxis.set_major_locator(FixedLocator(days))
+    ax.xaxis.set_major_formatter(FixedFormatter([f"{tenor.alias}\n{tenor.days}" for tenor in Tenor]))
+    ax.xaxis.set_minor_locator(NullLocator())
+    ax.set_xlim(days[0] / 1.25, days[-1] * 1.25)
+    ax.set_xlabel(style.label("Tenor", "d, log scale"), color=style.INK)
+
+
+def _name(
+    ax: Axes, lines: dict[tuple[str, datetime], Line2D], shared: tuple[str, str], timezone: str | tzinfo
+) -> None:
+    """What all lines share is the title; what tells them apart, the legend."""
+    symbols = sorted({symbol for symbol, _ in lines})
+    times = sorted({time for _, time in lines})
+    zone, zone_name = style.zone(timezone)
+    text = _times(times, zone)
+    venue, interval = shared
+    title = [f"{venue} {symbols[0] if len(symbols) == 1 else ''}".strip(), interval]
+    if len(times) == 1:
+        title.append(f"{text[times[0]]} {zone_name}")
+    ax.set_title(", ".join(filter(None, title)), loc="left", color=style.INK)
+    if len(lines) == 1:
+        return
+    for symbol in symbols:
+        own = [key for key in lines if key[0] == symbol]
+        shown = own if len(own) <= _NAMED else [own[0], own[-1]]
+        for key in shown:
+            parts = (symbol if len(symbols) > 1 else "", text[key[1]] if len(times) > 1 else "")
+            lines[key].set_label(" ".join(filter(None, parts)))
+    legend = ax.legend(
+        title=f"Time [{zone_name}]" if len(times) > 1 else None,
+        fontsize="small",
+        title_fontsize="small",
+        alignment="left",
+        framealpha=0.9,
+        edgecolor=style.GRID,
+        labelcolor=style.INK,
+    )
+    legend.get_title().set_color(style.INK)
+
+
+def _times(times: Sequence[datetime], zone: tzinfo) -> dict[datetime, str]:
+    whole = all(time.second == time.microsecond == 0 for time in times)
+    return {
+        time: time.astimezone(zone).strftime("%Y-%m-%d %H:%M" if whole else "%Y-%m-%d %H:%M:%S")
+        for time in times
+    }
+
+
+def _only(frame: nw.DataFrame[Any], name: str) -> str:
+    """The one value of a column; empty if it has several or none."""
+    if name not in frame.columns:
+        return ""
+    found = {str(value) for value in frame.get_column(name).drop_nulls().to_list()}
+    return found.pop() if len(found) == 1 else ""

@@ -1,0 +1,167 @@
+"""What the options of a query need from the lake: worth of quotes, closes before the window, names of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from decimal import Decimal
+
+import polars as pl
+
+from tidytape import aggregate
+from tidytape.catalogue import USD_QUOTES, Interval
+from tidytape.errors import QueryError
+from tidytape.lake import Lake
+
+__all__ = ["Instrument", "grouped", "last_closes", "rates"]
+
+_NS = 1_000_000_000
+_MINUTE, _HOUR, _DAY = 60 * _NS, 3_600 * _NS, 86_400 * _NS
+_GROWTH = 4  # of the spans in which a last trade is looked for
+
+
+@dataclass(frozen=True, slots=True)
+class Instrument:
+    """One market of the lake, as the engine needs it; in a group under the names that all of its members share."""
+
+    exchange: str
+    raw_symbol: str
+    normalized_symbol: str | None
+    coin: str
+    category: str | None
+    block_size: Decimal | None
+    quote_coin: str | None = None
+    available_since: int | None = None
+
+    def named(self, interval: Interval) -> list[pl.Expr]:
+        """The columns that name its series beside venue, symbol and side."""
+        names = {
+            "normalized_symbol": self.normalized_symbol,
+            "coin": self.coin,
+            "category": self.category,
+            "interval": str(interval),
+        }
+        return [pl.lit(value, dtype=pl.String).alias(name) for name, value in names.items()]
+
+
+def grouped(instruments: list[Instrument]) -> list[Instrument]:
+    """Return the members of groups, one group per coin, on one price grid and under the names they share.
+
+    The grid is the coarsest of the group's members, so that levels of one price are levels of one height.
+
+    Raises
+    ------
+    QueryError
+        If the prices of a group are not all in one quote, or in quotes that count as USD: they could not be compared.
+    """
+    members: dict[str, list[Instrument]] = {}
+    for one in instruments:
+        members.setdefault(one.coin, []).append(one)
+    for coin, group in members.items():
+        quotes = {"USD" if one.quote_coin in USD_QUOTES else str(one.quote_coin) for one in group}
+        if len(quotes) > 1:
+            raise QueryError(
+                "group_by",
+                got=f"markets of {coin} in " + ", ".join(sorted({str(one.quote_coin) for one in group})),
+                expected="markets of one quote, or of quotes that count as USD",
+                hint="select them with normalizedSymbol",
+                code="UNSUPPORTED",
+            )
+    return [
+        replace(
+            one,
+            normalized_symbol=_shared(other.normalized_symbol for other in members[one.coin]),
+            category=_shared(other.category for other in members[one.coin]),
+            block_size=max((size for other in members[one.coin] if (size := other.block_size)), default=None),
+        )
+        for one in instruments
+    ]
+
+
+def _shared(names: Iterable[str | None]) -> str | None:
+    found = set(names)
+    return found.pop() if len(found) == 1 else None
+
+
+def rates(lake: Lake, quote: str | None, *, start: int, end: int) -> pl.DataFrame | None:
+    """Return what one of a quote is worth over a window, None where it counts as one USD.
+
+    The lake's own rates, and without any the minute closes of the first market, by venue and symbol, that trades the
+    quote for USD; of those, the day before the window too.
+
+    Raises
+    ------
+    QueryError
+        If the worth at the start of the window is not known.
+    """
+    if quote in USD_QUOTES:
+        return None
+    reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == quote)
+    found = reported.select("quote_coin", "timestamp", "usd").collect()
+    for market in () if found.height else _markets_of(lake, quote):
+        found = _closes(lake, market, start=start - _DAY, end=end).select(
+            pl.lit(quote).alias("quote_coin"),
+            pl.col("timestamp") + _MINUTE,  # a close is known when its minute is over
+            pl.col("close").alias("usd"),
+        )
+        if found.height:
+            break
+    if found.filter(pl.col("timestamp") <= start).is_empty():
+        raise QueryError(
+            "quote",
+            got=quote,
+            expected="a quote that counts as USD, or one whose worth the lake knows at the start of the window",
+            code="UNSUPPORTED",
+        )
+    return found
+
+
+def _markets_of(lake: Lake, quote: str | None) -> Iterable[tuple[str, str]]:
+    markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
+    return markets.select("exchange", "raw_symbol").iter_rows()
+
+
+def _closes(lake: Lake, market: tuple[str, str], *, start: int, end: int) -> pl.DataFrame:
+    exchange, symbol = market
+    trades = lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=start, end=end)
+    return aggregate.candles(trades, interval="1m").collect(engine="streaming")
+
+
+def last_closes(
+    lake: Lake, instruments: list[Instrument], interval: Interval, *, before: int, sides: tuple[str, ...]
+) -> pl.DataFrame | None:
+    """Return the last candle of each market before a time, of each of the sides or, without any, of both together.
+
+    It is looked for in spans that grow the further back they lie, down to the market's first trade: the work grows with
+    how long ago the last trade was, not with all that happened before.
+
+    Returns
+    -------
+    polars.DataFrame or None, one row per market, and side if asked for, that traded; in the order of the last trades
+        A candle of that trade's time alone, with the columns that name its series. Of a group, the last row of a series
+        is its last close.
+    """
+    found = [
+        candle.with_columns(*one.named(interval))
+        for one in instruments
+        for candle in _last_candles(lake, one, before, sides)
+    ]
+    # Members that traded at the same time are ordered as `aggregate.group` orders them.
+    return pl.concat(found).sort("last_timestamp", "exchange", "raw_symbol") if found else None
+
+
+def _last_candles(lake: Lake, one: Instrument, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+    wanted = set(sides) or {""}
+    floor, high, span = one.available_since or 0, before, _HOUR
+    while wanted and high > floor:
+        low = max(floor, high - span)
+        trades = lake.scan("trades", exchange=one.exchange, raw_symbol=one.raw_symbol, start=low, end=high)
+        if not sides:
+            trades = trades.with_columns(side=pl.lit(""))
+        times = trades.group_by("side").agg(pl.col("timestamp").max()).collect(engine="streaming")
+        for side, time in times.select("side", "timestamp").iter_rows():
+            if side in wanted:
+                wanted.discard(side)
+                last = trades.filter(pl.col("timestamp") == time, pl.col("side") == side)
+                yield aggregate.candles(last, interval="1m", by_side=bool(sides)).collect()
+        high, span = low, span * _GROWTH

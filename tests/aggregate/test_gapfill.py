@@ -1,0 +1,135 @@
+"""Gap filling: literal values on every engine, and nothing invented."""
+
+from __future__ import annotations
+
+import duckdb
+import polars as pl
+import pytest
+
+from tidytape.aggregate import gapfill
+from tidytape.errors import MissingColumnError, QueryError
+
+MINUTE = 60 * 10**9
+START = 1_723_161_600 * 10**9  # large enough that a float could not hold its nanoseconds
+
+
+def candles(rows, **named) -> pl.DataFrame:
+    """Rows of (exchange, minute, price)."""
+    return pl.DataFrame(
+        [
+            {
+                "exchange": exchange,
+                "raw_symbol": "X",
+                **named,
+                "timestamp": START + minute * MINUTE,
+                **dict.fromkeys(("open", "high", "low", "close"), price),
+                "volume": 1.0,
+                "first_timestamp": START + minute * MINUTE + 1,
+                "last_timestamp": START + minute * MINUTE + 7,
+            }
+            for exchange, minute, price in rows
+        ],
+        schema_overrides=dict.fromkeys(named, pl.String),
+    )
+
+
+def shown(frame: pl.DataFrame, by: str = "exchange") -> list[tuple]:
+    """Each minute's series, close, volume, and whether it was filled."""
+    minute = ((pl.col("timestamp") - START) // MINUTE).alias("minute")
+    return frame.select(by, minute, "close", "volume", pl.col("first_timestamp").is_null()).rows()
+
+
+def test_gaps_repeat_the_close_and_nothing_comes_before_the_first(engine):
+    frame = candles([("A", 1, 10.0), ("A", 4, 11.0), ("B", 2, 5.0)])
+    got = engine.polars(gapfill(engine.frame(frame), interval="1m", start=START, end=START + 5 * MINUTE))
+    assert got.columns == frame.columns
+    assert got.schema == frame.schema or engine.name in {"pandas", "duckdb", "pyarrow"}
+    assert shown(got) == [
+        ("A", 1, 10.0, 1.0, False),
+        ("A", 2, 10.0, 0.0, True),
+        ("A", 3, 10.0, 0.0, True),
+        ("A", 4, 11.0, 1.0, False),
+        ("B", 2, 5.0, 1.0, False),
+        ("B", 3, 5.0, 0.0, True),
+        ("B", 4, 5.0, 0.0, True),
+    ]
+    filled = got.filter(pl.col("first_timestamp").is_null())
+    assert (filled["open"] == filled["close"]).all()
+    assert (filled["high"] == filled["low"]).all()
+    assert filled["last_timestamp"].null_count() == 4
+    assert (
+        got["last_timestamp"].drop_nulls().to_list() == frame["last_timestamp"].to_list()
+    )  # to the nanosecond
+
+
+def test_the_last_close_before_the_window_fills_its_start_and_series_without_a_candle(engine):
+    frame = candles([("A", 1, 10.0)])
+    last = pl.DataFrame({"exchange": ["A", "B"], "raw_symbol": "X", "close": [9.0, 4.0]})
+    connection = duckdb.connect()
+    pair = [connection.from_arrow(one.to_arrow()) for one in (frame, last)]
+    native, before = pair if engine.name == "duckdb" else (engine.frame(frame), engine.frame(last))
+    got = engine.polars(gapfill(native, interval="1m", start=START, end=START + 2 * MINUTE, last=before))
+    assert shown(got) == [
+        ("A", 0, 9.0, 0.0, True),
+        ("A", 1, 10.0, 1.0, False),
+        ("B", 0, 4.0, 0.0, True),
+        ("B", 1, 4.0, 0.0, True),
+    ]
+
+
+def test_only_whole_intervals_that_start_inside_the_window_are_filled(engine):
+    frame = candles([("A", -2, 8.0), ("A", 9, 9.0)])
+    got = engine.polars(
+        gapfill(engine.frame(frame), interval="1m", start=START + 1, end=START + 2 * MINUTE + 1)
+    )
+    assert [row[1] for row in shown(got)] == [-2, 1, 2, 9]
+    assert [row[2] for row in shown(got)] == [8.0, 8.0, 8.0, 9.0]
+
+
+def test_weeks_are_filled_from_monday_to_monday():
+    monday = 345_600 * 10**9
+    frame = candles([("A", 0, 8.0)]).with_columns(timestamp=pl.lit(monday))
+    got = gapfill(frame, interval="1w", start=0, end=monday + 15 * 1440 * MINUTE)
+    assert got["timestamp"].to_list() == [monday + week * 7 * 1440 * MINUTE for week in range(3)]
+
+
+def test_sides_and_series_named_by_nulls(engine):
+    frame = pl.concat(
+        [candles([(None, 0, 1.0)], side="BUY", coin="BTC"), candles([(None, 0, 2.0)], side="SELL", coin=None)]
+    ).with_columns(pl.col("exchange").cast(pl.String))
+    got = engine.polars(gapfill(engine.frame(frame), interval="1m", start=START, end=START + 3 * MINUTE))
+    assert sorted(row[:3] for row in shown(got, "side")) == [
+        (side, minute, close) for side, close in (("BUY", 1.0), ("SELL", 2.0)) for minute in range(3)
+    ]
+    assert got.filter(side="SELL")["coin"].null_count() == 3
+
+
+def test_no_candle_no_close(engine):
+    frame = candles([("A", 0, 1.0)]).clear()
+    got = engine.polars(gapfill(engine.frame(frame), interval="1m", start=START, end=START + 3 * MINUTE))
+    assert (got.height, got.columns) == (0, frame.columns)
+
+
+@pytest.mark.parametrize("end", [START, START - MINUTE])
+def test_an_empty_window_changes_nothing(engine, end):
+    frame = candles([("A", 0, 1.0), ("A", 3, 1.0)])
+    assert (
+        engine.polars(gapfill(engine.frame(frame), interval="1m", start=START, end=end)).rows()
+        == frame.rows()
+    )
+
+
+def test_a_long_window_is_filled_to_its_end():
+    frame = candles([("A", 0, 1.0)])
+    got = gapfill(frame, interval="1m", start=START, end=START + 100_000 * MINUTE)
+    assert got["timestamp"].to_list() == list(range(START, START + 100_000 * MINUTE, MINUTE))
+
+
+def test_an_unknown_interval_and_missing_columns_are_named():
+    frame = candles([("A", 0, 1.0)])
+    with pytest.raises(QueryError, match="interval: got '2m'"):
+        gapfill(frame, interval="2m", start=0, end=1)
+    with pytest.raises(MissingColumnError, match="volume"):
+        gapfill(frame.drop("volume"), interval="1m", start=0, end=1)
+    with pytest.raises(MissingColumnError, match="raw_symbol"):
+        gapfill(frame, interval="1m", start=0, end=1, last=frame.select("exchange", "close"))

@@ -1,0 +1,163 @@
+"""Resampling: literal values on every engine, recorded candles against pandas, and what is refused."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from tidytape.aggregate import candles, gapfill, resample, volume_profile
+from tidytape.errors import MissingColumnError, QueryError
+
+MINUTE = 60 * 10**9
+AGNOSTIC = "TRADE_SIDE_AGNOSTIC_AGG"
+
+
+@pytest.mark.parametrize("interval", ["1m", "1h", "1w"])
+@pytest.mark.parametrize("by_side", [False, True])
+def test_candles_equal_those_of_the_trades(engine, trades, interval, by_side):
+    fine = candles(engine.frame(trades), interval="1m", by_side=by_side)
+    name = "TRADE_AGG" if by_side else AGNOSTIC
+    got = engine.polars(resample(fine, data_type=name, interval=interval, source="1m"))
+    assert got.rows() == candles(trades, interval=interval, by_side=by_side).rows()
+    assert got.columns == candles(trades, interval=interval, by_side=by_side).columns
+
+
+def test_profiles_equal_those_of_the_trades(engine, trades):
+    fine = volume_profile(engine.frame(trades), interval="1m", block_size="0.1")
+    got = engine.polars(resample(fine, data_type="VOLUME_PROFILE_AGG", interval="4h"))
+    expected = volume_profile(trades, interval="4h", block_size="0.1")
+    assert (got.columns, got.rows()) == (expected.columns, expected.rows())
+
+
+def open_interest(prefix: str = "") -> pl.DataFrame:
+    """Three minutes and an hour later: the first without an open, the last with nothing but a close."""
+    rows = [
+        (0, None, 5.0, 3.0, 4.0),
+        (1, 4.0, 9.0, 4.0, 6.0),
+        (2, 6.0, 7.0, 2.0, None),
+        (60, None, None, None, 8.0),
+    ]
+    names = ["timestamp", *(prefix + name for name in ("open", "high", "low", "close"))]
+    frame = pl.DataFrame(rows, schema=names, orient="row")
+    return frame.select(exchange=pl.lit("A"), raw_symbol=pl.lit("X"), **{n: pl.col(n) for n in names})
+
+
+def test_a_stock_has_the_first_the_extremes_and_the_last_that_are_known(engine):
+    points = open_interest().with_columns(pl.col("timestamp") * MINUTE)
+    got = engine.polars(resample(engine.frame(points), data_type="OPEN_INTEREST_AGG", interval="1h"))
+    assert got.rows() == [
+        ("A", "X", 0, 4.0, 9.0, 2.0, 6.0),
+        ("A", "X", 60 * MINUTE, None, None, None, 8.0),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "prefixes"),
+    [("FUNDING_RATE_AGG", ("rate_", "predicted_")), ("CME_OPEN_INTEREST_AGG", ("", "value_", "price_"))],
+)
+def test_funding_and_futures_join_like_a_stock(engine, name, prefixes):
+    parts = [open_interest(prefix).drop("exchange", "raw_symbol", "timestamp") for prefix in prefixes]
+    key = open_interest().select("exchange", "raw_symbol", pl.col("timestamp") * MINUTE)
+    points = pl.concat([key, *parts], how="horizontal")
+    got = engine.polars(resample(engine.frame(points), data_type=name, interval="1h"))
+    assert got.row(0) == ("A", "X", 0, *(4.0, 9.0, 2.0, 6.0) * len(prefixes))
+
+
+def test_liquidations_are_summed_by_side_and_nothing_but_nulls_stays_null(engine):
+    points = pl.DataFrame(
+        {
+            "exchange": ["A"] * 5,
+            "raw_symbol": ["X"] * 5,
+            "interval": ["MINUTE"] * 5,
+            "side": ["BUY", "BUY", "SELL", "BUY", "SELL"],
+            "timestamp": [0, MINUTE, MINUTE, 4 * MINUTE, 5 * MINUTE],
+            "liquidations": [0.1, 0.2, 4.0, 0.3, None],
+        }
+    )
+    got = engine.polars(resample(engine.frame(points), data_type="LIQUIDATION_AGG", interval="5m"))
+    assert got.select("interval", "side", "timestamp", "liquidations").rows() == [
+        ("FIVE_MINUTES", "BUY", 0, 0.6),  # as floats 0.6000000000000001
+        ("FIVE_MINUTES", "SELL", 0, 4.0),
+        ("FIVE_MINUTES", "SELL", 5 * MINUTE, None),
+    ]
+
+
+def test_a_candle_that_fills_a_gap_does_not_open_a_bucket_that_traded(engine, trades):
+    one = trades.filter(exchange="A", raw_symbol="X")
+    fine = gapfill(engine.frame(candles(one, interval="1m")), interval="1m", start=0, end=180 * MINUTE)
+    coarse = engine.polars(resample(fine, data_type=AGNOSTIC, interval="1h"))
+    alone = candles(one, interval="1h")
+    assert coarse.head(3).rows() == alone.rows()
+    assert coarse.row(3)[2:] == (120 * MINUTE, 0.7, 0.7, 0.7, 0.7, 0.0, None, None)
+
+
+def test_a_series_without_a_venue_and_unknown_columns(engine, trades):
+    points = candles(trades.filter(exchange="B"), interval="1m").drop("exchange", "raw_symbol")
+    points = points.with_columns(coin=pl.lit("BTC"), strange=pl.lit(1.0))
+    got = engine.polars(resample(engine.frame(points), data_type=AGNOSTIC, interval="1d"))
+    assert got.columns[:2] == ["coin", "timestamp"]
+    assert "strange" not in got.columns
+
+
+@pytest.mark.parametrize("name", ["TPO_AGG", "BLOCK_BOOK_SNAPSHOT_AGG", "SKEW_OPTION_SUMMARY_AGG", "TRADE"])
+def test_a_type_whose_points_cannot_be_joined_is_refused(trades, name):
+    with pytest.raises(QueryError, match=f"data_type: got '{name}', expected one of TRADE_SIDE") as caught:
+        resample(trades, data_type=name, interval="1h")
+    assert caught.value.code == "UNSUPPORTED"
+
+
+def test_no_multiple_an_unknown_interval_and_a_missing_column_are_named(engine, trades):
+    points = engine.frame(candles(trades, interval="1h"))
+    with pytest.raises(QueryError, match="interval: got '1m', expected a whole multiple of 1h") as caught:
+        resample(points, data_type=AGNOSTIC, interval="1m", source="1h")
+    assert caught.value.code == "INVALID_INTERVAL"
+    with pytest.raises(QueryError, match="interval: got '2m'"):
+        resample(points, data_type=AGNOSTIC, interval="2m")
+    with pytest.raises(MissingColumnError, match="side"):
+        resample(points, data_type="TRADE_AGG", interval="1d")
+
+
+def lean(path, day="2022-12-13"):
+    """Minute candles of one day and venue, as pandas reads them."""
+    with zipfile.ZipFile(path) as archive, archive.open(archive.namelist()[0]) as file:
+        frame = pd.read_csv(file, names=["ms", "open", "high", "low", "close", "volume"])
+    frame.index = pd.Timestamp(day) + pd.to_timedelta(frame.pop("ms"), unit="ms")
+    return frame.astype(float)
+
+
+def hourly(path):
+    frame = pd.read_csv(path)
+    frame.columns = frame.columns.str.lower()
+    frame.index = pd.to_datetime(frame.pop("date"), format="%d-%m-%Y %H:%M")
+    return frame.astype(float)
+
+
+def points_of(frame):
+    epoch = frame.index.astype("datetime64[ns]").astype("int64")
+    times = dict.fromkeys(("timestamp", "first_timestamp", "last_timestamp"), epoch)
+    return pl.from_pandas(frame.assign(exchange="A", raw_symbol="X", **times).reset_index(drop=True))
+
+
+RULE = {"open": "first", "high": "max", "low": "min", "close": "last", "volume": "sum"}
+
+
+@pytest.mark.parametrize(
+    ("file", "interval", "rule"),
+    [
+        ("lean_binance_btcbusd_1m_20221213_trade.zip", "1h", "1h"),
+        ("lean_bybit_btcusdt_1m_20221213_trade.zip", "5m", "5min"),
+        ("binance-vision_BTCUSDT_1h_Cleaned.csv.gz", "1d", "1D"),
+        ("binance-vision_BTCUSDT_1h_Cleaned.csv.gz", "1w", "W-MON"),
+    ],
+)
+def test_recorded_candles_agree_with_pandas(engine, recorded, file, interval, rule):
+    frame = lean(recorded / file) if file.startswith("lean") else hourly(recorded / file)
+    expected = points_of(frame.resample(rule, closed="left", label="left").agg(RULE))
+    got = engine.polars(resample(engine.frame(points_of(frame)), data_type=AGNOSTIC, interval=interval))
+    columns = ["timestamp", "open", "high", "low", "close"]
+    assert got.select(columns).rows() == expected.select(columns).rows()
+    assert got["volume"].to_list() == pytest.approx(expected["volume"].to_list(), rel=1e-12)
+    assert got.height == {"5m": 288, "1h": 24, "1d": 731, "1w": 105}[interval]

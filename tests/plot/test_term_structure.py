@@ -1,0 +1,158 @@
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.colors import rgb_to_hsv, to_rgb
+from numpy.testing import assert_allclose
+
+from tidytape import plot
+from tidytape.catalogue import Tenor
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.schema import schema_of
+
+START = datetime(2026, 3, 5, 4, tzinfo=UTC)
+
+
+@pytest.fixture
+def summary():
+    """A summary of (symbol, hour, tenor, value) rows."""
+
+    def frame(*rows, value="implied_volatility", exchange="DERIBIT", interval="HOUR"):
+        columns = ["raw_symbol", "hour", "tenor", value]
+        numbers = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
+            pl.col(value).cast(pl.Float64)
+        )
+        return schema_of(f"{value.upper()}_OPTION_SUMMARY_AGG").conform(
+            numbers.with_columns(
+                pl.Series(
+                    "timestamp",
+                    [START + timedelta(hours=hour) for hour in numbers["hour"]],
+                    pl.Datetime("ns", "UTC"),
+                ),
+                exchange=pl.lit(exchange),
+                interval=pl.lit(interval),
+            ).drop("hour")
+        )
+
+    return frame
+
+
+BTC = (("BTC_ATM", 0, "ONE_M", 52.0), ("BTC_ATM", 0, "ONE_D", 54.0), ("BTC_ATM", 0, "ONE_W", 55.0))
+
+
+def legend(ax):
+    return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_a_line_goes_through_the_tenors_in_order(summary, ax, native):
+    drawn = plot.term_structure(native(summary(*BTC)), ax=ax)
+    assert list(drawn.lines) == [("BTC_ATM", START)]
+    days, values = drawn.lines["BTC_ATM", START].get_data()
+    assert_allclose(days, [1, 3, 7, 30])
+    assert_allclose(values, [54.0, np.nan, 55.0, 52.0])
+    assert len(ax.lines) == 1
+
+
+def test_axes_are_labelled_with_units(summary, ax):
+    plot.term_structure(summary(*BTC), ax=ax)
+    assert ax.get_ylabel() == "Implied volatility [%]"
+    assert ax.get_xlabel() == "Tenor [d, log scale]"
+    assert ax.get_xscale() == "log"
+    ticks = [tick.get_text() for tick in ax.get_xticklabels()]
+    assert ticks == ["1d\n1", "3d\n3", "1w\n7", "1m\n30", "2m\n60", "3m\n90", "6m\n180", "1y\n365"]
+    assert_allclose(ax.get_xticks(), [tenor.days for tenor in Tenor])
+
+
+def test_one_line_is_named_by_the_title_alone(summary, ax):
+    plot.term_structure(summary(*BTC), ax=ax, timezone="Asia/Tokyo")
+    assert ax.get_title(loc="left") == "DERIBIT BTC_ATM, 1h, 2026-03-05 13:00 Asia/Tokyo"
+    assert ax.get_legend() is None
+
+
+def test_times_of_a_symbol_go_from_pale_to_full(summary, ax):
+    rows = [("BTC_25", hour, tenor, 4.0) for hour in (11, 0, 5) for tenor in ("ONE_D", "ONE_W")]
+    drawn = plot.term_structure(summary(*rows, value="skew"), ax=ax)
+    assert [time.hour for _, time in drawn.lines] == [4, 9, 15]
+    colours = [to_rgb(line.get_color()) for line in drawn.lines.values()]
+    strength = [rgb_to_hsv(colour)[1] for colour in colours]
+    assert strength == sorted(strength)
+    assert_allclose(colours[-1], to_rgb("#0072b2"))
+    assert ax.get_title(loc="left") == "DERIBIT BTC_25, 1h"
+    assert legend(ax) == ["2026-03-05 04:00", "2026-03-05 09:00", "2026-03-05 15:00"]
+    assert ax.get_legend().get_title().get_text() == "Time [UTC]"
+    assert ax.get_ylabel() == "Skew [vol points]"
+
+
+def test_symbols_differ_in_colour(summary, ax):
+    drawn = plot.term_structure(summary(*BTC, ("ETH_ATM", 0, "ONE_D", 70.0)), ax=ax)
+    assert len({line.get_color() for line in drawn.lines.values()}) == 2
+    assert ax.get_title(loc="left") == "DERIBIT, 1h, 2026-03-05 04:00 UTC"
+    assert legend(ax) == ["BTC_ATM", "ETH_ATM"]
+
+
+def test_venues_are_named_where_they_differ(summary, ax):
+    plot.term_structure(pl.concat([summary(*BTC), summary(*BTC, exchange="OKX")]), ax=ax)
+    assert legend(ax) == ["DERIBIT BTC_ATM", "OKX BTC_ATM"]
+
+
+def test_of_many_times_the_legend_lists_the_first_and_the_last(summary, ax):
+    plot.term_structure(summary(*(("BTC_ATM", hour, "ONE_D", 50.0) for hour in range(20))), ax=ax)
+    assert legend(ax) == ["2026-03-05 04:00", "2026-03-05 23:00"]
+
+
+def test_skew_has_its_zero(summary, ax):
+    plot.term_structure(summary(("BTC_25", 0, "ONE_D", 4.0), value="skew"), ax=ax)
+    low, high = ax.get_ylim()
+    assert low < 0
+    assert high > 4
+
+
+def test_only_what_tells_the_lines_apart_is_needed(summary, ax):
+    plot.term_structure(summary(*BTC).select("tenor", "timestamp", "implied_volatility"), ax=ax)
+    assert ax.get_title(loc="left") == "2026-03-05 04:00 UTC"
+
+
+def test_nothing_to_draw_says_no_data(summary, ax, native):
+    plot.term_structure(native(summary(("BTC_ATM", 0, "ONE_D", None))), ax=ax)
+    assert [text.get_text() for text in ax.texts] == ["no data"]
+    ax.figure.canvas.draw()
+
+
+def test_order_of_the_rows_does_not_matter(summary, ax):
+    frame = summary(*BTC, ("ETH_ATM", 1, "ONE_D", 70.0))
+    first, second = (plot.term_structure(rows, ax=ax).lines for rows in (frame, frame.reverse()))
+    assert list(first) == list(second)
+    for key, line in first.items():
+        assert_allclose(line.get_xydata(), second[key].get_xydata())
+
+
+def test_several_rows_of_one_point_are_refused(summary, ax):
+    with pytest.raises(QueryError, match="filter the frame to one interval"):
+        plot.term_structure(pl.concat([summary(*BTC), summary(*BTC, interval="DAY")]), ax=ax)
+
+
+def test_what_is_wrong_is_named(summary, ax):
+    with pytest.raises(MissingColumnError, match="'tenor'"):
+        plot.term_structure(summary(*BTC).drop("tenor"), ax=ax)
+    with pytest.raises(MissingColumnError, match="'implied_volatility'"):
+        plot.term_structure(summary(*BTC).drop("implied_volatility"), ax=ax)
+    with pytest.raises(MissingColumnError, match="'skew'"):
+        plot.term_structure(summary(*BTC), value="skew", ax=ax)
+    with pytest.raises(QueryError, match="value: got 'iv'"):
+        plot.term_structure(summary(*BTC), value="iv", ax=ax)
+    with pytest.raises(QueryError, match="the frame has both"):
+        plot.term_structure(summary(*BTC).with_columns(skew=1.0), ax=ax)
+    with pytest.raises(QueryError, match="tenor TWO_Y"):
+        plot.term_structure(summary(("BTC_ATM", 0, "TWO_Y", 50.0)), ax=ax)
+    with pytest.raises(QueryError, match="a column of datetimes"):
+        plot.term_structure(summary(*BTC).with_columns(pl.col("timestamp").cast(pl.Int64)), ax=ax)
+    with pytest.raises(QueryError, match="a frame of polars or pandas"):
+        plot.term_structure([1])
+
+
+def test_of_both_values_one_can_be_chosen(summary, ax):
+    plot.term_structure(summary(*BTC).with_columns(skew=1.0), value="skew", ax=ax)
+    assert ax.get_ylabel() == "Skew [vol points]"
