@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -44,6 +45,9 @@ _WAIT = wait_random_exponential(multiplier=0.02, max=2)
 _MISREAD = re.compile(
     r"%[0-9A-Fa-f]{2}|[\x00-\x1f\x7f\ud800-\udfff\[\]^|=]" + (r"|\\" if os.sep == "/" else "")
 )
+
+SPANS = "tidytape.spans"
+"""What a commit says of its rows: ``[[*partition values, first, last], …]`` as JSON, times in ns since the epoch."""
 
 Options = Mapping[str, str] | None
 T = TypeVar("T")
@@ -153,7 +157,9 @@ def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
         pa.RecordBatchReader.from_batches(schema, chunks),
         mode="append",
         writer_properties=_WRITER,
-        commit_properties=CommitProperties(app_transactions=[Transaction(source, 1), *counted]),
+        commit_properties=CommitProperties(
+            app_transactions=[Transaction(source, 1), *counted], custom_metadata={SPANS: _spans(batch)}
+        ),
     )
 
 
@@ -182,6 +188,16 @@ def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> 
             wait=_WAIT,
             reraise=True,
         )(lambda: attempt(opened(uri, options)))
+
+
+def _spans(batch: Batch) -> str:
+    """First and last timestamp of the new rows of each instrument, so that what depends on them can be made anew."""
+    spans: dict[tuple[str, ...], tuple[int, int]] = {}
+    for part in batch:
+        for names in part.instruments:
+            first, last = spans.get(names, (part.first, part.last))
+            spans[names] = min(first, part.first), max(last, part.last)
+    return json.dumps([[*names, *span] for names, span in sorted(spans.items())])
 
 
 def _counters(batch: Batch) -> list[str]:

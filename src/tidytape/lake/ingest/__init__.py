@@ -11,7 +11,8 @@ layout                    module
 
 from __future__ import annotations
 
+from tidytape.lake.ingest.layouts import LAYOUTS
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport
-from tidytape.lake.ingest.run import LAYOUTS, ingest
+from tidytape.lake.ingest.run import ingest
 
 __all__ = ["LAYOUTS", "FileReport", "IngestReport", "MarketReport", "ingest"]

@@ -8,7 +8,8 @@ from pathlib import Path
 
 from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.ingest._lines import BadLines
-from tidytape.lake.tables import BOOK, OPTION_QUOTES, TRADES
+from tidytape.lake.table import Table
+from tidytape.lake.tables import TABLES
 
 __all__ = ["Job", "Parsed"]
 
@@ -47,8 +48,8 @@ class Parsed:
 
     Attributes
     ----------
-    trades, book, quotes : Batch
-        Its events; quotes are those of options.
+    spool : Spool
+        Takes the rows.
     bad : BadLines
         Lines that could not be read.
     lines : int
@@ -59,23 +60,21 @@ class Parsed:
         How its times are written, where that had to be found out.
     """
 
-    trades: Batch
-    book: Batch
-    quotes: Batch
+    spool: Spool
     bad: BadLines = field(default_factory=BadLines)
     lines: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     time_unit: str | None = None
+    _batches: dict[str, Batch] = field(default_factory=dict)
 
-    @classmethod
-    def into(cls, spool: Spool) -> Parsed:
-        """Return an empty one whose rows go into ``spool``."""
-        return cls(Batch(TRADES, spool), Batch(BOOK, spool), Batch(OPTION_QUOTES, spool))
+    def batch(self, table: Table) -> Batch:
+        """Return the file's events of one table, to be read or added to."""
+        return self._batches.setdefault(table.name, Batch(table, self.spool))
 
     @property
     def batches(self) -> tuple[Batch, ...]:
-        """Its events in the order of their commits: trades last, so that their source stands for the whole file."""
-        return self.book, self.quotes, self.trades
+        """Its events, of each table that it has any of, in the order of the lake's tables."""
+        return tuple(batch for name in TABLES if (batch := self._batches.get(name)) and batch.rows)
 
     def ignore(self, kind: str, count: int = 1) -> None:
         """Count messages that are not kept."""

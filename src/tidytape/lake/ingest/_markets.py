@@ -13,7 +13,7 @@ from tidytape.catalogue import BookSide, Category
 from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest._job import Parsed
 from tidytape.lake.symbols import Symbol, guessed
-from tidytape.lake.tables import MARKETS
+from tidytape.lake.tables import BOOK, MARKETS, TRADES
 from tidytape.query import values
 
 __all__ = ["Given", "registry_rows"]
@@ -123,8 +123,8 @@ def _seen(files: Iterable[Parsed]) -> dict[Instrument, tuple[int | None, int, fl
     """
     trades, books = [], []
     for parsed in files:
-        trades += [_first_trades(part.frame()) for part in parsed.trades]
-        books += [_first_books(part.frame()) for part in parsed.book]
+        trades += [_first_trades(part.frame()) for part in parsed.batch(TRADES)]
+        books += [_first_books(part.frame()) for part in parsed.batch(BOOK)]
     if not trades + books:
         return {}
     instrument = ("exchange", "raw_symbol")

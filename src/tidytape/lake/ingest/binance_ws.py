@@ -73,7 +73,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     IngestError
         If the file cannot be read, or has events, but none of ``raw_symbol``.
     """
-    parsed = Parsed.into(spool)
+    parsed = Parsed(spool)
     snapshots: list[pl.DataFrame] = []
     symbols: set[str] = set()
     rows = 0
@@ -83,10 +83,10 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
         symbols.update(messages["symbol"].drop_nulls().unique())
         if job.raw_symbol is not None:
             messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
-        parsed.trades.add(_trades(messages, job.exchange, parsed))
+        parsed.batch(TRADES).add(_trades(messages, job.exchange, parsed))
         updates = _levels(_updates(messages), job.exchange, rows, parsed)
         rows += updates.height
-        parsed.book.add(BOOK.conform(updates))
+        parsed.batch(BOOK).add(BOOK.conform(updates))
         answers = _levels(_answers(messages), job.exchange, rows, parsed)
         rows += answers.height
         snapshots.append(answers)
@@ -241,7 +241,7 @@ def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None,
         return
     known = symbols or ({wanted} if wanted is not None else set())
     if len(known) == 1:
-        parsed.book.add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(next(iter(known))))))
+        parsed.batch(BOOK).add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(next(iter(known))))))
         return
     for line in answers["line"].unique().sort():
         parsed.bad.add(line, f"a depth snapshot names no symbol, and the file has {len(known)}")

@@ -79,7 +79,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     IngestError
         If the file cannot be read or has no header.
     """
-    parsed = Parsed.into(spool)
+    parsed = Parsed(spool)
     parsed.time_unit = job.time_unit
     reader: _Reader | None = None
     delimiter = None if job.delimiter is None else _given_delimiter(job.delimiter)
@@ -102,9 +102,9 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
             raise _header_error(job, *parsed.bad.first[0])
         raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))
     if reader.by_id:
-        parsed.trades.order_by_id()
+        parsed.batch(TRADES).order_by_id()
     else:
-        parsed.trades.counted = True
+        parsed.batch(TRADES).counted = True
     return parsed
 
 
@@ -137,7 +137,7 @@ class _Reader:
             return
         if self.newest_first is None:
             self.newest_first = trades["timestamp"][0] > trades["timestamp"][-1]
-        parsed.trades.add(self._rows(trades))
+        parsed.batch(TRADES).add(self._rows(trades))
 
     def _fields(self, lines: pl.DataFrame) -> pl.DataFrame:
         """The mapped columns as text, beside ``line``; lines that do not have the header's columns go."""
@@ -168,7 +168,7 @@ class _Reader:
             number = pl.col("id").str.extract(r"^(0|[1-9]\d{0,18})$").cast(pl.Int64, strict=False)
             self.by_id = not trades.select(number.is_null().any()).item()
         return TRADES.conform(
-            (trades if "id" in self.mapped else _with_ids(trades, self.parsed.trades)).with_columns(
+            (trades if "id" in self.mapped else _with_ids(trades, self.parsed.batch(TRADES))).with_columns(
                 exchange=pl.lit(self.job.exchange),
                 sequence=-pl.col("line") if self.newest_first else pl.col("line"),
                 quote_amount=pl.col("price") * pl.col("amount"),

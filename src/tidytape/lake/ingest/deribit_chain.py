@@ -75,7 +75,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     IngestError
         If the file cannot be read, or its header lacks a column.
     """
-    parsed = Parsed.into(spool)
+    parsed = Parsed(spool)
     header: list[str] | None = None
     for block in numbered(job.path, parsed.bad, progress):
         lines = block
@@ -91,7 +91,9 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
             if others:
                 parsed.ignore("quote of another option", others)
             quotes = quotes.filter(pl.col("raw_symbol") == job.raw_symbol)
-        parsed.quotes.add(OPTION_QUOTES.conform(quotes.with_columns(exchange=pl.lit(job.exchange))))
+        parsed.batch(OPTION_QUOTES).add(
+            OPTION_QUOTES.conform(quotes.with_columns(exchange=pl.lit(job.exchange)))
+        )
     if header is None:
         raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))
     return parsed

@@ -6,28 +6,23 @@ import json
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
-from types import MappingProxyType
 
 import polars as pl
 from tqdm.auto import tqdm
 
 from tidytape.errors import IngestError, QueryError, nearest
 from tidytape.lake.batch import Batch, Spool
-from tidytape.lake.ingest import binance_ws, csv, deribit_chain
+from tidytape.lake.ingest import csv
 from tidytape.lake.ingest._job import Job, Layout, Parsed
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._markets import Given, registry_rows
+from tidytape.lake.ingest.layouts import LAYOUTS
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport
 from tidytape.lake.names import storable
 from tidytape.lake.store import Lake
-from tidytape.lake.tables import BOOK, MARKETS, OPTION_QUOTES, TRADES
+from tidytape.lake.tables import BOOK, MARKETS, OPTION_QUOTES, TABLES, TRADES
 
-__all__ = ["LAYOUTS", "ingest"]
-
-LAYOUTS: Mapping[str, Layout] = MappingProxyType(
-    {"binance-ws": binance_ws.parse, "csv": csv.parse, "deribit-chain": deribit_chain.parse}
-)
-"""What reads each layout."""
+__all__ = ["ingest"]
 
 
 def ingest(
@@ -169,7 +164,7 @@ def _source(job: Job, layout: str, *, skip_bad: bool) -> str:
 
 def _checked(parsed: Parsed, job: Job, *, skip_bad: bool) -> Parsed:
     bad = parsed.bad
-    if bad.count and not (skip_bad and any(batch.rows for batch in parsed.batches)):
+    if bad.count and not (skip_bad and parsed.batches):
         line, reason = bad.first[0]
         more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
         hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
@@ -186,39 +181,31 @@ def _committed(
     registered = lake.markets()
     markets, guesses = registry_rows(files, given, registered)
     # All files together, so that two that contradict each other leave no trace either.
-    for table in (TRADES, BOOK, OPTION_QUOTES):
+    for table in TABLES.values():
         together = Batch(table)
         together.parts = [
             part for one in files for batch in one.batches if batch.table is table for part in batch
         ]
-        lake.check(together)
-    new = [
-        {
-            batch.table: lake.append(batch.table.name, batch, source=source).rows_new
-            for batch in one.batches[:-1]
-            if batch.rows
-        }
-        if one is not None
-        else {}
-        for one, source in zip(parsed, sources, strict=True)
-    ]
+        if together.parts:
+            lake.check(together)
     reports = []
-    for job, source, one, added in zip(jobs, sources, parsed, new, strict=True):
+    for job, source, one in zip(jobs, sources, parsed, strict=True):
         if one is None:
             reports.append(FileReport(str(job.path), already_ingested=True))
             continue
-        appended = lake.append(TRADES.name, one.trades, source=source)
+        new = {
+            batch.table: lake.append(batch.table.name, batch, source=source).rows_new for batch in one.batches
+        }
         reports.append(
             FileReport(
                 path=str(job.path),
-                already_ingested=appended.already_ingested,
                 lines=one.lines,
-                trades_read=one.trades.rows,
-                trades_new=appended.rows_new,
-                book_rows_read=one.book.rows,
-                book_rows_new=added.get(BOOK, 0),
-                quotes_read=one.quotes.rows,
-                quotes_new=added.get(OPTION_QUOTES, 0),
+                trades_read=one.batch(TRADES).rows,
+                trades_new=new.get(TRADES, 0),
+                book_rows_read=one.batch(BOOK).rows,
+                book_rows_new=new.get(BOOK, 0),
+                quotes_read=one.batch(OPTION_QUOTES).rows,
+                quotes_new=new.get(OPTION_QUOTES, 0),
                 bad_lines=one.bad.count,
                 first_bad_lines=tuple(one.bad.first),
                 ignored=tuple(sorted(one.ignored.items())),
