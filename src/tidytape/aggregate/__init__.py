@@ -25,7 +25,7 @@ Examples
 from __future__ import annotations
 
 from tidytape.aggregate.book import book_at, book_runs
-from tidytape.aggregate.book_heatmap import book_heatmap
+from tidytape.aggregate.book_heatmap import book_heatmap, book_of
 from tidytape.aggregate.candles import candles
 from tidytape.aggregate.cme_open_interest import cme_open_interest
 from tidytape.aggregate.funding import funding
@@ -34,13 +34,14 @@ from tidytape.aggregate.grid import Grid, recommended_block_size
 from tidytape.aggregate.group import group
 from tidytape.aggregate.liquidation_heatmap import liquidation_heatmap
 from tidytape.aggregate.liquidations import liquidations
+from tidytape.aggregate.minutes import candles_of, minute_candles, minute_profile, profile_of
 from tidytape.aggregate.open_interest import open_interest
 from tidytape.aggregate.option_open_interest import option_open_interest
 from tidytape.aggregate.option_summary import implied_volatility, skew
 from tidytape.aggregate.raw_trades import raw_trades
 from tidytape.aggregate.resample import resample
 from tidytape.aggregate.token_supply import token_supply
-from tidytape.aggregate.tpo import tpo, tpo_touches
+from tidytape.aggregate.tpo import tpo, tpo_of, tpo_touches, tpo_touches_of
 from tidytape.aggregate.usd import to_usd
 from tidytape.aggregate.volume_profile import volume_profile
 
@@ -48,8 +49,10 @@ __all__ = [
     "Grid",
     "book_at",
     "book_heatmap",
+    "book_of",
     "book_runs",
     "candles",
+    "candles_of",
     "cme_open_interest",
     "funding",
     "gapfill",
@@ -57,8 +60,11 @@ __all__ = [
     "implied_volatility",
     "liquidation_heatmap",
     "liquidations",
+    "minute_candles",
+    "minute_profile",
     "open_interest",
     "option_open_interest",
+    "profile_of",
     "raw_trades",
     "recommended_block_size",
     "resample",
@@ -66,6 +72,8 @@ __all__ = [
     "to_usd",
     "token_supply",
     "tpo",
+    "tpo_of",
     "tpo_touches",
+    "tpo_touches_of",
     "volume_profile",
 ]

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from datetime import timedelta
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate import exact
 from tidytape.aggregate._columns import INSTRUMENT, opened
+from tidytape.aggregate._columns import closed as closed_frame
 from tidytape.aggregate.book import EVENTS, at, closed, lazy, runs_of, timed
 from tidytape.aggregate.buckets import SECOND, bucket_start, interval_of
 from tidytape.aggregate.grid import Grid
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
 
-__all__ = ["book_heatmap"]
+__all__ = ["book_heatmap", "book_of"]
 
 _KEY = (*INSTRUMENT, "timestamp", "side")
 
@@ -30,6 +31,8 @@ def book_heatmap(
     block_size: Decimal | float | str,
     max_depth: int | None = None,
     max_age: timedelta = timedelta(minutes=5),
+    in_quote: bool = False,
+    last: int | None = None,
 ) -> IntoFrameT:
     """Resting size per block of price, side and interval, as the book stood when the interval ended.
 
@@ -50,12 +53,18 @@ def book_heatmap(
     max_age : timedelta, >= 0
         How long a book is believed after the instrument's last event. An interval at whose end it is older has no
         rows: the recording may have stopped.
+    in_quote : bool
+        Add ``quote_size``, the size in terms of the quote, each order at its own price.
+    last : int, optional
+        Time of the last event of all, where ``events`` are only those up to an earlier time: then none of their
+        intervals is in progress but the one it lies in. [ns since the epoch]
 
     Returns
     -------
     frame, one row per instrument, interval, side and block with size; of the same kind as ``events``
         Key and payload of schema BLOCK_BOOK_SNAPSHOT_AGG: ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of
-        the interval [ns], ``side`` (BID or ASK), ``price``, low edge of the block [quote per coin], ``size`` [coin].
+        the interval [ns], ``side`` (BID or ASK), ``price``, low edge of the block [quote per coin], ``size`` [coin],
+        and ``quote_size`` [quote] if ``in_quote``.
         Sorted by (exchange, raw_symbol, timestamp, side, price) where the engine keeps order.
 
     Raises
@@ -91,8 +100,7 @@ def book_heatmap(
     [(0, 'ASK', 10.5, 4.0), (0, 'BID', 10.0, 3.0), (60, 'ASK', 10.5, 4.0), (60, 'BID', 10.0, 1.5)]
     """
     length, grid = interval_of(interval), Grid.of(block_size)
-    if max_depth is not None and max_depth < 1:
-        raise QueryError("max_depth", got=max_depth, expected="a number of blocks, at least 1, or None")
+    _require_depth(max_depth)
     if max_age < timedelta():
         raise QueryError("max_age", got=max_age, expected="a timedelta, not below 0")
     placed = timed(lazy(opened(events, EVENTS)))
@@ -100,28 +108,125 @@ def book_heatmap(
     lasting = runs_of(placed).filter(
         nw.col("until").is_null() | (_bucket("since", length) < _bucket("until", length))
     )
+    sizes = ("size", "quote_size") if in_quote else ("size",)
     blocks = (
-        at(lasting, _ends(placed, length, max_age), by="timestamp")
-        .with_columns(*exact.parts("size"), row=grid.row(nw.col("price")))
+        at(lasting, _ends(placed, length, max_age, last), by="timestamp")
+        .with_columns(row=grid.row(nw.col("price")), quote_size=nw.col("size") * nw.col("price"))
+        .with_columns(part for name in sizes for part in exact.parts(name))
         .group_by(*INSTRUMENT, "start", "side", "row")
-        .agg(exact.summed("size"))
+        .agg(exact.summed(*sizes))
         .select(
             *INSTRUMENT,
             nw.col("start").alias("timestamp"),
             "side",
             "row",
             grid.price(nw.col("row")).alias("price"),
+            *(exact.total(name) for name in sizes),
+        )
+    )
+    blocks = _closest(blocks, max_depth)
+    return closed(blocks.select(*_KEY, "price", *sizes).sort(*_KEY, "price"), like=events)
+
+
+def book_of(
+    minutes: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    amount: Literal["coin", "quote"] = "coin",
+    max_depth: int | None = None,
+    in_progress: int | None = None,
+) -> IntoFrameT:
+    """Resting size per block of price, side and interval, made of the books at the ends of minutes.
+
+    Parameters
+    ----------
+    minutes : frame, n rows, in any order
+        From `book_heatmap` with ``interval="1m"`` and ``in_quote=True``, of all blocks, of a size that divides this
+        one.
+    interval : str
+        Name or alias of an interval.
+    block_size : Decimal, int, float or str, > 0
+        Height of a block. [quote per coin]
+    amount : {"coin", "quote"}
+        What ``size`` counts.
+    max_depth : int, >= 1, optional
+        Keep so many blocks per side, those closest to the other side; all of them by default.
+    in_progress : int, optional
+        Time of the instrument's last event: the interval it lies in is returned as it stands then. [ns since the epoch]
+
+    Returns
+    -------
+    frame, one row per instrument, interval, side and block with size; of the same kind as ``minutes``
+        As from `book_heatmap`. [coin or quote]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown, or another argument is not as listed.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> minutes = pl.DataFrame(
+    ...     {
+    ...         "exchange": "X", "raw_symbol": "BTCUSDT", "timestamp": [3_480_000_000_000, 3_540_000_000_000],
+    ...         "side": "BID", "price": 10.0, "size": [1.0, 2.0], "quote_size": [10.0, 20.0],
+    ...     }
+    ... )
+    >>> book_of(minutes, interval="1h", block_size=5).select("timestamp", "price", "size").rows()
+    [(0, 10.0, 2.0)]
+    """
+    wanted, grid = interval_of(interval), Grid.of(block_size)
+    _require_depth(max_depth)
+    sizes = {"coin": "size", "quote": "quote_size"}
+    if amount not in sizes:
+        raise QueryError("amount", got=amount, expected="'coin' or 'quote'")
+    time = nw.col("timestamp")
+    frame = opened(minutes, [*_KEY, "price", sizes[amount]]).with_columns(
+        bucket_start(time, wanted).alias("start")
+    )
+    shown = time == nw.col("start") + (wanted.seconds - Interval.MINUTE.seconds) * SECOND
+    if in_progress is not None:
+        shown |= time == bucket_start(nw.lit(in_progress, nw.Int64), Interval.MINUTE)
+    blocks = (
+        frame.filter(shown)
+        .select(*_KEY, "start", grid.row(nw.col("price")).alias("row"), nw.col(sizes[amount]).alias("size"))
+        .with_columns(*exact.parts("size"))
+        .group_by(*INSTRUMENT, "start", "side", "row")
+        .agg(exact.summed("size"))
+        .select(
+            *INSTRUMENT,
+            nw.col("start").alias("timestamp"),
+            *("side", "row"),
+            grid.price(nw.col("row")).alias("price"),
             exact.total("size"),
         )
     )
-    if max_depth is not None:
-        away = nw.when(nw.col("side") == BookSide.BID.value).then(-nw.col("row")).otherwise(nw.col("row"))
-        blocks = blocks.with_columns(away=away)
-        blocks = blocks.filter(nw.col("away").rank("ordinal").over(*_KEY) <= max_depth)
-    return closed(blocks.select(*_KEY, "price", "size").sort(*_KEY, "price"), like=events)
+    blocks = _closest(blocks, max_depth).select(*_KEY, "price", "size").sort(*_KEY, "price")
+    return closed_frame(blocks, like=minutes)
 
 
-def _ends(events: nw.LazyFrame[Any], interval: Interval, max_age: timedelta) -> nw.LazyFrame[Any]:
+def _require_depth(max_depth: int | None) -> None:
+    if max_depth is not None and max_depth < 1:
+        raise QueryError("max_depth", got=max_depth, expected="a number of blocks, at least 1, or None")
+
+
+def _closest(blocks: Any, max_depth: int | None) -> Any:
+    """Return the blocks of each side that are closest to the other."""
+    if max_depth is None:
+        return blocks
+    away = nw.when(nw.col("side") == BookSide.BID.value).then(-nw.col("row")).otherwise(nw.col("row"))
+    ranked = blocks.with_columns(away=away)
+    return ranked.filter(nw.col("away").rank("ordinal").over(*_KEY) <= max_depth)
+
+
+def _ends(
+    events: nw.LazyFrame[Any], interval: Interval, max_age: timedelta, last: int | None
+) -> nw.LazyFrame[Any]:
     """Return the intervals whose book is known: their ``start``, and as ``timestamp`` the last instant inside."""
     step = interval.seconds * SECOND
     age = max_age // timedelta(microseconds=1) * 1_000
@@ -131,6 +236,10 @@ def _ends(events: nw.LazyFrame[Any], interval: Interval, max_age: timedelta) -> 
         .agg(nw.col("since").max())
         .with_columns(next_start=nw.col("start").shift(-1).over(*INSTRUMENT, order_by="start"))
     )
+    if last is not None:
+        later = bucket_start(nw.lit(last, nw.Int64), interval)
+        follows = nw.when(later > nw.col("start")).then(later)
+        busy = busy.with_columns(next_start=nw.coalesce(nw.col("next_start"), follows))
     # The quiet ones after a busy one, up to the next; after the last one nothing is known.
     quiet = busy.join(_numbers(events, age // step), how="cross").with_columns(
         start=nw.col("start") + nw.col("number") * step

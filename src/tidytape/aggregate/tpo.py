@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -19,12 +19,13 @@ from tidytape.aggregate._columns import BUCKET, INSTRUMENT, closed, opened
 from tidytape.aggregate.buckets import SECOND, bucket_start, interval_of
 from tidytape.aggregate.candles import candles
 from tidytape.aggregate.grid import Grid
+from tidytape.aggregate.minutes import candles_of, profile_of
 from tidytape.aggregate.volume_profile import volume_profile
 from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, nearest
 
-__all__ = ["tpo", "tpo_touches"]
+__all__ = ["tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
 
 _NEEDED = (*INSTRUMENT, "timestamp", "sequence", "side", "price", "amount")
 _PROFILE = (*INSTRUMENT, "timestamp")
@@ -161,54 +162,61 @@ def tpo(
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
     frame = opened(trades, _NEEDED)
-    blocks, touches = _read(frame, plan)
-    row, count = nw.col("row"), nw.col("tpo_count")
-    levels = (
-        touches.group_by(*_PROFILE, "row")
-        .agg(
-            nw.col("touches").sum().cast(nw.Int64).alias("tpo_count"),
-            nw.col("block_id").min().alias("first_touch_block"),
-            nw.col("block_id").max().alias("last_touch_block"),
-            exact.summed(*_SUMMED),
-        )
-        .with_columns(*map(exact.total, _SUMMED), plan.grid.price(row).alias("price"))
-    )
-    area = value_area(
-        levels.select(*_PROFILE, "price", "tpo_count").to_native(),
-        by=_PROFILE,
-        count="tpo_count",
-        row_size=plan.grid.size,
-    )
-    levels = (
-        _with_flags(levels, plan, now)
-        .with_columns(
-            count.sum().over(*_PROFILE).cast(nw.Int64).alias("total_tpo_count"),
-            nw.col("volume").alias("total_volume"),
-        )
-        .with_columns(*exact.parts("total_volume"))
-        .with_columns(exact.summed("total_volume").over(*_PROFILE))
-        .with_columns(exact.total("total_volume"))
-        .join(_sessions(blocks), on=[*_PROFILE], how="inner")
-        .join(nw.from_native(area).lazy(), on=[*_PROFILE], how="inner")
-        .select(
-            *_PROFILE,
-            nw.col("timestamp").alias("period_start"),
-            "period_end",
-            nw.lit(plan.minutes, nw.Int64).alias("block_size_minutes"),
-            nw.col("poc").alias("poc_price"),
-            nw.col("vah").alias("vah_price"),
-            nw.col("val").alias("val_price"),
-            plan.grid.price(nw.col("highest")).alias("profile_high"),
-            plan.grid.price(nw.col("lowest")).alias("profile_low"),
-            *("opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count"),
-            (nw.col("value_area_share") * 100).alias("value_area_percentage"),
-            *("total_volume", "price", *_VOLUMES, "tpo_count", "volume"),
-            *("first_touch_block", "last_touch_block"),
-            *("is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"),
-        )
-        .sort(*_PROFILE, "price")
-    )
-    return _returned(levels, frame, like=trades)
+    return _returned(_profiles(*_read(frame, plan), plan, now), frame, like=trades)
+
+
+def tpo_of(
+    candles: IntoFrameT,
+    profile: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+    now: int | None = None,
+    amount: Literal["coin", "quote"] = "coin",
+) -> IntoFrameT:
+    """Market profile of each instrument, made of its minutes.
+
+    Parameters
+    ----------
+    candles : frame, n rows, in any order
+        From `tidytape.aggregate.minute_candles`.
+    profile : frame, m rows, in any order, of the same kind
+        From `tidytape.aggregate.minute_profile` of the same trades, of a block size that divides this one.
+    interval, block_size, session, block_minutes, now
+        As of `tpo`.
+    amount : {"coin", "quote"}
+        What the volumes count.
+
+    Returns
+    -------
+    frame, one row per instrument, session and price row touched; of the same kind as ``candles``
+        As from `tpo`. [coin or quote]
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As `tpo` does.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from tidytape.aggregate import minute_candles, minute_profile
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [0, 1, 2], "sequence": [1, 2, 3],
+    ...         "side": "BUY", "price": [10.0, 12.5, 12.0], "amount": 1.0, "quote_amount": [10.0, 12.5, 12.0],
+    ...     }
+    ... )
+    >>> levels = tpo_of(minute_candles(trades), minute_profile(trades, block_size=1), interval="1d", block_size=1)
+    >>> levels.select("price", "volume", "tpo_count").rows()
+    [(10.0, 1.0, 1), (11.0, 0.0, 1), (12.0, 2.0, 1)]
+    """
+    plan = _Plan.of(interval, block_size, session, block_minutes)
+    frame = opened(candles, ())
+    return _returned(_profiles(*_made(candles, profile, plan, amount), plan, now), frame, like=candles)
 
 
 def tpo_touches(
@@ -264,14 +272,55 @@ def tpo_touches(
     plan = _Plan.of(interval, block_size, session, block_minutes)
     frame = opened(trades, _NEEDED)
     _, touches = _read(frame, plan)
-    rows = (
-        touches.group_by(*_PROFILE, "block_id", "row")
-        .agg(exact.summed(*_SUMMED))
-        .with_columns(*map(exact.total, _SUMMED))
-        .select(*_PROFILE, "block_id", plan.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
-        .sort(*_PROFILE, "block_id", "price")
-    )
-    return _returned(rows, frame, like=trades)
+    return _returned(_touches(touches, plan), frame, like=trades)
+
+
+def tpo_touches_of(
+    candles: IntoFrameT,
+    profile: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    session: str | None = None,
+    block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
+    amount: Literal["coin", "quote"] = "coin",
+) -> IntoFrameT:
+    """Touches of each instrument, made of its minutes.
+
+    Parameters
+    ----------
+    candles, profile, interval, block_size, session, block_minutes, amount
+        As of `tpo_of`.
+
+    Returns
+    -------
+    frame, one row per instrument, session, block and price row touched; of the same kind as ``candles``
+        As from `tpo_touches`. [coin or quote]
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As `tpo` does.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from tidytape.aggregate import minute_candles, minute_profile
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "timestamp": [0, 1, 2], "sequence": [1, 2, 3],
+    ...         "side": "BUY", "price": [10.0, 12.5, 12.0], "amount": 1.0, "quote_amount": [10.0, 12.5, 12.0],
+    ...     }
+    ... )
+    >>> minutes = minute_candles(trades), minute_profile(trades, block_size=1)
+    >>> tpo_touches_of(*minutes, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
+    [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0)]
+    """
+    plan = _Plan.of(interval, block_size, session, block_minutes)
+    frame = opened(candles, ())
+    _, touches = _made(candles, profile, plan, amount)
+    return _returned(_touches(touches, plan), frame, like=candles)
 
 
 @dataclass(frozen=True, slots=True)
@@ -355,6 +404,84 @@ def _with_month_start(frame: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.
     )
 
 
+def _profiles(
+    blocks: nw.LazyFrame[Any], touches: nw.LazyFrame[Any], plan: _Plan, now: int | None
+) -> nw.LazyFrame[Any]:
+    """Return the levels of each session, with what is derived of it."""
+    row, count = nw.col("row"), nw.col("tpo_count")
+    levels = (
+        touches.group_by(*_PROFILE, "row")
+        .agg(
+            nw.col("touches").sum().cast(nw.Int64).alias("tpo_count"),
+            nw.col("block_id").min().alias("first_touch_block"),
+            nw.col("block_id").max().alias("last_touch_block"),
+            exact.summed(*_SUMMED),
+        )
+        .with_columns(*map(exact.total, _SUMMED), plan.grid.price(row).alias("price"))
+    )
+    area = value_area(
+        levels.select(*_PROFILE, "price", "tpo_count").to_native(),
+        by=_PROFILE,
+        count="tpo_count",
+        row_size=plan.grid.size,
+    )
+    return (
+        _with_flags(levels, plan, now)
+        .with_columns(
+            count.sum().over(*_PROFILE).cast(nw.Int64).alias("total_tpo_count"),
+            nw.col("volume").alias("total_volume"),
+        )
+        .with_columns(*exact.parts("total_volume"))
+        .with_columns(exact.summed("total_volume").over(*_PROFILE))
+        .with_columns(exact.total("total_volume"))
+        .join(_sessions(blocks), on=[*_PROFILE], how="inner")
+        .join(nw.from_native(area).lazy(), on=[*_PROFILE], how="inner")
+        .select(
+            *_PROFILE,
+            nw.col("timestamp").alias("period_start"),
+            "period_end",
+            nw.lit(plan.minutes, nw.Int64).alias("block_size_minutes"),
+            nw.col("poc").alias("poc_price"),
+            nw.col("vah").alias("vah_price"),
+            nw.col("val").alias("val_price"),
+            plan.grid.price(nw.col("highest")).alias("profile_high"),
+            plan.grid.price(nw.col("lowest")).alias("profile_low"),
+            *("opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count"),
+            (nw.col("value_area_share") * 100).alias("value_area_percentage"),
+            *("total_volume", "price", *_VOLUMES, "tpo_count", "volume"),
+            *("first_touch_block", "last_touch_block"),
+            *("is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"),
+        )
+        .sort(*_PROFILE, "price")
+    )
+
+
+def _touches(touches: nw.LazyFrame[Any], plan: _Plan) -> nw.LazyFrame[Any]:
+    return (
+        touches.group_by(*_PROFILE, "block_id", "row")
+        .agg(exact.summed(*_SUMMED))
+        .with_columns(*map(exact.total, _SUMMED))
+        .select(*_PROFILE, "block_id", plan.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
+        .sort(*_PROFILE, "block_id", "price")
+    )
+
+
+def _made(
+    candles: Any, profile: Any, plan: _Plan, amount: Literal["coin", "quote"]
+) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
+    """Return what `_read` does, of minutes."""
+    frames = [opened(frame, ()) for frame in (candles, profile)]
+    eager = isinstance(frames[0], nw.DataFrame)
+    # Of eager engines not all have lists and windows; polars has.
+    minutes, rows = (
+        frame.lazy("polars").to_native() if isinstance(frame, nw.DataFrame) else frame.to_native()
+        for frame in frames
+    )
+    pieces = candles_of(minutes, interval=plan.piece)
+    traded = profile_of(rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
+    return _touched(pieces, traded, plan, eager=eager)
+
+
 def _read(
     frame: nw.DataFrame[Any] | nw.LazyFrame[Any], plan: _Plan
 ) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
@@ -362,16 +489,25 @@ def _read(
     # Of eager engines not all have lists and windows; polars has.
     trades = frame.select(*_NEEDED).lazy("polars") if isinstance(frame, nw.DataFrame) else frame
     native, piece = trades.to_native(), plan.piece
+    pieces = candles(native, interval=piece)
+    traded = volume_profile(native, interval=piece, block_size=plan.grid.size)
+    return _touched(pieces, traded, plan, eager=isinstance(frame, nw.DataFrame))
+
+
+def _touched(
+    pieces: Any, profile: Any, plan: _Plan, *, eager: bool
+) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
+    """Return, of candles and volume profiles of the blocks' pieces, the pieces with their rows, and the touches."""
     row, price = plan.grid.row, nw.col("price")
     blocks = (
-        nw.from_native(candles(native, interval=piece))
+        nw.from_native(pieces)
         .rename({"timestamp": BUCKET})
         .with_columns(row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest"))
     )
-    if isinstance(frame, nw.DataFrame):
+    if eager:
         blocks = _checked(blocks.collect("polars"), plan.grid).lazy()
     traded = (
-        nw.from_native(volume_profile(native, interval=piece, block_size=plan.grid.size))
+        nw.from_native(profile)
         .select(*INSTRUMENT, nw.col("timestamp").alias(BUCKET), row(price).alias("row"), *_VOLUMES)
         .with_columns(nw.lit(0, nw.Int64).alias("touches"))
     )

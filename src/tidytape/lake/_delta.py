@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -30,12 +31,36 @@ from tidytape.errors import LakeError
 from tidytape.lake.batch import Batch
 from tidytape.lake.table import Table
 
-__all__ = ["commit", "create", "exists", "failing", "opened", "replace", "retrying", "root_of", "scanned"]
+__all__ = [
+    "Opened",
+    "commit",
+    "create",
+    "exists",
+    "failing",
+    "files",
+    "is_old",
+    "opened",
+    "partitions",
+    "replace",
+    "replace_spans",
+    "retrying",
+    "root_of",
+    "scanned",
+    "spans_since",
+]
 
 _DELTA = {"string": "string", "float64": "double", "int64": "long", "bool": "boolean"}
 
 # Small enough that a reader can skip most of a file by time, large enough to compress and scan well.
 _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
+
+# A window of minutes is a small part of a file of them.
+_MINUTES_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=32_768)
+
+# What Delta Lake calls the commits that leave a table's rows as they are.
+_SAME_ROWS = {"CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "ADD COLUMN"}
+
+_FRESH = 60.0  # seconds
 
 _ATTEMPTS = 30
 _WAIT = wait_random_exponential(multiplier=0.02, max=2)
@@ -53,8 +78,12 @@ Options = Mapping[str, str] | None
 T = TypeVar("T")
 
 
-class _Table(DeltaTable):
+class Opened(DeltaTable):
     """A table whose local files are named as they are on disk."""
+
+    def __init__(self, *args: Any, **more: Any) -> None:
+        super().__init__(*args, **more)
+        self.opened_at = time.monotonic()
 
     def file_uris(self, *filters: Any, **more: Any) -> list[str]:
         """Return the addresses of the files: delta-rs escapes the folders above a local table, polars does not."""
@@ -132,10 +161,24 @@ def create(uri: str, table: Table, options: Options) -> None:
             raise
 
 
-def opened(uri: str, options: Options) -> DeltaTable:
+def is_old(delta: Opened) -> bool:
+    """Whether an opened table may have a newer version.
+
+    Of a local table a look for the next commit tells. It could have been made and cleaned away since, and of object
+    stores nothing short of opening tells, so what was opened long ago is old in any case.
+    """
+    if delta.table_uri.startswith("file://"):
+        log = Path(unquote(delta.table_uri.removeprefix("file://"))) / "_delta_log"
+        return (
+            time.monotonic() - delta.opened_at > _FRESH or (log / f"{delta.version() + 1:020}.json").exists()
+        )
+    return True
+
+
+def opened(uri: str, options: Options) -> Opened:
     """Return the newest version of the table."""
     with failing("open the table", uri):
-        return _Table(uri, storage_options=_dict(options))
+        return Opened(uri, storage_options=_dict(options))
 
 
 def scanned(delta: DeltaTable, table: Table, options: Options) -> pl.LazyFrame:
@@ -179,6 +222,79 @@ def replace(delta: DeltaTable, frame: pl.DataFrame, *, sources: Iterable[str] = 
     )
 
 
+def replace_spans(
+    delta: DeltaTable,
+    table: Table,
+    rows: pl.DataFrame,
+    names: tuple[str, ...],
+    spans: Iterable[tuple[int, int]],
+    *,
+    notes: list[Transaction],
+) -> None:
+    """Put ``rows`` in the place of those of one partition and some half-open spans of time, with notes, in one commit.
+
+    Of two commits that note the same at once, the second fails.
+    """
+    here = [f"{column} = '{_escaped(name)}'" for column, name in zip(table.partitions, names, strict=True)]
+    times = [f"(timestamp >= {first} AND timestamp < {last})" for first, last in spans]
+    write_deltalake(
+        delta,
+        rows.to_arrow().cast(table.empty().to_arrow().schema),
+        mode="overwrite",
+        predicate=" AND ".join([*here, f"({' OR '.join(times)})"]),
+        writer_properties=_MINUTES_WRITER,
+        commit_properties=CommitProperties(app_transactions=notes),
+    )
+
+
+def spans_since(delta: DeltaTable, version: int) -> list[list[Any]] | None:
+    """Return what the commits after a version said of their rows, see `SPANS`; None if that is not known of one."""
+    newer = delta.version() - version
+    if newer <= 0:
+        return []
+    commits = delta.history(newer)
+    if len(commits) < newer or any(commit["version"] <= version for commit in commits):
+        return None  # the log was cleaned up
+    spans = []
+    for commit in commits:
+        if SPANS in commit:
+            spans += json.loads(commit[SPANS])
+        elif commit["operation"] not in _SAME_ROWS:
+            return None
+    return spans
+
+
+def files(delta: DeltaTable, names: tuple[str, ...]) -> pl.DataFrame:
+    """Return the files of one partition: ``rows``, and ``first`` and ``last`` timestamp, as the log says."""
+    added = _added(delta)
+    partitions = [name for name in added.columns if name.startswith("partition.")]
+    here = [pl.col(column) == name for column, name in zip(partitions, names, strict=True)]
+    return added.filter(*here).select("rows", "first", "last")
+
+
+def partitions(delta: DeltaTable) -> list[tuple[str, ...]]:
+    """Return the partitions that have files, sorted."""
+    added = _added(delta)
+    columns = [name for name in added.columns if name.startswith("partition.")]
+    return sorted(added.select(columns).unique().iter_rows())
+
+
+def _added(delta: DeltaTable) -> pl.DataFrame:
+    schema = delta.metadata().partition_columns
+    added = pl.DataFrame(pa.table(delta.get_add_actions(flatten=True)))
+    if added.is_empty():
+        empty = dict.fromkeys((f"partition.{name}" for name in schema), pl.String) | dict.fromkeys(
+            ("rows", "first", "last"), pl.Int64
+        )
+        return pl.DataFrame(schema=empty)
+    return added.select(
+        *(f"partition.{name}" for name in schema),
+        pl.col("num_records").alias("rows"),
+        pl.col("min.timestamp").alias("first"),
+        pl.col("max.timestamp").alias("last"),
+    ).filter(pl.col("rows") > 0)
+
+
 def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> T:
     """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race."""
     with failing("write to the table", uri):
@@ -198,6 +314,10 @@ def _spans(batch: Batch) -> str:
             first, last = spans.get(names, (part.first, part.last))
             spans[names] = min(first, part.first), max(last, part.last)
     return json.dumps([[*names, *span] for names, span in sorted(spans.items())])
+
+
+def _escaped(text: str) -> str:
+    return text.replace("'", "''")
 
 
 def _counters(batch: Batch) -> list[str]:

@@ -64,6 +64,13 @@ class Lake:
     storage_options : mapping of str to str, optional
         What an object store needs, e.g. its region.
 
+    Attributes
+    ----------
+    path : str
+        Its address.
+    storage_options : dict of str to str, or None
+        As given.
+
     Raises
     ------
     LakeError
@@ -89,8 +96,9 @@ class Lake:
 
     def __init__(self, path: str | Path, *, storage_options: Mapping[str, str] | None = None) -> None:
         self.path = _delta.root_of(path)
-        self._options = dict(storage_options) if storage_options else None
-        if not _delta.exists(self._uri(MARKETS.name), self._options):
+        self.storage_options = dict(storage_options) if storage_options else None
+        self._tables: dict[str, _delta.Opened] = {}
+        if not _delta.exists(self.uri(MARKETS.name), self.storage_options):
             raise LakeError(f"no lake at {self.path}: {self._what_is_there()}", path=self.path)
 
     @classmethod
@@ -115,13 +123,14 @@ class Lake:
         """
         lake = cls.__new__(cls)
         lake.path = _delta.root_of(path)
-        lake._options = dict(storage_options) if storage_options else None
+        lake.storage_options = dict(storage_options) if storage_options else None
+        lake._tables = {}
         if "://" not in lake.path:
             lake._refuse_foreign_folder()
         # The registry last: a lake is a lake once it has one.
         for table in sorted(TABLES.values(), key=lambda table: table is MARKETS):
-            if not _delta.exists(lake._uri(table.name), lake._options):
-                _delta.create(lake._uri(table.name), table, lake._options)
+            if not _delta.exists(lake.uri(table.name), lake.storage_options):
+                _delta.create(lake.uri(table.name), table, lake.storage_options)
         return lake
 
     def __repr__(self) -> str:
@@ -164,7 +173,7 @@ class Lake:
             If it cannot be opened.
         """
         kind = _table(table)
-        frame = _delta.scanned(self._open(kind), kind, self._options)
+        frame = _delta.scanned(self.delta(kind.name), kind, self.storage_options)
         wanted = {"exchange": exchange, "raw_symbol": raw_symbol}
         return frame.filter(*_conditions(wanted, start, end))
 
@@ -181,8 +190,8 @@ class Lake:
         LakeError
             If the table cannot be read.
         """
-        with _delta.failing("read the table", self._uri(MARKETS.name)):
-            return _registered(self._open(MARKETS), self._options)
+        with _delta.failing("read the table", self.uri(MARKETS.name)):
+            return _registered(self.delta(MARKETS.name), self.storage_options)
 
     def version(self) -> dict[str, int]:
         """Return the version of each table, which changes with every commit.
@@ -197,7 +206,85 @@ class Lake:
         LakeError
             If a table cannot be opened.
         """
-        return {table.name: self._open(table).version() for table in TABLES.values()}
+        return {table.name: self.delta(table.name).version() for table in TABLES.values()}
+
+    def instruments(self, table: str) -> list[tuple[str, ...]]:
+        """Return the values of a table's partition columns that have rows, sorted, e.g. (exchange, raw_symbol).
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table.
+
+        Returns
+        -------
+        list of tuple of str
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        return _delta.partitions(self.delta(_table(table).name))
+
+    def extent(self, table: str, *partition: str) -> tuple[int, int] | tuple[None, None]:
+        """Return the first and the last timestamp of an instrument, as the table's log says, without reading rows.
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table.
+        *partition : str
+            Values of the table's partition columns, e.g. ``"BINANCE", "BTCUSDT"``.
+
+        Returns
+        -------
+        tuple of int, or of None where there are no rows
+            [ns since the epoch]
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        files = _delta.files(self.delta(_table(table).name), partition)
+        first, last = files["first"].min(), files["last"].max()
+        return (None, None) if first is None else (first, last)  # type: ignore[return-value]  # polars types any value
+
+    def delta(self, table: str) -> DeltaTable:
+        """Return a table as Delta Lake has it, in its newest version, for what reads Delta tables.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table of the lake, rollups included.
+
+        Returns
+        -------
+        deltalake.DeltaTable
+            To be read only.
+
+        Raises
+        ------
+        LakeError
+            If it is not there or cannot be opened.
+        """
+        known = self._tables.get(table)
+        if known is None or _delta.is_old(known):
+            self._tables[table] = known = _delta.opened(self.uri(table), self.storage_options)
+        return known
+
+    def has_table(self, table: str) -> bool:
+        """Whether a table is there: rollups are made when they are first needed."""
+        return table in self._tables or _delta.exists(self.uri(table), self.storage_options)
+
+    def uri(self, table: str) -> str:
+        """Return the address of a table."""
+        return f"{self.path}/{table}"
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
@@ -249,16 +336,16 @@ class Lake:
             _delta.commit(delta, new, source=_source(source))
             return Appended(table, source, batch.rows, new.rows)
 
-        return _delta.retrying(self._uri(table), attempt, self._options)
+        return _delta.retrying(self.uri(table), attempt, self.storage_options)
 
     def check(self, batch: Batch) -> None:
         """Raise IngestError if appending the batch would, as the lake is now."""
-        with _delta.failing("read the table", self._uri(batch.table.name)):
-            self._fresh(self._open(batch.table), batch)
+        with _delta.failing("read the table", self.uri(batch.table.name)):
+            self._fresh(self.delta(batch.table.name), batch)
 
     def has_source(self, table: str, source: str) -> bool:
         """Whether a source was appended to a table, or registered with its markets, before."""
-        return self._open(_table(table)).transaction_version(_source(source)) is not None
+        return self.delta(_table(table).name).transaction_version(_source(source)) is not None
 
     def register(
         self, markets: pl.DataFrame, *, replace: Collection[str] = (), sources: Collection[str] = ()
@@ -294,24 +381,18 @@ class Lake:
             raise IngestError("markets: an instrument is named twice")
 
         def attempt(delta: DeltaTable) -> None:
-            before = _registered(delta, self._options)
+            before = _registered(delta, self.storage_options)
             after = merged(before, said, replace=replace)
             unnoted = [name for name in map(_source, sources) if delta.transaction_version(name) is None]
             if unnoted or not after.equals(before):
                 _delta.replace(delta, after, sources=unnoted)
 
-        _delta.retrying(self._uri(MARKETS.name), attempt, self._options)
+        _delta.retrying(self.uri(MARKETS.name), attempt, self.storage_options)
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _uri(self, table: str) -> str:
-        return f"{self.path}/{table}"
-
-    def _open(self, table: Table) -> DeltaTable:
-        return _delta.opened(self._uri(table.name), self._options)
-
     def _fresh(self, delta: DeltaTable, batch: Batch) -> Batch:
-        rows = _delta.scanned(delta, batch.table, self._options)
+        rows = _delta.scanned(delta, batch.table, self.storage_options)
         identity = pl.col(batch.table.identity)
 
         def stored(part: Part) -> pl.LazyFrame:
@@ -329,7 +410,7 @@ class Lake:
     def _between(
         self, delta: DeltaTable, table: Table
     ) -> Callable[[Collection[tuple[str, ...]], int, int], pl.LazyFrame]:
-        rows = _delta.scanned(delta, table, self._options)
+        rows = _delta.scanned(delta, table, self.storage_options)
 
         def stored(instruments: Collection[tuple[str, ...]], first: int, last: int) -> pl.LazyFrame:
             wanted = dict(zip(table.partitions, zip(*instruments, strict=True), strict=True))
@@ -353,7 +434,7 @@ class Lake:
             foreign = sorted({entry.name for entry in folder.iterdir()} - set(TABLES))
         except OSError as error:
             raise LakeError(f"cannot make a lake at {folder}: {error.strerror}", path=str(folder)) from error
-        if foreign and not _delta.exists(self._uri(MARKETS.name), self._options):
+        if foreign and not _delta.exists(self.uri(MARKETS.name), self.storage_options):
             raise LakeError(
                 f"will not make a lake at {folder}: the folder holds {foreign[0]!r}", path=str(folder)
             )

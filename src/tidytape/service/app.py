@@ -17,7 +17,7 @@ from tidytape.budget import TIERS, Tier, weight
 from tidytape.errors import BudgetError, QueryError
 from tidytape.lake import Lake
 from tidytape.query import MarketsQuery, PointsQuery, respelled
-from tidytape.service.engine import Engine, Instrument
+from tidytape.service.engine import Engine, Subjects
 from tidytape.service.gate import Gate
 from tidytape.service.keys import Keys
 from tidytape.service.limits import Account, Accounts, usage
@@ -182,7 +182,7 @@ def _require_tier(account: Account, query: PointsQuery) -> None:
         )
 
 
-def _answer(engine: Engine, query: PointsQuery, instruments: list[Instrument], accept: str) -> Response:
+def _answer(engine: Engine, query: PointsQuery, instruments: Subjects, accept: str) -> Response:
     frames = engine.frames(query, instruments)
     vary = {"Vary": "Accept"}
     if len(frames) == 1 and _takes_arrow(accept):

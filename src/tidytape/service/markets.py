@@ -10,7 +10,7 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import MarketsQuery
 from tidytape.schema import MARKETS
-from tidytape.service.engine import SERVED
+from tidytape.service.plans import PLANS
 
 __all__ = ["DEFAULT_PAGE", "LARGEST_PAGE", "page"]
 
@@ -60,7 +60,7 @@ def _filtered(markets: pl.DataFrame, query: MarketsQuery) -> pl.DataFrame:
         wanted = [str(one) for one in getattr(query, column)]
         if wanted:
             markets = markets.filter(pl.col(column).is_in(wanted))
-    if query.type and not any(name in SERVED for name in query.type):
+    if query.type and not any(name in PLANS for name in query.type):
         markets = markets.clear()
     if query.symbol_filter:
         part = query.symbol_filter.lower()

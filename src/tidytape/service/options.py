@@ -22,16 +22,22 @@ _GROWTH = 4  # of the spans in which a last trade is looked for
 
 @dataclass(frozen=True, slots=True)
 class Instrument:
-    """One market of the lake, as the engine needs it; in a group under the names that all of its members share."""
+    """One market of the lake, as the engine needs it; in a group under the names that all of its members share.
+
+    What is no market stands for one: an option summary by its symbol, a token by its name, all markets of a coin on one
+    venue by the coin, with their symbols as ``members``. Where it has no venue or symbol, these are empty.
+    """
 
     exchange: str
     raw_symbol: str
     normalized_symbol: str | None
-    coin: str
+    coin: str | None
     category: str | None
     block_size: Decimal | None
     quote_coin: str | None = None
     available_since: int | None = None
+    registered_block_size: Decimal | None = None
+    members: tuple[str, ...] = ()
 
     def named(self, interval: Interval) -> list[pl.Expr]:
         """The columns that name its series beside venue, symbol and side."""
@@ -54,7 +60,7 @@ def grouped(instruments: list[Instrument]) -> list[Instrument]:
     QueryError
         If the prices of a group are not all in one quote, or in quotes that count as USD: they could not be compared.
     """
-    members: dict[str, list[Instrument]] = {}
+    members: dict[str | None, list[Instrument]] = {}
     for one in instruments:
         members.setdefault(one.coin, []).append(one)
     for coin, group in members.items():

@@ -1,0 +1,17 @@
+"""Rollups: minutes of every instrument, kept beside its raw events so that queries cost what their answer does.
+
+Examples
+--------
+::
+
+    rollup(lake)                                     # tidytape rollup --lake lake
+    minutes(lake, "candles_1m", exchange="BINANCE", raw_symbol="BTCUSDT", start=start, end=end)
+"""
+
+from __future__ import annotations
+
+from tidytape.lake.rollup.build import RolledUp, rollup
+from tidytape.lake.rollup.read import minutes
+from tidytape.lake.rollup.tables import ROLLUP_TABLES
+
+__all__ = ["ROLLUP_TABLES", "RolledUp", "minutes", "rollup"]

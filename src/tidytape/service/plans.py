@@ -1,0 +1,362 @@
+"""From the lake to points, one plan per data type. Minutes where rollups keep them, raw events where they do not.
+
+A plan gives a lazy frame of one subject: the payload of its type and what of its key the subject does not name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import cached_property
+from types import MappingProxyType
+from typing import Any, Literal
+
+import polars as pl
+
+from tidytape import aggregate
+from tidytape.catalogue import (
+    DEFAULT_FUNDING_INTERVAL_MS,
+    DEFAULT_TPO_BLOCK_MINUTES,
+    USD_QUOTES,
+    Interval,
+    TPOSession,
+)
+from tidytape.errors import QueryError
+from tidytape.lake import Lake
+from tidytape.lake.rollup import minutes
+from tidytape.query import PointsQuery
+from tidytape.schema import schema_of
+from tidytape.service.options import Instrument, last_closes, rates
+
+__all__ = ["PLANS", "Want", "in_usd"]
+
+_NS = 1_000_000_000
+_DAY = 86_400 * _NS
+_MOST_ROWS = 2.0**53
+_LONGEST_SESSION = {TPOSession.DAILY: _DAY, TPOSession.WEEKLY: 7 * _DAY, TPOSession.MONTHLY: 31 * _DAY}
+
+
+@dataclass(frozen=True)
+class Want:
+    """What is asked of one subject.
+
+    Attributes
+    ----------
+    lake : Lake
+        Where its events are.
+    one : Instrument
+        The subject.
+    query : PointsQuery
+        What is asked.
+    before : int
+        How much more is wanted before the window. [ns]
+    """
+
+    lake: Lake
+    one: Instrument
+    query: PointsQuery
+    before: int = 0
+
+    @property
+    def interval(self) -> Interval:
+        """Of the points."""
+        return self.query.interval or Interval.MINUTE
+
+    @property
+    def start(self) -> int:
+        """First instant. [ns since the epoch]"""
+        return self.query.span[0] * _NS - self.before
+
+    @property
+    def end(self) -> int:
+        """End of the last point, exclusive. [ns since the epoch]"""
+        return self.query.span[1] * _NS
+
+    @property
+    def needs_rates(self) -> bool:
+        """Whether amounts in terms of the quote are not yet USD."""
+        return in_usd(self.query) and self.one.quote_coin not in USD_QUOTES
+
+    @property
+    def amount(self) -> Literal["coin", "quote"]:
+        """What amounts are counted in."""
+        return "quote" if in_usd(self.query) else "coin"
+
+    @cached_property
+    def rates(self) -> pl.DataFrame | None:
+        """What one of the quote is worth. [USD]"""
+        return rates(self.lake, self.one.quote_coin, start=self.start, end=self.end)
+
+    def events(self, table: str) -> pl.LazyFrame:
+        """Raw events of the window; amounts in terms of the quote are in USD where that is asked for."""
+        found = self.lake.scan(
+            table,
+            exchange=self.one.exchange,
+            raw_symbol=self.one.raw_symbol,
+            start=self.start,
+            end=self.end,
+        )
+        return self.worth(found) if self.needs_rates else found
+
+    def minutes(
+        self, table: str, *, block_size: Decimal | None = None, end: int | None = None
+    ) -> pl.LazyFrame:
+        """Minutes of the window, from a rollup where there is one."""
+        return minutes(
+            self.lake,
+            table,
+            exchange=self.one.exchange,
+            raw_symbol=self.one.raw_symbol,
+            start=self.start,
+            end=end or self.end,
+            block_size=block_size,
+            made_at=self.one.registered_block_size,
+        )
+
+    def worth(self, events: pl.LazyFrame) -> pl.LazyFrame:
+        """Return events whose ``quote_amount`` is in USD."""
+        assert self.rates is not None
+        usd = aggregate.to_usd(
+            events.with_columns(__coins=pl.col("amount")),
+            quote=self.one.quote_coin,
+            rates=self.rates.lazy(),
+        )
+        return usd.with_columns(quote_amount=pl.col("amount"), amount=pl.col("__coins")).drop("__coins")
+
+    @property
+    def block_size(self) -> Decimal:
+        """Height of price rows."""
+        if self.one.block_size is None:
+            raise QueryError(
+                "block_size",
+                got=None,
+                expected=f"a block size; none is registered for {self.one.exchange} {self.one.raw_symbol}",
+            )
+        return self.one.block_size
+
+
+def in_usd(query: PointsQuery) -> bool:
+    """Whether amounts are in USD: where that is asked for, and always in a group."""
+    return query.quote is not None or query.group_by is not None
+
+
+# --- trades ---------------------------------------------------------------------------------------------------------
+
+
+def _trades(want: Want) -> pl.LazyFrame:
+    trades = want.events("trades")
+    if want.query.side:
+        trades = trades.filter(pl.col("side") == str(want.query.side))
+    if in_usd(want.query):
+        trades = trades.with_columns(amount=pl.col("quote_amount"))
+    return aggregate.raw_trades(trades)
+
+
+def candle_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
+    """Minutes of trades, whose ``quote_volume`` is in USD where that is asked for."""
+    if want.needs_rates:
+        return aggregate.minute_candles(want.events("trades"))
+    return want.minutes("candles_1m", end=end)
+
+
+def _candles(want: Want) -> pl.LazyFrame:
+    return aggregate.candles_of(candle_minutes(want), interval=want.interval, amount=want.amount)
+
+
+def _candles_by_side(want: Want) -> pl.LazyFrame:
+    minutes_ = candle_minutes(want)
+    if want.query.side:
+        minutes_ = minutes_.filter(pl.col("side") == str(want.query.side))
+    return aggregate.candles_of(minutes_, interval=want.interval, by_side=True, amount=want.amount)
+
+
+def _profile_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
+    size = want.block_size
+    highest = candle_minutes(want, end=end).select(pl.col("high").abs().max()).collect(engine="streaming")
+    _require_rows(highest.item(), size)
+    if want.needs_rates:
+        return aggregate.minute_profile(want.events("trades"), block_size=size)
+    return want.minutes("profile_1m", block_size=size, end=end)
+
+
+def _require_rows(highest: float | None, size: Decimal) -> None:
+    if highest is not None and highest > _MOST_ROWS * float(size):
+        expected = f"at least {highest / _MOST_ROWS:.1g} at prices of {highest:g}; rows below that cannot be told apart"
+        raise QueryError("block_size", got=str(size), expected=expected)
+
+
+def _volume_profile(want: Want) -> pl.LazyFrame:
+    return aggregate.profile_of(
+        _profile_minutes(want), interval=want.interval, block_size=want.block_size, amount=want.amount
+    )
+
+
+def _tpo(want: Want) -> pl.LazyFrame:
+    session = want.query.tpo_session
+    # A session that starts in the window may end after it.
+    end = want.end if session is None else want.end + _LONGEST_SESSION[session]
+    made = candle_minutes(want, end=end), _profile_minutes(want, end=end)
+    cut: dict[str, Any] = {
+        "interval": want.interval,
+        "block_size": want.block_size,
+        "session": session,
+        "block_minutes": want.query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES,
+        "amount": want.amount,
+    }
+    inside = pl.col("timestamp").is_between(want.start, want.end, closed="left")
+    levels = aggregate.tpo_of(*made, **cut).filter(inside)
+    touches = aggregate.tpo_touches_of(*made, **cut).filter(inside)
+    profile = ["exchange", "raw_symbol", "timestamp"]
+    blocks = touches.group_by(*profile, "price").agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
+    lists = levels.group_by(profile).agg(
+        pl.col("price").filter(pl.col(flag)).sort().alias(name) for flag, name in _TPO_LISTS.items()
+    )
+    return levels.join(blocks, on=[*profile, "price"]).join(lists, on=profile)
+
+
+_TPO_LISTS = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}
+
+
+# --- what is not traded ---------------------------------------------------------------------------------------------
+
+
+def _open_interest(want: Want) -> pl.LazyFrame:
+    points = aggregate.resample(
+        want.minutes("open_interest_1m"), data_type="OPEN_INTEREST_AGG", interval=want.interval, source="1m"
+    )
+    if not in_usd(want.query):
+        return points
+    worth = want.rates
+    return aggregate.to_usd(
+        points,
+        quote=want.one.quote_coin,
+        data_type="OPEN_INTEREST_AGG",
+        prices=_closes(want),
+        rates=None if worth is None else worth.lazy(),
+    )
+
+
+def _closes(want: Want) -> pl.LazyFrame:
+    """Closes of the window, and the last one before it."""
+    closes = aggregate.candles_of(want.minutes("candles_1m"), interval=want.interval)
+    columns = ["exchange", "raw_symbol", "timestamp", "close"]
+    before = last_closes(want.lake, [want.one], want.interval, before=want.start, sides=())
+    parts = [closes.select(columns)]
+    if before is not None:
+        parts.append(before.lazy().select(columns))
+    return pl.concat(parts)
+
+
+def _funding(want: Want) -> pl.LazyFrame:
+    points = aggregate.resample(
+        want.minutes("funding_1m"), data_type="FUNDING_RATE_AGG", interval=want.interval, source="1m"
+    )
+    asked = want.query.funding_interval or DEFAULT_FUNDING_INTERVAL_MS
+    rate = [name for name in schema_of("FUNDING_RATE_AGG").names if name.startswith(("rate_", "predicted_"))]
+    return points.with_columns(pl.col(rate) * (asked / DEFAULT_FUNDING_INTERVAL_MS))
+
+
+def _liquidations(want: Want) -> pl.LazyFrame:
+    if want.needs_rates:
+        events = want.events("liquidations").with_columns(amount=pl.col("quote_amount"))
+        found = aggregate.liquidations(events, interval=want.interval)
+    else:
+        name = "quote_liquidations" if in_usd(want.query) else "liquidations"
+        made = want.minutes("liquidations_1m").with_columns(liquidations=pl.col(name))
+        found = aggregate.resample(
+            made.drop("quote_liquidations"), data_type="LIQUIDATION_AGG", interval=want.interval, source="1m"
+        )
+    return found.filter(pl.col("side") == str(want.query.side)) if want.query.side else found
+
+
+def _book(want: Want) -> pl.LazyFrame:
+    made = want.minutes("book_1m", block_size=want.block_size)
+    if want.needs_rates:
+        made = want.worth(made.rename({"size": "amount", "quote_size": "quote_amount"})).rename(
+            {"amount": "size", "quote_amount": "quote_size"}
+        )
+    return aggregate.book_of(
+        made,
+        interval=want.interval,
+        block_size=want.block_size,
+        amount=want.amount,
+        max_depth=want.query.max_depth,
+        in_progress=want.lake.extent("book", want.one.exchange, want.one.raw_symbol)[1],
+    )
+
+
+# --- options, tokens and heatmaps -----------------------------------------------------------------------------------
+
+
+def _quotes(want: Want) -> pl.LazyFrame:
+    quotes = want.lake.scan("option_quotes", exchange=want.one.exchange, start=want.start, end=want.end)
+    return quotes.filter(pl.col("coin") == want.one.coin)
+
+
+def _implied_volatility(want: Want) -> pl.LazyFrame:
+    return _of_tenor(want, aggregate.implied_volatility(_quotes(want), interval=want.interval))
+
+
+def _skew(want: Want) -> pl.LazyFrame:
+    return _of_tenor(want, aggregate.skew(_quotes(want), interval=want.interval))
+
+
+def _of_tenor(want: Want, points: pl.LazyFrame) -> pl.LazyFrame:
+    kept = points.filter(pl.col("raw_symbol") == want.one.raw_symbol)
+    return kept.filter(pl.col("tenor") == str(want.query.tenor)) if want.query.tenor else kept
+
+
+def _option_open_interest(want: Want) -> pl.LazyFrame:
+    # A report counts for 24 hours, so those before the window do.
+    earlier = Want(want.lake, want.one, want.query, before=want.before + _DAY)
+    points = aggregate.option_open_interest(_quotes(earlier), interval=want.interval)
+    return points.filter(pl.col("timestamp") >= want.start)
+
+
+def _cme_open_interest(want: Want) -> pl.LazyFrame:
+    return aggregate.cme_open_interest(want.events("cme_open_interest"), interval=want.interval)
+
+
+def _token_supply(want: Want) -> pl.LazyFrame:
+    # Dominance is a share of all tokens, each with what it last reported.
+    reports = want.lake.scan("token_supply", start=want.start - _DAY, end=want.end)
+    points = aggregate.token_supply(reports, interval=want.interval)
+    return points.filter(pl.col("token_name") == want.one.raw_symbol, pl.col("timestamp") >= want.start)
+
+
+def _liquidation_heatmap(want: Want) -> pl.LazyFrame:
+    events = want.lake.scan("liquidations", exchange=want.one.exchange, start=want.start, end=want.end)
+    members = pl.LazyFrame({"raw_symbol": want.one.members}, schema={"raw_symbol": pl.String})
+    events = events.join(members, on="raw_symbol").with_columns(coin=pl.lit(want.one.coin))
+    if in_usd(want.query):
+        if want.needs_rates:
+            events = want.worth(events)
+        events = events.with_columns(amount=pl.col("quote_amount"))
+    size = want.block_size
+    _require_rows(events.select(pl.col("price").abs().max()).collect().item(), size)
+    return aggregate.liquidation_heatmap(events, interval=want.interval, block_size=size)
+
+
+Plan = Callable[[Want], pl.LazyFrame]
+
+PLANS: Mapping[str, Plan] = MappingProxyType(
+    {
+        "TRADE": _trades,
+        "TRADE_SIDE_AGNOSTIC_AGG": _candles,
+        "TRADE_AGG": _candles_by_side,
+        "OPEN_INTEREST_AGG": _open_interest,
+        "FUNDING_RATE_AGG": _funding,
+        "LIQUIDATION_AGG": _liquidations,
+        "VOLUME_PROFILE_AGG": _volume_profile,
+        "TPO_AGG": _tpo,
+        "BLOCK_BOOK_SNAPSHOT_AGG": _book,
+        "VENUEX_LIQUIDATION_AGG": _liquidation_heatmap,
+        "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": _implied_volatility,
+        "SKEW_OPTION_SUMMARY_AGG": _skew,
+        "TOKEN_SUPPLY_AGG": _token_supply,
+        "CME_OPEN_INTEREST_AGG": _cme_open_interest,
+        "OPTION_OPEN_INTEREST_AGG": _option_open_interest,
+    }
+)
+"""How each data type is answered."""

@@ -1,0 +1,182 @@
+"""Which subjects of the lake a query selects: markets, option summaries, tokens, or a coin across one venue."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from decimal import Decimal
+from types import MappingProxyType
+
+import polars as pl
+
+from tidytape.catalogue import Category, Selection
+from tidytape.errors import QueryError, nearest
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery
+from tidytape.schema import data_type
+from tidytape.service.options import Instrument
+
+__all__ = ["selected"]
+
+HEATMAP_VENUE = "VENUEX"
+"""The venue of the single-venue liquidation heatmap, where a query names none."""
+
+_ATM, _FLAVOURS = "ATM", ("25", "10")
+
+
+def selected(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
+    """Return the subjects of one data type that a query selects, in the order of their names.
+
+    Raises
+    ------
+    QueryError
+        If a venue, a symbol, a coin or a token is not in the lake; the hint names the nearest.
+    """
+    return _SELECTED[_ways(name)](lake, query, name)
+
+
+def _ways(name: str) -> Selection | str:
+    # Options of a coin are no one market, whatever names the coin.
+    return "options" if name == "OPTION_OPEN_INTEREST_AGG" else data_type(name).selection
+
+
+def _markets(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
+    markets = lake.markets()
+    for exchange in query.exchange:
+        _require(exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")
+    markets = markets.filter(pl.col("exchange").is_in(query.exchange))
+    for selector in ("raw_symbol", "normalized_symbol", "coin"):
+        wanted = getattr(query, selector)
+        for one in wanted:
+            _require(one, markets[selector], selector, "INVALID_SYMBOL")
+        if wanted:
+            markets = markets.filter(pl.col(selector).is_in(wanted))
+    if query.category:
+        markets = markets.filter(pl.col("category").is_in(query.category))
+    if markets.is_empty():
+        raise QueryError(
+            "category",
+            got=[str(one) for one in query.category],
+            expected="a class that one of the selected markets has",
+            code="INVALID_SYMBOL",
+        )
+    return [_market(row, query) for row in markets.sort("exchange", "raw_symbol").iter_rows(named=True)]
+
+
+def _market(row: Mapping[str, object], query: PointsQuery) -> Instrument:
+    size = _decimal(row["block_size"])
+    known = {
+        column: row[column]
+        for column in (
+            "exchange",
+            "raw_symbol",
+            "normalized_symbol",
+            "coin",
+            "category",
+            "quote_coin",
+            "available_since",
+        )
+    }
+    return Instrument(**known, block_size=query.block_size or size, registered_block_size=size)  # type: ignore[arg-type]  # rows of the table
+
+
+def _options(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
+    """Options of a coin on a venue; of summaries, each flavour that the type has."""
+    chains = lake.instruments("option_quotes")
+    for exchange in query.exchange:
+        _require(exchange, (venue for venue, _ in chains), "exchange", "INVALID_EXCHANGE")
+    chains = [(venue, coin) for venue, coin in chains if venue in query.exchange]
+    for selector in ("coin", "normalized_symbol"):  # which is the coin
+        for coin in getattr(query, selector):
+            _require(coin, (coin for _, coin in chains), selector, "INVALID_SYMBOL")
+        if wanted := getattr(query, selector):
+            chains = [(venue, coin) for venue, coin in chains if coin in wanted]
+    flavours: tuple[str, ...] = ()
+    if name == "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG":
+        flavours = (_ATM,)
+    elif name == "SKEW_OPTION_SUMMARY_AGG":
+        flavours = _FLAVOURS
+    found = [
+        Instrument(venue, symbol, coin, coin, Category.OPTION.value, None)
+        for venue, coin in chains
+        for symbol in ([f"{coin}_{flavour}" for flavour in flavours] or [""])
+    ]
+    for symbol in query.raw_symbol:
+        _require(symbol, (one.raw_symbol for one in found), "raw_symbol", "INVALID_SYMBOL")
+    return [one for one in found if not query.raw_symbol or one.raw_symbol in query.raw_symbol]
+
+
+def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
+    tokens = lake.scan("token_supply").select("token_name", "coin").unique().sort("token_name").collect()
+    if query.token_name:
+        _require(query.token_name, tokens["token_name"], "token_name", "INVALID_SYMBOL")
+        tokens = tokens.filter(pl.col("token_name") == query.token_name)
+    for coin in query.coin:
+        _require(coin, tokens["coin"], "coin", "INVALID_SYMBOL")
+    if query.coin:
+        tokens = tokens.filter(pl.col("coin").is_in(query.coin))
+    return [Instrument("", token, None, coin, None, None) for token, coin in tokens.iter_rows()]
+
+
+def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
+    """A coin across all markets of one venue that are quoted alike."""
+    venues = sorted({venue for venue, _ in lake.instruments("liquidations")})
+    for exchange in query.exchange:
+        _require(exchange, venues, "exchange", "INVALID_EXCHANGE")
+    if not query.exchange and HEATMAP_VENUE not in venues and len(venues) != 1:
+        raise QueryError(
+            "exchange",
+            got=None,
+            expected="a venue; liquidations are known of " + (", ".join(venues) or "none"),
+            code="INVALID_EXCHANGE",
+        )
+    venue = HEATMAP_VENUE if HEATMAP_VENUE in venues else venues[0]
+    markets = lake.markets().filter(pl.col("exchange").is_in(query.exchange or [venue]))
+    for coin in query.coin:
+        _require(coin, markets["coin"], "coin", "INVALID_SYMBOL")
+    found = []
+    chosen = markets.filter(pl.col("coin").is_in(query.coin)).sort("exchange", "coin", "raw_symbol")
+    for (exchange, coin), members in chosen.group_by("exchange", "coin", maintain_order=True):
+        # Prices of markets with another quote are other prices: those of the most markets count.
+        quote = (
+            members.group_by("quote_coin")
+            .len()
+            .sort("len", "quote_coin", descending=[True, False])["quote_coin"][0]
+        )
+        alike = members.filter(pl.col("quote_coin").eq_missing(pl.lit(quote)))
+        size = _decimal(alike["block_size"].max())
+        found.append(
+            Instrument(
+                str(exchange), "", None, str(coin), None, query.block_size or size, quote,
+                members=tuple(alike["raw_symbol"]),
+            )
+        )  # fmt: skip
+    return found
+
+
+_SELECTED: Mapping[Selection | str, Callable[[Lake, PointsQuery, str], list[Instrument]]] = MappingProxyType(
+    {
+        Selection.INSTRUMENT: _markets,
+        Selection.OPTION_SUMMARY: _options,
+        Selection.OPTION_SKEW: _options,
+        "options": _options,
+        Selection.TOKEN: _tokens,
+        Selection.COIN: _coins,
+    }
+)
+
+
+def _decimal(size: object) -> Decimal | None:
+    return None if size is None else Decimal(repr(size))
+
+
+def _require(name: str, known: Iterable[str | None], parameter: str, code: str) -> None:
+    names = sorted({one for one in known if one is not None})
+    if name not in names:
+        close = nearest(name, names)
+        raise QueryError(
+            parameter,
+            got=name,
+            expected="one that the lake holds",
+            hint=f"did you mean {close!r}?" if close else "ask /v1/markets for what there is",
+            code=code,
+        )

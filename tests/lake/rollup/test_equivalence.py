@@ -1,0 +1,111 @@
+"""The answer never depends on whether, when, or how often a rollup ran."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import numpy as np
+import polars as pl
+import pytest
+
+from simulated import rollup_events as events
+from tidytape.lake import Lake
+from tidytape.lake.rollup import ROLLUP_TABLES, rollup
+from tidytape.lake.rollup.recipes import RECIPES, Ask
+from tidytape.query import PointsQuery
+from tidytape.service.engine import Engine
+
+START, MINUTE = events.START, events.MINUTE
+
+TYPES = [
+    ("TRADE_SIDE_AGNOSTIC_AGG", {}),
+    ("TRADE_AGG", {"gapfill": True}),
+    ("TRADE_SIDE_AGNOSTIC_AGG", {"group_by": "SUM"}),
+    ("VOLUME_PROFILE_AGG", {}),
+    ("VOLUME_PROFILE_AGG", {"block_size": "2", "quote": "USD"}),
+    ("VOLUME_PROFILE_AGG", {"block_size": "0.75"}),
+    ("TPO_AGG", {"tpo_block_minutes": 5}),
+    ("OPEN_INTEREST_AGG", {"quote": "USD"}),
+    ("OPEN_INTEREST_AGG", {"group_by": "SUM"}),
+    ("FUNDING_RATE_AGG", {"funding_interval": "1h"}),
+    ("FUNDING_RATE_AGG", {"group_by": "OPEN_INTEREST_WEIGHTED_AVG"}),
+    ("LIQUIDATION_AGG", {"quote": "USD"}),
+    ("BLOCK_BOOK_SNAPSHOT_AGG", {}),
+    ("BLOCK_BOOK_SNAPSHOT_AGG", {"quote": "USD", "max_depth": 3, "block_size": "1"}),
+    ("BLOCK_BOOK_SNAPSHOT_AGG", {"group_by": "SUM"}),
+]
+
+
+def answers(lake: Lake, start: int, minutes: int, intervals: tuple[str, ...]) -> dict[str, pl.DataFrame]:
+    engine = Engine(lake, clock=lambda: START + 10 * 60 * MINUTE)
+    found = {}
+    for name, options in TYPES:
+        for interval in intervals:
+            query = PointsQuery(
+                type=name,
+                exchange="X",
+                coin="BTC",
+                interval=interval,
+                start=start // 10**9,
+                end=start // 10**9 + minutes * 60,
+                **options,
+            )
+            ((_, frame),) = engine.frames(query, engine.instruments(query))
+            found[f"{name} {options} {interval}"] = frame
+    return found
+
+
+def assert_same(rolled: Lake, plain: Lake, window: tuple[int, int], *intervals: str) -> None:
+    expected = answers(plain, *window, intervals)
+    for what, frame in answers(rolled, *window, intervals).items():
+        assert frame.equals(expected[what]), what
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_an_answer_does_not_depend_on_rollups(tmp_path, seed):
+    rng = np.random.default_rng(seed)
+    rolled, plain = Lake.create(tmp_path / "rolled"), Lake.create(tmp_path / "plain")
+    for lake in (rolled, plain):
+        events.market(lake)
+    for number, (table, rows) in enumerate(events.pieces(seed, 24)):
+        for lake in (rolled, plain):
+            lake.append(table, rows, source=str(number))
+        if rng.random() < 0.3:
+            rollup(rolled)
+        if number == 12:
+            assert_same(rolled, plain, (START + int(rng.integers(120)) * MINUTE, 60), "5m")
+    whole = (START, events.HOURS * 60 + 120)
+    assert_same(rolled, plain, whole, "1m", "1h")
+    rollup(rolled)
+    assert_same(rolled, plain, whole, "1m")
+    assert_same(rolled, plain, (START + int(rng.integers(120)) * MINUTE, 60), "15m")
+    assert all(answers(plain, *whole, ("1m",))[f"{name} {options} 1m"].height for name, options in TYPES)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_what_is_kept_is_what_raw_events_give(tmp_path, seed):
+    lake = Lake.create(tmp_path)
+    events.market(lake)
+    for number, (table, rows) in enumerate(events.pieces(seed + 100, 24)):
+        lake.append(table, rows, source=str(number))
+        if number % 5 == 0:
+            rollup(lake)
+    rollup(lake)
+    assert [done.rows for done in rollup(lake)] == [0] * len(ROLLUP_TABLES)  # nothing new, nothing written
+    sizes = dict(lake.markets().select("raw_symbol", "block_size").iter_rows())
+    for name, recipe in RECIPES.items():
+        kept = pl.scan_delta(lake.delta(name)).collect()
+        assert kept.height, name
+        for exchange, symbol in lake.instruments(recipe.raw.name):
+            first, last = lake.extent(recipe.raw.name, exchange, symbol)
+            ask = Ask(
+                exchange,
+                symbol,
+                first // MINUTE * MINUTE,
+                last // MINUTE * MINUTE,
+                Decimal(str(sizes[symbol])) if recipe.has_rows else None,
+            )
+            made = recipe.minutes(lake, ask).select(recipe.table.names).collect().sort(recipe.table.order)
+            mine = kept.filter(pl.col("raw_symbol") == symbol).select(recipe.table.names)
+            assert mine.sort(recipe.table.order).equals(made), (name, symbol)
