@@ -161,7 +161,8 @@ def instruments(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_name: 
     >>> found.select("raw_symbol", "normalized_symbol", "full_name").row(0)
     ('1', 'rain:Yes-USDC', 'Will it rain? Yes')
     """
-    one = by_instrument(predictions)
+    # A token of two prediction markets is one instrument.
+    one = by_instrument(predictions).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
     outcome = pl.coalesce("outcome", "raw_symbol")
     coin = pl.concat_str(pl.col("slug"), pl.lit(":"), outcome)
     return MARKETS.conform(

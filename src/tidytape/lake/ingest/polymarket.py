@@ -64,7 +64,7 @@ _NUMBERS: Mapping[str, tuple[str, float, float]] = {
     "last_price": ("lastTradePrice", 0.0, 1.0),
     "one_day_price_change": ("oneDayPriceChange", -1.0, 1.0),
     "open_interest": ("openInterest", 0.0, math.inf),
-    "order_price_min_tick_size": ("orderPriceMinTickSize", 0.0, 1.0),
+    "order_price_min_tick_size": ("orderPriceMinTickSize", 1e-9, 1.0),
     "line": ("line", -math.inf, math.inf),
 }
 
@@ -123,8 +123,10 @@ def _entries(path: Path, bad: BadLines) -> Iterator[tuple[int, Any]]:
     try:
         whole = orjson.loads("\n".join(lines["text"]))
     except orjson.JSONDecodeError as error:
-        first = lines["text"][0]
-        if lines.height == 1 or not first.rstrip().endswith("}"):
+        text = lines["text"].str.strip_chars()
+        if lines.height == 1 or not (text.str.starts_with("{") & text.str.ends_with("}")).any():
+            if bad.count:  # which says why
+                return
             raise IngestError(f"{path}: no JSON: {error}", path=str(path)) from error
     else:
         yield from enumerate(whole if isinstance(whole, list) else [whole], 1)
@@ -155,8 +157,8 @@ def _report(entry: Any) -> dict[str, Any]:
     for token in tokens or ():
         storable(token, parameter="clobTokenIds")
     for outcome in outcomes or ():
-        # The instrument's coin, which a query can ask for.
-        values.text(f"{slug}:{outcome}", parameter="outcomes")
+        # The instrument's normalized symbol, which a query can ask for.
+        values.text(f"{slug}:{outcome}-{QUOTE_COIN}", parameter="outcomes")
     return {
         "condition_id": _required(entry, "conditionId"),
         "slug": slug,
