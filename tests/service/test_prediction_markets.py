@@ -13,6 +13,7 @@ import pytest
 
 from tidytape import Client
 from tidytape.lake import Lake
+from tidytape.lake.ingest import ingest
 from tidytape.lake.ingest.prediction import ingest_prediction_markets
 from tidytape.schema import PREDICTION_MARKETS
 from tidytape.wire import decode_markets, encode_markets
@@ -73,9 +74,7 @@ def test_every_field_comes_back_with_each_of_its_instruments(client: Any) -> Non
 
 def test_other_venues_have_no_such_field(client: Any) -> None:
     assert "prediction_markets" not in client.markets(exchange="ALPHA").columns
-    assert (
-        "prediction_markets" not in Client.local(lake.path).markets(exchange="P", symbol_filter="33").columns
-    )
+    assert "prediction_markets" not in client.markets(exchange="P", symbol_filter="33").columns
 
 
 def test_pages_with_and_without_them_make_one_list(lake: Lake) -> None:
@@ -128,3 +127,21 @@ def test_the_recorded_market_comes_back_field_by_field(recorded: Path, tmp_path:
         }
     body = encode_markets(listed, None)
     assert encode_markets(decode_markets(body)[0], None) == body
+
+
+def test_an_outcome_is_a_market_like_any_other(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "traded")
+    market = {"conditionId": "0x1", "slug": "rain", "updatedAt": "2026-03-11T15:14:46Z",
+              "outcomes": '["Yes", "No"]', "clobTokenIds": '["11", "22"]'}  # fmt: skip
+    (tmp_path / "rain.json").write_text(json.dumps(market))
+    ingest_prediction_markets(tmp_path / "rain.json", lake, exchange="P")
+    # Registered before, so nothing has to be guessed from the token's number.
+    (tmp_path / "trades.csv").write_text("timestamp,price,amount,side\n1773307201,0.25,100,buy\n")
+    ingest(tmp_path / "trades.csv", lake, layout="csv", exchange="P", raw_symbol="11")
+    span = {"interval": "1m", "start": 1_773_307_200, "end": 1_773_307_260}
+    with Client.local(lake.path) as client:
+        for name in ({"raw_symbol": "11"}, {"coin": "rain:Yes"}, {"normalized_symbol": "rain:Yes-USDC"}):
+            candles = client.candles(exchange="P", **name, **span)
+            assert candles.select("raw_symbol", "close", "volume").rows() == [("11", 0.25, 100.0)]
+        rows = client.volume_profile(exchange="P", coin="rain:Yes", **span)
+        assert rows.select("price", "buy_volume").rows() == [(0.25, 100.0)]

@@ -234,8 +234,9 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
 
 def _nearest(slug: str, known: pl.Series) -> str | None:
     # A venue has a hundred thousand slugs, and comparing is slow: those that begin alike, if that is still too many.
-    length = 0
-    while len(known) > _MOST_NAMES_TO_COMPARE and length < len(slug):
-        length += 1
-        known = known.filter(known.str.starts_with(slug[:length]))
+    for length in range(1, len(slug) + 1):
+        alike = known.filter(known.str.starts_with(slug[:length]))
+        if len(known) <= _MOST_NAMES_TO_COMPARE or alike.is_empty():
+            break
+        known = alike
     return nearest(slug, known.head(_MOST_NAMES_TO_COMPARE))
