@@ -44,15 +44,6 @@ def test_creating_twice_opens(lake, tape):
     assert Lake(Path(lake.path)).path == lake.path
 
 
-def test_an_older_lake_gets_the_tables_it_lacks(tmp_path):
-    lake = Lake.create(tmp_path)
-    for file in sorted((tmp_path / "book").rglob("*"), reverse=True):
-        file.unlink() if file.is_file() else file.rmdir()
-    with pytest.raises(LakeError, match="book"):
-        lake.scan("book")
-    assert Lake.create(tmp_path).scan("book").collect().height == 0
-
-
 @pytest.mark.parametrize("kind", ["nothing", "a file", "a folder", "a delta table"])
 def test_what_is_no_lake_is_refused_by_name(tmp_path, kind):
     path = tmp_path / "x"
@@ -476,3 +467,17 @@ def test_markets_are_sorted_and_named_once(lake):
         lake.register(market(), replace=["coins"])
     with pytest.raises(MissingColumnError, match="raw_symbol"):
         lake.register(pl.DataFrame({"exchange": ["A"]}))
+
+
+def test_a_summary_symbol_is_a_market_per_tenor(lake):
+    lake.register(market(tenor="ONE_W", coin="BTC"))
+    lake.register(market(tenor="ONE_M", coin="BTC"))
+    lake.register(market(coin="ETH"))
+    lake.register(market(full_name="Bitcoin", tenor=None))
+    assert lake.markets().select("tenor", "coin", "full_name").rows() == [
+        (None, "ETH", "Bitcoin"),
+        ("ONE_M", "BTC", None),
+        ("ONE_W", "BTC", None),
+    ]
+    with pytest.raises(IngestError, match="twice"):
+        lake.register(pl.concat([market(tenor="ONE_W")] * 2))

@@ -5,6 +5,8 @@ A lake is a folder, local or in an object store, with one Delta table per folder
     lake/
     ├── trades/    one row per trade                          partitions exchange, raw_symbol
     ├── book/      one row per level of an update or snapshot  partitions exchange, raw_symbol
+    ├── …          every other kind of event, see `TABLES`
+    ├── prediction_markets/  what was reported of prediction markets
     └── markets/   one row per instrument
 
 Times are int64 nanoseconds since the Unix epoch in UTC, because Delta Lake itself keeps microseconds. `TABLES` holds
@@ -21,6 +23,18 @@ from __future__ import annotations
 from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.store import Appended, Lake
 from tidytape.lake.table import Column, Table
-from tidytape.lake.tables import BOOK, MARKETS, TABLES, TRADES
+from tidytape.lake.tables import BOOK, MARKETS, PREDICTION_MARKETS, TABLES, TRADES
 
-__all__ = ["BOOK", "MARKETS", "TABLES", "TRADES", "Appended", "Batch", "Column", "Lake", "Spool", "Table"]
+__all__ = [
+    "BOOK",
+    "MARKETS",
+    "PREDICTION_MARKETS",
+    "TABLES",
+    "TRADES",
+    "Appended",
+    "Batch",
+    "Column",
+    "Lake",
+    "Spool",
+    "Table",
+]

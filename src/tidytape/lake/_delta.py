@@ -24,12 +24,12 @@ from deltalake import (
     write_deltalake,
 )
 from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.schema import PrimitiveType
+from deltalake.schema import ArrayType, PrimitiveType
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidytape.errors import LakeError
 from tidytape.lake.batch import Batch
-from tidytape.lake.table import Table
+from tidytape.lake.table import Column, Dtype, Table
 
 __all__ = [
     "Opened",
@@ -49,7 +49,14 @@ __all__ = [
     "spans_since",
 ]
 
-_DELTA = {"string": "string", "float64": "double", "int64": "long", "bool": "boolean"}
+_DELTA: Mapping[Dtype, PrimitiveType | ArrayType] = {
+    "string": PrimitiveType("string"),
+    "float64": PrimitiveType("double"),
+    "int64": PrimitiveType("long"),
+    "bool": PrimitiveType("boolean"),
+    "strings": ArrayType(PrimitiveType("string")),
+    "floats": ArrayType(PrimitiveType("double")),
+}
 
 # Small enough that a reader can skip most of a file by time, large enough to compress and scan well.
 _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
@@ -134,17 +141,7 @@ def exists(uri: str, options: Options) -> bool:
 
 def create(uri: str, table: Table, options: Options) -> None:
     """Create the table unless it is there, its documentation in its comments."""
-    schema = Schema(
-        [
-            Field(
-                column.name,
-                PrimitiveType(_DELTA[column.dtype]),
-                nullable=column.nullable,
-                metadata={"comment": column.doc, "unit": column.unit},
-            )
-            for column in table.columns
-        ]
-    )
+    schema = Schema([_field(column) for column in table.columns])
     try:
         with failing(f"create table {table.name!r}", uri):
             DeltaTable.create(
@@ -181,9 +178,23 @@ def opened(uri: str, options: Options) -> Opened:
         return Opened(uri, storage_options=_dict(options))
 
 
-def scanned(delta: DeltaTable, table: Table, options: Options) -> pl.LazyFrame:
-    """Return a lazy frame of one version of the table, columns in the documented order."""
-    return pl.scan_delta(delta, storage_options=_dict(options)).select(table.names)
+def scanned(delta: DeltaTable | None, table: Table, options: Options) -> pl.LazyFrame:
+    """Return a lazy frame of one version of the table, columns in the documented order.
+
+    A table that is not there has no rows, and a column that may be null and is not there is null: an older version
+    of this library made the lake.
+    """
+    if delta is None:
+        return table.empty().lazy()
+    absent = _absent(delta, table)
+    if required := [column.name for column in absent if not column.nullable]:
+        raise LakeError(
+            f"table {table.name!r} has no column {required[0]!r}: not a table of this library",
+            path=delta.table_uri,
+        )
+    dtypes = table.polars()
+    nulls = [pl.lit(None, dtypes[column.name]).alias(column.name) for column in absent]
+    return pl.scan_delta(delta, storage_options=_dict(options)).with_columns(nulls).select(table.names)
 
 
 def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
@@ -192,6 +203,7 @@ def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
     The version of each instrument is counted up in the same commit. Of two commits that began at the same version and
     touch the same instrument, the second fails: it has not seen the rows of the first.
     """
+    _widen(delta, batch.table)
     counted = [Transaction(name, (delta.transaction_version(name) or 0) + 1) for name in _counters(batch)]
     schema = batch.table.empty().to_arrow().schema
     chunks = (chunk for part in batch for chunk in part.frame().to_arrow().cast(schema).to_batches())
@@ -206,11 +218,12 @@ def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
     )
 
 
-def replace(delta: DeltaTable, frame: pl.DataFrame, *, sources: Iterable[str] = ()) -> None:
+def replace(delta: DeltaTable, table: Table, frame: pl.DataFrame, *, sources: Iterable[str] = ()) -> None:
     """Put ``frame`` in the place of the whole table, and note its sources in the same commit.
 
     Fails if another did so since ``delta`` was opened.
     """
+    _widen(delta, table)
     count = (delta.transaction_version("replaced") or 0) + 1
     notes = [Transaction(source, 1) for source in sources]
     write_deltalake(
@@ -304,6 +317,33 @@ def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> 
             wait=_WAIT,
             reraise=True,
         )(lambda: attempt(opened(uri, options)))
+
+
+def _widen(delta: DeltaTable, table: Table) -> None:
+    """Give an older table the columns it lacks, in a commit of its own.
+
+    Then ``delta`` may stand after the commits of others whose rows were not looked at, so what was to be written
+    counts as a lost race: `retrying` looks again.
+    """
+    absent = _absent(delta, table)
+    if not absent:
+        return
+    delta.alter.add_columns([_field(column) for column in absent])
+    raise CommitFailedError(f"table {table.name!r} has new columns since it was opened")
+
+
+def _absent(delta: DeltaTable, table: Table) -> list[Column]:
+    there = {field.name for field in delta.schema().fields}
+    return [column for column in table.columns if column.name not in there]
+
+
+def _field(column: Column) -> Field:
+    return Field(
+        column.name,
+        _DELTA[column.dtype],
+        nullable=column.nullable,
+        metadata={"comment": column.doc, "unit": column.unit},
+    )
 
 
 def _spans(batch: Batch) -> str:

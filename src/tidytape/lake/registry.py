@@ -19,16 +19,16 @@ def merged(registered: pl.DataFrame, said: pl.DataFrame, *, replace: Collection[
 
     Parameters
     ----------
-    registered : polars.DataFrame, n rows, key (exchange, raw_symbol)
+    registered : polars.DataFrame, n rows, key (exchange, raw_symbol, tenor)
         The table MARKETS.
-    said : polars.DataFrame, m rows, key (exchange, raw_symbol)
+    said : polars.DataFrame, m rows, key (exchange, raw_symbol, tenor)
         The same columns.
     replace : collection of str
         Names of columns.
 
     Returns
     -------
-    polars.DataFrame, one row per market in either, sorted by (exchange, raw_symbol)
+    polars.DataFrame, one row per market in either, sorted by (exchange, raw_symbol, tenor)
         The table MARKETS.
 
     Examples
@@ -41,7 +41,7 @@ def merged(registered: pl.DataFrame, said: pl.DataFrame, *, replace: Collection[
     [('AAA', 2.0)]
     """
     key = list(MARKETS.key)
-    both = registered.join(said, on=key, how="full", coalesce=True, suffix="_said")
+    both = registered.join(said, on=key, how="full", coalesce=True, suffix="_said", nulls_equal=True)
     columns = []
     for name in MARKETS.names:
         if name in key:

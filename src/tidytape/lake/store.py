@@ -17,9 +17,11 @@ from tidytape.lake.batch import Batch, Part
 from tidytape.lake.dedupe import fresh
 from tidytape.lake.names import is_storable
 from tidytape.lake.order import counted_on
+from tidytape.lake.predictions import latest
+from tidytape.lake.predictions import merged as merged_reports
 from tidytape.lake.registry import merged
 from tidytape.lake.table import Table
-from tidytape.lake.tables import MARKETS, TABLES
+from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS, REGISTRIES, TABLES
 
 __all__ = ["Appended", "Lake"]
 
@@ -173,7 +175,7 @@ class Lake:
             If it cannot be opened.
         """
         kind = _table(table)
-        frame = _delta.scanned(self.delta(kind.name), kind, self.storage_options)
+        frame = _delta.scanned(self._find(kind), kind, self.storage_options)
         wanted = {"exchange": exchange, "raw_symbol": raw_symbol}
         return frame.filter(*_conditions(wanted, start, end))
 
@@ -182,8 +184,8 @@ class Lake:
 
         Returns
         -------
-        polars.DataFrame, one row per market, sorted by (exchange, raw_symbol)
-            Columns of `tidytape.lake.MARKETS`.
+        polars.DataFrame, one row per market, sorted by (exchange, raw_symbol, tenor)
+            Columns of `tidytape.lake.MARKETS`. Only the summaries of an option venue have a tenor, and then several.
 
         Raises
         ------
@@ -191,7 +193,25 @@ class Lake:
             If the table cannot be read.
         """
         with _delta.failing("read the table", self.uri(MARKETS.name)):
-            return _registered(self.delta(MARKETS.name), self.storage_options)
+            return _registered(self._find(MARKETS), MARKETS, self.storage_options)
+
+    def prediction_markets(self) -> pl.DataFrame:
+        """Return what the newest report that tells it says of each prediction market.
+
+        Returns
+        -------
+        polars.DataFrame, one row per prediction market, sorted by (exchange, condition_id)
+            Columns of `tidytape.lake.PREDICTION_MARKETS`; ``reported`` is the time of its newest report.
+
+        Raises
+        ------
+        LakeError
+            If the table cannot be read.
+        """
+        with _delta.failing("read the table", self.uri(PREDICTION_MARKETS.name)):
+            return latest(
+                _registered(self._find(PREDICTION_MARKETS), PREDICTION_MARKETS, self.storage_options)
+            )
 
     def version(self) -> dict[str, int]:
         """Return the version of each table, which changes with every commit.
@@ -199,14 +219,15 @@ class Lake:
         Returns
         -------
         dict of str to int
-            By table name.
+            By table name; -1 where the lake is older than the table.
 
         Raises
         ------
         LakeError
             If a table cannot be opened.
         """
-        return {table.name: self.delta(table.name).version() for table in TABLES.values()}
+        found = {name: self._find(table) for name, table in TABLES.items()}
+        return {name: -1 if delta is None else delta.version() for name, delta in found.items()}
 
     def instruments(self, table: str) -> list[tuple[str, ...]]:
         """Return the values of a table's partition columns that have rows, sorted, e.g. (exchange, raw_symbol).
@@ -227,7 +248,8 @@ class Lake:
         LakeError
             If it cannot be opened.
         """
-        return _delta.partitions(self.delta(_table(table).name))
+        delta = self._find(_table(table))
+        return [] if delta is None else _delta.partitions(delta)
 
     def extent(self, table: str, *partition: str) -> tuple[int, int] | tuple[None, None]:
         """Return the first and the last timestamp of an instrument, as the table's log says, without reading rows.
@@ -251,7 +273,10 @@ class Lake:
         LakeError
             If it cannot be opened.
         """
-        files = _delta.files(self.delta(_table(table).name), partition)
+        delta = self._find(_table(table))
+        if delta is None:
+            return None, None
+        files = _delta.files(delta, partition)
         first, last = files["first"].min(), files["last"].max()
         return (None, None) if first is None else (first, last)  # type: ignore[return-value]  # polars types any value
 
@@ -326,6 +351,8 @@ class Lake:
                     f"{table}: {name[:100]!r} is no name of a venue or symbol that can be stored"
                 )
 
+        self._make(kind)
+
         def attempt(delta: DeltaTable) -> Appended:
             if delta.transaction_version(_source(source)) is not None:
                 return Appended(table, source, batch.rows, 0, already_ingested=True)
@@ -341,11 +368,12 @@ class Lake:
     def check(self, batch: Batch) -> None:
         """Raise IngestError if appending the batch would, as the lake is now."""
         with _delta.failing("read the table", self.uri(batch.table.name)):
-            self._fresh(self.delta(batch.table.name), batch)
+            self._fresh(self._find(batch.table), batch)
 
     def has_source(self, table: str, source: str) -> bool:
         """Whether a source was appended to a table, or registered with its markets, before."""
-        return self.delta(_table(table).name).transaction_version(_source(source)) is not None
+        delta = self._find(_table(table))
+        return delta is not None and delta.transaction_version(_source(source)) is not None
 
     def register(
         self, markets: pl.DataFrame, *, replace: Collection[str] = (), sources: Collection[str] = ()
@@ -357,7 +385,7 @@ class Lake:
 
         Parameters
         ----------
-        markets : polars.DataFrame, n rows, key (exchange, raw_symbol)
+        markets : polars.DataFrame, n rows, key (exchange, raw_symbol, tenor)
             Any columns of `tidytape.lake.MARKETS` beside the key.
         replace : collection of str
             Columns in which the values given here, where not null, replace the registered ones.
@@ -380,18 +408,64 @@ class Lake:
         if said.select(MARKETS.key).is_duplicated().any():
             raise IngestError("markets: an instrument is named twice")
 
-        def attempt(delta: DeltaTable) -> None:
-            before = _registered(delta, self.storage_options)
-            after = merged(before, said, replace=replace)
-            unnoted = [name for name in map(_source, sources) if delta.transaction_version(name) is None]
-            if unnoted or not after.equals(before):
-                _delta.replace(delta, after, sources=unnoted)
+        self._rewrite(MARKETS, lambda before: merged(before, said, replace=replace), sources)
 
-        _delta.retrying(self.uri(MARKETS.name), attempt, self.storage_options)
+    def register_prediction_markets(self, reports: pl.DataFrame, *, sources: Collection[str] = ()) -> None:
+        """Register reports of prediction markets, in any order and however often.
+
+        Of each column the newest report that tells it counts; ``available_since`` is the earliest. Of two reports of
+        one time the larger value counts as the later.
+
+        Parameters
+        ----------
+        reports : polars.DataFrame, n rows, in any order
+            ``exchange``, ``condition_id``, ``reported``, ``slug``, and any other columns of
+            `tidytape.lake.PREDICTION_MARKETS`.
+        sources : collection of str
+            What names the origins, to be noted in the same commit.
+
+        Raises
+        ------
+        MissingColumnError
+            If one of the four columns is absent.
+        IngestError
+            If a value does not fit, or one of the four is null.
+        LakeError
+            If the table cannot be written.
+        """
+        said = PREDICTION_MARKETS.conform(reports)
+        if "slug" not in reports.columns:
+            raise MissingColumnError(["slug"], available=reports.columns)
+        if said["slug"].null_count():
+            raise IngestError("prediction_markets: null in column 'slug' of a report, which may not be null")
+        self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, said), sources)
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _fresh(self, delta: DeltaTable, batch: Batch) -> Batch:
+    def _find(self, table: Table) -> DeltaTable | None:
+        """Return the newest version of a table, None where the lake is older than it."""
+        return self.delta(table.name) if self.has_table(table.name) else None
+
+    def _make(self, table: Table) -> None:
+        if not _delta.exists(self.uri(table.name), self.storage_options):
+            _delta.create(self.uri(table.name), table, self.storage_options)
+
+    def _rewrite(
+        self, table: Table, change: Callable[[pl.DataFrame], pl.DataFrame], sources: Collection[str]
+    ) -> None:
+        """Put what ``change`` makes of a registry in its place, and note the sources; nothing new, no commit."""
+
+        def attempt(delta: DeltaTable) -> None:
+            before = _registered(delta, table, self.storage_options)
+            after = change(before)
+            unnoted = [name for name in map(_source, sources) if delta.transaction_version(name) is None]
+            if unnoted or not after.equals(before):
+                _delta.replace(delta, table, after, sources=unnoted)
+
+        self._make(table)
+        _delta.retrying(self.uri(table.name), attempt, self.storage_options)
+
+    def _fresh(self, delta: DeltaTable | None, batch: Batch) -> Batch:
         rows = _delta.scanned(delta, batch.table, self.storage_options)
         identity = pl.col(batch.table.identity)
 
@@ -440,8 +514,8 @@ class Lake:
             )
 
 
-def _registered(delta: DeltaTable, options: Mapping[str, str] | None) -> pl.DataFrame:
-    return _delta.scanned(delta, MARKETS, options).collect().sort(MARKETS.key)
+def _registered(delta: DeltaTable | None, table: Table, options: Mapping[str, str] | None) -> pl.DataFrame:
+    return _delta.scanned(delta, table, options).collect().sort(table.key)
 
 
 def _table(name: str) -> Table:
@@ -459,7 +533,7 @@ def _table(name: str) -> Table:
 
 def _event_table(name: str) -> Table:
     table = _table(name)
-    if table is MARKETS:
+    if table in REGISTRIES:
         raise QueryError("table", got=name, expected="a table of events", hint="markets are registered")
     return table
 

@@ -11,12 +11,19 @@ import polars as pl
 
 from tidytape.errors import IngestError, MissingColumnError
 
-__all__ = ["Column", "Table"]
+__all__ = ["Column", "Dtype", "Table"]
 
-Dtype = Literal["string", "float64", "int64", "bool"]
+Dtype = Literal["string", "float64", "int64", "bool", "strings", "floats"]
 
 _POLARS: Mapping[Dtype, pl.DataType] = MappingProxyType(
-    {"string": pl.String(), "float64": pl.Float64(), "int64": pl.Int64(), "bool": pl.Boolean()}
+    {
+        "string": pl.String(),
+        "float64": pl.Float64(),
+        "int64": pl.Int64(),
+        "bool": pl.Boolean(),
+        "strings": pl.List(pl.String()),
+        "floats": pl.List(pl.Float64()),
+    }
 )
 
 
@@ -28,8 +35,8 @@ class Column:
     ----------
     name : str
         snake_case, never with the unit in it.
-    dtype : {"string", "float64", "int64", "bool"}
-        Type of the values.
+    dtype : {"string", "float64", "int64", "bool", "strings", "floats"}
+        Type of the values; the last two are lists.
     unit : str
         Unit of the values, empty where they have none.
     doc : str

@@ -16,7 +16,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tidytape.lake.table import Column, Table
+from tidytape.catalogue import PREDICTION_MARKET_FIELDS, Field
+from tidytape.lake.table import Column, Dtype, Table
 
 __all__ = [
     "BOOK",
@@ -26,7 +27,9 @@ __all__ = [
     "MARKETS",
     "OPEN_INTEREST",
     "OPTION_QUOTES",
+    "PREDICTION_MARKETS",
     "QUOTE_RATES",
+    "REGISTRIES",
     "TABLES",
     "TOKEN_SUPPLY",
     "TRADES",
@@ -266,6 +269,7 @@ MARKETS = Table(
         Column("coin", "string", "", "Base asset", nullable=True),
         Column("quote_coin", "string", "", "Quote asset", nullable=True),
         Column("category", "string", "", "Market class", nullable=True),
+        Column("tenor", "string", "", "Tenor of an option summary; null in all other markets", nullable=True),
         Column("tick_size", "float64", "quote per coin", "Smallest price step", nullable=True),
         Column(
             "block_size",
@@ -274,21 +278,95 @@ MARKETS = Table(
             "Height of a price row of profiles, decided when the market is first registered",
             nullable=True,
         ),
+        Column(
+            "contract",
+            "string",
+            "",
+            "How contracts convert to coin: INVERSE, LINEAR or VANILLA",
+            nullable=True,
+        ),
+        Column(
+            "contract_size",
+            "float64",
+            "quote per contract if inverse, else coin per contract",
+            "Size of one contract",
+            nullable=True,
+        ),
         Column("coin_name", "string", "", "Full coin name", nullable=True),
         Column("quote_coin_name", "string", "", "Quote asset name", nullable=True),
         Column("full_name", "string", "", "Full market name", nullable=True),
         Column("icon_url", "string", "", "Asset icon URL", nullable=True),
         Column("marketcap", "float64", "USD", "Market capitalization", nullable=True),
         Column(
-            "available_since", "int64", "ns since the epoch, UTC", "Time of its first event", nullable=True
+            "available_since",
+            "int64",
+            "ns since the epoch, UTC",
+            "Time of its first event, or of its opening where its venue tells that",
+            nullable=True,
         ),
     ),
-    key=("exchange", "raw_symbol"),
+    # One summary symbol has a series per tenor, each of them a market; two nulls are one tenor.
+    key=("exchange", "raw_symbol", "tenor"),
     same=(),
     partitions=(),
-    order=("exchange", "raw_symbol"),
+    order=("exchange", "raw_symbol", "tenor"),
 )
-"""The instruments, and what is known about them that is no event."""
+"""The instruments, and what is known about them that is no event.
+
+A market entry's figures of the last 24 hours and its last price are not kept, also where a source reports them: they
+follow from the events of the lake, are stale when the next event comes, and two sources would contradict each other.
+"""
+
+_OF_KIND: Mapping[str, Dtype] = MappingProxyType(
+    {
+        "string": "string",
+        "double": "float64",
+        "bool": "bool",
+        "timestamp": "int64",
+        "string[]": "strings",
+        "double[]": "floats",
+    }
+)
+
+
+def _field(field: Field) -> Column:
+    """A column that holds a documented field."""
+    unit = "ns since the epoch, UTC" if field.kind == "timestamp" else field.unit
+    return Column(field.column, _OF_KIND[field.kind], unit, field.doc, nullable=True)
+
+
+PREDICTION_MARKETS = Table(
+    name="prediction_markets",
+    rows="one row per report of a prediction market, with what no newer report tells",
+    columns=(
+        _EXCHANGE,
+        Column("condition_id", "string", "", "Venue condition identifier"),
+        Column("reported", "int64", "ns since the epoch, UTC", "When it was so, by the venue's clock"),
+        Column(
+            "raw_symbols",
+            "strings",
+            "",
+            "Exchange-native symbol of each outcome's instrument, in the order of outcomes",
+            nullable=True,
+        ),
+        Column("event_slug", "string", "", "Slug of the event it is grouped in", nullable=True),
+        Column("icon_url", "string", "", "Icon URL", nullable=True),
+        *(_field(field) for field in PREDICTION_MARKET_FIELDS if field.column != "condition_id"),
+    ),
+    key=("exchange", "condition_id", "reported"),
+    same=(),
+    partitions=(),
+    order=("exchange", "condition_id", "reported"),
+)
+"""The prediction markets: every field of the entry, the instruments, and when it was reported.
+
+The figures are the venue's own (its traders and its 24 hours cannot be had from a tape), so here they are kept. One
+prediction market has as many instruments as outcomes. Rows are merged by `tidytape.lake.predictions`, so most have one
+row; a second one stands for what only an older report told.
+"""
+
+REGISTRIES = (MARKETS, PREDICTION_MARKETS)
+"""The tables that are registered with, not appended to."""
 
 _ALL = (
     TRADES,
@@ -300,7 +378,7 @@ _ALL = (
     CME_OPEN_INTEREST,
     TOKEN_SUPPLY,
     QUOTE_RATES,
-    MARKETS,
+    *REGISTRIES,
 )
 
 TABLES: Mapping[str, Table] = MappingProxyType({table.name: table for table in _ALL})

@@ -1,4 +1,4 @@
-"""``GET /v1/markets``: filter, sort and page the lake's registry of markets."""
+"""``GET /v1/markets``: filter, sort and page the lake's registry of markets, prediction markets with them."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from tidytape import wire
 from tidytape.catalogue import MarketSortField, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
+from tidytape.lake.predictions import by_instrument
 from tidytape.query import MarketsQuery
-from tidytape.schema import MARKETS
+from tidytape.schema import MARKETS, PREDICTION_MARKETS
 from tidytape.service.plans import PLANS
 
 __all__ = ["DEFAULT_PAGE", "LARGEST_PAGE", "page"]
@@ -38,7 +39,8 @@ def page(lake: Lake, query: MarketsQuery) -> bytes:
     Returns
     -------
     bytes
-        JSON with ``symbols`` and ``nextOffset``, which is the offset plus the number of results.
+        JSON with ``symbols`` and ``nextOffset``, which is the offset plus the number of results. A market that is an
+        outcome of a prediction market has that in ``predictionMarkets``.
 
     Raises
     ------
@@ -50,9 +52,32 @@ def page(lake: Lake, query: MarketsQuery) -> bytes:
         raise QueryError("pageSize", got=size, expected=f"at most {LARGEST_PAGE}")
     found = _sorted(_filtered(lake.markets(), query), query)
     if query.distinct:
-        found = found.unique("normalized_symbol", keep="first", maintain_order=True)
+        # What has no such symbol is like nothing else.
+        first = pl.col("normalized_symbol").is_first_distinct() | pl.col("normalized_symbol").is_null()
+        found = found.filter(first)
     shown = found.slice(query.page_offset, size)
-    return wire.encode_markets(MARKETS.conform(shown).select(MARKETS.names), query.page_offset + shown.height)
+    entries = MARKETS.conform(shown).select(MARKETS.names)
+    return wire.encode_markets(
+        _with_predictions(entries, lake.prediction_markets()), query.page_offset + shown.height
+    )
+
+
+def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataFrame:
+    """Markets with a column ``prediction_markets``, a list of what each is an outcome of, null where of nothing."""
+    key = ["exchange", "raw_symbol"]
+    outcomes = by_instrument(predictions).join(markets.select(key).cast(pl.String), on=key, how="semi")
+    entries = PREDICTION_MARKETS.conform(outcomes.select(PREDICTION_MARKETS.names))
+    lists = (
+        outcomes.select(key)
+        .with_columns(entries.to_struct("prediction_markets"))
+        .group_by(key, maintain_order=True)
+        .agg("prediction_markets")
+    )
+    return (
+        markets.with_columns(pl.col(key).cast(pl.String))
+        .join(lists, on=key, how="left", maintain_order="left")
+        .cast(dict.fromkeys(key, pl.Categorical()))
+    )
 
 
 def _filtered(markets: pl.DataFrame, query: MarketsQuery) -> pl.DataFrame:

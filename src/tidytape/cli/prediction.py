@@ -1,0 +1,25 @@
+"""``tidytape ingest polymarket-gamma``: put reports of prediction markets into a lake."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["polymarket_gamma"]
+
+
+def polymarket_gamma(
+    files: Annotated[list[Path], typer.Argument(help="Files, plain or gzipped.")],
+    lake: Annotated[str, typer.Option("--lake", help="The lake; made if it is not there.")],
+    exchange: Annotated[str, typer.Option(help="Venue the files were recorded at.")] = "POLYMARKET",
+    skip_bad: Annotated[
+        bool, typer.Option("--skip-bad", help="Leave broken objects out instead of failing.")
+    ] = False,
+) -> None:
+    """Prediction markets: what a venue says of them, as JSON, and the instruments of their outcomes."""
+    from tidytape.lake import Lake
+    from tidytape.lake.ingest.prediction import ingest_prediction_markets
+
+    typer.echo(str(ingest_prediction_markets(files, Lake.create(lake), exchange=exchange, skip_bad=skip_bad)))

@@ -1,0 +1,242 @@
+"""Prediction markets: merging reports of them, and which instruments are theirs.
+
+A prediction market asks a question. Each outcome is an instrument of its venue, whose price between 0 and 1 is the
+probability that the outcome happens.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import polars as pl
+
+from tidytape.catalogue import Category
+from tidytape.errors import QueryError, nearest
+from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS
+
+__all__ = ["BLOCK_SIZE", "by_instrument", "instruments", "latest", "merged", "of_events"]
+
+BLOCK_SIZE = 0.001
+"""Height of a price row of an outcome's profile: prices lie between 0 and 1. [quote per coin]"""
+
+_OWNER = ["exchange", "condition_id"]
+_REPORT = [*_OWNER, "reported"]
+_SINCE = "available_since"
+_TOLD = [name for name in PREDICTION_MARKETS.names if name not in _REPORT]
+_MOST_NAMES_TO_COMPARE = 2_000
+
+
+def merged(registered: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
+    """Return the reports with more of them put in, each with only what no newer one tells.
+
+    The result depends on the set of all reports ever put in, neither on their order nor on how often each came. Of
+    two reports of one time the larger value counts as the later. ``available_since`` is the earliest of all, and
+    stands in the newest report. Not a number counts as not told.
+
+    Parameters
+    ----------
+    registered, said : polars.DataFrame, n and m rows, in any order
+        The table PREDICTION_MARKETS.
+
+    Returns
+    -------
+    polars.DataFrame, one row per report that still tells something, sorted by the key
+        The table PREDICTION_MARKETS; of each market every column is told by one report at most.
+
+    Examples
+    --------
+    >>> first = pl.DataFrame(
+    ...     {"exchange": "P", "condition_id": "0x1", "reported": [5], "slug": "a", "last_price": 0.5, "line": 1.5}
+    ... )
+    >>> second = first.drop("line").with_columns(reported=pl.lit(9), last_price=pl.lit(0.7))
+    >>> both = merged(PREDICTION_MARKETS.conform(second), PREDICTION_MARKETS.conform(first))
+    >>> both.select("reported", "last_price", "line").rows()
+    [(5, None, 1.5), (9, 0.7, None)]
+    """
+    floats = [column.name for column in PREDICTION_MARKETS.columns if column.dtype == "float64"]
+    reports = (
+        pl.concat([registered, said])
+        .with_columns(pl.col(floats).fill_nan(None))
+        .group_by(_REPORT)
+        .agg(_larger(name) for name in _TOLD)
+    )
+    newest = pl.col("reported").max()
+    told = [
+        pl.when(
+            pl.col("reported") == pl.col("reported").filter(pl.col(name).is_not_null()).max().over(_OWNER)
+        )
+        .then(pl.col(name))
+        .alias(name)
+        for name in _TOLD
+        if name != _SINCE
+    ]
+    since = pl.when(pl.col("reported") == newest.over(_OWNER)).then(pl.col(_SINCE).min().over(_OWNER))
+    pruned = reports.with_columns(*told, since.alias(_SINCE))
+    # The newest stays in any case: it says when the market was last seen.
+    stays = pl.any_horizontal(pl.col(_TOLD).is_not_null()) | (pl.col("reported") == newest.over(_OWNER))
+    return pruned.filter(stays).select(PREDICTION_MARKETS.names).sort(_REPORT)
+
+
+def _larger(name: str) -> pl.Expr:
+    if name == _SINCE:
+        return pl.col(name).min()
+    if isinstance(PREDICTION_MARKETS.polars()[name], pl.List):
+        known = pl.col(name).drop_nulls()
+        return known.sort_by(known.cast(pl.List(pl.String)).list.join("\n", ignore_nulls=True)).last()
+    return pl.col(name).max()
+
+
+def latest(reports: pl.DataFrame) -> pl.DataFrame:
+    """Return what the newest report that tells it says of each prediction market.
+
+    Parameters
+    ----------
+    reports : polars.DataFrame, n rows
+        What `merged` returned.
+
+    Returns
+    -------
+    polars.DataFrame, one row per prediction market, sorted by (exchange, condition_id)
+        The same columns; ``reported`` is the time of the newest.
+    """
+    folded = reports.group_by(_OWNER).agg(
+        pl.col("reported").max(), *(pl.col(name).drop_nulls().first() for name in _TOLD)
+    )
+    return folded.select(PREDICTION_MARKETS.names).sort(_OWNER)
+
+
+def by_instrument(predictions: pl.DataFrame) -> pl.DataFrame:
+    """Return the prediction markets per instrument.
+
+    Parameters
+    ----------
+    predictions : polars.DataFrame, n rows
+        What `Lake.prediction_markets` returns.
+
+    Returns
+    -------
+    polars.DataFrame, one row per outcome that has an instrument, in the order of ``predictions``
+        ``raw_symbol`` and ``outcome`` (null where it has no name), and its columns but ``raw_symbols``.
+
+    Examples
+    --------
+    >>> yes_no = pl.DataFrame({"slug": ["a"], "outcomes": [["Yes", "No"]], "raw_symbols": [["1", "2"]]})
+    >>> by_instrument(yes_no).select("slug", "raw_symbol", "outcome").rows()
+    [('a', '1', 'Yes'), ('a', '2', 'No')]
+    """
+    places = pl.int_ranges(pl.col("raw_symbols").list.len()).alias("_place")
+    one = (
+        predictions.filter(pl.col("raw_symbols").list.len() > 0)
+        .with_columns(places)
+        .explode("raw_symbols", "_place")
+        .rename({"raw_symbols": "raw_symbol"})
+    )
+    outcome = pl.col("outcomes").list.get(pl.col("_place"), null_on_oob=True).alias("outcome")
+    return one.with_columns(outcome).drop("_place")
+
+
+def instruments(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_name: str) -> pl.DataFrame:
+    """Return what to register of the instruments of prediction markets.
+
+    An outcome is bought and held outright, so it is a SPOT market like any other. Its coin is the outcome itself,
+    never what the question is about: a probability must not be mixed with the prices of a coin of that name.
+
+    Parameters
+    ----------
+    predictions : polars.DataFrame, n rows
+        What `Lake.prediction_markets` returns.
+    quote_coin, quote_coin_name : str
+        What the venue's prices are in, e.g. ``"USDC"`` and ``"USD Coin"``.
+
+    Returns
+    -------
+    polars.DataFrame, one row per outcome that has an instrument
+        The table MARKETS.
+
+    Examples
+    --------
+    >>> row = {"exchange": "P", "condition_id": "0x1", "reported": 5, "slug": "rain", "question": "Will it rain?"}
+    >>> rain = pl.DataFrame([row | {"outcomes": ["Yes", "No"], "raw_symbols": ["1", "2"]}])
+    >>> found = instruments(PREDICTION_MARKETS.conform(rain), quote_coin="USDC", quote_coin_name="USD Coin")
+    >>> found.select("raw_symbol", "normalized_symbol", "full_name").row(0)
+    ('1', 'rain:Yes-USDC', 'Will it rain? Yes')
+    """
+    # A token of two prediction markets is one instrument.
+    one = by_instrument(predictions).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
+    outcome = pl.coalesce("outcome", "raw_symbol")
+    coin = pl.concat_str(pl.col("slug"), pl.lit(":"), outcome)
+    return MARKETS.conform(
+        one.with_columns(
+            coin=coin,
+            normalized_symbol=coin + pl.lit("-" + quote_coin),
+            quote_coin=pl.lit(quote_coin),
+            category=pl.lit(Category.SPOT.value),
+            tick_size=pl.col("order_price_min_tick_size"),
+            block_size=pl.lit(BLOCK_SIZE),
+            coin_name=outcome,
+            quote_coin_name=pl.lit(quote_coin_name),
+            full_name=pl.concat_str("question", outcome, separator=" ", ignore_nulls=True),
+        )
+    )
+
+
+def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collection[str]) -> pl.DataFrame:
+    """Keep the markets whose prediction market, or the event it is grouped in, has one of some slugs.
+
+    Parameters
+    ----------
+    markets : polars.DataFrame, n rows, key (exchange, raw_symbol)
+        Markets of the venues asked for.
+    predictions : polars.DataFrame
+        What `Lake.prediction_markets` returns.
+    slugs : collection of str
+        Slugs; none keeps every market.
+
+    Returns
+    -------
+    polars.DataFrame, at most n rows, same order and columns
+        Empty where the venues have these events, and ``markets`` has no instrument of them.
+
+    Raises
+    ------
+    QueryError
+        If a slug is of no prediction market of the venues of ``markets``; the hint names the nearest.
+
+    Examples
+    --------
+    >>> markets = pl.DataFrame({"exchange": ["P", "P"], "raw_symbol": ["1", "3"]})
+    >>> rain = {"exchange": "P", "slug": "rain", "event_slug": None, "outcomes": ["Yes"], "raw_symbols": ["1"]}
+    >>> of_events(markets, pl.DataFrame([rain]), ["rain"]).rows()
+    [('P', '1')]
+    """
+    if not slugs:
+        return markets
+    here = predictions.filter(pl.col("exchange").is_in(markets["exchange"].unique().to_list()))
+    known = pl.concat([here["slug"], here["event_slug"].cast(pl.String)]).drop_nulls().unique().sort()
+    for slug in slugs:
+        if slug not in known:
+            close = _nearest(slug, known)
+            raise QueryError(
+                "event",
+                got=slug,
+                expected="the slug of a prediction market or event that the lake holds for the venues asked for",
+                hint=f"did you mean {close!r}?" if close else "ask /v1/markets for what there is",
+                code="INVALID_SYMBOL",
+            )
+    wanted = list(slugs)
+    hit = pl.col("slug").is_in(wanted) | pl.col("event_slug").cast(pl.String).is_in(wanted).fill_null(
+        value=False
+    )
+    return markets.join(
+        by_instrument(here.filter(hit)), on=["exchange", "raw_symbol"], how="semi", maintain_order="left"
+    )
+
+
+def _nearest(slug: str, known: pl.Series) -> str | None:
+    # A venue has a hundred thousand slugs, and comparing is slow: those that begin alike, if that is still too many.
+    for length in range(1, len(slug) + 1):
+        alike = known.filter(known.str.starts_with(slug[:length]))
+        if len(known) <= _MOST_NAMES_TO_COMPARE or alike.is_empty():
+            break
+        known = alike
+    return nearest(slug, known.head(_MOST_NAMES_TO_COMPARE))

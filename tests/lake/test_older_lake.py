@@ -1,0 +1,122 @@
+"""A lake that an older version of the library made: it lacks columns and tables."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import deltalake
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from tidytape.errors import LakeError
+from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _delta
+
+OLD_MARKETS = (
+    "exchange", "raw_symbol", "normalized_symbol", "coin", "quote_coin", "category", "tick_size", "block_size",
+    "coin_name", "quote_coin_name", "full_name", "icon_url", "marketcap", "available_since",
+)  # fmt: skip
+
+
+def older(table: Table, without: set[str]) -> Table:
+    return replace(table, columns=tuple(column for column in table.columns if column.name not in without))
+
+
+@pytest.fixture
+def old(tmp_path) -> Lake:
+    """A lake with two tables, each without its newest columns, and a row in the registry."""
+    lacks = set(MARKETS.names) - set(OLD_MARKETS)
+    assert lacks == {"tenor", "contract", "contract_size"}
+    _delta.create(f"{tmp_path}/trades", older(TRADES, {"received"}), None)
+    _delta.create(f"{tmp_path}/markets", older(MARKETS, lacks), None)
+    row = pl.DataFrame({"exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"], "block_size": [2.0]})
+    known = MARKETS.conform(row).select(OLD_MARKETS)
+    deltalake.write_deltalake(f"{tmp_path}/markets", known.to_arrow(), mode="append")
+    return Lake(tmp_path)
+
+
+def test_what_it_lacks_reads_as_null_and_empty(old):
+    version = old.version()
+    row = old.markets().row(0, named=True)
+    assert list(row) == list(MARKETS.names)
+    assert (row["block_size"], row["tenor"], row["contract"], row["contract_size"]) == (2.0, None, None, None)
+    for name, table in TABLES.items():
+        got = old.scan(name).collect()
+        assert dict(got.schema) == table.polars()
+        assert got.height == (name == "markets")
+    assert old.prediction_markets().schema == PREDICTION_MARKETS.empty().schema
+    assert not old.has_source("prediction_markets", "a")
+    # Reading changes nothing, and a table that is not there is told from an empty one.
+    assert old.version() == version == dict.fromkeys(TABLES, -1) | {"trades": 0, "markets": 1}
+
+
+def test_registering_adds_the_columns_with_their_meaning(old):
+    new = pl.DataFrame(
+        {"exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"], "contract": ["LINEAR"], "contract_size": [0.1]}
+    )
+    old.register(new, sources=["a"])
+    assert old.markets().select("block_size", "contract", "contract_size").rows() == [(2.0, "LINEAR", 0.1)]
+    assert old.has_source("markets", "a")
+    fields = {field.name: field for field in deltalake.DeltaTable(f"{old.path}/markets").schema().fields}
+    assert set(fields) == set(MARKETS.names)
+    assert fields["contract_size"].metadata["unit"] == MARKETS["contract_size"].unit
+    version = old.version()
+    old.register(new)
+    assert old.version() == version
+
+
+def test_registering_nothing_new_changes_nothing(old):
+    version = old.version()
+    old.register(old.markets())
+    assert old.version() == version
+
+
+def test_appending_adds_the_columns(old, tape):
+    frame = tape(0, 5).with_columns(received=pl.col("timestamp") + 1)
+    assert old.append("trades", frame, source="a").rows_new == 5
+    assert old.append("trades", tape(3, 8), source="b").rows_new == 3
+    got = old.scan("trades").collect().sort("sequence")
+    assert_frame_equal(got[:5], frame)
+    assert got["received"][5:].null_count() == 3
+
+
+def test_appending_makes_the_table(old):
+    rates = pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [1], "usd": [1.1]})
+    assert not old.has_source("quote_rates", "a")
+    assert old.append("quote_rates", rates, source="a").rows_new == 1
+    assert old.append("quote_rates", rates, source="a").already_ingested
+    assert old.scan("quote_rates").collect().rows() == rates.rows()
+
+
+def test_creating_makes_the_tables(old):
+    again = Lake.create(old.path)
+    assert again.version() == dict.fromkeys(TABLES, 0) | {"markets": 1}
+    assert again.markets()["block_size"].to_list() == [2.0]
+
+
+def test_writers_that_add_the_same_columns_lose_nothing(old):
+    def register(number: int) -> None:
+        Lake(old.path).register(
+            pl.DataFrame({"exchange": ["A"], "raw_symbol": [str(number)], "tenor": ["ONE_W"]})
+        )
+
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(register, range(8)))
+    assert old.markets()["raw_symbol"].to_list() == [*map(str, range(8)), "BTCUSDT"]
+
+
+def test_a_table_without_what_cannot_be_null_is_not_ours(tmp_path):
+    _delta.create(f"{tmp_path}/markets", older(MARKETS, {"raw_symbol"}), None)
+    with pytest.raises(LakeError, match="no column 'raw_symbol'"):
+        Lake(tmp_path).markets()
+
+
+def test_a_lake_made_by_a_newer_version_is_read_and_not_damaged(tmp_path):
+    extra = replace(MARKETS["contract"], name="colour")
+    _delta.create(f"{tmp_path}/markets", replace(MARKETS, columns=(*MARKETS.columns, extra)), None)
+    lake = Lake(tmp_path)
+    assert lake.markets().columns == list(MARKETS.names)
+    # Replacing the table would lose what this version does not know.
+    with pytest.raises(LakeError, match="markets"):
+        lake.register(pl.DataFrame({"exchange": ["A"], "raw_symbol": ["X"]}))
