@@ -223,7 +223,7 @@ def test_a_type_above_the_tier_is_refused_and_free(service: Any, window: Any) ->
         ({"period": "-5"}, "INVALID_PARAMS", "period: got '-5'"),
         ({"period": 100_001 * 60}, "POINT_LIMIT_EXCEEDED", "100000 points"),
         ({"type": "VOLUME_PROFILE_AGG", "gapfill": "true"}, "UNSUPPORTED", "gapfill"),
-        ({"type": "OPEN_INTEREST_AGG"}, "UNSUPPORTED", "type: got 'OPEN_INTEREST_AGG'"),
+        ({"event": "no-such-event"}, "INVALID_SYMBOL", "event"),
         ({"transform.groupBy.type": "GROUP_BY_TYPE_SUM"}, "INVALID_SYMBOL", "rawSymbol"),
         ({"rawSymbl": "BTCUSDT"}, "INVALID_PARAMS", "did you mean 'rawSymbol'?"),
         ({"interval": ["MINUTE", "HOUR"]}, "INVALID_PARAMS", "interval"),

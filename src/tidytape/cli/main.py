@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import demo, fetch, ingest, keys, serve
+from tidytape.cli import demo, fetch, ingest, keys, prediction, rollup, serve
 from tidytape.errors import QueryError, TidytapeError
 
 __all__ = ["app", "main"]
@@ -21,9 +21,11 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+ingest.app.command("polymarket-gamma")(prediction.polymarket_gamma)
 app.add_typer(ingest.app, name="ingest")
 app.add_typer(fetch.app, name="fetch")
 app.add_typer(keys.app, name="keys")
+app.command("rollup")(rollup.rollup)
 app.command("markets")(fetch.markets)
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)

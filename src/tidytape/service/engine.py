@@ -59,11 +59,6 @@ class Engine:
             If a type does not exist, a venue, a symbol or a coin is not in the lake (the hint names the ), or
             the lake does not know what a market's quote is worth in USD where that is asked for.
         """
-        for option in _NOT_YET:
-            if getattr(query, option):
-                given = getattr(query, option)
-                shown = given if isinstance(given, bool | tuple) else str(given)
-                raise QueryError(option, got=shown, expected="no value; not served yet", code="UNSUPPORTED")
         found = {}
         for name in query.type:
             if name not in PLANS:
@@ -154,9 +149,6 @@ class Engine:
             last = last.unique(series, keep="last").select(*series, "close")
         end = min(end, self.clock())
         return aggregate.gapfill(frame, interval=interval, start=start, end=end, last=last)
-
-
-_NOT_YET = ("event",)
 
 
 def _refuse(name: str) -> None:

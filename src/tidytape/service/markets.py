@@ -11,7 +11,7 @@ from tidytape.lake import Lake
 from tidytape.lake.predictions import by_instrument
 from tidytape.query import MarketsQuery
 from tidytape.schema import MARKETS, PREDICTION_MARKETS
-from tidytape.service.plans import PLANS
+from tidytape.service.plans import SOURCES
 
 __all__ = ["DEFAULT_PAGE", "LARGEST_PAGE", "page"]
 
@@ -50,7 +50,7 @@ def page(lake: Lake, query: MarketsQuery) -> bytes:
     size = query.page_size or DEFAULT_PAGE
     if size > LARGEST_PAGE:
         raise QueryError("pageSize", got=size, expected=f"at most {LARGEST_PAGE}")
-    found = _sorted(_filtered(lake.markets(), query), query)
+    found = _sorted(_filtered(lake, query), query)
     if query.distinct:
         # What has no such symbol is like nothing else.
         first = pl.col("normalized_symbol").is_first_distinct() | pl.col("normalized_symbol").is_null()
@@ -80,13 +80,18 @@ def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.Da
     )
 
 
-def _filtered(markets: pl.DataFrame, query: MarketsQuery) -> pl.DataFrame:
+def _filtered(lake: Lake, query: MarketsQuery) -> pl.DataFrame:
+    markets = lake.markets()
     for column in ("exchange", "coin", "category"):
         wanted = [str(one) for one in getattr(query, column)]
         if wanted:
             markets = markets.filter(pl.col(column).is_in(wanted))
-    if query.type and not any(name in PLANS for name in query.type):
-        markets = markets.clear()
+    if query.type:
+        tables = {SOURCES[name] for name in query.type if name in SOURCES}
+        known = sorted({names for table in tables for names in lake.instruments(table)})
+        key = ["exchange", "raw_symbol"]
+        with_events = pl.DataFrame(known, schema=dict.fromkeys(key, pl.String), orient="row")
+        markets = markets.join(with_events, on=key, how="semi", maintain_order="left")
     if query.symbol_filter:
         part = query.symbol_filter.lower()
         searched = [pl.col(name).str.to_lowercase().str.contains(part, literal=True) for name in _SEARCHED]

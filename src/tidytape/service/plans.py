@@ -29,7 +29,7 @@ from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 from tidytape.service.options import Instrument, last_closes, rates
 
-__all__ = ["PLANS", "Want", "in_usd"]
+__all__ = ["PLANS", "SOURCES", "Want", "in_usd"]
 
 _NS = 1_000_000_000
 _DAY = 86_400 * _NS
@@ -360,3 +360,20 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
     }
 )
 """How each data type is answered."""
+
+SOURCES: Mapping[str, str] = MappingProxyType(
+    {
+        "TRADE": "trades",
+        "TRADE_SIDE_AGNOSTIC_AGG": "trades",
+        "TRADE_AGG": "trades",
+        "OPEN_INTEREST_AGG": "open_interest",
+        "FUNDING_RATE_AGG": "funding",
+        "LIQUIDATION_AGG": "liquidations",
+        "VOLUME_PROFILE_AGG": "trades",
+        "TPO_AGG": "trades",
+        "BLOCK_BOOK_SNAPSHOT_AGG": "book",
+        "VENUEX_LIQUIDATION_AGG": "liquidations",
+        "CME_OPEN_INTEREST_AGG": "cme_open_interest",
+    }
+)
+"""The raw table of each data type that is of single markets."""

@@ -11,6 +11,7 @@ import polars as pl
 from tidytape.catalogue import Category, Selection
 from tidytape.errors import QueryError, nearest
 from tidytape.lake import Lake
+from tidytape.lake.predictions import of_events
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type
 from tidytape.service.options import Instrument
@@ -50,8 +51,17 @@ def _markets(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
             _require(one, markets[selector], selector, "INVALID_SYMBOL")
         if wanted:
             markets = markets.filter(pl.col(selector).is_in(wanted))
+    if query.event:
+        markets = of_events(markets, lake.prediction_markets(), query.event)
     if query.category:
         markets = markets.filter(pl.col("category").is_in(query.category))
+    if markets.is_empty() and query.event:
+        raise QueryError(
+            "event",
+            got=list(query.event),
+            expected="an event that one of the selected markets is of",
+            code="INVALID_SYMBOL",
+        )
     if markets.is_empty():
         raise QueryError(
             "category",
