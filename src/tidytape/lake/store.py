@@ -99,7 +99,7 @@ class Lake:
     def __init__(self, path: str | Path, *, storage_options: Mapping[str, str] | None = None) -> None:
         self.path = _delta.root_of(path)
         self.storage_options = dict(storage_options) if storage_options else None
-        self._tables: dict[str, _delta.Opened] = {}
+        self._forget()
         if not _delta.exists(self.uri(MARKETS.name), self.storage_options):
             raise LakeError(f"no lake at {self.path}: {self._what_is_there()}", path=self.path)
 
@@ -126,7 +126,7 @@ class Lake:
         lake = cls.__new__(cls)
         lake.path = _delta.root_of(path)
         lake.storage_options = dict(storage_options) if storage_options else None
-        lake._tables = {}
+        lake._forget()
         if "://" not in lake.path:
             lake._refuse_foreign_folder()
         # The registry last: a lake is a lake once it has one.
@@ -192,8 +192,7 @@ class Lake:
         LakeError
             If the table cannot be read.
         """
-        with _delta.failing("read the table", self.uri(MARKETS.name)):
-            return _registered(self._find(MARKETS), MARKETS, self.storage_options)
+        return self._registry(MARKETS)
 
     def prediction_markets(self) -> pl.DataFrame:
         """Return what the newest report that tells it says of each prediction market.
@@ -441,6 +440,22 @@ class Lake:
         self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, said), sources)
 
     # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _forget(self) -> None:
+        """Begin with nothing opened or read."""
+        self._tables: dict[str, _delta.Opened] = {}
+        self._registries: dict[str, tuple[int, pl.DataFrame]] = {}
+
+    def _registry(self, table: Table) -> pl.DataFrame:
+        """Return a registry, read once per version."""
+        with _delta.failing("read the table", self.uri(table.name)):
+            delta = self._find(table)
+            version = -1 if delta is None else delta.version()
+            known, rows = self._registries.get(table.name, (None, None))
+            if rows is None or known != version:
+                rows = _registered(delta, table, self.storage_options)
+                self._registries[table.name] = version, rows
+            return rows
 
     def _find(self, table: Table) -> DeltaTable | None:
         """Return the newest version of a table, None where the lake is older than it."""

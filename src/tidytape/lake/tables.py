@@ -29,6 +29,7 @@ __all__ = [
     "OPTION_QUOTES",
     "PREDICTION_MARKETS",
     "QUOTE_RATES",
+    "RECORDED_CANDLES",
     "REGISTRIES",
     "TABLES",
     "TOKEN_SUPPLY",
@@ -134,6 +135,32 @@ def _ticks(name: str, rows: str, *columns: Column, same: tuple[str, ...]) -> Tab
         identity="timestamp",
     )
 
+
+RECORDED_CANDLES = Table(
+    name="candles",
+    rows="one row per candle that was recorded as such",
+    columns=(
+        _EXCHANGE,
+        _RAW_SYMBOL,
+        Column("timestamp", "int64", "ns since the epoch, UTC", "Start of the candle"),
+        Column("interval", "int64", "ns", "Length of the candle"),
+        _value("open", "quote per coin", "First price", nullable=False),
+        _value("high", "quote per coin", "Highest price", nullable=False),
+        _value("low", "quote per coin", "Lowest price", nullable=False),
+        _value("close", "quote per coin", "Last price", nullable=False),
+        _value("volume", "coin", "Amount traded", nullable=False),
+        _value("quote_volume", "quote", "Amount traded in terms of the quote"),
+        _value("buy_volume", "coin", "Of it, what aggressors bought"),
+        _value("buy_quote_volume", "quote", "The same in terms of the quote"),
+        _RECEIVED,
+    ),
+    key=("exchange", "raw_symbol", "interval", "timestamp"),
+    same=("open", "high", "low", "close", "volume"),
+    partitions=_PARTITIONS,
+    order=("exchange", "raw_symbol", "interval", "timestamp"),
+    identity="timestamp",
+)
+"""Candles as somebody else made them: what is known of an instrument whose trades are not."""
 
 OPEN_INTEREST = _ticks(
     "open_interest",
@@ -371,6 +398,7 @@ REGISTRIES = (MARKETS, PREDICTION_MARKETS)
 _ALL = (
     TRADES,
     BOOK,
+    RECORDED_CANDLES,
     OPEN_INTEREST,
     FUNDING,
     LIQUIDATIONS,

@@ -114,6 +114,14 @@ class Want:
             made_at=self.one.registered_block_size,
         )
 
+    def has_only(self, table: str, *, rather_than: str) -> bool:
+        """Whether the subject has rows in one table and none in another."""
+        names = self.one.exchange, self.one.raw_symbol
+        return (
+            self.lake.extent(rather_than, *names)[0] is None
+            and self.lake.extent(table, *names)[0] is not None
+        )
+
     def worth(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return events whose ``quote_amount`` is in USD."""
         assert self.rates is not None
@@ -161,7 +169,35 @@ def candle_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
 
 
 def _candles(want: Want) -> pl.LazyFrame:
+    if want.has_only("candles", rather_than="trades"):
+        return _recorded_candles(want)
     return aggregate.candles_of(candle_minutes(want), interval=want.interval, amount=want.amount)
+
+
+def _recorded_candles(want: Want) -> pl.LazyFrame:
+    """Candles made of recorded ones; of several lengths, each of the longest that the interval is a multiple of."""
+    recorded = want.lake.scan(
+        "candles", exchange=want.one.exchange, raw_symbol=want.one.raw_symbol, start=want.start, end=want.end
+    )
+    if in_usd(want.query):
+        recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
+        recorded = want.worth(recorded) if want.needs_rates else recorded
+        recorded = recorded.drop("amount").rename({"quote_amount": "volume"})
+    unknown = pl.lit(None, pl.Int64)  # when the first and the last trade happened
+    recorded = recorded.with_columns(first_timestamp=unknown, last_timestamp=unknown)
+    lengths = recorded.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
+    whole = sorted((one for one in lengths if not want.interval.seconds * _NS % one), reverse=True)
+    points = [
+        aggregate.resample(
+            recorded.filter(pl.col("interval") == one).drop("interval"),
+            data_type="TRADE_SIDE_AGNOSTIC_AGG",
+            interval=want.interval,
+        )
+        for one in whole or [0]
+    ]
+    return pl.concat(points).unique(
+        ["exchange", "raw_symbol", "timestamp"], keep="first", maintain_order=True
+    )
 
 
 def _candles_by_side(want: Want) -> pl.LazyFrame:
@@ -212,7 +248,8 @@ def _tpo(want: Want) -> pl.LazyFrame:
     lists = levels.group_by(profile).agg(
         pl.col("price").filter(pl.col(flag)).sort().alias(name) for flag, name in _TPO_LISTS.items()
     )
-    return levels.join(blocks, on=[*profile, "price"]).join(lists, on=profile)
+    whole = levels.join(blocks, on=[*profile, "price"]).join(lists, on=profile)
+    return whole.drop(*_TPO_LISTS, "is_in_progress")
 
 
 _TPO_LISTS = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_single_print": "single_prints"}
@@ -322,7 +359,8 @@ def _token_supply(want: Want) -> pl.LazyFrame:
     # Dominance is a share of all tokens, each with what it last reported.
     reports = want.lake.scan("token_supply", start=want.start - _DAY, end=want.end)
     points = aggregate.token_supply(reports, interval=want.interval)
-    return points.filter(pl.col("token_name") == want.one.raw_symbol, pl.col("timestamp") >= want.start)
+    mine = points.filter(pl.col("token_name") == want.one.raw_symbol, pl.col("timestamp") >= want.start)
+    return mine.drop("token_name")
 
 
 def _liquidation_heatmap(want: Want) -> pl.LazyFrame:

@@ -1,0 +1,197 @@
+"""Every data type, from raw events in a lake to the frame that a client gets."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from simulated import rollup_events as events
+from tidytape import Client, aggregate
+from tidytape.catalogue import DATA_TYPES
+from tidytape.errors import TidytapeError
+from tidytape.lake import TABLES, Lake
+from tidytape.lake.rollup import rollup
+from tidytape.query import PointsQuery
+from tidytape.schema import schema_of
+from tidytape.service.engine import Engine
+
+START, MINUTE = events.START, events.MINUTE
+S0 = START // 10**9
+DAY = 86_400
+MARKET = {"exchange": "X", "coin": "BTC"}
+
+ASKED = {
+    "TRADE": MARKET,
+    "TRADE_SIDE_AGNOSTIC_AGG": MARKET,
+    "TRADE_AGG": MARKET,
+    "OPEN_INTEREST_AGG": MARKET,
+    "FUNDING_RATE_AGG": MARKET,
+    "LIQUIDATION_AGG": MARKET,
+    "VOLUME_PROFILE_AGG": MARKET,
+    "TPO_AGG": MARKET,
+    "BLOCK_BOOK_SNAPSHOT_AGG": MARKET,
+    "VENUEX_LIQUIDATION_AGG": {"coin": "BTC"},
+    "CME_OPEN_INTEREST_AGG": {"exchange": "CME", "raw_symbol": "BTCQ4"},
+    "TOKEN_SUPPLY_AGG": {"token_name": "bitcoin"},
+    "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": {"exchange": "DERIBIT", "coin": "BTC"},
+    "SKEW_OPTION_SUMMARY_AGG": {
+        "exchange": "DERIBIT", "coin": "BTC", "raw_symbol": "BTC_25", "tenor": "1w",
+    },
+    "OPTION_OPEN_INTEREST_AGG": {"exchange": "DERIBIT", "coin": "BTC"},
+}  # fmt: skip
+
+
+def _quotes() -> pl.DataFrame:
+    """A smile of two expiries, around a week away, quoted once an hour."""
+    options = product(range(3), (6, 9), range(70, 140, 5), ("CALL", "PUT"))
+    rows = [
+        {
+            "exchange": "DERIBIT",
+            "raw_symbol": f"BTC-{days}-{strike}-{kind[0]}",
+            "timestamp": START + hour * 60 * MINUTE,
+            "coin": "BTC",
+            "option_type": kind,
+            "strike": float(strike),
+            "expiry": START + days * DAY * 10**9,
+            "implied_volatility": 60.0 + abs(strike - 100) / 5 + hour,
+            "forward": 100.0,
+            "open_interest": 2.0,
+        }
+        for hour, days, strike, kind in options
+    ]
+    return TABLES["option_quotes"].conform(pl.DataFrame(rows))
+
+
+def _points(client: Client[pl.DataFrame], **asked: Any) -> pl.DataFrame:
+    return client.points(PointsQuery(**asked))
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    made = Lake.create(tmp_path_factory.mktemp("every") / "lake")
+    events.market(made)
+    for number, (table, rows) in enumerate(events.pieces(3, 40)):
+        made.append(table, rows, source=str(number))
+    made.register(
+        pl.DataFrame(
+            {
+                "exchange": ["CME", "X"],
+                "raw_symbol": ["BTCQ4", "OLDUSDT"],
+                "normalized_symbol": ["BTC-USD", "OLD-USDT"],
+                "coin": ["BTC", "OLD"],
+                "quote_coin": ["USD", "USDT"],
+                "category": ["FUTURE", "SPOT"],
+            }
+        )
+    )
+    hours = [START + hour * 60 * MINUTE for hour in range(3)]
+    cme = {"exchange": "CME", "raw_symbol": "BTCQ4", "timestamp": hours, "amount": [5.0, 7.0, 6.0]}
+    made.append("cme_open_interest", pl.DataFrame(cme | {"price": [10.0, 11.0, 12.0]}), source="cme")
+    tokens = {"token_name": ["bitcoin", "ethereum"], "coin": ["BTC", "ETH"], "timestamp": START}
+    made.append("token_supply", pl.DataFrame(tokens | {"marketcap": [3e12, 1e12]}), source="tokens")
+    made.append("option_quotes", _quotes(), source="chain")
+    candles = {
+        "exchange": "X",
+        "raw_symbol": "OLDUSDT",
+        "timestamp": [START, START + MINUTE, START + 60 * MINUTE],
+        "interval": [MINUTE, MINUTE, 60 * MINUTE],
+        "open": [1.0, 2.0, 3.0],
+        "high": [2.0, 5.0, 4.0],
+        "low": [0.5, 2.0, 3.0],
+        "close": [2.0, 4.0, 3.5],
+        "volume": [10.0, 20.0, 60.0],
+    }
+    made.append("candles", pl.DataFrame(candles), source="candles")
+    return made
+
+
+def test_there_is_an_answer_to_every_type_of_the_catalogue() -> None:
+    assert set(ASKED) == set(DATA_TYPES)
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_a_client_gets_what_the_engine_made(lake: Lake, name: str) -> None:
+    interval = "1d" if name in {"TOKEN_SUPPLY_AGG", "TPO_AGG"} else "1h"
+    asked = {"type": name, "interval": interval, "start": S0, "end": S0 + DAY, **ASKED[name]}
+    query = PointsQuery(**asked)
+    engine = Engine(lake)
+    ((_, made),) = engine.frames(query, engine.instruments(query))
+    assert made.height
+    assert made["timestamp"].null_count() == 0
+    with Client.local(lake.path) as client:
+        got = _points(client, **asked)
+    assert list(got.columns) == list(schema_of(name).names)
+    assert got.sort(schema_of(name).key).equals(made.select(got.columns).sort(schema_of(name).key))
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_a_window_without_events_is_empty_with_every_column(lake: Lake, name: str) -> None:
+    asked = {"type": name, "interval": "1d", "start": S0 - 100 * DAY, "end": S0 - 90 * DAY, **ASKED[name]}
+    with Client.local(lake.path) as client:
+        got = _points(client, **asked)
+    assert got.height == 0
+    assert got.schema == schema_of(name).empty().schema
+
+
+def test_usd_open_interest_is_that_of_the_buckets_close(lake: Lake) -> None:
+    asked = {"exchange": "X", "raw_symbol": "BTCUSDT", "interval": "1h", "start": S0, "end": S0 + DAY}
+    with Client.local(lake.path) as client:
+        coins, usd = (
+            _points(client, type="OPEN_INTEREST_AGG", **asked, **more) for more in ({}, {"quote": "USD"})
+        )
+        candles = _points(client, type="TRADE_SIDE_AGNOSTIC_AGG", **asked, gapfill=True)
+    both = coins.join(usd, on="timestamp", suffix="_usd").join(
+        candles.select("timestamp", price="close"), on="timestamp"
+    )
+    assert both.height > 1
+    assert np.allclose(both["close"] * both["price"], both["close_usd"], rtol=1e-12, equal_nan=True)
+
+
+def test_recorded_candles_answer_where_there_are_no_trades(lake: Lake) -> None:
+    asked = {"exchange": "X", "raw_symbol": "OLDUSDT", "start": S0, "end": S0 + DAY}
+    with Client.local(lake.path) as client:
+        hours = _points(client, type="TRADE_SIDE_AGNOSTIC_AGG", interval="1h", **asked)
+        minutes = _points(client, type="TRADE_SIDE_AGNOSTIC_AGG", interval="1m", **asked)
+    row = ["open", "high", "low", "close", "volume"]
+    assert hours.select(row).rows() == [(1.0, 5.0, 0.5, 4.0, 30.0), (3.0, 4.0, 3.0, 3.5, 60.0)]
+    assert minutes.height == 2  # the hour is no minute
+
+
+def test_a_bucket_is_whole_whatever_the_window(lake: Lake) -> None:
+    """The last bucket that starts inside the window is not cut at its end."""
+    asked = {"type": "TRADE_SIDE_AGNOSTIC_AGG", "interval": "1h", **MARKET, "start": S0}
+    with Client.local(lake.path) as client:
+        whole = _points(client, **asked, end=S0 + 3 * 3_600)
+        cut = _points(client, **asked, end=S0 + 2 * 3_600 + 60)
+    assert cut.equals(whole)
+
+
+def test_the_trades_of_a_lake_without_rollups_are_those_of_one_with(lake: Lake, tmp_path: Path) -> None:
+    asked = {"type": "TRADE_AGG", "interval": "5m", **MARKET, "start": S0, "end": S0 + DAY}
+    with Client.local(lake.path) as client:
+        before = _points(client, **asked)
+    rollup(lake)
+    with Client.local(lake.path) as client:
+        assert _points(client, **asked).equals(before)
+    direct = aggregate.candles(lake.scan("trades", exchange="X"), interval="5m", by_side=True).collect()
+    assert np.allclose(before["volume"].sum(), direct["volume"].sum(), rtol=1e-12)
+    assert before.height == direct.height
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({"type": "TOKEN_SUPPLY_AGG", "token_name": "bitcoyn"}, "bitcoin"),
+        ({"type": "VENUEX_LIQUIDATION_AGG", "coin": "BTX"}, "BTC"),
+        ({"type": "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", "exchange": "DERIBIT", "coin": "BTX"}, "BTC"),
+        ({"type": "OPTION_OPEN_INTEREST_AGG", "exchange": "DERIBID", "coin": "BTC"}, "DERIBIT"),
+    ],
+)
+def test_what_the_lake_does_not_hold_is_named_with_the_nearest(lake: Lake, changed, message) -> None:
+    with Client.local(lake.path) as client, pytest.raises(TidytapeError, match=message):
+        _points(client, interval="1d", start=S0, end=S0 + DAY, **changed)
