@@ -32,6 +32,8 @@ _PROFILE = (*INSTRUMENT, "timestamp")
 _VOLUMES = ("buy_volume", "sell_volume")
 _SUMMED = (*_VOLUMES, "volume")
 
+_NOBODY: Final = tuple(nw.lit("").alias(name) for name in INSTRUMENT)
+
 _MINUTE: Final = 60 * SECOND
 _DAY: Final = 86_400 * SECOND
 _FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
@@ -176,6 +178,7 @@ def tpo_of(
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
     now: int | None = None,
     amount: Literal["coin", "quote"] = "coin",
+    united: bool = False,
 ) -> IntoFrameT:
     """Market profile of each instrument, made of its minutes.
 
@@ -189,6 +192,9 @@ def tpo_of(
         As of `tpo`.
     amount : {"coin", "quote"}
         What the volumes count.
+    united : bool
+        Make one profile of all instruments, which are markets of one coin: a block touched a row if it did on any of
+        them, and volumes are summed. ``exchange`` and ``raw_symbol`` are then empty.
 
     Returns
     -------
@@ -216,7 +222,9 @@ def tpo_of(
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
     frame = opened(candles, ())
-    return _returned(_profiles(*_made(candles, profile, plan, amount), plan, now), frame, like=candles)
+    return _returned(
+        _profiles(*_made(candles, profile, plan, amount, united=united), plan, now), frame, like=candles
+    )
 
 
 def tpo_touches(
@@ -285,12 +293,13 @@ def tpo_touches_of(
     session: str | None = None,
     block_minutes: int = DEFAULT_TPO_BLOCK_MINUTES,
     amount: Literal["coin", "quote"] = "coin",
+    united: bool = False,
 ) -> IntoFrameT:
     """Touches of each instrument, made of its minutes.
 
     Parameters
     ----------
-    candles, profile, interval, block_size, session, block_minutes, amount
+    candles, profile, interval, block_size, session, block_minutes, amount, united
         As of `tpo_of`.
 
     Returns
@@ -319,7 +328,7 @@ def tpo_touches_of(
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
     frame = opened(candles, ())
-    _, touches = _made(candles, profile, plan, amount)
+    _, touches = _made(candles, profile, plan, amount, united=united)
     return _returned(_touches(touches, plan), frame, like=candles)
 
 
@@ -467,7 +476,7 @@ def _touches(touches: nw.LazyFrame[Any], plan: _Plan) -> nw.LazyFrame[Any]:
 
 
 def _made(
-    candles: Any, profile: Any, plan: _Plan, amount: Literal["coin", "quote"]
+    candles: Any, profile: Any, plan: _Plan, amount: Literal["coin", "quote"], *, united: bool
 ) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
     """Return what `_read` does, of minutes."""
     frames = [opened(frame, ()) for frame in (candles, profile)]
@@ -478,8 +487,16 @@ def _made(
         for frame in frames
     )
     pieces = candles_of(minutes, interval=plan.piece)
-    traded = profile_of(rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
-    return _touched(pieces, traded, plan, eager=eager)
+    if not united:
+        traded = profile_of(rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
+        return _touched(pieces, traded, plan, eager=eager)
+    # Which rows were touched is seen member by member: between the prices of two of them nothing was.
+    as_one, all_rows = (nw.from_native(frame).with_columns(*_NOBODY).to_native() for frame in (minutes, rows))
+    traded = profile_of(all_rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
+    members = _with_rows(pieces, plan, eager=eager)
+    whole = _with_rows(candles_of(as_one, interval=plan.piece), plan, eager=False)
+    touched = _rows_between(members).with_columns(*_NOBODY).unique()
+    return plan.placed(whole), plan.placed(_with_volumes(touched, traded, plan))
 
 
 def _read(
@@ -498,28 +515,41 @@ def _touched(
     pieces: Any, profile: Any, plan: _Plan, *, eager: bool
 ) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
     """Return, of candles and volume profiles of the blocks' pieces, the pieces with their rows, and the touches."""
-    row, price = plan.grid.row, nw.col("price")
-    blocks = (
+    blocks = _with_rows(pieces, plan, eager=eager)
+    return plan.placed(blocks), plan.placed(_with_volumes(_rows_between(blocks), profile, plan))
+
+
+def _with_rows(pieces: Any, plan: _Plan, *, eager: bool) -> nw.LazyFrame[Any]:
+    """Return the pieces with their lowest and highest row."""
+    row = plan.grid.row
+    blocks: nw.LazyFrame[Any] = (
         nw.from_native(pieces)
         .rename({"timestamp": BUCKET})
         .with_columns(row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest"))
     )
-    if eager:
-        blocks = _checked(blocks.collect("polars"), plan.grid).lazy()
+    return _checked(blocks.collect("polars"), plan.grid).lazy() if eager else blocks
+
+
+def _with_volumes(touched: nw.LazyFrame[Any], profile: Any, plan: _Plan) -> nw.LazyFrame[Any]:
+    """Return the rows that were touched and those that were traded on, apart."""
     traded = (
         nw.from_native(profile)
-        .select(*INSTRUMENT, nw.col("timestamp").alias(BUCKET), row(price).alias("row"), *_VOLUMES)
+        .select(
+            *INSTRUMENT,
+            nw.col("timestamp").alias(BUCKET),
+            plan.grid.row(nw.col("price")).alias("row"),
+            *_VOLUMES,
+        )
         .with_columns(nw.lit(0, nw.Int64).alias("touches"))
     )
-    touched = _rows_between(blocks).with_columns(
+    touched = touched.with_columns(
         *(nw.lit(0.0).alias(name) for name in _VOLUMES), nw.lit(1, nw.Int64).alias("touches")
     )
     # Put under each other and added up, not joined: sums need no care for what one side lacks.
     columns = [*INSTRUMENT, BUCKET, "row", *_VOLUMES, "touches"]
     touches = nw.concat([touched.select(columns), traded.select(columns)])
     touches = touches.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
-    touches = touches.with_columns(*(part for name in _SUMMED for part in exact.parts(name)))
-    return plan.placed(blocks), plan.placed(touches)
+    return touches.with_columns(*(part for name in _SUMMED for part in exact.parts(name)))
 
 
 def _checked(blocks: nw.DataFrame[Any], grid: Grid) -> nw.DataFrame[Any]:

@@ -23,7 +23,7 @@ from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
 from tidytape.service.options import Instrument, grouped, last_closes
-from tidytape.service.plans import PLANS, Want
+from tidytape.service.plans import PLANS, Want, tpo_of_members
 from tidytape.service.selection import selected
 
 __all__ = ["Engine", "Instrument", "Subjects"]
@@ -92,8 +92,11 @@ class Engine:
         interval = query.interval or Interval.MINUTE
         # Open interest is a stock: what was last reported counts on, so a group needs the day before.
         before = _CARRY if query.group_by and name == "OPEN_INTEREST_AGG" else 0
-        frame = self._points(name, query, subjects, before)
-        if query.group_by:
+        if query.group_by and name == "TPO_AGG":
+            frame = self._united(query, subjects)
+        else:
+            frame = self._points(name, query, subjects, before)
+        if query.group_by and name != "TPO_AGG":
             weights = self._weights(query, subjects, frame) if name == "FUNDING_RATE_AGG" else None
             frame = aggregate.group(frame, data_type=name, weights=weights)
             frame = frame.filter(pl.col("timestamp") >= query.span[0] * _NS)
@@ -112,6 +115,22 @@ class Engine:
             [part.with_columns(*one.named(interval)) for one, part in zip(subjects, parts, strict=True)],
             how="diagonal",
         )
+
+    def _united(self, query: PointsQuery, subjects: list[Instrument]) -> pl.DataFrame:
+        """Return a market profile of each coin: what a block touched is known of the members, not of their profiles."""
+        coins: dict[str | None, list[Instrument]] = {}
+        for one in subjects:
+            coins.setdefault(one.coin, []).append(one)
+        plans = [
+            tpo_of_members([Want(self.lake, one, query) for one in members]) for members in coins.values()
+        ]
+        interval = query.interval or Interval.MINUTE
+        parts = pl.collect_all(plans, engine="streaming")
+        named = [
+            part.drop("exchange", "raw_symbol").with_columns(*members[0].named(interval))
+            for members, part in zip(coins.values(), parts, strict=True)
+        ]
+        return pl.concat(named)
 
     def _weights(self, query: PointsQuery, subjects: list[Instrument], rates: pl.DataFrame) -> pl.DataFrame:
         """Return the members' open interest in USD at the close of each bucket, as last reported, at most a day ago."""

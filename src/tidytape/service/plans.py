@@ -5,7 +5,7 @@ A plan gives a lazy frame of one subject: the payload of its type and what of it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -29,7 +29,7 @@ from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 from tidytape.service.options import Instrument, last_closes, rates
 
-__all__ = ["PLANS", "SOURCES", "Want", "in_usd"]
+__all__ = ["PLANS", "SOURCES", "Want", "in_usd", "tpo_of_members"]
 
 _NS = 1_000_000_000
 _DAY = 86_400 * _NS
@@ -88,14 +88,14 @@ class Want:
         """What one of the quote is worth. [USD]"""
         return rates(self.lake, self.one.quote_coin, start=self.start, end=self.end)
 
-    def events(self, table: str) -> pl.LazyFrame:
+    def events(self, table: str, *, end: int | None = None) -> pl.LazyFrame:
         """Raw events of the window; amounts in terms of the quote are in USD where that is asked for."""
         found = self.lake.scan(
             table,
             exchange=self.one.exchange,
             raw_symbol=self.one.raw_symbol,
             start=self.start,
-            end=self.end,
+            end=end or self.end,
         )
         return self.worth(found) if self.needs_rates else found
 
@@ -164,7 +164,7 @@ def _trades(want: Want) -> pl.LazyFrame:
 def candle_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
     """Minutes of trades, whose ``quote_volume`` is in USD where that is asked for."""
     if want.needs_rates:
-        return aggregate.minute_candles(want.events("trades"))
+        return aggregate.minute_candles(want.events("trades", end=end))
     return want.minutes("candles_1m", end=end)
 
 
@@ -212,7 +212,7 @@ def _profile_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
     highest = candle_minutes(want, end=end).select(pl.col("high").abs().max()).collect(engine="streaming")
     _require_rows(highest.item(), size)
     if want.needs_rates:
-        return aggregate.minute_profile(want.events("trades"), block_size=size)
+        return aggregate.minute_profile(want.events("trades", end=end), block_size=size)
     return want.minutes("profile_1m", block_size=size, end=end)
 
 
@@ -229,18 +229,28 @@ def _volume_profile(want: Want) -> pl.LazyFrame:
 
 
 def _tpo(want: Want) -> pl.LazyFrame:
-    session = want.query.tpo_session
+    return tpo_of_members([want], united=False)
+
+
+def tpo_of_members(wants: Sequence[Want], *, united: bool = True) -> pl.LazyFrame:
+    """Market profile of one subject, or one of all the members of a group: their blocks united, volumes summed."""
+    query, first = wants[0].query, wants[0]
+    session = query.tpo_session
     # A session that starts in the window may end after it.
-    end = want.end if session is None else want.end + _LONGEST_SESSION[session]
-    made = candle_minutes(want, end=end), _profile_minutes(want, end=end)
+    end = first.end if session is None else first.end + _LONGEST_SESSION[session]
+    made = (
+        pl.concat([candle_minutes(want, end=end) for want in wants]),
+        pl.concat([_profile_minutes(want, end=end) for want in wants]),
+    )
     cut: dict[str, Any] = {
-        "interval": want.interval,
-        "block_size": want.block_size,
+        "interval": first.interval,
+        "block_size": first.block_size,
         "session": session,
-        "block_minutes": want.query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES,
-        "amount": want.amount,
+        "block_minutes": query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES,
+        "amount": first.amount,
+        "united": united,
     }
-    inside = pl.col("timestamp").is_between(want.start, want.end, closed="left")
+    inside = pl.col("timestamp").is_between(first.start, first.end, closed="left")
     levels = aggregate.tpo_of(*made, **cut).filter(inside)
     touches = aggregate.tpo_touches_of(*made, **cut).filter(inside)
     profile = ["exchange", "raw_symbol", "timestamp"]

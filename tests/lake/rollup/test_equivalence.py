@@ -25,6 +25,7 @@ TYPES = [
     ("VOLUME_PROFILE_AGG", {"block_size": "2", "quote": "USD"}),
     ("VOLUME_PROFILE_AGG", {"block_size": "0.75"}),
     ("TPO_AGG", {"tpo_block_minutes": 5}),
+    ("TPO_AGG", {"group_by": "SUM", "tpo_session": "daily"}),
     ("OPEN_INTEREST_AGG", {"quote": "USD"}),
     ("OPEN_INTEREST_AGG", {"group_by": "SUM"}),
     ("FUNDING_RATE_AGG", {"funding_interval": "1h"}),
