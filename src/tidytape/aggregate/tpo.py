@@ -495,7 +495,7 @@ def _made(
     traded = profile_of(all_rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
     members = _with_rows(pieces, plan, eager=eager)
     whole = _with_rows(candles_of(as_one, interval=plan.piece), plan, eager=False)
-    touched = _rows_between(members).with_columns(*_NOBODY).unique()
+    touched = _rows_between(members).select(*_NOBODY, BUCKET, "row").unique()
     return plan.placed(whole), plan.placed(_with_volumes(touched, traded, plan))
 
 
@@ -547,7 +547,7 @@ def _with_volumes(touched: nw.LazyFrame[Any], profile: Any, plan: _Plan) -> nw.L
     )
     # Put under each other and added up, not joined: sums need no care for what one side lacks.
     columns = [*INSTRUMENT, BUCKET, "row", *_VOLUMES, "touches"]
-    touches = nw.concat([touched.select(columns), traded.select(columns)])
+    touches: nw.LazyFrame[Any] = nw.concat([touched.select(columns), traded.select(columns)])
     touches = touches.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
     return touches.with_columns(*(part for name in _SUMMED for part in exact.parts(name)))
 
