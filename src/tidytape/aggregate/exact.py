@@ -17,6 +17,7 @@ Examples
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import narwhals.stable.v2 as nw
@@ -26,6 +27,7 @@ __all__ = ["parts", "summed", "total"]
 _UNITS: Final = 1e8  # per coin
 _RESTS: Final = 1e9  # per unit
 _MOST: Final = 9e10  # coins; more of them, counted in units, do not fit into int64
+_ALMOST_HALF: Final = math.nextafter(0.5, 0)  # a half more than a large integer would be rounded to the next
 _NOISE: Final = 1e-12  # the relative difference that adding floats can make, with room to spare
 
 
@@ -44,13 +46,14 @@ def parts(column: str) -> list[nw.Expr]:
     """
     amount = nw.col(column)
     scaled = amount * _UNITS
-    counted = scaled.round(0)
+    # Not `round`, because engines disagree on how to round a half.
+    counted = (scaled + _ALMOST_HALF).floor()
     left = scaled - counted
     countable = amount.abs() < _MOST
     # Below this, what is left is the noise of writing a decimal as a float.
     is_more = countable & (left.abs() > 5e-16 * counted.abs())
     units = nw.when(countable).then(counted).otherwise(0.0).cast(nw.Int64())
-    rest = nw.when(is_more).then((left * _RESTS).round(0)).otherwise(0.0).cast(nw.Int64())
+    rest = nw.when(is_more).then((left * _RESTS + 0.5).floor()).otherwise(0.0).cast(nw.Int64())
     return [units.alias(_units(column)), rest.alias(_rest(column))]
 
 
