@@ -203,7 +203,9 @@ def test_two_recorded_venues_agree_with_pandas(engine, recorded, interval, minut
         with zipfile.ZipFile(recorded / name) as archive, archive.open(archive.namelist()[0]) as file:
             frame = pd.read_csv(file, names=["timestamp", "open", "high", "low", "close", "volume"])
         frames.append(frame.assign(exchange=exchange, raw_symbol="BTC"))
-    table = pd.concat(frames, ignore_index=True).astype(dict.fromkeys(("open", "high", "low", "close", "volume"), float))
+    table = pd.concat(frames, ignore_index=True).astype(
+        dict.fromkeys(("open", "high", "low", "close", "volume"), float)
+    )
     table["timestamp"] = 1_670_889_600 * 10**9 + table["timestamp"] * 10**6  # 2022-12-13
     table["first_timestamp"] = table["last_timestamp"] = table["timestamp"]
     # Both traded at the very start of each minute, as far as the files say: the first venue opens, the last closes.
