@@ -14,11 +14,13 @@ from typing import Any
 
 import polars as pl
 import pytest
+from deltalake import DeltaTable
 from polars.testing import assert_frame_equal
 
 from tidytape import aggregate
 from tidytape.demo.market import START_NS
 from tidytape.demo.market import trades as simulated
+from tidytape.lake import Lake
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'tidytape[spark]'")
 JAVA = shutil.which("java", path=os.environ["JAVA_HOME"] + "/bin" if "JAVA_HOME" in os.environ else None)
@@ -30,6 +32,8 @@ pytestmark = [
 
 MINUTE = 60 * 10**9
 MIDNIGHT = START_NS + 1440 * MINUTE
+
+KEY = ["exchange", "raw_symbol", "side", "timestamp", "block_id", "price", "id"]
 
 Points = Callable[[Any], Any]
 
@@ -68,6 +72,7 @@ def trades() -> pl.DataFrame:
     at_the_edges = tape.head(8).with_columns(
         timestamp=edges,
         sequence=pl.Series(range(8)),
+        id=pl.Series([f"edge {number}" for number in range(8)]),
         # Amounts of half of what sums count in, on which engines round apart.
         amount=pl.Series([0.5e-8, 1.5e-8, 2.5e-8, 1e-17, 12.5e-9, 3.0, 4e10, 1e-9]),
     )
@@ -102,11 +107,23 @@ def test_a_folder_of_parquet_becomes_one_of_points(
     spark: Any, trades: pl.DataFrame, raw: Path, tmp_path: Path, points: Points
 ) -> None:
     points(spark.read.parquet(str(raw))).write.parquet(str(tmp_path / "points"))
-    got = pl.read_parquet(tmp_path / "points" / "*.parquet")
-    expected = points(trades)
-    key = [name for name in got.columns if name in KEY]
+    same(pl.read_parquet(tmp_path / "points" / "*.parquet"), points(trades))
+
+
+def test_the_files_of_a_lake_are_a_folder_of_parquet(
+    spark: Any, trades: pl.DataFrame, tmp_path: Path
+) -> None:
+    """Without Spark's own reader of Delta, which is another package: its log names the files that count."""
+    lake = Lake.create(tmp_path / "lake")
+    lake.append("trades", trades, source="test")
+    table = DeltaTable(tmp_path / "lake" / "trades")
+    frame = spark.read.option("basePath", str(tmp_path / "lake" / "trades")).parquet(*table.file_uris())
+    aggregate.candles(frame, interval="1m").write.parquet(str(tmp_path / "points"))
+    expected = aggregate.candles(lake.scan("trades"), interval="1m").collect()
+    same(pl.read_parquet(tmp_path / "points" / "*.parquet"), expected)
+
+
+def same(got: pl.DataFrame, expected: pl.DataFrame) -> None:
+    key = [name for name in KEY if name in expected.columns]
     assert got.height > 0
     assert_frame_equal(got.sort(key), expected.sort(key), check_exact=True)
-
-
-KEY = {"exchange", "raw_symbol", "side", "timestamp", "block_id", "price", "id"}
