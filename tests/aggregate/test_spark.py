@@ -93,11 +93,10 @@ POINTS: dict[str, Points] = {
     "candles by side": lambda frame: aggregate.candles(frame, interval="1m", by_side=True),
     "weekly candles": lambda frame: aggregate.candles(frame, interval="1w"),
     "volume profile": lambda frame: aggregate.volume_profile(frame, interval="1m", block_size="0.1"),
-    "TPO": lambda frame: aggregate.tpo(frame, interval="1d", block_size=5),
-    "TPO of months": lambda frame: aggregate.tpo(
-        frame, interval="1d", block_size=5, session="monthly", now=MIDNIGHT
+    "TPO": lambda frame: aggregate.tpo(frame, interval="1d", block_size=5, now=MIDNIGHT),
+    "touches of months": lambda frame: aggregate.tpo_touches(
+        frame, interval="1d", block_size=5, session="monthly", block_minutes=5
     ),
-    "touches": lambda frame: aggregate.tpo_touches(frame, interval="1h", block_size=5, block_minutes=5),
     "raw trades": aggregate.raw_trades,
 }
 
