@@ -6,9 +6,7 @@ amounts are summed as whole numbers, so neither the order nor the partition of t
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,13 +20,7 @@ from tidytape.demo.market import START_NS
 from tidytape.demo.market import trades as simulated
 from tidytape.lake import Lake
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'tidytape[spark]'")
-JAVA = shutil.which("java", path=os.environ["JAVA_HOME"] + "/bin" if "JAVA_HOME" in os.environ else None)
-
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(JAVA is None, reason="no java: Spark 4 needs a Java runtime of 17 or newer"),
-]
+pytestmark = pytest.mark.slow
 
 MINUTE = 60 * 10**9
 MIDNIGHT = START_NS + 1440 * MINUTE
@@ -36,32 +28,6 @@ MIDNIGHT = START_NS + 1440 * MINUTE
 KEY = ["exchange", "raw_symbol", "side", "timestamp", "block_id", "price", "id"]
 
 Points = Callable[[Any], Any]
-
-
-@pytest.fixture(scope="module")
-def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    """Spark on two threads of this machine; it listens on the loopback address alone and serves no pages."""
-    home = tmp_path_factory.mktemp("spark")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("SPARK_LOCAL_IP", "127.0.0.1")
-        settings = {
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.memory": "1g",
-            "spark.local.dir": str(home),
-            # Of so few rows nearly all the time goes into plans and generated code: as little of both as there can be.
-            "spark.sql.adaptive.enabled": "false",
-            "spark.sql.codegen.wholeStage": "false",
-            "spark.sql.session.timeZone": "Asia/Tokyo",  # which must not matter
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.warehouse.dir": str(home / "warehouse"),
-            "spark.ui.enabled": "false",
-            "spark.ui.showConsoleProgress": "false",
-        }
-        session = pyspark.sql.SparkSession.builder.master("local[2]").config(map=settings).getOrCreate()
-        session.sparkContext.setLogLevel("ERROR")
-        yield session
-        session.stop()
 
 
 @pytest.fixture(scope="module")
