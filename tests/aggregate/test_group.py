@@ -9,7 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from tidytape.aggregate import candles, group, volume_profile
+from tidytape.aggregate import candles, group, resample, volume_profile
 from tidytape.errors import MissingColumnError, QueryError
 
 MINUTE = 60 * 10**9
@@ -191,7 +191,9 @@ def test_missing_and_needless_weights_and_missing_columns_are_named():
         group(CANDLES, data_type="TRADE_AGG")
 
 
-def test_two_recorded_venues_agree_with_pandas(engine, recorded):
+@pytest.mark.parametrize(("interval", "minutes"), [("1m", 1), ("15m", 15), ("1h", 60), ("1d", 1440)])
+def test_two_recorded_venues_agree_with_pandas(engine, recorded, interval, minutes):
+    """Minutes of two venues, joined to longer candles of each, and then to one series."""
     files = {
         "BINANCE": "lean_binance_btcbusd_1m_20221213_trade.zip",
         "BYBIT": "lean_bybit_btcusdt_1m_20221213_trade.zip",
@@ -200,23 +202,31 @@ def test_two_recorded_venues_agree_with_pandas(engine, recorded):
     for exchange, name in files.items():
         with zipfile.ZipFile(recorded / name) as archive, archive.open(archive.namelist()[0]) as file:
             frame = pd.read_csv(file, names=["timestamp", "open", "high", "low", "close", "volume"])
-        frames.append(frame.assign(exchange=exchange))
-    table = pd.concat(frames).astype(dict.fromkeys(("open", "high", "low", "close", "volume"), float))
+        frames.append(frame.assign(exchange=exchange, raw_symbol="BTC"))
+    table = pd.concat(frames, ignore_index=True).astype(
+        dict.fromkeys(("open", "high", "low", "close", "volume"), float)
+    )
     table["timestamp"] = 1_670_889_600 * 10**9 + table["timestamp"] * 10**6  # 2022-12-13
-    # Both traded at the very start and end of each minute, as far as the files say.
+    table["first_timestamp"] = table["last_timestamp"] = table["timestamp"]
+    # Both traded at the very start of each minute, as far as the files say: the first venue opens, the last closes.
+    bucket = table["timestamp"] // (minutes * MINUTE) * (minutes * MINUTE)
     expected = (
-        table.sort_values("exchange")
-        .groupby("timestamp")
-        .agg({"open": "first", "high": "max", "low": "min", "close": "last", "volume": "sum"})
-    )
-    points = pl.from_pandas(table.reset_index(drop=True)).with_columns(
-        raw_symbol=pl.lit("BTC"), first_timestamp="timestamp", last_timestamp="timestamp"
-    )
-    got = engine.polars(group(engine.frame(points), data_type=AGNOSTIC))
-    assert got.height == 1440
+        table.sort_values(["timestamp", "exchange"])
+        .groupby(bucket)
+        .agg(
+            {
+                "open": "first", "high": "max", "low": "min", "close": "last",
+                "first_timestamp": "min", "last_timestamp": "max", "volume": "sum",
+            }
+        )
+    )  # fmt: skip
+    points = engine.frame(pl.from_pandas(table))
+    got = engine.polars(group(resample(points, data_type=AGNOSTIC, interval=interval), data_type=AGNOSTIC))
+    assert got.height == 1440 // minutes
+    assert set(got.columns) == {"timestamp", *expected.columns}
     assert got["timestamp"].to_list() == expected.index.to_list()
-    for name in ("open", "high", "low", "close"):
-        assert got[name].to_list() == expected[name].to_list()
+    for name in expected.columns.drop("volume"):
+        assert got[name].to_list() == expected[name].to_list(), name
     assert got["volume"].to_list() == pytest.approx(expected["volume"].to_list(), rel=1e-12)
 
 

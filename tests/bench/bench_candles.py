@@ -1,25 +1,28 @@
-"""20 million trades to one-minute candles: tidytape, hand-written polars, DuckDB.
+"""20 million trades to one-minute candles: tidytape, hand-written polars, DuckDB, chDB.
 
 Run ``python tests/bench/bench_candles.py [rows]``. Every contender gives the same candles, open and close decided by
-(timestamp, sequence), from the same rows in memory; DuckDB from its own table, and in each of its idioms for it.
+(timestamp, sequence), from the same rows in memory; DuckDB and chDB from tables of their own, DuckDB in each of its
+idioms for it, chDB with its dictionary type for the texts.
 """
 
 from __future__ import annotations
 
+import io
 import sys
-import time
+import tempfile
 from collections.abc import Callable
+from pathlib import Path
 
 import duckdb
 import numpy as np
 import polars as pl
+from contest import contest
 from polars.testing import assert_frame_equal
 
 from tidytape import aggregate
 
 MINUTE = 60 * 10**9
 KEY = ["exchange", "raw_symbol", "timestamp"]
-ROUNDS = 7
 
 
 def trades(rows: int, *, seed: int = 0) -> pl.DataFrame:
@@ -72,11 +75,39 @@ def in_duckdb(connection: duckdb.DuckDBPyConnection, opening: str, closing: str)
     ).pl()
 
 
-def main(rows: int = 20_000_000) -> dict[str, float]:
-    """Print the best times and their ratios to ours; return the ratios.
-
-    The contenders take turns, so that whatever else the machine does falls on all of them.
+def in_chdb(frame: pl.DataFrame) -> Callable[[], pl.DataFrame] | None:
+    """Return a run of chDB over the trades in its memory, or None without it."""
+    try:
+        from chdb.session import Session
+    except ImportError:
+        return None
+    session = Session()
+    text, number, real = "LowCardinality(String)", "Int64", "Float64"
+    kinds = [text, text, number, number, text, real, real]
+    columns = ", ".join(f"{name} {kind}" for name, kind in zip(frame.columns, kinds, strict=True))
+    session.query(f"CREATE TABLE trades ({columns}) ENGINE = Memory")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "trades.parquet"
+        frame.write_parquet(path)
+        session.query(f"INSERT INTO trades SELECT * FROM file('{path}', Parquet)")
+    query = f"""
+        SELECT exchange, raw_symbol, intDiv(trades.timestamp, {MINUTE}) * {MINUTE} AS bucket,
+               argMin(price, (trades.timestamp, sequence)) AS open, max(price) AS high, min(price) AS low,
+               argMax(price, (trades.timestamp, sequence)) AS close, sum(amount) AS volume,
+               min(trades.timestamp) AS first_timestamp, max(trades.timestamp) AS last_timestamp
+        FROM trades GROUP BY exchange, raw_symbol, bucket ORDER BY exchange, raw_symbol, bucket
+        SETTINGS output_format_arrow_low_cardinality_as_dictionary = 0, output_format_arrow_string_as_string = 1
     """
+
+    def run() -> pl.DataFrame:
+        answer = io.BytesIO(session.query(query, "ArrowStream").bytes())
+        return pl.read_ipc_stream(answer).rename({"bucket": "timestamp"})
+
+    return run
+
+
+def main(rows: int = 20_000_000) -> dict[str, float]:
+    """Print the times and their ratios to ours; return the ratios."""
     frame = trades(rows)
     connection = duckdb.connect()
     connection.register("frame", frame.to_arrow())
@@ -95,19 +126,15 @@ def main(rows: int = 20_000_000) -> dict[str, float]:
             "last(price ORDER BY trades.timestamp, sequence)",
         ),
     }
+    if run := in_chdb(frame):
+        contenders["chDB"] = run
+    else:
+        print("chDB is not installed: skipped (pip install chdb)")
     expected = ours(frame)
-    print(f"{rows:,} trades to {expected.height:,} candles, best of {ROUNDS}")
-    seconds = dict.fromkeys(contenders, float("inf"))
-    for _ in range(ROUNDS):
-        for name, run in contenders.items():
-            start = time.perf_counter()
-            result = run()
-            seconds[name] = min(seconds[name], time.perf_counter() - start)
-            assert_frame_equal(expected, result, check_exact=False, rel_tol=1e-9)
-    ratios = {name: taken / seconds["tidytape"] for name, taken in seconds.items()}
-    for name, taken in seconds.items():
-        print(f"{name:<24}{taken:8.3f} s{ratios[name]:8.2f} times ours")
-    return ratios
+    for run in contenders.values():
+        assert_frame_equal(expected, run(), check_exact=False, rel_tol=1e-9)
+    print(f"{rows:,} trades to {expected.height:,} candles")
+    return contest(contenders)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,22 @@
 """2 million trades to TPO levels, days of 30-minute blocks: tidytape, DuckDB SQL, and PyPI's MarketProfile.
 
-Run ``python tests/bench/bench_tpo.py [rows]``. tidytape and DuckDB read the same rows in memory, DuckDB from its own
-table, and give the same: levels with counts, volumes, first and last block, and of the session its initial balance
-and first and last price. tidytape besides gives the point of control, value area and flags. MarketProfile gives point
-of control and value area of a lighter count: how many trades each level had, not which blocks.
+Run ``python tests/bench/bench_tpo.py [rows]``; ``bench_volume_profile.py`` is the same for volume profiles. tidytape
+and DuckDB read the same rows in memory, DuckDB from its own table, and give the same: levels with counts, volumes,
+first and last block, and of the session its initial balance and first and last price. tidytape besides gives the point
+of control, value area and flags. MarketProfile gives point of control and value area of a lighter count: how many
+trades each level had, not which blocks. Its frame is indexed before, in time that does not count.
 """
 
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable
 from typing import Any
 
 import duckdb
 import numpy as np
 import polars as pl
+from contest import contest
 from polars.testing import assert_frame_equal
 
 from tidytape import aggregate
@@ -23,7 +24,6 @@ from tidytape import aggregate
 MINUTE = 60 * 10**9
 DAY = 1440 * MINUTE
 BLOCK_SIZE = 1
-ROUNDS = 7
 COLUMNS = [
     "timestamp", "opening_price", "closing_price", "ibr_high", "ibr_low", "price", "tpo_count", "first_touch_block",
     "last_touch_block", "buy_volume", "sell_volume",
@@ -89,7 +89,7 @@ def in_duckdb(connection: duckdb.DuckDBPyConnection) -> pl.DataFrame:
     ).pl()
 
 
-def market_profile(frame: pl.DataFrame) -> Callable[[], Any] | None:
+def market_profile(frame: pl.DataFrame, mode: str = "tpo") -> Callable[[], Any] | None:
     """Return a run of PyPI's MarketProfile over the trades, or None without it."""
     try:
         from market_profile import MarketProfile
@@ -101,17 +101,14 @@ def market_profile(frame: pl.DataFrame) -> Callable[[], Any] | None:
     days = [group.index for _, group in prices.groupby(prices.index.floor("D"))]
 
     def run() -> list[Any]:
-        profile = MarketProfile(prices, tick_size=BLOCK_SIZE, mode="tpo")
+        profile = MarketProfile(prices, tick_size=BLOCK_SIZE, mode=mode)
         return [profile[day[0] : day[-1]].value_area for day in days]
 
     return run
 
 
 def main(rows: int = 2_000_000) -> dict[str, float]:
-    """Print the best times and their ratios to ours; return the ratios.
-
-    The contenders take turns, so that whatever else the machine does falls on all of them.
-    """
+    """Print the times and their ratios to ours; return the ratios."""
     frame = trades(rows)
     connection = duckdb.connect()
     connection.register("frame", frame.to_arrow())
@@ -126,18 +123,9 @@ def main(rows: int = 2_000_000) -> dict[str, float]:
         print("MarketProfile is not installed: skipped (pip install MarketProfile)")
     expected = ours(frame)
     touches = expected["tpo_count"].sum()
-    print(f"{rows:,} trades to {expected.height:,} levels, {touches:,} touches, best of {ROUNDS}")
+    print(f"{rows:,} trades to {expected.height:,} levels, {touches:,} touches")
     assert_frame_equal(expected, in_duckdb(connection), check_exact=False, rel_tol=1e-9)
-    seconds = dict.fromkeys(contenders, float("inf"))
-    for _ in range(ROUNDS):
-        for name, run in contenders.items():
-            start = time.perf_counter()
-            run()
-            seconds[name] = min(seconds[name], time.perf_counter() - start)
-    ratios = {name: taken / seconds["tidytape"] for name, taken in seconds.items()}
-    for name, taken in seconds.items():
-        print(f"{name:<24}{taken:8.3f} s{ratios[name]:8.2f} times ours")
-    return ratios
+    return contest(contenders)
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ from functools import reduce
 from operator import and_
 from typing import Any, Final, cast
 
-import narwhals
 import narwhals.stable.v2 as nw
 
 from tidytape.aggregate._columns import BUCKET, Frame
+from tidytape.aggregate._ordered import first, last
 from tidytape.aggregate.buckets import SECOND, bucket_start
 from tidytape.catalogue import Interval
 
-__all__ = ["CARRY", "beside", "by_bucket", "first", "known_sum", "last", "latest", "number", "ohlc"]
+__all__ = ["CARRY", "beside", "by_bucket", "known_sum", "latest", "number", "ohlc"]
 
 CARRY: Final = 86_400 * SECOND
 """How long a report holds when no other follows. [ns]"""
@@ -30,20 +30,6 @@ _KIND = "__kind"
 _NEVER: Final = 9_000_000_000  # a second no report is as late as
 _MOST: Final = 9e15  # beyond it floats skip integers; 1,000 of it fit into int64
 _PARTS: Final = 1e12  # the finest decimals that are counted
-
-
-# `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
-# `narwhals`, whose methods do.
-
-
-def first(column: nw.Expr, order: Sequence[str]) -> nw.Expr:
-    """First value of a group in the order of some columns."""
-    return narwhals.Expr.first(column, order_by=order)
-
-
-def last(column: nw.Expr, order: Sequence[str]) -> nw.Expr:
-    """Last value of a group in the order of some columns."""
-    return narwhals.Expr.last(column, order_by=order)
 
 
 def number(name: str) -> nw.Expr:
@@ -100,7 +86,9 @@ def by_bucket(
         )
         for source in sources
     ]
-    long: Frame = nw.concat(cells).group_by(*keys, _NAME).agg(*(_pick(pick).alias(pick) for pick in picks))
+    long: Frame = (
+        nw.concat(cells).group_by(*keys, _NAME).agg(*(_pick(timed, pick).alias(pick) for pick in picks))
+    )
     return (
         long.with_columns(
             nw.when(nw.col(_NAME) == source).then(nw.col(pick)).alias(name)
@@ -112,14 +100,14 @@ def by_bucket(
     )
 
 
-def _pick(pick: str) -> nw.Expr:
+def _pick(frame: Frame, pick: str) -> nw.Expr:
     value = nw.col(_VALUE)
     order = ("timestamp", _VALUE)
     match pick:
         case "first":
-            return first(value, order)
+            return first(frame, _VALUE, order)
         case "last":
-            return last(value, order)
+            return last(frame, _VALUE, order)
         case "max":
             return value.max()
         case _:
@@ -149,7 +137,7 @@ def latest(frame: Frame, interval: Interval, keys: Sequence[str], value: str) ->
         frame.filter(nw.col(value).abs() < _MOST)
         .with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
         .group_by(*keys, BUCKET)
-        .agg(last(nw.col(value), ("timestamp", value)), nw.col("timestamp").max())
+        .agg(last(frame, value, ("timestamp", value)), nw.col("timestamp").max())
         .select(*keys, "timestamp", value)
     )
 
@@ -190,7 +178,7 @@ def known_sum(
     states = reports.with_columns(
         until.alias("until"),
         whole.cast(nw.Int64()).alias("whole"),
-        ((nw.col(value) - whole) * _PARTS).round(0).cast(nw.Int64()).alias("parts"),
+        ((nw.col(value) - whole) * _PARTS + 0.5).floor().cast(nw.Int64()).alias("parts"),
         nw.lit(1).cast(nw.Int64()).alias("count"),
         nw.lit(0).cast(nw.Int64()).alias(_KIND),
         *_next(reports, [*groups, *members]),
@@ -227,12 +215,16 @@ def beside(points: Frame, others: Frame, on: Sequence[str]) -> Frame:
 
 
 def _next(frame: Frame, members: Sequence[str]) -> Iterable[nw.Expr]:
-    """Time of the next report of the same member, in seconds and the rest, so that a float64 can hold either."""
+    """Time of the next report of the same member, in seconds and the rest, so that a float64 can hold either.
+
+    Whole seconds can be divided: a float holds them exactly, which is what Spark makes of them.
+    """
     partition, order = _window(frame, members, ["timestamp"])
     time = nw.col("timestamp")
+    rest = time % SECOND
     apart = [] if partition else members
     follows = [nw.col(name).shift(-1).over(order_by=order) == nw.col(name) for name in apart]
-    for name, part, missing in (("seconds", time // SECOND, _NEVER), ("rest", time % SECOND, 0)):
+    for name, part, missing in (("seconds", (time - rest) // SECOND, _NEVER), ("rest", rest, 0)):
         found = part.shift(-1).over(*partition, order_by=order)
         if follows:
             found = nw.when(reduce(and_, follows)).then(found)

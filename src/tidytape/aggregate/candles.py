@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import narwhals
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate import exact
 from tidytape.aggregate._columns import BUCKET, INSTRUMENT, closed, opened
+from tidytape.aggregate._ordered import first, last
 from tidytape.aggregate.buckets import bucket_start, interval_of
 
 __all__ = ["candles"]
@@ -78,10 +78,10 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
         frame.with_columns(bucket.alias(BUCKET), *exact.parts("amount"), *keys)
         .group_by(*groups, BUCKET)
         .agg(
-            _first(price, order).alias("open"),
+            first(frame, "price", order).alias("open"),
             price.max().alias("high"),
             price.min().alias("low"),
-            _last(price, order).alias("close"),
+            last(frame, "price", order).alias("close"),
             exact.summed("amount"),
             nw.col("timestamp").min().alias("first_timestamp"),
             nw.col("timestamp").max().alias("last_timestamp"),
@@ -105,15 +105,3 @@ def _order(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> tuple[list[nw.Expr],
     # Both in one number, which a sequence of 64 bits leaves whole: polars orders by one column much faster than by two.
     timestamp, sequence = (nw.col(name).cast(nw.Int128()) for name in _ORDER)
     return [(timestamp * nw.lit(2**64, nw.Int128()) + sequence).alias(_KEY)], (_KEY,)
-
-
-# `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
-# `narwhals`, whose methods do. Sorting the frame before would promise nothing to a lazy engine, and costs more.
-
-
-def _first(column: nw.Expr, order: tuple[str, ...]) -> nw.Expr:
-    return narwhals.Expr.first(column, order_by=order)
-
-
-def _last(column: nw.Expr, order: tuple[str, ...]) -> nw.Expr:
-    return narwhals.Expr.last(column, order_by=order)

@@ -17,15 +17,17 @@ Examples
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 import narwhals.stable.v2 as nw
 
-__all__ = ["parts", "summed", "total"]
+__all__ = ["parts", "summed", "total", "where"]
 
 _UNITS: Final = 1e8  # per coin
 _RESTS: Final = 1e9  # per unit
 _MOST: Final = 9e10  # coins; more of them, counted in units, do not fit into int64
+_ALMOST_HALF: Final = math.nextafter(0.5, 0)  # a half more than a large integer would be rounded to the next
 _NOISE: Final = 1e-12  # the relative difference that adding floats can make, with room to spare
 
 
@@ -44,14 +46,40 @@ def parts(column: str) -> list[nw.Expr]:
     """
     amount = nw.col(column)
     scaled = amount * _UNITS
-    counted = scaled.round(0)
+    # Not `round`, because engines disagree on how to round a half.
+    counted = (scaled + _ALMOST_HALF).floor()
     left = scaled - counted
     countable = amount.abs() < _MOST
     # Below this, what is left is the noise of writing a decimal as a float.
     is_more = countable & (left.abs() > 5e-16 * counted.abs())
     units = nw.when(countable).then(counted).otherwise(0.0).cast(nw.Int64())
-    rest = nw.when(is_more).then((left * _RESTS).round(0)).otherwise(0.0).cast(nw.Int64())
+    rest = nw.when(is_more).then((left * _RESTS + 0.5).floor()).otherwise(0.0).cast(nw.Int64())
     return [units.alias(_units(column)), rest.alias(_rest(column))]
+
+
+def where(condition: nw.Expr, column: str, name: str) -> list[nw.Expr]:
+    """Return a column of amounts and its parts under another name, zero where the condition does not hold.
+
+    Parameters
+    ----------
+    condition : expression, bool
+        Null does not hold.
+    column : str
+        Name of a column of amounts, with its parts beside it. [coin]
+    name : str
+        The other name.
+
+    Returns
+    -------
+    list of expressions
+        The amount, float64 [coin], and its parts, int64.
+    """
+    names = ((column, name), (_units(column), _units(name)), (_rest(column), _rest(name)))
+    zeros = (nw.lit(0.0), *[nw.lit(0, nw.Int64())] * 2)
+    return [
+        nw.when(condition).then(nw.col(own)).otherwise(zero).alias(other)
+        for (own, other), zero in zip(names, zeros, strict=True)
+    ]
 
 
 def summed(*columns: str) -> nw.Expr:

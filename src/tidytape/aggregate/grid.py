@@ -127,6 +127,7 @@ class Grid:
         -------
         expression, int64
         """
+        # Engines disagree on how to round a half, and either is good enough: it is the row or the one above it.
         estimate = (price * float(10**self.places) / float(self.numerator)).round(0)
         above = (self._price(estimate) > price).cast(nw.Int64())
         return estimate.cast(nw.Int64()) - above

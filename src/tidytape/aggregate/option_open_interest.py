@@ -6,7 +6,8 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._columns import BUCKET, closed, opened
-from tidytape.aggregate._reports import CARRY, beside, known_sum, last, latest, number
+from tidytape.aggregate._ordered import last
+from tidytape.aggregate._reports import CARRY, beside, known_sum, latest, number
 from tidytape.aggregate.buckets import bucket_start, interval_of
 
 __all__ = ["option_open_interest"]
@@ -88,7 +89,7 @@ def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
         frame.filter(~nw.col("forward").is_null())
         .with_columns((-nw.col("expiry")).alias("nearness"))
         .group_by(*_GROUPS, BUCKET)
-        .agg(last(nw.col("forward"), ("timestamp", "nearness", "forward")).alias("underlying_price_close"))
+        .agg(last(frame, "forward", ("timestamp", "nearness", "forward")).alias("underlying_price_close"))
     )
     points = (
         beside(stock, underlying, [*_GROUPS, BUCKET])

@@ -394,13 +394,14 @@ def _session_of(name: str) -> Interval | None:
 
 
 def _with_month_start(frame: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.LazyFrame[Any]:
-    """Add the start of the UTC calendar month that a time lies in. [ns]
+    """Add the start of the UTC calendar month that a time, of whole seconds, lies in. [ns]
 
     Years are counted from March, so that a leap day ends one. What is left over of centuries, then of years, then of
     months, is the day of the month: 4 centuries have 146,097 days, 4 years have 1,461, and 5 months from March on have
     153, long and short ones as the remainders fall (C. Neri and L. Schneider, "Euclidean affine functions and their
     application to calendar algorithms", 2023). Whole numbers only, on which all engines agree, and a column per step:
-    an engine that writes a remainder as two quotients would double one expression at each.
+    an engine that writes a remainder as two quotients would double one expression at each. Whole seconds, because Spark
+    divides as floats, which hold them exactly but skip nanoseconds.
     """
     left = nw.col("left")
     return (

@@ -16,6 +16,7 @@ from tidytape.catalogue import Side
 __all__ = ["volume_profile"]
 
 _NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
+_SIGN = "__sign"
 
 
 def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str) -> IntoFrameT:
@@ -69,14 +70,24 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     grid = Grid.of(block_size)
     frame = opened(trades, _NEEDED)
-    levels = (
+    side = nw.col("side")
+    # By side first, and beside each other once they are few: the amounts are taken apart once and not for each side.
+    # A number tells the sides apart faster than a text.
+    sides = (
         frame.with_columns(
             bucket.alias(BUCKET),
             grid.row(nw.col("price")).alias("price"),
-            _amount_of(Side.BUY).alias("buy_volume"),
-            _amount_of(Side.SELL).alias("sell_volume"),
+            ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8())).alias(
+                _SIGN
+            ),
+            *exact.parts("amount"),
         )
-        .with_columns(*exact.parts("buy_volume"), *exact.parts("sell_volume"))
+        .group_by(*INSTRUMENT, BUCKET, "price", _SIGN)
+        .agg(exact.summed("amount"))
+    )
+    levels = (
+        sides.with_columns(*exact.where(nw.col(_SIGN) == 1, "amount", "buy_volume"))
+        .with_columns(*exact.where(nw.col(_SIGN) == -1, "amount", "sell_volume"))
         .group_by(*INSTRUMENT, BUCKET, "price")
         .agg(exact.summed("buy_volume", "sell_volume"))
         .select(
@@ -90,7 +101,3 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
         .sort(*INSTRUMENT, "timestamp", "price")
     )
     return closed(levels, like=trades)
-
-
-def _amount_of(side: Side) -> nw.Expr:
-    return nw.when(nw.col("side") == side.value).then(nw.col("amount")).otherwise(0.0)

@@ -1,0 +1,34 @@
+"""First and last value of a group in the order of other columns, on every engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import narwhals
+import narwhals.stable.v2 as nw
+
+from tidytape.aggregate._columns import Frame
+
+__all__ = ["first", "last"]
+
+# `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
+# `narwhals`, whose methods do. Sorting the frame before would promise nothing to a lazy engine, and costs more.
+
+
+def first(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
+    """First value of a group of the frame in the order of some columns, for an aggregation."""
+    if frame.implementation.is_spark_like():
+        return _placed(column, order).min().struct.field(column)
+    return narwhals.Expr.first(nw.col(column), order_by=order)
+
+
+def last(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
+    """Last value of a group of the frame in the order of some columns, for an aggregation."""
+    if frame.implementation.is_spark_like():
+        return _placed(column, order).max().struct.field(column)
+    return narwhals.Expr.last(nw.col(column), order_by=order)
+
+
+def _placed(column: str, order: Sequence[str]) -> nw.Expr:
+    """Return the value behind what orders it: Spark knows no first of an order, but compares structs field by field."""
+    return nw.struct(*dict.fromkeys((*order, column)))
