@@ -151,7 +151,9 @@ def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
     """
     counted = [Transaction(name, (delta.transaction_version(name) or 0) + 1) for name in _counters(batch)]
     schema = batch.table.empty().to_arrow().schema
-    chunks = (chunk for part in batch for chunk in part.frame().to_arrow().cast(schema).to_batches())
+    # A layout may have put a column beside the table's, e.g. a price, to convert amounts by.
+    frames = (part.frame().select(batch.table.names) for part in batch)
+    chunks = (chunk for frame in frames for chunk in frame.to_arrow().cast(schema).to_batches())
     write_deltalake(
         delta,
         pa.RecordBatchReader.from_batches(schema, chunks),

@@ -12,11 +12,11 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import IngestError, QueryError, nearest
 from tidytape.lake.batch import Batch, Spool
-from tidytape.lake.ingest import csv
 from tidytape.lake.ingest._job import Job, Layout, Parsed
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._markets import Given, registry_rows
-from tidytape.lake.ingest.layouts import LAYOUTS
+from tidytape.lake.ingest.layouts import LAYOUTS, MAPPED
+from tidytape.lake.ingest.recognise import recognised
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport
 from tidytape.lake.names import storable
 from tidytape.lake.store import Lake
@@ -29,8 +29,9 @@ def ingest(
     files: str | Path | Iterable[str | Path],
     lake: Lake,
     *,
-    layout: str,
-    exchange: str,
+    layout: str | None = None,
+    exchange: str | None = None,
+    table: str | None = None,
     raw_symbol: str | None = None,
     normalized_symbol: str | None = None,
     coin: str | None = None,
@@ -51,26 +52,31 @@ def ingest(
     Parameters
     ----------
     files : path or iterable of paths
-        Plain or gzip. A tape that was cut into files is put together again, see `tidytape.lake.order`.
+        Plain, gzip or zip. A tape that was cut into files is put together again, see `tidytape.lake.order`.
     lake : Lake
         Where they go.
-    layout : {"binance-ws", "csv", "deribit-chain"}
-        How the files are written.
-    exchange : str
-        Venue identifier, e.g. ``"BINANCE"``.
+    layout : str, optional
+        How the files are written, one of `LAYOUTS`. Where left out, each file's name and first lines tell; a ``csv``,
+        ``jsonl`` or ``parquet`` file of one's own is never told.
+    exchange : str, optional
+        Venue identifier, e.g. ``"BINANCE"``. Files of ``tardis`` and ``tardis-node`` name it themselves, and
+        ``cryptofeed`` has one; others need it.
+    table : str, optional
+        Of a ``csv``, ``jsonl`` or ``parquet``: what its rows are, the name of one of `tidytape.lake.TABLES`; trades
+        where left out.
     raw_symbol : str, optional
-        The one instrument to take from the files. A ``csv`` without a column for it needs it.
+        The one instrument to take from the files. Files that do not name it need it.
     normalized_symbol, coin : str, optional
         What the instrument is called across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``; read out of the raw symbol
         where left out and not registered yet.
     category : str, optional
         Market class, by name or alias. SPOT for a market that is not registered yet.
     columns : mapping of str to str, optional
-        Of a ``csv``: our columns to the file's, e.g. ``{"price": "px"}``.
+        Of a ``csv``, ``jsonl`` or ``parquet``: our columns to the file's, e.g. ``{"price": "px"}``.
     delimiter : str, optional
         Of a ``csv``: what stands between its columns; found in the header where left out.
-    time_unit : {"iso", "s", "ms", "us", "ns"}, optional
-        Of a ``csv``: how its times are written. Where left out, the first time that is a written date, or a number
+    time_unit : {"iso", "date", "s", "ms", "us", "ns"}, optional
+        Of a ``csv``, ``jsonl`` or ``parquet``: how its times are written. Where left out, the first time that is a written date, or a number
         that lies between the years 2000 and 2100 in exactly one unit, decides; the report says which it was.
     tick_size : Decimal, int, float or str, optional
         Smallest price step. [quote per coin]
@@ -107,25 +113,35 @@ def ingest(
     >>> report.trades_new, report.files[0].time_unit, report.markets[0].normalized_symbol
     (1, 's', 'BTC-USD')
     """
-    read = _layout(layout)
+    if layout is not None:
+        _layout(layout)
     given = Given(normalized_symbol, coin, category, tick_size, block_size)
-    exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
+    if exchange is not None:
+        exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
     raw_symbol = None if raw_symbol is None else storable(raw_symbol, parameter="raw_symbol")
-    if read is not csv.parse:
-        for name, value in (("columns", columns), ("delimiter", delimiter), ("time_unit", time_unit)):
+    if layout not in MAPPED:
+        for name, value in (
+            ("columns", columns), ("delimiter", delimiter), ("time_unit", time_unit), ("table", table)
+        ):  # fmt: skip
             if value is not None:
-                raise QueryError(name, got=value, expected=f"nothing, {layout} files have none to choose")
+                raise QueryError(name, got=value, expected=f"nothing, {layout or 'recognised'} files have none to choose")
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
-    jobs = [Job(path, exchange, raw_symbol, columns, delimiter, time_unit) for path in paths]
-    sources = [_source(job, layout, skip_bad=skip_bad) for job in jobs]
+    layouts = [layout or recognised(path) for path in paths]
+    jobs = [
+        # The base asset is a column of some tables; of trades it is the market's, see `Given`.
+        Job(path, exchange, raw_symbol, columns, delimiter, time_unit, table, coin if table else None)
+        for path in paths
+    ]
+    sources = [_source(job, name, skip_bad=skip_bad) for job, name in zip(jobs, layouts, strict=True)]
     with Spool() as spool:
         parsed: list[Parsed | None] = []
         size = sum(path.stat().st_size for path in paths)
         with tqdm(
             total=size, unit="B", unit_scale=True, disable=None if progress is None else not progress
         ) as bar:
-            for job, source in zip(jobs, sources, strict=True):
+            for job, source, name in zip(jobs, sources, layouts, strict=True):
                 bar.set_description(job.path.name)
+                read = _layout(name)
                 # Markets are committed last, so their source stands for the whole file. Saying something about the
                 # market takes reading, to know which one.
                 done = not given.columns and lake.has_source(MARKETS.name, source)
@@ -156,6 +172,8 @@ def _source(job: Job, layout: str, *, skip_bad: bool) -> str:
         "columns": dict(sorted(job.columns.items())) if job.columns else None,
         "delimiter": job.delimiter,
         "time_unit": job.time_unit,
+        "table": job.table,
+        "coin": job.coin,
         "skip_bad": skip_bad,
     }
     said = {name: value for name, value in way.items() if value}
@@ -230,7 +248,7 @@ def _market_reports(
     def concerned(exchange: str, raw_symbol: str) -> bool:
         # A file that went in before was not read again, so it may be of any instrument of its venue.
         return (exchange, raw_symbol) in instruments or any(
-            job.exchange == exchange and job.raw_symbol in {None, raw_symbol} for job in known
+            job.exchange in {None, exchange} and job.raw_symbol in {None, raw_symbol} for job in known
         )
 
     return tuple(

@@ -1,0 +1,90 @@
+"""Rows of one file that share a key: ids where it has none, the last of several reports, one id for two events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from tidytape.lake.batch import Batch
+
+__all__ = ["keep_latest", "one_id_each", "with_ids"]
+
+_CONTENT = ("exchange", "raw_symbol", "timestamp", "price", "amount", "side")
+
+
+def with_ids(rows: pl.DataFrame, before: Batch) -> pl.DataFrame:
+    """Add ids made from content; identical events are numbered, on from those read before.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame, one row per event
+        ``exchange``, ``raw_symbol``, ``timestamp``, ``price``, ``amount`` and ``side``.
+    before : Batch
+        The file's events so far.
+
+    Returns
+    -------
+    polars.DataFrame, same rows
+        With ``id``. The same events in another export get the same ids.
+    """
+    first, last = rows["timestamp"].min(), rows["timestamp"].max()
+    ids = pl.concat_str(
+        *(pl.col(name) for name in ("timestamp", "price", "amount", "side", "__number")), separator="/"
+    )
+    earlier = [
+        part.frame().select(_CONTENT)
+        for part in before
+        if part.first <= last and first <= part.last  # type: ignore[operator]  # polars types any value
+    ]
+    numbered = rows.with_columns(pl.int_range(pl.len()).over(_CONTENT).alias("__number"))
+    if earlier:
+        seen = pl.concat(earlier).group_by(_CONTENT).agg(pl.len().cast(pl.Int64).alias("__seen"))
+        numbered = numbered.join(seen, on=_CONTENT, how="left", maintain_order="left").with_columns(
+            pl.col("__number") + pl.col("__seen").fill_null(0)
+        )
+    return numbered.with_columns(ids.alias("id"))
+
+
+def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
+    """Add a ``reason`` where an id was given to another event before; a row that only repeats it is good.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame, one row per event
+        ``exchange``, ``raw_symbol``, ``id`` and what ``same`` names.
+    same : sequence of str
+        Columns in which events of one id must agree.
+    """
+    key = ["exchange", "raw_symbol", "id"]
+    differs = pl.any_horizontal(pl.col(name) != pl.col(name).first().over(key) for name in same)
+    return rows.with_columns(
+        reason=pl.when(pl.col("id").is_not_null() & differs).then(
+            pl.lit("another event before it has the same id")
+        )
+    )
+
+
+def keep_latest(batch: Batch) -> int:
+    """Of several rows of one key keep the one that was read last, and return how many went.
+
+    A feed can report an instrument twice with one timestamp; what holds after that time is the later report. Parts are
+    looked at only where their times overlap, so that a file larger than memory can be gone through.
+    """
+    key = list(batch.table.key)
+    kept = []
+    gone = 0
+    for part in reversed(batch.parts):
+        rest = part.frame().unique(key, keep="last", maintain_order=True)
+        for later in kept:
+            if part.meets(later):
+                rest = rest.join(later.frame().select(key), on=key, how="anti", maintain_order="left")
+        if rest.height == part.rows:
+            kept.append(part)
+            continue
+        gone += part.rows - rest.height
+        smaller = Batch(batch.table, batch.spool)
+        smaller.add(rest)
+        kept += smaller.parts
+    batch.parts = kept[::-1]
+    return gone
