@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from tidytape.lake.batch import Batch
+from tidytape.lake.batch import Batch, Part
 
 __all__ = ["keep_latest", "one_id_each", "with_ids"]
 
@@ -28,6 +28,8 @@ def with_ids(rows: pl.DataFrame, before: Batch) -> pl.DataFrame:
     polars.DataFrame, same rows
         With ``id``. The same events in another export get the same ids.
     """
+    if rows.is_empty():
+        return rows.with_columns(id=pl.lit(None, pl.String))
     first, last = rows["timestamp"].min(), rows["timestamp"].max()
     ids = pl.concat_str(
         *(pl.col(name) for name in ("timestamp", "price", "amount", "side", "__number")), separator="/"
@@ -65,26 +67,35 @@ def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def keep_latest(batch: Batch) -> int:
-    """Of several rows of one key keep the one that was read last, and return how many went.
+def keep_latest(batch: Batch, event: pl.Expr | None = None) -> int:
+    """Of several events of one instrument and timestamp keep the one that was read last; return how many went.
 
     A feed can report an instrument twice with one timestamp; what holds after that time is the later report. Parts are
-    looked at only where their times overlap, so that a file larger than memory can be gone through.
+    compared only where their times overlap, so that a file larger than memory can be gone through.
+
+    Parameters
+    ----------
+    batch : Batch
+        Of a table with exchange, raw_symbol and timestamp, its rows in the order of the file.
+    event : expression, optional
+        Number of the event that a row belongs to, rising in the file; each row is one where left out.
     """
-    key = list(batch.table.key)
-    kept = []
+    key = ["exchange", "raw_symbol", "timestamp"]
+    number = (pl.int_range(pl.len()) if event is None else event).alias("__event")
+    kept: list[Part] = []
     gone = 0
     for part in reversed(batch.parts):
-        rest = part.frame().unique(key, keep="last", maintain_order=True)
+        every = part.frame().with_columns(number)
+        rest = every.filter(pl.col("__event") == pl.col("__event").max().over(key))
         for later in kept:
-            if part.meets(later):
+            if part.first <= later.last and later.first <= part.last:
                 rest = rest.join(later.frame().select(key), on=key, how="anti", maintain_order="left")
         if rest.height == part.rows:
             kept.append(part)
             continue
-        gone += part.rows - rest.height
+        gone += every["__event"].n_unique() - rest["__event"].n_unique()
         smaller = Batch(batch.table, batch.spool)
-        smaller.add(rest)
+        smaller.add(rest.drop("__event"))
         kept += smaller.parts
     batch.parts = kept[::-1]
     return gone

@@ -60,7 +60,7 @@ def member_blocks(
                     before = now
                     yield text
         except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-            yield f"the zip archive is broken: {error or 'it breaks off'}"
+            yield f"the zip archive is broken: {str(error) or 'it breaks off'}"
         except NotImplementedError as error:
             raise IngestError(
                 f"{path}: a zip archive packed in a way not supported: {error}", path=path

@@ -1,8 +1,8 @@
 """Parquet files with a column map, for any table of the lake; trades unless another is named.
 
-The map says which column of the file is which of ours, as for `csv`. A line is a row, counted from 1. Timestamps that say
-that they are in UTC, or in a zone, are taken; those that do not are refused, unless ``time_unit="iso"`` says that they
-are meant in UTC. Numbers are read in ``time_unit`` where they are times.
+The map says which column of the file is which of ours, as for `csv`. A line is a row, counted from 1. Timestamps that
+say that they are in UTC, or in a zone, are taken; those that do not are refused, unless ``time_unit="iso"`` says that
+they are meant in UTC. Numbers are read in ``time_unit`` where they are times.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
                 rows.take(_texts(frame, names, read))
                 read += frame.height
                 progress(size * frame.height // max(file.metadata.num_rows, 1))
-    except (pa.ArrowException, OSError) as error:
+    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
         raise _unreadable(job.path, error) from error
     rows.finish()
     return parsed
@@ -81,7 +81,7 @@ def _refuse_naive(job: Job, fields: list[pa.Field]) -> None:
             raise QueryError(
                 "time_unit",
                 got=job.time_unit,
-                expected=f"iso, to say that {field.name} of {job.path.name}, a timestamp without a zone, is meant in UTC",
+                expected=f"iso, to say that {field.name} of {job.path.name}, which has no time zone, is meant in UTC",
             )
         if pa.types.is_date(field.type) and job.time_unit != DATE:
             raise QueryError(
@@ -101,7 +101,9 @@ def _texts(frame: pl.DataFrame, names: list[str], before: int) -> pl.DataFrame:
         dtype = frame.schema[name]
         column = pl.col(name)
         if isinstance(dtype, pl.Datetime):
-            utc = column.dt.convert_time_zone("UTC") if dtype.time_zone else column.dt.replace_time_zone("UTC")
+            utc = (
+                column.dt.convert_time_zone("UTC") if dtype.time_zone else column.dt.replace_time_zone("UTC")
+            )
             columns.append(utc.dt.strftime("%Y-%m-%dT%H:%M:%S%.9fZ").alias(name))
         else:
             columns.append(column.cast(pl.String).alias(name))

@@ -76,8 +76,9 @@ def ingest(
     delimiter : str, optional
         Of a ``csv``: what stands between its columns; found in the header where left out.
     time_unit : {"iso", "date", "s", "ms", "us", "ns"}, optional
-        Of a ``csv``, ``jsonl`` or ``parquet``: how its times are written. Where left out, the first time that is a written date, or a number
-        that lies between the years 2000 and 2100 in exactly one unit, decides; the report says which it was.
+        Of a ``csv``, ``jsonl`` or ``parquet``: how its times are written. Where left out, the first time that is a
+        written date and time, or a number that lies between the years 2000 and 2100 in exactly one unit, decides; the
+        report says which it was. Dates alone have to be said to be ``date``.
     tick_size : Decimal, int, float or str, optional
         Smallest price step. [quote per coin]
     block_size : Decimal, int, float or str, optional
@@ -119,12 +120,14 @@ def ingest(
     if exchange is not None:
         exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
     raw_symbol = None if raw_symbol is None else storable(raw_symbol, parameter="raw_symbol")
-    if layout not in MAPPED:
-        for name, value in (
-            ("columns", columns), ("delimiter", delimiter), ("time_unit", time_unit), ("table", table)
-        ):  # fmt: skip
-            if value is not None:
-                raise QueryError(name, got=value, expected=f"nothing, {layout or 'recognised'} files have none to choose")
+    choices = {"columns": columns, "time_unit": time_unit, "table": table} if layout not in MAPPED else {}
+    if layout != "csv":
+        choices["delimiter"] = delimiter
+    for name, value in choices.items():
+        if value is not None:
+            raise QueryError(
+                name, got=value, expected=f"nothing, {layout or 'recognised'} files have none to choose"
+            )
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
     layouts = [layout or recognised(path) for path in paths]
     jobs = [
