@@ -179,10 +179,11 @@ def _blocks(file: BinaryIO, path: Path, progress: Callable[[int], object]) -> It
         progress(len(data))
         return data
 
-    data = read()
-    if data.startswith(_zip.MAGIC):
+    if file.read(len(_zip.MAGIC[0])) in _zip.MAGIC:
         yield from _zip.member_blocks(file, str(path), BLOCK // 4, progress)
         return
+    file.seek(0)
+    data = read()
     if not data.startswith(_GZIP):
         while data:
             yield data

@@ -20,7 +20,7 @@ agree. Files of the spot market have no header. Times are milliseconds or, of th
 the first one tells which.
 
 Nothing in a file tells the market it is from, so the venue has to be given. Amounts of COIN-M futures are contracts,
-see ``contract`` of `tidytape.lake.ingest.ingest`; but their ``metrics`` tell the open interest in coin as well, and that
+see ``contract`` of `tidytape.lake.ingest.ingest`; but their ``metrics`` tell the open interest in coin as well, which
 is taken.
 """
 

@@ -130,11 +130,11 @@ def ingest(
             )
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
     layouts = [layout or recognised(path) for path in paths]
-    jobs = [
-        # The base asset is a column of some tables; of trades it is the market's, see `Given`.
-        Job(path, exchange, raw_symbol, columns, delimiter, time_unit, table, coin if table else None)
-        for path in paths
-    ]
+    if table == TRADES.name:
+        table = None  # as where it is left out
+    # The base asset is a column of some tables; that of trades is the market's, see `Given`.
+    of_rows = None if table is None else coin
+    jobs = [Job(path, exchange, raw_symbol, columns, delimiter, time_unit, table, of_rows) for path in paths]
     sources = [_source(job, name, skip_bad=skip_bad) for job, name in zip(jobs, layouts, strict=True)]
     with Spool() as spool:
         parsed: list[Parsed | None] = []

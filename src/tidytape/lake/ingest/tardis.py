@@ -53,7 +53,7 @@ _UPDATE: Mapping[str, _tardis.Name] = {
 }
 _SNAPSHOT_LEVEL = re.compile(r"(asks|bids)\[(\d+)\]\.(price|amount)")
 _TOP_OF_BOOK = {"ask_amount", "ask_price", "bid_price", "bid_amount"}
-_NAMED = re.compile(r"(?:^|_)(trades|liquidations)(?:_|\.|$)")
+_NAMED = re.compile(r"(?:^|_)(trades|liquidations)(?=_|\.|$)")
 
 
 @dataclass(slots=True)
