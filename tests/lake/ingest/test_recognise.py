@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from tidytape.errors import IngestError, QueryError
@@ -63,6 +65,14 @@ def test_several_layouts_are_named(write, monkeypatch):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(IngestError, match="No such file"):
         recognised(tmp_path / "missing")
+
+
+def test_what_is_no_file_with_text_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "empty").touch()
+    for name, said in {"pipe": "not a regular file", "empty": "the file is empty", ".": "a folder"}.items():
+        with pytest.raises(IngestError, match=said):
+            recognised(tmp_path / name)
 
 
 def test_files_of_several_layouts_go_in_together(lake, recorded):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO
@@ -62,6 +63,13 @@ class BadLines:
 
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file as it lies there, in hexadecimal; IngestError if it cannot be read."""
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BinaryIO]:
+    """Open a file that can be read more than once and is not empty; IngestError for any other, or a failed read."""
     try:
         if path.is_dir():
             raise IngestError(f"{path}: a folder, not a file", path=str(path))
@@ -72,7 +80,7 @@ def digest(path: Path) -> str:
             if not file.read(1):
                 raise IngestError(f"{path}: the file is empty", path=str(path))
             file.seek(0)
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            yield file
     except (OSError, ValueError) as error:  # ValueError: a path that holds a null
         raise _unreadable(path, error) from error
 
@@ -161,11 +169,8 @@ def first_text(path: Path, size: int = 64 * 2**10) -> str:
     IngestError
         If the file cannot be read, or is a zip archive of other than one file.
     """
-    try:
-        with path.open("rb") as file:
-            block = next(_blocks(file, path, lambda _: None), b"")
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with _opened(path) as file:
+        block = next(_blocks(file, path, lambda _: None), b"")
     if isinstance(block, str):
         return ""
     return block[:size].decode("utf-8", errors="replace").removeprefix("\ufeff")

@@ -51,6 +51,8 @@ def with_ids(rows: pl.DataFrame, before: Batch) -> pl.DataFrame:
 def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
     """Add a ``reason`` where an id was given to another event before; a row that only repeats it is good.
 
+    Only the rows at hand are compared. Such an id in another block of the file is an error when the file is checked.
+
     Parameters
     ----------
     rows : polars.DataFrame, one row per event
