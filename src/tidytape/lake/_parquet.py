@@ -115,6 +115,12 @@ class _Tape:
         self.actions = actions
         self.waiting = 0
         self._rows: list[pl.DataFrame] = []
+        # Numbers that count and ids are nearly all different: a dictionary of them costs time and saves no space.
+        self._dictionaries = [
+            column.name
+            for column in table.columns
+            if column.dtype != "int64" and column.name not in {table.identity, *table.partitions}
+        ]
         self._floor: int | None = None
         self._file: _File | None = None
 
@@ -160,7 +166,7 @@ class _Tape:
             ):
                 self._end()
             if self._file is None:
-                self._file = _File(self.values, group, self.files)
+                self._file = _File(self.values, group, self.files, dictionaries=self._dictionaries)
             self._file.write(group)
         self._rows = [rows.slice(count)]
         self.waiting = rows.height - count
@@ -175,7 +181,14 @@ class _Tape:
 class _File:
     """One Parquet file, and what the log tells of it."""
 
-    def __init__(self, values: dict[str, Any], rows: pl.DataFrame, files: pyarrow.fs.FileSystem) -> None:
+    def __init__(
+        self,
+        values: dict[str, Any],
+        rows: pl.DataFrame,
+        files: pyarrow.fs.FileSystem,
+        *,
+        dictionaries: list[str],
+    ) -> None:
         self.values = values
         folder = "".join(f"{name}={quote(value, safe='-_.~')}/" for name, value in values.items())
         self.path = f"{folder}part-{uuid.uuid4()}.zstd.parquet"
@@ -184,7 +197,9 @@ class _File:
         self._facts: list[pl.DataFrame] = []
         self._schema = pa.schema([(name, _ARROW[dtype]) for name, dtype in rows.schema.items()])
         self._sink = files.open_output_stream(self.path)
-        self._writer = pq.ParquetWriter(self._sink, self._schema, compression="zstd", store_schema=False)
+        self._writer = pq.ParquetWriter(
+            self._sink, self._schema, compression="zstd", use_dictionary=dictionaries, store_schema=False
+        )
 
     def write(self, rows: pl.DataFrame) -> None:
         """Write a row group."""

@@ -67,7 +67,7 @@ class Given:
             return
         kind = self.contract.upper()
         if kind not in ContractKind.__members__:
-            close = nearest(kind, ContractKind)
+            close = nearest(kind, ContractKind.__members__)
             raise QueryError(
                 "contract",
                 got=self.contract,
