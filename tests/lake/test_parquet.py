@@ -106,6 +106,33 @@ def test_the_newest_first_becomes_whole_row_groups_too(lake, tape, small):
     assert len(files_of(lake)) == 4
 
 
+def test_many_instruments_keep_few_files_open(lake, tape, small, monkeypatch):
+    monkeypatch.setattr(_parquet, "_OPEN", 3)
+    opened, most = set(), []
+    begin, close = _parquet._File.__init__, _parquet._File.close
+
+    def counted(self, *args, **options):
+        begin(self, *args, **options)
+        opened.add(self)
+        most.append(len(opened))
+
+    def closed(self):
+        opened.discard(self)
+        return close(self)
+
+    monkeypatch.setattr(_parquet._File, "__init__", counted)
+    monkeypatch.setattr(_parquet._File, "close", closed)
+    rows = tape(0, 900).with_columns(raw_symbol=pl.format("S{}", pl.col("sequence") % 30))
+    batch = Batch(TRADES)
+    for first in range(0, 900, 60):
+        batch.add(rows[first : first + 60])
+    lake.append("trades", batch, source="a")
+    assert not opened
+    assert max(most) <= 4
+    true_to_its_word(lake)
+    assert_frame_equal(lake.scan("trades").collect().sort("sequence"), rows)
+
+
 def test_books_with_nulls_and_truth_values(lake):
     rows = pl.DataFrame(
         {

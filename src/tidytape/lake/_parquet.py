@@ -34,6 +34,9 @@ _FILE = 32 * ROW_GROUP
 _WAITING = 8 * ROW_GROUP
 """Rows of all partitions that wait for others to be sorted among them; beyond it a partition is cut into files."""
 
+_OPEN = 128
+"""Files that are written to at once: of a day of a thousand instruments each is its own. [files]"""
+
 _LONGEST = 256
 """Text beyond this is not worth its place in the log; without it a reader does not skip. [characters]"""
 
@@ -75,8 +78,7 @@ def written(parts: Sequence[Part], table: Table, files: pyarrow.fs.FileSystem) -
             if following is not None:
                 for tape in tapes.values():
                     tape.write(before=following.first)
-                while sum(tape.waiting for tape in tapes.values()) > _WAITING:
-                    max(tapes.values(), key=lambda tape: tape.waiting).write_all()
+                _make_room(list(tapes.values()))
         for tape in tapes.values():
             tape.close()
     except BaseException:
@@ -85,6 +87,18 @@ def written(parts: Sequence[Part], table: Table, files: pyarrow.fs.FileSystem) -
         removed(actions, files)
         raise
     return actions
+
+
+def _make_room(tapes: list[_Tape]) -> None:
+    """Write rows that wait, until few enough do, and end the longest files where too many are open."""
+    waiting = sum(tape.waiting for tape in tapes)
+    for tape in sorted(tapes, key=lambda tape: tape.waiting, reverse=True):
+        if waiting <= _WAITING:
+            break
+        waiting -= tape.waiting
+        tape.write_all()
+        if len([other for other in tapes if other.written]) > _OPEN:
+            max(tapes, key=lambda other: other.written).end()
 
 
 def removed(actions: Iterable[AddAction], files: pyarrow.fs.FileSystem) -> None:
@@ -124,6 +138,11 @@ class _Tape:
         self._floor: int | None = None
         self._file: _File | None = None
 
+    @property
+    def written(self) -> int:
+        """Rows in the file that is open, 0 where none is."""
+        return 0 if self._file is None else self._file.rows
+
     def add(self, rows: pl.DataFrame) -> None:
         """Take rows, in any order."""
         self._rows.append(rows)
@@ -147,7 +166,7 @@ class _Tape:
         """Write what is left, and end the file."""
         rows = self._sorted()
         self._write(rows, rows.height)
-        self._end()
+        self.end()
 
     def abandon(self) -> None:
         """End the file without its rows."""
@@ -164,14 +183,15 @@ class _Tape:
             if self._file is not None and (
                 self._file.rows >= _FILE or (self._floor is not None and group["timestamp"][0] <= self._floor)
             ):
-                self._end()
+                self.end()
             if self._file is None:
                 self._file = _File(self.values, group, self.files, dictionaries=self._dictionaries)
             self._file.write(group)
         self._rows = [rows.slice(count)]
         self.waiting = rows.height - count
 
-    def _end(self) -> None:
+    def end(self) -> None:
+        """End the file that is open; what comes goes into another."""
         self._floor = None
         if self._file is not None:
             self.actions.append(self._file.close())

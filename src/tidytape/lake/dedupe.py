@@ -106,15 +106,16 @@ def _again(batch: Batch) -> dict[int, pl.Series]:
     repeated = _repeated(batch)
     if repeated.is_empty():
         return {}
+    time = ["received"] if "received" in table.names else []
     found = pl.concat(
         _hashed(part.frame(), table)
+        .select(*dict.fromkeys([*table.key, *table.same, *time]), _HASH)
         .with_row_index(_ROW)
         .filter(pl.col(_HASH).is_not_null())
         .filter(_among(repeated))
         .with_columns(pl.lit(position).alias(_PART))
         for position, part in enumerate(batch)
     )
-    time = ["received"] if "received" in table.names else []
     if table.tells_states:
         found = found.sort(*time, _PART, _ROW)  # nulls first: what has a time of receipt holds
     once = found.unique(table.key, keep="last" if table.tells_states else "first", maintain_order=True)

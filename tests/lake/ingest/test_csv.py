@@ -7,6 +7,7 @@ import pytest
 
 from tidytape.errors import IngestError, LakeError, QueryError
 from tidytape.lake import Lake
+from tidytape.lake.batch import Room
 from tidytape.lake.ingest import ingest
 
 HEAD = "id,timestamp,side,price,amount"
@@ -525,6 +526,38 @@ def test_a_wrong_argument_is_told_at_once_while_nothing_went_in(write, lake):
         take([good, other], lake)
     assert isinstance(caught.value.failures[0][1], QueryError)
     assert caught.value.report.trades_new == 1
+
+
+def test_one_name_for_files_of_two_instruments_is_refused(write, lake):
+    columns = {"raw_symbol": "symbol"}
+    files = [write("symbol," + HEAD, f"{symbol}," + row(1), name=symbol) for symbol in ("BTC-USD", "ETH-USD")]
+    with pytest.raises(IngestError, match="ETH-USD: coin: got 'BTC', expected files of one instrument"):
+        take(files, lake, raw_symbol=None, columns=columns, coin="BTC")
+    assert lake.markets()["raw_symbol"].to_list() == ["BTC-USD"]
+
+
+def test_a_lake_that_cannot_be_written_ends_it(write, lake, monkeypatch, tmp_path):
+    """What went in stays, and no reader leaves its rows behind on the disk."""
+    (tmp_path / "temp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
+    monkeypatch.setattr("tidytape.lake.ingest._read.Room", lambda: Room(0))
+    append, calls = type(lake).append, []
+
+    def once(self, *args, **options):
+        calls.append(args)
+        if len(calls) > 1:
+            raise LakeError("no space left on device")
+        return append(self, *args, **options)
+
+    monkeypatch.setattr(type(lake), "append", once)
+    files = [write(HEAD, row(number), name=f"f{number}") for number in range(1, 12)]
+    with pytest.raises(LakeError, match="no space"):
+        take(files, lake, workers=4)
+    assert stored(lake, "id") == [("1",)]
+    assert list((tmp_path / "temp").iterdir()) == []
+    monkeypatch.setattr(type(lake), "append", append)
+    assert take(files, lake, workers=4).trades_new == 10
+    assert list((tmp_path / "temp").iterdir()) == []
 
 
 @pytest.mark.parametrize("order", [1, -1])

@@ -65,7 +65,7 @@ class Given:
                     "contract_size", got=self.contract_size, expected="contract beside it: what kind it is"
                 )
             return
-        kind = self.contract.upper()
+        kind = values.text(self.contract, parameter="contract").upper()
         if kind not in ContractKind.__members__:
             close = nearest(kind, ContractKind.__members__)
             raise QueryError(
