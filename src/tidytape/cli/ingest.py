@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from tidytape.errors import QueryError
+from tidytape.errors import IngestError, QueryError
 
 __all__ = ["app"]
 
@@ -276,4 +276,10 @@ def _ingest(files: list[Path], lake: str, **options: Any) -> None:
     from tidytape.lake import Lake
     from tidytape.lake.ingest import ingest
 
-    typer.echo(str(ingest(files, Lake.create(lake), **options)))
+    try:
+        report = ingest(files, Lake.create(lake), **options)
+    except IngestError as error:
+        if error.report is not None:  # of several files some went in
+            typer.echo(str(error.report))
+        raise
+    typer.echo(str(report))

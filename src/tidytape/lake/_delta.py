@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 import polars as pl
-import pyarrow as pa
 from deltalake import (
     CommitProperties,
     DeltaTable,
@@ -27,6 +26,7 @@ from deltalake.schema import PrimitiveType
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidytape.errors import LakeError
+from tidytape.lake._parquet import ROW_GROUP, filesystem, removed, written
 from tidytape.lake.batch import Batch
 from tidytape.lake.table import Table
 
@@ -34,8 +34,7 @@ __all__ = ["commit", "create", "exists", "failing", "opened", "replace", "retryi
 
 _DELTA = {"string": "string", "float64": "double", "int64": "long", "bool": "boolean"}
 
-# Small enough that a reader can skip most of a file by time, large enough to compress and scan well.
-_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
+_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP)
 
 _ATTEMPTS = 30
 _WAIT = wait_random_exponential(multiplier=0.02, max=2)
@@ -143,26 +142,28 @@ def scanned(delta: DeltaTable, table: Table, options: Options) -> pl.LazyFrame:
     return pl.scan_delta(delta, storage_options=_dict(options)).select(table.names)
 
 
-def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
+def commit(delta: DeltaTable, batch: Batch, *, source: str, options: Options) -> None:
     """Append the rows and note their source in one commit, against the version that ``delta`` holds.
 
     The version of each instrument is counted up in the same commit. Of two commits that began at the same version and
     touch the same instrument, the second fails: it has not seen the rows of the first.
     """
     counted = [Transaction(name, (delta.transaction_version(name) or 0) + 1) for name in _counters(batch)]
-    schema = batch.table.empty().to_arrow().schema
-    # A layout may have put a column beside the table's, e.g. a price, to convert amounts by.
-    frames = (part.frame().select(batch.table.names) for part in batch)
-    chunks = (chunk for frame in frames for chunk in frame.to_arrow().cast(schema).to_batches())
-    write_deltalake(
-        delta,
-        pa.RecordBatchReader.from_batches(schema, chunks),
-        mode="append",
-        writer_properties=_WRITER,
-        commit_properties=CommitProperties(
-            app_transactions=[Transaction(source, 1), *counted], custom_metadata={SPANS: _spans(batch)}
-        ),
-    )
+    files = filesystem(delta.table_uri, _dict(options))
+    actions = written(batch.parts, batch.table, files)
+    try:
+        delta.create_write_transaction(
+            list(actions),
+            "append",
+            delta.schema(),
+            partition_by=list(batch.table.partitions),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(source, 1), *counted], custom_metadata={SPANS: _spans(batch)}
+            ),
+        )
+    except CommitFailedError:
+        removed(actions, files)  # only here is it known that nothing of them was committed
+        raise
 
 
 def replace(delta: DeltaTable, frame: pl.DataFrame, *, sources: Iterable[str] = ()) -> None:

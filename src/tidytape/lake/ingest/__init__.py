@@ -20,7 +20,7 @@ All but those with a column map are recognised by a file's name and first lines,
 from __future__ import annotations
 
 from tidytape.lake.ingest.layouts import LAYOUTS
-from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport
+from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, TableCount
 from tidytape.lake.ingest.run import ingest
 
-__all__ = ["LAYOUTS", "FileReport", "IngestReport", "MarketReport", "ingest"]
+__all__ = ["LAYOUTS", "FileReport", "IngestReport", "MarketReport", "TableCount", "ingest"]

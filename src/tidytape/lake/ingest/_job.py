@@ -37,6 +37,8 @@ class Job:
         Name of the table that its rows are for, for layouts with a column map; None is trades.
     coin : str or None
         Base asset of its rows, for tables that have one and files that do not.
+    layout : str or None
+        Name of its layout; None to see from its name and first lines.
     """
 
     path: Path
@@ -47,6 +49,7 @@ class Job:
     time_unit: str | None = None
     table: str | None = None
     coin: str | None = None
+    layout: str | None = None
 
     @property
     def venue(self) -> str:
