@@ -33,9 +33,12 @@ Category = Annotated[str | None, typer.Option(help="SPOT (if left out), PERPETUA
 TickSize = Annotated[str | None, typer.Option(help="Smallest price step; else the finest one seen.")]
 BlockSize = Annotated[str | None, typer.Option(help="Height of a profile level; else chosen from the price.")]
 Contract = Annotated[
-    str | None, typer.Option(help="What amounts count, if contracts: linear or inverse; else they are coins.")
+    str | None,
+    typer.Option(help="If amounts are contracts: INVERSE, LINEAR or VANILLA; else they are coins."),
 ]
-ContractSize = Annotated[str | None, typer.Option(help="Worth of one contract, in coin or in quote.")]
+ContractSize = Annotated[
+    str | None, typer.Option(help="Size of one contract: quote if INVERSE, coin otherwise.")
+]
 Workers = Annotated[int | None, typer.Option(min=1, help="Files that are read at once.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")]
 Table = Annotated[
