@@ -7,7 +7,9 @@ import zipfile
 import pytest
 
 from tidytape.errors import IngestError, QueryError
+from tidytape.lake.batch import Spool
 from tidytape.lake.ingest import binance_vision, ingest
+from tidytape.lake.ingest._job import Job
 
 MS = 10**6
 T = 1_723_075_200_000  # 2024-08-08 00:00 UTC [ms]
@@ -255,3 +257,8 @@ def test_the_recorded_liquidations_come_doubled(lake, recorded):
         (1_687_656_471_926 * MS, "SELL", 30631.6, 7.0),
         (1_687_656_473_356 * MS, "SELL", 30631.6, 43.0),
     ]
+
+
+def test_open_interest_is_in_coin_where_trades_are_contracts(recorded):
+    path = recorded / "binance-vision_quoted_rows_BTCUSD_PERP_metrics.csv"
+    assert binance_vision.parse(Job(path, "X"), Spool(), lambda _: None).coins == {"open_interest"}

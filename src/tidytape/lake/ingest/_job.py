@@ -80,6 +80,8 @@ class Parsed:
         How many messages of which kind are not kept.
     time_unit : str or None
         How its times are written, where that had to be found out.
+    coins : set of str
+        Names of the tables whose amounts the file gives in coin, also where its market counts contracts.
     """
 
     spool: Spool
@@ -87,6 +89,7 @@ class Parsed:
     lines: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     time_unit: str | None = None
+    coins: set[str] = field(default_factory=set)
     _batches: dict[str, Batch] = field(default_factory=dict)
 
     def batch(self, table: Table) -> Batch:

@@ -381,6 +381,8 @@ def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
         kept = rows.filter(pl.col("raw_symbol") == job.raw_symbol)
         if kept.height < rows.height:
             parsed.ignore("metrics of another instrument", rows.height - kept.height)
+    # Of a future whose trades are contracts as well: the value is in coin.
+    parsed.coins.add(OPEN_INTEREST.name)
     coin_margined = pl.col("raw_symbol").str.contains(_COIN_MARGINED)
     told = kept.with_columns(
         pl.when(coin_margined).then("value").otherwise("amount").alias("amount"),
