@@ -82,7 +82,8 @@ class Writer:
         registered = self._lake.markets()
         contracts, stated = contracts_of(parsed, self._given, registered, self._holds_amounts)
         for batch in parsed.batches:
-            in_coin(batch, contracts)
+            if batch.table.name not in parsed.coins:
+                in_coin(batch, contracts)
         markets, guesses = registry_rows(parsed, self._given, registered, earlier=self._instruments)
         # An append is all or nothing by itself, so only what follows the first write is checked before.
         for batch in parsed.batches if stated.height else parsed.batches[1:]:
