@@ -14,7 +14,7 @@
     ├── DecodeError                      a body that is not what the contract says
     ├── IncompleteDataError              a result that does not cover what was asked
     ├── MissingColumnError (also a KeyError)  a frame without a column the function needs
-    ├── IngestError                      a file that cannot go into the lake; the lake is as before
+    ├── IngestError                      a file that cannot go into the lake; nothing of it was stored
     └── LakeError                        a lake that cannot be opened, read or written
 """
 
@@ -308,20 +308,33 @@ class IngestError(TidytapeError):
     Attributes
     ----------
     path : str or None
-        The file.
+        The file, where there is one.
     line : int or None
         The line at fault, from 1.
     bad_lines : int
         How many lines were broken.
+    failures : tuple of (str, TidytapeError)
+        Of several files: the path of each that could not go in, and why.
+    report : IngestReport or None
+        Of several files: what became of the others, which went in.
     """
 
     def __init__(
-        self, message: str, *, path: str | None = None, line: int | None = None, bad_lines: int = 0
+        self,
+        message: str,
+        *,
+        path: str | None = None,
+        line: int | None = None,
+        bad_lines: int = 0,
+        failures: tuple[tuple[str, TidytapeError], ...] = (),
+        report: Any = None,
     ) -> None:
         super().__init__(message)
         self.path = path
         self.line = line
         self.bad_lines = bad_lines
+        self.failures = failures
+        self.report = report
 
 
 class LakeError(TidytapeError):

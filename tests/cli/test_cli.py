@@ -158,6 +158,22 @@ def test_ingest_of_a_broken_line_names_it_and_leaves_the_lake_as_it_was(run: Run
     assert "1 trade" in said
 
 
+def test_ingest_of_several_files_prints_the_report_and_names_the_bad_ones(run: Run, tmp_path: Path) -> None:
+    files = [tmp_path / name for name in ("good.csv", "bad.csv", "more.csv")]
+    for number, (file, price) in enumerate(zip(files, ("10.5", "ten", "10.7"), strict=True)):
+        file.write_text(f"id,price,amount,side,timestamp\n{number},{price},2,buy,2024-01-01T00:00:00Z\n")
+    lake = ("--lake", tmp_path / "lake", "--exchange", "X", "--raw-symbol", "BTC-USD", "--map", "id=id")
+    code, said, told = run("ingest", "csv", *files, *lake)
+    assert code == 1
+    assert [line.partition(":")[0] for line in said.splitlines()] == [
+        str(files[0]),
+        str(files[2]),
+        "X BTC-USD",
+    ]
+    assert "error: 1 of 3 files did not go into the lake, the others did:" in told
+    assert f"{files[1]}:2: the price is no finite number" in told
+
+
 def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path) -> None:
     code, said, told = run("demo", "--out", tmp_path / "demo")
     assert code == 0

@@ -1,4 +1,7 @@
-"""``tidytape ingest``: put recorded files into a lake."""
+"""``tidytape ingest``: put recorded files into a lake.
+
+Every option of a command is the argument of `tidytape.lake.ingest.ingest` that has its name.
+"""
 
 from __future__ import annotations
 
@@ -7,15 +10,21 @@ from typing import Annotated, Any
 
 import typer
 
-from tidytape.errors import QueryError
+from tidytape.errors import IngestError, QueryError
 
 __all__ = ["app"]
 
 app = typer.Typer(help="Put recorded files into a lake.", no_args_is_help=True)
 
-Files = Annotated[list[Path], typer.Argument(help="Files, plain or gzipped.")]
+Files = Annotated[list[Path], typer.Argument(help="Files, plain, gzipped or zipped.")]
 LakeOption = Annotated[str, typer.Option("--lake", help="The lake; made if it is not there.")]
 Exchange = Annotated[str, typer.Option(help="Venue the files were recorded at.")]
+AnyExchange = Annotated[
+    str | None, typer.Option(help="Venue the files were recorded at, if they do not say.")
+]
+RawSymbol = Annotated[
+    str | None, typer.Option(help="The one instrument to take, or of files that name none.")
+]
 Normalized = Annotated[
     str | None, typer.Option(help="Cross-exchange symbol; guessed from the raw one if left out.")
 ]
@@ -23,7 +32,70 @@ Coin = Annotated[str | None, typer.Option(help="Base asset; guessed from the raw
 Category = Annotated[str | None, typer.Option(help="SPOT (if left out), PERPETUAL, FUTURE, OPTION or COMBO.")]
 TickSize = Annotated[str | None, typer.Option(help="Smallest price step; else the finest one seen.")]
 BlockSize = Annotated[str | None, typer.Option(help="Height of a profile level; else chosen from the price.")]
+Contract = Annotated[
+    str | None,
+    typer.Option(help="If amounts are contracts: INVERSE, LINEAR or VANILLA; else they are coins."),
+]
+ContractSize = Annotated[
+    str | None, typer.Option(help="Size of one contract: quote if INVERSE, coin otherwise.")
+]
+Workers = Annotated[int | None, typer.Option(min=1, help="Files that are read at once.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")]
+Table = Annotated[
+    str, typer.Option(help="What the rows are: trades, book, open_interest, funding, liquidations, ….")
+]
+ColumnMap = Annotated[
+    str | None,
+    typer.Option(
+        "--map",
+        help="Which column is what: id=tid,price=px,amount=qty,side=side,timestamp=time. Columns of the table that "
+        "are left out are columns of that very name. Of trades: timestamp, price, amount, side (or "
+        "buyer_is_maker), id and raw_symbol.",
+    ),
+]
+TimeUnit = Annotated[
+    str | None, typer.Option(help="How times are written, if not plain: iso, date, s, ms, us or ns.")
+]
+
+
+@app.command("auto")
+def auto(
+    files: Files,
+    lake: LakeOption,
+    exchange: AnyExchange = None,
+    raw_symbol: RawSymbol = None,
+    normalized_symbol: Normalized = None,
+    coin: Coin = None,
+    category: Category = None,
+    tick_size: TickSize = None,
+    block_size: BlockSize = None,
+    contract: Contract = None,
+    contract_size: ContractSize = None,
+    workers: Workers = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Files of any layout that their names and first lines tell."""
+    _run(None, locals())
+
+
+@app.command("binance-vision")
+def binance_vision(
+    files: Files,
+    lake: LakeOption,
+    exchange: Exchange,
+    raw_symbol: RawSymbol = None,
+    normalized_symbol: Normalized = None,
+    coin: Coin = None,
+    category: Category = None,
+    tick_size: TickSize = None,
+    block_size: BlockSize = None,
+    contract: Contract = None,
+    contract_size: ContractSize = None,
+    workers: Workers = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Dumps of data.binance.vision: trades, funding, open interest, liquidations."""
+    _run("binance-vision", locals())
 
 
 @app.command("binance-ws")
@@ -31,68 +103,58 @@ def binance_ws(
     files: Files,
     lake: LakeOption,
     exchange: Exchange,
+    raw_symbol: RawSymbol = None,
     normalized_symbol: Normalized = None,
     coin: Coin = None,
     category: Category = None,
     tick_size: TickSize = None,
     block_size: BlockSize = None,
+    contract: Contract = None,
+    contract_size: ContractSize = None,
+    workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
     """Recorded WebSocket logs: trades, depth updates and snapshots."""
-    _ingest(
-        files,
-        lake,
-        layout="binance-ws",
-        exchange=exchange,
-        normalized_symbol=normalized_symbol,
-        coin=coin,
-        category=category,
-        tick_size=tick_size,
-        block_size=block_size,
-        skip_bad=skip_bad,
-    )
+    _run("binance-ws", locals())
+
+
+@app.command("cryptofeed")
+def cryptofeed(
+    files: Files,
+    lake: LakeOption,
+    exchange: Exchange = "BITMEX",
+    raw_symbol: RawSymbol = None,
+    contract: Contract = None,
+    contract_size: ContractSize = None,
+    workers: Workers = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Lists of BitMEX instruments: funding and open interest."""
+    _run("cryptofeed", locals())
 
 
 @app.command("csv")
 def csv(
     files: Files,
     lake: LakeOption,
-    exchange: Exchange,
-    raw_symbol: Annotated[str, typer.Option(help="Exchange-native symbol of the trades.")],
-    columns: Annotated[
-        str,
-        typer.Option(
-            "--map",
-            help="Which column is what: id=tid,price=px,amount=qty,side=side,timestamp=time. Of timestamp, price, "
-            "amount, side (or buyer_is_maker), id and raw_symbol, those left out are columns of that very name.",
-        ),
-    ],
+    exchange: AnyExchange = None,
+    raw_symbol: RawSymbol = None,
+    table: Table = "trades",
+    columns: ColumnMap = None,
     normalized_symbol: Normalized = None,
     coin: Coin = None,
     category: Category = None,
     tick_size: TickSize = None,
     block_size: BlockSize = None,
     delimiter: Annotated[str | None, typer.Option(help="One character; else read off the header.")] = None,
-    time_unit: Annotated[str | None, typer.Option(help="Unit of integer times: s, ms, us or ns.")] = None,
+    time_unit: TimeUnit = None,
+    contract: Contract = None,
+    contract_size: ContractSize = None,
+    workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Delimited files of trades, with a map of their columns."""
-    _ingest(
-        files,
-        lake,
-        layout="csv",
-        exchange=exchange,
-        raw_symbol=raw_symbol,
-        columns=_column_map(columns),
-        normalized_symbol=normalized_symbol,
-        coin=coin,
-        category=category,
-        tick_size=tick_size,
-        block_size=block_size,
-        delimiter=delimiter,
-        time_unit=time_unit,
-        skip_bad=skip_bad,
-    )
+    """Delimited files, with a map of their columns."""
+    _run("csv", locals())
 
 
 @app.command("deribit-chain")
@@ -100,10 +162,108 @@ def deribit_chain(
     files: Files,
     lake: LakeOption,
     exchange: Exchange = "DERIBIT",
+    raw_symbol: RawSymbol = None,
+    workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
     """Snapshots of option chains: implied volatility, delta, forward, open interest."""
-    _ingest(files, lake, layout="deribit-chain", exchange=exchange, skip_bad=skip_bad)
+    _run("deribit-chain", locals())
+
+
+@app.command("jsonl")
+def jsonl(
+    files: Files,
+    lake: LakeOption,
+    exchange: AnyExchange = None,
+    raw_symbol: RawSymbol = None,
+    table: Table = "trades",
+    columns: ColumnMap = None,
+    normalized_symbol: Normalized = None,
+    coin: Coin = None,
+    category: Category = None,
+    tick_size: TickSize = None,
+    block_size: BlockSize = None,
+    time_unit: TimeUnit = None,
+    contract: Contract = None,
+    contract_size: ContractSize = None,
+    workers: Workers = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Lines of JSON objects, with a map of their fields."""
+    _run("jsonl", locals())
+
+
+@app.command("parquet")
+def parquet(
+    files: Files,
+    lake: LakeOption,
+    exchange: AnyExchange = None,
+    raw_symbol: RawSymbol = None,
+    table: Table = "trades",
+    columns: ColumnMap = None,
+    normalized_symbol: Normalized = None,
+    coin: Coin = None,
+    category: Category = None,
+    tick_size: TickSize = None,
+    block_size: BlockSize = None,
+    time_unit: TimeUnit = None,
+    contract: Contract = None,
+    contract_size: ContractSize = None,
+    workers: Workers = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Parquet files, with a map of their columns."""
+    _run("parquet", locals())
+
+
+@app.command("tardis")
+def tardis(
+    files: Files,
+    lake: LakeOption,
+    exchange: AnyExchange = None,
+    raw_symbol: RawSymbol = None,
+    normalized_symbol: Normalized = None,
+    coin: Coin = None,
+    category: Category = None,
+    tick_size: TickSize = None,
+    block_size: BlockSize = None,
+    contract: Contract = None,
+    contract_size: ContractSize = None,
+    workers: Workers = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """CSV datasets of tardis.dev, which name their venue and instrument."""
+    _run("tardis", locals())
+
+
+@app.command("tardis-node")
+def tardis_node(
+    files: Files,
+    lake: LakeOption,
+    exchange: AnyExchange = None,
+    raw_symbol: RawSymbol = None,
+    normalized_symbol: Normalized = None,
+    coin: Coin = None,
+    category: Category = None,
+    tick_size: TickSize = None,
+    block_size: BlockSize = None,
+    contract: Contract = None,
+    contract_size: ContractSize = None,
+    workers: Workers = None,
+    skip_bad: SkipBad = False,
+) -> None:
+    """Normalised messages of tardis-node, which name their venue and instrument."""
+    _run("tardis-node", locals())
+
+
+def _run(layout: str | None, said: dict[str, Any]) -> None:
+    """Ingest with what was said to a command; what was not is left to its default."""
+    options = {
+        name: value for name, value in said.items() if value is not None and name not in {"files", "lake"}
+    }
+    if "columns" in options:
+        options["columns"] = _column_map(options["columns"])
+    _ingest(said["files"], said["lake"], layout=layout, **options)
 
 
 def _column_map(text: str) -> dict[str, str]:
@@ -119,4 +279,10 @@ def _ingest(files: list[Path], lake: str, **options: Any) -> None:
     from tidytape.lake import Lake
     from tidytape.lake.ingest import ingest
 
-    typer.echo(str(ingest(files, Lake.create(lake), **options)))
+    try:
+        report = ingest(files, Lake.create(lake), **options)
+    except IngestError as error:
+        if error.report is not None:  # of several files some went in
+            typer.echo(str(error.report))
+        raise
+    typer.echo(str(report))

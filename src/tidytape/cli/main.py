@@ -49,7 +49,9 @@ def _root(
     pass
 
 
-_MORE_OPTIONS = ("lake", "base_url", "out", "map", "expires", "tier", "time_unit", "delimiter", "tick_size")
+_MORE_OPTIONS = (
+    "lake", "base_url", "out", "map", "expires", "tier", "table", "time_unit", "delimiter", "tick_size"
+)  # fmt: skip
 
 
 def _as_options(error: QueryError) -> QueryError:

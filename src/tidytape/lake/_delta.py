@@ -28,6 +28,7 @@ from deltalake.schema import ArrayType, PrimitiveType
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidytape.errors import LakeError
+from tidytape.lake._parquet import ROW_GROUP, filesystem, removed, written
 from tidytape.lake.batch import Batch
 from tidytape.lake.table import Column, Dtype, Table
 
@@ -58,8 +59,7 @@ _DELTA: Mapping[Dtype, PrimitiveType | ArrayType] = {
     "floats": ArrayType(PrimitiveType("double")),
 }
 
-# Small enough that a reader can skip most of a file by time, large enough to compress and scan well.
-_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
+_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP)
 
 # A window of minutes is a small part of a file of them.
 _MINUTES_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=32_768)
@@ -197,7 +197,7 @@ def scanned(delta: DeltaTable | None, table: Table, options: Options) -> pl.Lazy
     return pl.scan_delta(delta, storage_options=_dict(options)).with_columns(nulls).select(table.names)
 
 
-def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
+def commit(delta: DeltaTable, batch: Batch, *, source: str, options: Options) -> None:
     """Append the rows and note their source in one commit, against the version that ``delta`` holds.
 
     The version of each instrument is counted up in the same commit. Of two commits that began at the same version and
@@ -205,17 +205,21 @@ def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
     """
     _widen(delta, batch.table)
     counted = [Transaction(name, (delta.transaction_version(name) or 0) + 1) for name in _counters(batch)]
-    schema = batch.table.empty().to_arrow().schema
-    chunks = (chunk for part in batch for chunk in part.frame().to_arrow().cast(schema).to_batches())
-    write_deltalake(
-        delta,
-        pa.RecordBatchReader.from_batches(schema, chunks),
-        mode="append",
-        writer_properties=_WRITER,
-        commit_properties=CommitProperties(
-            app_transactions=[Transaction(source, 1), *counted], custom_metadata={SPANS: _spans(batch)}
-        ),
-    )
+    files = filesystem(delta.table_uri, _dict(options))
+    actions = written(batch.parts, batch.table, files)
+    try:
+        delta.create_write_transaction(
+            list(actions),
+            "append",
+            delta.schema(),
+            partition_by=list(batch.table.partitions),
+            commit_properties=CommitProperties(
+                app_transactions=[Transaction(source, 1), *counted], custom_metadata={SPANS: _spans(batch)}
+            ),
+        )
+    except CommitFailedError:
+        removed(actions, files)  # only here is it known that nothing of them was committed
+        raise
 
 
 def replace(delta: DeltaTable, table: Table, frame: pl.DataFrame, *, sources: Iterable[str] = ()) -> None:

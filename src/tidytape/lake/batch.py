@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
@@ -14,7 +15,7 @@ import polars as pl
 
 from tidytape.lake.table import Table
 
-__all__ = ["Batch", "Part", "Spool"]
+__all__ = ["Batch", "Part", "Room", "Spool"]
 
 IN_MEMORY = 256 * 2**20
 """Rows beyond this wait on disk. [bytes]"""
@@ -36,8 +37,9 @@ class Part:
         How many.
     held : polars.DataFrame or Path
         The rows themselves, or where they are.
-    by_id : bool
-        Their ``sequence`` is to be their id, every one of which is an integer.
+    changes : tuple of callable
+        What is done to the rows whenever they are read, one after the other. No change may touch the instruments, the
+        timestamps, the identities or the number of the rows.
     """
 
     instruments: frozenset[tuple[str, ...]]
@@ -47,12 +49,18 @@ class Part:
     high: Any
     rows: int
     held: pl.DataFrame | Path
-    by_id: bool = False
+    changes: tuple[Callable[[pl.DataFrame], pl.DataFrame], ...] = ()
 
     def frame(self) -> pl.DataFrame:
         """Return the rows."""
         rows = self.held if isinstance(self.held, pl.DataFrame) else pl.read_parquet(self.held)
-        return rows.with_columns(sequence=pl.col("id").cast(pl.Int64)) if self.by_id else rows
+        for change in self.changes:
+            rows = change(rows)
+        return rows
+
+    def changed(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Part:
+        """Return the part with one more change; the rows are not touched before they are read."""
+        return replace(self, changes=(*self.changes, change))
 
     def meets(self, other: Part) -> bool:
         """Whether two parts could hold the same row."""
@@ -65,11 +73,44 @@ class Part:
         )
 
 
-class Spool:
-    """A temporary folder that takes what does not fit into memory. Empty on disk until it is needed."""
+class Room:
+    """Memory that several spools share, each in a thread of its own.
 
-    def __init__(self, limit: float = IN_MEMORY) -> None:
-        self._free = limit
+    Parameters
+    ----------
+    size : float
+        How much there is. [bytes]
+    """
+
+    def __init__(self, size: float = IN_MEMORY) -> None:
+        self._free = size
+        self._lock = threading.Lock()
+
+    def take(self, size: float) -> bool:
+        """Take some of it; False where there is not so much left."""
+        with self._lock:
+            enough = size <= self._free
+            self._free -= size if enough else 0
+        return enough
+
+    def give(self, size: float) -> None:
+        """Give some of it back."""
+        with self._lock:
+            self._free += size
+
+
+class Spool:
+    """A temporary folder that takes what does not fit into memory. Empty on disk until it is needed.
+
+    Parameters
+    ----------
+    limit : float or Room
+        Memory to fill before the disk: so much of its own [bytes], or what it shares with other spools.
+    """
+
+    def __init__(self, limit: float | Room = IN_MEMORY) -> None:
+        self._room = limit if isinstance(limit, Room) else Room(limit)
+        self._taken = 0.0
         self._folder: Path | None = None
         self._files = 0
 
@@ -79,14 +120,20 @@ class Spool:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Forget what it holds: give the memory back, remove the folder."""
+        self._room.give(self._taken)
+        self._taken = 0.0
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def hold(self, frame: pl.DataFrame) -> pl.DataFrame | Path:
         """Return the frame while there is room, else the file it was put into."""
         size = frame.estimated_size()
-        if size <= self._free:
-            self._free -= size
+        if self._room.take(size):
+            self._taken += size
             return frame
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="tidytape-"))
@@ -140,7 +187,7 @@ class Batch:
         Parameters
         ----------
         frame : polars.DataFrame, n rows
-            Nothing is added when it is empty.
+            Nothing is added when it is empty. A column beside the table's helps a change, and is not stored.
         """
         if frame.is_empty():
             return
@@ -159,6 +206,14 @@ class Batch:
             )
         )
 
+    def change(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
+        """Change every row that is there, see `Part.changes`."""
+        self.parts = [part.changed(change) for part in self.parts]
+
     def order_by_id(self) -> None:
         """Make the ``sequence`` of every row its id, all of which are integers of 64 bits."""
-        self.parts = [replace(part, by_id=True) for part in self.parts]
+        self.change(_by_id)
+
+
+def _by_id(rows: pl.DataFrame) -> pl.DataFrame:
+    return rows.with_columns(sequence=pl.col("id").cast(pl.Int64))

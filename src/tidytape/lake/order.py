@@ -76,9 +76,12 @@ def counted_on(new: Batch, stored: Callable[[Collection[tuple[str, ...]], int, i
     )
     if there.is_empty():
         return new
-    counted = Batch(new.table, new.spool)
     shift = pl.coalesce(pl.when(time == pl.col("last")).then("down"), "up").fill_null(0)
-    for part in new:
-        shifted = part.frame().join(there, on=_INSTRUMENT, how="left", maintain_order="left")
-        counted.add(shifted.with_columns(sequence=sequence + shift).select(new.table.names))
+
+    def shifted(rows: pl.DataFrame) -> pl.DataFrame:
+        with_shift = rows.join(there, on=_INSTRUMENT, how="left", maintain_order="left")
+        return with_shift.with_columns(sequence=sequence + shift).select(rows.columns)
+
+    counted = Batch(new.table, new.spool)
+    counted.parts = [part.changed(shifted) for part in new]
     return counted

@@ -6,14 +6,14 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
 import polars as pl
 from deltalake import DeltaTable
 
 from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError, nearest
 from tidytape.lake import _delta
-from tidytape.lake.batch import Batch, Part
+from tidytape.lake.batch import Batch
 from tidytape.lake.dedupe import fresh
 from tidytape.lake.names import is_storable
 from tidytape.lake.order import counted_on
@@ -42,6 +42,8 @@ class Appended:
         Rows that were added.
     already_ingested : bool
         The source had been appended before, so its rows were not looked at.
+    superseded : int
+        Rows of states that were left out because another one of the same time holds, see `tidytape.lake.dedupe`.
     """
 
     table: str
@@ -49,11 +51,12 @@ class Appended:
     rows_read: int
     rows_new: int
     already_ingested: bool = False
+    superseded: int = 0
 
     @property
     def duplicates(self) -> int:
         """Rows that were there already, or came twice."""
-        return self.rows_read - self.rows_new
+        return self.rows_read - self.rows_new - self.superseded
 
 
 class Lake:
@@ -355,12 +358,12 @@ class Lake:
         def attempt(delta: DeltaTable) -> Appended:
             if delta.transaction_version(_source(source)) is not None:
                 return Appended(table, source, batch.rows, 0, already_ingested=True)
-            new = self._fresh(delta, batch)
+            new, superseded = self._fresh(delta, batch)
             if batch.counted:
                 new = counted_on(new, self._between(delta, kind))
             # Committed even when nothing is new: then the next time the source need not be read.
-            _delta.commit(delta, new, source=_source(source))
-            return Appended(table, source, batch.rows, new.rows)
+            _delta.commit(delta, new, source=_source(source), options=self.storage_options)
+            return Appended(table, source, batch.rows, new.rows, superseded=superseded)
 
         return _delta.retrying(self.uri(table), attempt, self.storage_options)
 
@@ -480,18 +483,16 @@ class Lake:
         self._make(table)
         _delta.retrying(self.uri(table.name), attempt, self.storage_options)
 
-    def _fresh(self, delta: DeltaTable | None, batch: Batch) -> Batch:
-        rows = _delta.scanned(delta, batch.table, self.storage_options)
-        identity = pl.col(batch.table.identity)
+    def _fresh(self, delta: DeltaTable | None, batch: Batch) -> tuple[Batch, int]:
+        table = batch.table
+        rows = _delta.scanned(delta, table, self.storage_options)
 
-        def stored(part: Part) -> pl.LazyFrame:
+        def stored(instruments: frozenset[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
             # By no time: the same trade may come again by another clock. Ids in their range instead, by which the
             # statistics of files and row groups skip: ids that rise with time, also made ones, which begin with it,
             # touch next to nothing of an older tape. Random ones cost reading the instrument's key and facts whole.
-            if part.low is None:
-                return rows.clear()
-            known = identity.is_between(pl.lit(part.low), pl.lit(part.high))
-            wanted = dict(zip(batch.table.partitions, zip(*part.instruments, strict=True), strict=True))
+            known = pl.col(table.identity).is_between(pl.lit(low), pl.lit(high))
+            wanted = dict(zip(table.partitions, zip(*instruments, strict=True), strict=True))
             return rows.filter(known, *_conditions(wanted, None, None))
 
         return fresh(batch, stored)

@@ -97,6 +97,11 @@ class Table:
         """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
+    @property
+    def tells_states(self) -> bool:
+        """Whether a row tells how things stood at its time, instead of something that happened once."""
+        return self.identity == "timestamp"
+
     def polars(self) -> dict[str, pl.DataType]:
         """Return the polars dtype of every column, in order."""
         return {column.name: _POLARS[column.dtype] for column in self.columns}

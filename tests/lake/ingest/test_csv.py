@@ -6,6 +6,8 @@ import deltalake
 import pytest
 
 from tidytape.errors import IngestError, LakeError, QueryError
+from tidytape.lake import Lake
+from tidytape.lake.batch import Room
 from tidytape.lake.ingest import ingest
 
 HEAD = "id,timestamp,side,price,amount"
@@ -483,17 +485,99 @@ def test_the_report_can_be_read(write, lake):
     ]
 
 
-def test_several_files_are_all_or_nothing(write, lake):
+def test_a_bad_file_does_not_lose_the_others(write, lake):
     good, bad = write(HEAD, row(1), name="good"), write(HEAD, row(2, price="x"), name="bad")
+    contradicting = write(HEAD, row(1, price=99), row(5), name="other")
+    more = write(HEAD, row(1), row(3), name="more")
+    missing = good.with_name("missing")
+    with pytest.raises(IngestError, match="3 of 5 files did not go") as caught:
+        take([good, bad, contradicting, missing, more], lake)
+    error = caught.value
+    assert [path for path, _ in error.failures] == [str(bad), str(contradicting), str(missing)]
+    assert [type(reason) for _, reason in error.failures] == [IngestError] * 3
+    assert (error.failures[0][1].line, error.failures[0][1].bad_lines) == (2, 1)
+    for said in ("bad:2: the price", "other: trades: the same row", "missing: No such file"):
+        assert said in str(error)
+    assert [(file.path, file.trades_read, file.trades_new) for file in error.report.files] == [
+        (str(good), 1, 1),
+        (str(more), 2, 1),
+    ]
+    # Nothing of a file that was left out: not its good lines either.
+    assert stored(lake, "id") == [("1",), ("3",)]
+    assert take([good, more], lake).trades_new == 0
+
+
+def test_all_files_may_be_bad(write, lake):
     version = lake.version()
-    with pytest.raises(IngestError, match="bad:2"):
-        take([good, bad], lake)
-    contradicting = write(HEAD, row(1, price=99), name="other")
-    with pytest.raises(IngestError, match="id '1'"):
-        take([good, contradicting], lake)
+    bad = [write(HEAD, row(2, price="x"), name=name) for name in ("a", "b")]
+    with pytest.raises(IngestError, match="2 of 2 files did not go into the lake:") as caught:
+        take(bad, lake)
+    assert caught.value.report.files == ()
     assert lake.version() == version
-    report = take([good, write(HEAD, row(1), row(3), name="more")], lake)
-    assert [(file.trades_read, file.trades_new) for file in report.files] == [(1, 1), (2, 1)]
+
+
+def test_a_wrong_argument_is_told_at_once_while_nothing_went_in(write, lake):
+    good, other = write(HEAD, row(1), name="good"), write(HEAD.replace("price", "px"), row(2), name="other")
+    version = lake.version()
+    with pytest.raises(QueryError, match="columns: got None"):
+        take([other, good], lake)
+    assert lake.version() == version
+    with pytest.raises(IngestError, match="other: columns: got None") as caught:
+        take([good, other], lake)
+    assert isinstance(caught.value.failures[0][1], QueryError)
+    assert caught.value.report.trades_new == 1
+
+
+def test_one_name_for_files_of_two_instruments_is_refused(write, lake):
+    columns = {"raw_symbol": "symbol"}
+    files = [write("symbol," + HEAD, f"{symbol}," + row(1), name=symbol) for symbol in ("BTC-USD", "ETH-USD")]
+    with pytest.raises(IngestError, match="ETH-USD: coin: got 'BTC', expected files of one instrument"):
+        take(files, lake, raw_symbol=None, columns=columns, coin="BTC")
+    assert lake.markets()["raw_symbol"].to_list() == ["BTC-USD"]
+
+
+def test_a_lake_that_cannot_be_written_ends_it(write, lake, monkeypatch, tmp_path):
+    """What went in stays, and no reader leaves its rows behind on the disk."""
+    (tmp_path / "temp").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
+    monkeypatch.setattr("tidytape.lake.ingest._read.Room", lambda: Room(0))
+    append, calls = type(lake).append, []
+
+    def once(self, *args, **options):
+        calls.append(args)
+        if len(calls) > 1:
+            raise LakeError("no space left on device")
+        return append(self, *args, **options)
+
+    monkeypatch.setattr(type(lake), "append", once)
+    files = [write(HEAD, row(number), name=f"f{number}") for number in range(1, 12)]
+    with pytest.raises(LakeError, match="no space"):
+        take(files, lake, workers=4)
+    assert stored(lake, "id") == [("1",)]
+    assert list((tmp_path / "temp").iterdir()) == []
+    monkeypatch.setattr(type(lake), "append", append)
+    assert take(files, lake, workers=4).trades_new == 10
+    assert list((tmp_path / "temp").iterdir()) == []
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_the_number_of_workers_changes_nothing(write, tmp_path, order):
+    lines = [row(n, timestamp=DAY + n // 4, id=f"t{n}") for n in range(40)]
+    pieces = [write(HEAD, *lines[at : at + 7], name=f"p{at}") for at in range(0, 40, 6)][::order]
+    frames = []
+    for workers in (1, 2, 5):
+        lake = Lake.create(tmp_path / f"lake{workers}")
+        report = take(pieces, lake, workers=workers)
+        assert [file.path for file in report.files] == [str(path) for path in pieces]
+        frames.append(
+            (lake.scan("trades").collect().sort("timestamp", "sequence"), lake.markets(), str(report))
+        )
+    for trades, markets, text in frames[1:]:
+        assert trades.equals(frames[0][0])
+        assert markets.equals(frames[0][1])
+        assert text == frames[0][2]
+    with pytest.raises(QueryError, match="workers: got 0"):
+        take(pieces, lake, workers=0)
 
 
 def test_progress_is_shown_when_asked_for(write, lake, capsys):

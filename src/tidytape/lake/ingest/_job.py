@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tidytape.errors import QueryError
 from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.ingest._lines import BadLines
 from tidytape.lake.table import Table
@@ -22,8 +23,8 @@ class Job:
     ----------
     path : Path
         The file.
-    exchange : str
-        Venue that all its events are from.
+    exchange : str or None
+        Venue that all its events are from; None to see from the file, where its layout names it.
     raw_symbol : str or None
         The one instrument to take from it.
     columns : mapping of str to str, or None
@@ -32,14 +33,35 @@ class Job:
         Between the columns; None to see from the header.
     time_unit : str or None
         Unit of its times; None to see from the values.
+    table : str or None
+        Name of the table that its rows are for, for layouts with a column map; None is trades.
+    coin : str or None
+        Base asset of its rows, for tables that have one and files that do not.
+    layout : str or None
+        Name of its layout; None to see from its name and first lines.
     """
 
     path: Path
-    exchange: str
+    exchange: str | None = None
     raw_symbol: str | None = None
     columns: Mapping[str, str] | None = None
     delimiter: str | None = None
     time_unit: str | None = None
+    table: str | None = None
+    coin: str | None = None
+    layout: str | None = None
+
+    @property
+    def venue(self) -> str:
+        """The exchange, of a layout whose files do not name it; QueryError if it was not given."""
+        if self.exchange is None:
+            raise QueryError(
+                "exchange",
+                got=None,
+                expected=f"the venue of {self.path.name}, which does not name it, e.g. BINANCE",
+                code="INVALID_EXCHANGE",
+            )
+        return self.exchange
 
 
 @dataclass(slots=True)
@@ -58,6 +80,8 @@ class Parsed:
         How many messages of which kind are not kept.
     time_unit : str or None
         How its times are written, where that had to be found out.
+    coins : set of str
+        Names of the tables whose amounts the file gives in coin, also where its market counts contracts.
     """
 
     spool: Spool
@@ -65,6 +89,7 @@ class Parsed:
     lines: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     time_unit: str | None = None
+    coins: set[str] = field(default_factory=set)
     _batches: dict[str, Batch] = field(default_factory=dict)
 
     def batch(self, table: Table) -> Batch:

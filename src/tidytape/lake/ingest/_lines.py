@@ -1,19 +1,22 @@
-"""Files as numbered lines: plain or gzip, block by block, so that memory does not grow with the file."""
+"""Files as numbered lines: plain, gzip or zip, block by block, so that memory does not grow with the file."""
 
 from __future__ import annotations
 
 import hashlib
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
+from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO
 
 import polars as pl
 
 from tidytape.errors import IngestError
+from tidytape.lake.ingest import _zip
 
-__all__ = ["BadLines", "digest", "numbered"]
+__all__ = ["BadLines", "digest", "first_text", "numbered"]
 
 BLOCK = 16 * 2**20
 """Text that is parsed at once. [bytes]"""
@@ -61,6 +64,13 @@ class BadLines:
 
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file as it lies there, in hexadecimal; IngestError if it cannot be read."""
+    with _opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def _opened(path: Path) -> Iterator[BufferedReader]:
+    """Open a file that can be read more than once and is not empty; IngestError for any other, or a failed read."""
     try:
         if path.is_dir():
             raise IngestError(f"{path}: a folder, not a file", path=str(path))
@@ -71,7 +81,7 @@ def digest(path: Path) -> str:
             if not file.read(1):
                 raise IngestError(f"{path}: the file is empty", path=str(path))
             file.seek(0)
-            return hashlib.file_digest(file, "sha256").hexdigest()
+            yield file
     except (OSError, ValueError) as error:  # ValueError: a path that holds a null
         raise _unreadable(path, error) from error
 
@@ -81,14 +91,14 @@ def _unreadable(path: Path, error: OSError | ValueError) -> IngestError:
 
 
 def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> Iterator[pl.DataFrame]:
-    """Yield the lines of a file, plain or gzip, that are not blank.
+    """Yield the lines of a file, plain, gzip or the only one in a zip archive, that are not blank.
 
     Parameters
     ----------
     path : Path
         The file.
     bad : BadLines
-        Takes lines that are not UTF-8, and the place where a gzip stream breaks off.
+        Takes lines that are not UTF-8, and the place where a gzip or zip stream breaks off.
     progress : callable
         Called with the number of bytes taken from the disk.
 
@@ -100,14 +110,14 @@ def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> It
     Raises
     ------
     IngestError
-        If the file cannot be read, or a line is longer than 64 MiB.
+        If the file cannot be read, a line is longer than 64 MiB, or a zip archive is not one file.
     """
     number = 0
     rest = b""
     broken: str | None = None
     try:
         with path.open("rb") as file:
-            for block in _blocks(file, progress):
+            for block in _blocks(file, path, progress):
                 if isinstance(block, str):
                     broken = block
                     break
@@ -152,14 +162,33 @@ def _frame(data: bytes, number: int, bad: BadLines) -> tuple[pl.DataFrame, int]:
     return frame.filter(pl.col("text").str.strip_chars().str.len_bytes() > 0), last
 
 
-def _blocks(file: BinaryIO, progress: Callable[[int], object]) -> Iterator[bytes | str]:
-    """Yield the file's text in blocks; last, if a gzip stream is broken, what is wrong with it."""
+def first_text(path: Path, size: int = 64 * 2**10) -> str:
+    """Return the beginning of a file's text, whatever it is packed in; empty where it cannot be unpacked.
+
+    Raises
+    ------
+    IngestError
+        If the file cannot be read, or is a zip archive of other than one file.
+    """
+    with _opened(path) as file:
+        block = next(_blocks(file, path, lambda _: None), b"")
+    if isinstance(block, str):
+        return ""
+    return block[:size].decode("utf-8", errors="replace").removeprefix("\ufeff")
+
+
+def _blocks(file: BinaryIO, path: Path, progress: Callable[[int], object]) -> Iterator[bytes | str]:
+    """Yield the file's text in blocks; last, if a packed stream is broken, what is wrong with it."""
 
     def read() -> bytes:
         data = file.read(max(BLOCK // 4, len(_GZIP)))
         progress(len(data))
         return data
 
+    if file.read(len(_zip.MAGIC[0])) in _zip.MAGIC:
+        yield from _zip.member_blocks(file, str(path), BLOCK // 4, progress)
+        return
+    file.seek(0)
     data = read()
     if not data.startswith(_GZIP):
         while data:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -12,11 +12,20 @@ from tidytape.aggregate.grid import Grid, exact, recommended_block_size
 from tidytape.catalogue import BookSide, Category
 from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest._job import Parsed
+from tidytape.lake.ingest.contracts import COUNTED, Contract, ContractKind
 from tidytape.lake.symbols import Symbol, guessed
-from tidytape.lake.tables import BOOK, MARKETS, TRADES
+from tidytape.lake.tables import (
+    BOOK,
+    CME_OPEN_INTEREST,
+    FUNDING,
+    LIQUIDATIONS,
+    MARKETS,
+    OPEN_INTEREST,
+    TRADES,
+)
 from tidytape.query import values
 
-__all__ = ["Given", "registry_rows"]
+__all__ = ["Given", "Instrument", "contracts_of", "registry_rows"]
 
 Instrument = tuple[str, str]
 Number = Decimal | float | str
@@ -31,6 +40,8 @@ class Given:
     category: str | None = None
     tick_size: Number | None = None
     block_size: Number | None = None
+    contract: str | None = None
+    contract_size: Number | None = None
 
     def __post_init__(self) -> None:
         for name in ("normalized_symbol", "coin"):
@@ -45,29 +56,135 @@ class Given:
                 _on_grid(value, name)
         if self.category is not None:
             _category(self.category)
+        self._check_contract()
+
+    def _check_contract(self) -> None:
+        if self.contract is None:
+            if self.contract_size is not None:
+                raise QueryError(
+                    "contract_size", got=self.contract_size, expected="contract beside it: what kind it is"
+                )
+            return
+        kind = values.text(self.contract, parameter="contract").upper()
+        if kind not in ContractKind.__members__:
+            close = nearest(kind, ContractKind.__members__)
+            raise QueryError(
+                "contract",
+                got=self.contract,
+                expected="one of " + ", ".join(ContractKind),
+                hint=f"did you mean {close!r}?" if close else None,
+            )
+        object.__setattr__(self, "contract", kind)
+        if self.contract_size is None and kind != ContractKind.VANILLA:
+            raise QueryError("contract_size", got=None, expected=f"the size of one {kind} contract")
+        size = exact(1 if self.contract_size is None else self.contract_size, "contract_size")
+        if not -15 <= size.adjusted() <= 15 or len(size.as_tuple().digits) > 15:
+            raise QueryError(
+                "contract_size",
+                got=self.contract_size,
+                expected="a number from 1e-15 to 1e15 of at most 15 digits",
+            )
+        object.__setattr__(self, "contract_size", size)
+
+    @property
+    def as_contract(self) -> Contract | None:
+        """What the caller said a contract is."""
+        if self.contract is None or self.contract_size is None:
+            return None
+        return Contract(ContractKind(self.contract), exact(self.contract_size))
 
     @property
     def columns(self) -> list[str]:
         """Columns of the registry in which what was said wins."""
         named = ["normalized_symbol", "coin", "quote_coin"] if self.normalized_symbol or self.coin else []
         return named + [
-            name for name in ("category", "tick_size", "block_size") if getattr(self, name) is not None
+            name
+            for name in ("category", "tick_size", "block_size", "contract", "contract_size")
+            if getattr(self, name) is not None
         ]
 
 
-def registry_rows(
-    files: Iterable[Parsed], given: Given, registered: pl.DataFrame
-) -> tuple[pl.DataFrame, set[Instrument]]:
-    """Return what to register of the instruments in some files, and which of them were guessed.
+def contracts_of(
+    parsed: Parsed, given: Given, registered: pl.DataFrame, holds_events: Callable[[Instrument], bool]
+) -> tuple[dict[Instrument, Contract], pl.DataFrame]:
+    """Return what a contract is of each instrument of a file that counts its amounts in them.
 
     Parameters
     ----------
-    files : iterable of Parsed
+    parsed : Parsed
         What was read.
     given : Given
-        What the caller said; it holds for the files' only instrument.
+        What the caller said; it holds for every instrument of the file.
+    registered : polars.DataFrame
+        The registry. Where the caller said nothing, a registered kind and size hold.
+    holds_events : callable
+        Whether the lake has amounts of an instrument.
+
+    Returns
+    -------
+    dict of (str, str) to Contract
+        By (exchange, raw_symbol).
+    polars.DataFrame, one row per instrument
+        Key, ``contract`` and ``contract_size`` of those that are to be registered anew.
+
+    Raises
+    ------
+    QueryError
+        If the registry says otherwise than the caller, and amounts were stored by it.
+    """
+    instruments: set[Instrument] = {
+        (name[0], name[1]) for table in COUNTED for name in parsed.batch(table).instruments
+    }
+    known = {
+        (exchange, symbol): Contract(ContractKind(kind), exact(size))
+        for exchange, symbol, kind, size in registered.select(
+            "exchange", "raw_symbol", "contract", "contract_size"
+        ).iter_rows()
+        if kind is not None and size is not None
+    }
+    said = given.as_contract
+    if said is None:
+        return {name: known[name] for name in sorted(instruments & known.keys())}, _contract_rows({})
+    new = {name: said for name in sorted(instruments) if known.get(name) != said}
+    for name in new:
+        if holds_events(name):
+            before = f"{known[name].kind} of {known[name].size:f}" if name in known else "amounts in coin"
+            raise QueryError(
+                "contract",
+                got=f"{said.kind} of {said.size:f}",
+                expected=f"what {' '.join(name)} was stored with: {before}",
+            )
+    return dict.fromkeys(sorted(instruments), said), _contract_rows(new)
+
+
+def _contract_rows(contracts: Mapping[Instrument, Contract]) -> pl.DataFrame:
+    rows = [
+        {
+            "exchange": exchange,
+            "raw_symbol": symbol,
+            "contract": one.kind.value,
+            "contract_size": float(one.size),
+        }
+        for (exchange, symbol), one in contracts.items()
+    ]
+    return MARKETS.conform(pl.DataFrame(rows)) if rows else MARKETS.empty()
+
+
+def registry_rows(
+    parsed: Parsed, given: Given, registered: pl.DataFrame, *, earlier: Collection[Instrument] = ()
+) -> tuple[pl.DataFrame, set[Instrument]]:
+    """Return what to register of the instruments in a file, and which of them were guessed.
+
+    Parameters
+    ----------
+    parsed : Parsed
+        What was read.
+    given : Given
+        What the caller said; a name holds for the files' only instrument.
     registered : polars.DataFrame
         The registry.
+    earlier : collection of (str, str)
+        Instruments of the files before, of which the caller said the same.
 
     Returns
     -------
@@ -81,12 +198,13 @@ def registry_rows(
     QueryError
         If a symbol cannot be guessed and is neither given nor registered, or one name is given to several.
     """
-    seen = _seen(files)
-    if len(seen) > 1 and (given.normalized_symbol or given.coin):
+    seen = _seen(parsed)
+    every = sorted({*seen, *earlier})
+    if len(every) > 1 and seen and (given.normalized_symbol or given.coin):
         raise QueryError(
             "normalized_symbol" if given.normalized_symbol else "coin",
             got=given.normalized_symbol or given.coin,
-            expected="files of one instrument; these hold " + ", ".join(symbol for _, symbol in seen),
+            expected="files of one instrument; these hold " + ", ".join(symbol for _, symbol in every),
         )
     named = registered.filter(pl.col("coin").is_not_null()).select("exchange", "raw_symbol")
     known: set[Instrument] = set(named.iter_rows())
@@ -94,21 +212,26 @@ def registry_rows(
     rows = []
     dated = registered.filter(pl.col("available_since").is_not_null()).select("exchange", "raw_symbol")
     since_known: set[Instrument] = set(dated.iter_rows())
-    for instrument, (since, received, price) in seen.items():
+    for instrument, facts in seen.items():
         said = given.normalized_symbol or given.coin
-        names = {} if instrument in known and not said else _names(instrument[1], given)
+        names: dict[str, str | None] = {}
+        if said or instrument not in known:
+            names = _names(instrument[1], given, needed=facts.traded)
         if names and given.normalized_symbol is None:
             guesses.add(instrument)
+        unknown_time = facts.since is None and instrument not in since_known
         rows.append(
             {
                 "exchange": instrument[0],
                 "raw_symbol": instrument[1],
                 **names,
-                "category": _category(given.category or Category.SPOT),
+                "category": _category(given.category) if given.category else facts.category,
                 "tick_size": None if given.tick_size is None else float(exact(given.tick_size)),
-                "block_size": _block_size(given, price),
+                "block_size": _block_size(given, facts.price),
                 # Another clock says nothing about what the exchange's clock has said.
-                "available_since": received if since is None and instrument not in since_known else since,
+                "available_since": facts.received if unknown_time else facts.since,
+                "contract": given.contract,
+                "contract_size": None if given.contract_size is None else float(exact(given.contract_size)),
             }
         )
     return MARKETS.conform(
@@ -116,27 +239,70 @@ def registry_rows(
     ) if rows else MARKETS.empty(), guesses
 
 
-def _seen(files: Iterable[Parsed]) -> dict[Instrument, tuple[int | None, int, float | None]]:
-    """Each instrument's first event by the exchange's clock, None without, and by any; and a price.
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a file shows of an instrument.
 
-    The price is that of its first trade, else the middle of its first snapshot.
+    Attributes
+    ----------
+    since : int or None
+        Its first event by the exchange's clock. [ns]
+    received : int
+        Its first event by any clock. [ns]
+    price : float or None
+        That of its first trade, else the middle of its first snapshot. [quote per coin]
+    traded : bool
+        It has trades or a book.
+    funded : bool
+        It has funding rates.
     """
-    trades, books = [], []
-    for parsed in files:
-        trades += [_first_trades(part.frame()) for part in parsed.batch(TRADES)]
-        books += [_first_books(part.frame()) for part in parsed.batch(BOOK)]
-    if not trades + books:
-        return {}
-    instrument = ("exchange", "raw_symbol")
-    # Trades first: where there are any, theirs is the price.
-    found = pl.concat(
-        frame.with_columns(rank=pl.lit(rank))
-        for rank, frames in enumerate((trades, books))
-        for frame in frames
+
+    since: int | None
+    received: int
+    price: float | None
+    traded: bool
+    funded: bool
+
+    @property
+    def category(self) -> str | None:
+        """The class where nobody says one: open interest alone may be of a perpetual or of a future."""
+        if self.funded:
+            return Category.PERPETUAL.value
+        return Category.SPOT.value if self.traded else None
+
+
+def _seen(parsed: Parsed) -> dict[Instrument, _Seen]:
+    # Trades first: where there are any, theirs is the price. Of options no market is made.
+    ranked = (
+        (TRADES, _first_trades),
+        (BOOK, _first_books),
+        (FUNDING, _first_states),
+        (OPEN_INTEREST, _first_states),
+        (LIQUIDATIONS, _first_states),
+        (CME_OPEN_INTEREST, _first_states),
     )
+    found = [
+        first(part.frame()).with_columns(
+            rank=pl.lit(rank), traded=pl.lit(table in {TRADES, BOOK}), funded=pl.lit(table is FUNDING)
+        )
+        for rank, (table, first) in enumerate(ranked)
+        for part in parsed.batch(table)
+    ]
+    if not found:
+        return {}
     price = pl.col("price").sort_by("rank", "timestamp").drop_nulls().first()
-    summary = found.group_by(instrument).agg(pl.col("since", "timestamp").min(), price).sort(instrument)
-    return {(exchange, symbol): facts for exchange, symbol, *facts in summary.iter_rows()}  # type: ignore[misc]
+    summary = (
+        pl.concat(found)
+        .group_by("exchange", "raw_symbol")
+        .agg(pl.col("since", "timestamp").min(), price, pl.col("traded", "funded").any())
+        .sort("exchange", "raw_symbol")
+    )
+    return {(exchange, symbol): _Seen(*facts) for exchange, symbol, *facts in summary.iter_rows()}
+
+
+def _first_states(states: pl.DataFrame) -> pl.DataFrame:
+    time, nothing = pl.col("timestamp").min(), pl.lit(None, pl.Float64)
+    return states.group_by("exchange", "raw_symbol").agg(time.alias("since"), time, nothing.alias("price"))
 
 
 def _first_trades(trades: pl.DataFrame) -> pl.DataFrame:
@@ -157,7 +323,7 @@ def _first_books(book: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _names(raw_symbol: str, given: Given) -> dict[str, str | None]:
+def _names(raw_symbol: str, given: Given, *, needed: bool) -> dict[str, str | None]:
     if given.normalized_symbol is not None:
         coin, _, quote = given.normalized_symbol.partition("-")
         return {
@@ -166,6 +332,8 @@ def _names(raw_symbol: str, given: Given) -> dict[str, str | None]:
             "quote_coin": quote or None,
         }
     symbol = guessed(raw_symbol)
+    if symbol is None and not needed:
+        return {}
     if symbol is None:
         raise QueryError(
             "normalized_symbol",

@@ -9,13 +9,17 @@ import polars as pl
 
 from tidytape.errors import QueryError
 
-__all__ = ["ISO", "UNITS", "nanoseconds", "unit_of"]
+__all__ = ["DATE", "ISO", "UNITS", "nanoseconds", "unit_of"]
 
 UNITS: Mapping[str, int] = MappingProxyType({"s": 9, "ms": 6, "us": 3, "ns": 0})
 """Decimal places of an integer epoch unit below which nanoseconds lie."""
 
 ISO = "iso"
 """Name of a written date and time."""
+
+DATE = "date"
+"""Name of a written date alone, which stands for its first instant in UTC. It has to be said: never found out, because
+a time of day may have been lost."""
 
 # 2000-01-01 and 2100-01-01. In this century the ranges of the four units are far apart.
 _FIRST, _LAST = 946_684_800, 4_102_444_800
@@ -69,7 +73,7 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
     text : expression, str
         ISO 8601 with an offset, or without one for UTC; or a number in ``unit``, decimals allowed. What lies below a
         nanosecond is cut off.
-    unit : {"iso", "s", "ms", "us", "ns"}
+    unit : {"iso", "date", "s", "ms", "us", "ns"}
         How they are written.
 
     Returns
@@ -90,9 +94,9 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
     >>> pl.DataFrame({"t": ["1693929601.5"]}).select(nanoseconds(pl.col("t"), "s"))["t"].to_list()
     [1693929601500000000]
     """
-    if unit != ISO and unit not in UNITS:
-        raise QueryError("time_unit", got=unit, expected="one of iso, " + ", ".join(UNITS))
-    value = _written(text) if unit == ISO else _number(text, UNITS[unit])
+    if unit not in {ISO, DATE, *UNITS}:
+        raise QueryError("time_unit", got=unit, expected="one of iso, date, " + ", ".join(UNITS))
+    value = _written(text) if unit == ISO else _dated(text) if unit == DATE else _number(text, UNITS[unit])
     return pl.when(value.is_between(_FIRST * 10**9, _LAST * 10**9, closed="left")).then(value)
 
 
@@ -107,6 +111,12 @@ def _number(text: pl.Expr, places: int) -> pl.Expr:
 def _digits(fraction: pl.Expr, places: int) -> pl.Expr:
     padded = fraction.fill_null("").str.pad_end(places, "0").str.slice(0, places)
     return padded.cast(pl.Int64, strict=False)
+
+
+def _dated(text: pl.Expr) -> pl.Expr:
+    # The pattern first: the parser would take more than four digits of a year.
+    day = text.str.extract(r"^(\d{4}-\d{2}-\d{2})$", 1)
+    return day.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s") * 10**9
 
 
 def _written(text: pl.Expr) -> pl.Expr:

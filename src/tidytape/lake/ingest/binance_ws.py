@@ -10,6 +10,7 @@ exchange either; its row then carries the receive time, by the recorder's clock.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import polars as pl
@@ -24,7 +25,7 @@ from tidytape.lake.ingest._time import nanoseconds
 from tidytape.lake.names import unstorable
 from tidytape.lake.tables import BOOK, TRADES
 
-__all__ = ["parse"]
+__all__ = ["parse", "recognises"]
 
 _HEAD = pl.Struct(
     {
@@ -83,11 +84,11 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
         symbols.update(messages["symbol"].drop_nulls().unique())
         if job.raw_symbol is not None:
             messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
-        parsed.batch(TRADES).add(_trades(messages, job.exchange, parsed))
-        updates = _levels(_updates(messages), job.exchange, rows, parsed)
+        parsed.batch(TRADES).add(_trades(messages, job.venue, parsed))
+        updates = _levels(_updates(messages), job.venue, rows, parsed)
         rows += updates.height
         parsed.batch(BOOK).add(BOOK.conform(updates))
-        answers = _levels(_answers(messages), job.exchange, rows, parsed)
+        answers = _levels(_answers(messages), job.venue, rows, parsed)
         rows += answers.height
         snapshots.append(answers)
     if job.raw_symbol is not None and symbols and job.raw_symbol not in symbols:
@@ -259,3 +260,8 @@ def _exchange_time(name: str) -> pl.Expr:
     """Epoch nanoseconds of a time in ms, or in us where the stream was asked for that; the two cannot be mixed up."""
     text = pl.col(name).cast(pl.String)
     return pl.coalesce(nanoseconds(text, "ms"), nanoseconds(text, "us"))
+
+
+def recognises(name: str, head: str) -> bool:
+    """Whether a file is such a log: its first line is a time in nanoseconds, a space and an object."""
+    return re.match(r"\d{19} \{", head) is not None

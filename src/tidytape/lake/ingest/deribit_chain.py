@@ -34,7 +34,7 @@ from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import ISO, nanoseconds
 from tidytape.lake.tables import OPTION_QUOTES
 
-__all__ = ["parse"]
+__all__ = ["parse", "recognises"]
 
 _COLUMNS = {
     "timestamp": "timestamp",
@@ -92,7 +92,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
                 parsed.ignore("quote of another option", others)
             quotes = quotes.filter(pl.col("raw_symbol") == job.raw_symbol)
         parsed.batch(OPTION_QUOTES).add(
-            OPTION_QUOTES.conform(quotes.with_columns(exchange=pl.lit(job.exchange)))
+            OPTION_QUOTES.conform(quotes.with_columns(exchange=pl.lit(job.venue)))
         )
     if header is None:
         raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))
@@ -161,3 +161,9 @@ def _checked(fields: pl.DataFrame) -> pl.DataFrame:
         pl.col("implied_volatility") * 100,
         reason=pl.coalesce(*(pl.when(wrong).then(pl.lit(reason)) for wrong, reason in reasons)),
     )
+
+
+def recognises(name: str, head: str) -> bool:
+    """Whether a file is such a snapshot: its header has all the columns."""
+    header = [column.strip() for column in head.partition("\n")[0].split(",")]
+    return all(header.count(column) == 1 for column in _COLUMNS.values())

@@ -5,12 +5,35 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tidytape.lake.ingest import binance_ws, csv, deribit_chain
+from tidytape.lake.ingest import (
+    binance_vision,
+    binance_ws,
+    cryptofeed,
+    csv,
+    deribit_chain,
+    jsonl,
+    parquet,
+    tardis,
+    tardis_node,
+)
 from tidytape.lake.ingest._job import Layout
 
-__all__ = ["LAYOUTS"]
+__all__ = ["LAYOUTS", "MAPPED"]
 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
-    {"binance-ws": binance_ws.parse, "csv": csv.parse, "deribit-chain": deribit_chain.parse}
+    {
+        "binance-vision": binance_vision.parse,
+        "binance-ws": binance_ws.parse,
+        "cryptofeed": cryptofeed.parse,
+        "csv": csv.parse,
+        "deribit-chain": deribit_chain.parse,
+        "jsonl": jsonl.parse,
+        "parquet": parquet.parse,
+        "tardis": tardis.parse,
+        "tardis-node": tardis_node.parse,
+    }
 )
 """What reads each layout."""
+
+MAPPED = ("csv", "jsonl", "parquet")
+"""Those whose columns are mapped, for any table."""

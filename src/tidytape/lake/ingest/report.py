@@ -2,13 +2,108 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 
-__all__ = ["FileReport", "IngestReport", "MarketReport"]
+from tidytape.lake.table import Table
+from tidytape.lake.tables import (
+    BOOK,
+    CME_OPEN_INTEREST,
+    FUNDING,
+    LIQUIDATIONS,
+    OPEN_INTEREST,
+    OPTION_QUOTES,
+    QUOTE_RATES,
+    TOKEN_SUPPLY,
+    TRADES,
+)
+
+__all__ = ["FileReport", "IngestReport", "MarketReport", "TableCount"]
+
+_ROW_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        TRADES.name: "trade",
+        BOOK.name: "book level",
+        OPEN_INTEREST.name: "open interest report",
+        FUNDING.name: "funding report",
+        LIQUIDATIONS.name: "liquidation",
+        OPTION_QUOTES.name: "option quote",
+        CME_OPEN_INTEREST.name: "regulated open interest report",
+        TOKEN_SUPPLY.name: "token supply report",
+        QUOTE_RATES.name: "quote rate",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
-class FileReport:
+class TableCount:
+    """How many rows of one table a file has.
+
+    Attributes
+    ----------
+    table : str
+        Name of the table.
+    read : int
+        Rows in the file.
+    new : int
+        Those of them that were added.
+    superseded : int
+        States that were left out because another one of the same time holds, see `tidytape.lake.dedupe`.
+    """
+
+    table: str
+    read: int = 0
+    new: int = 0
+    superseded: int = 0
+
+    def __str__(self) -> str:
+        text = _counted(_ROW_NAMES.get(self.table, f"{self.table} row"), self.read, self.new)
+        return f"{text}, {self.superseded:,} superseded" if self.superseded else text
+
+
+class _Counts:
+    """What is known of every table, by the names it had when there were three."""
+
+    __slots__ = ()
+
+    def count(self, table: Table) -> TableCount:
+        """Return the counts of one table, zero where nothing of it was read."""
+        raise NotImplementedError
+
+    @property
+    def trades_read(self) -> int:
+        """Trades that were read."""
+        return self.count(TRADES).read
+
+    @property
+    def trades_new(self) -> int:
+        """Trades that the lake did not have."""
+        return self.count(TRADES).new
+
+    @property
+    def book_rows_read(self) -> int:
+        """Levels of book events that were read."""
+        return self.count(BOOK).read
+
+    @property
+    def book_rows_new(self) -> int:
+        """Levels of book events that the lake did not have."""
+        return self.count(BOOK).new
+
+    @property
+    def quotes_read(self) -> int:
+        """Quotes of options that were read."""
+        return self.count(OPTION_QUOTES).read
+
+    @property
+    def quotes_new(self) -> int:
+        """Quotes of options that the lake did not have."""
+        return self.count(OPTION_QUOTES).new
+
+
+@dataclass(frozen=True, slots=True)
+class FileReport(_Counts):
     """What came of one file.
 
     Attributes
@@ -19,12 +114,8 @@ class FileReport:
         It went into this lake before, read the same way, so it changed nothing.
     lines : int
         Lines that were not blank.
-    trades_read, trades_new : int
-        Trades in the file, and those of them that the lake did not have.
-    book_rows_read, book_rows_new : int
-        Levels of book events in the file, and those that the lake did not have.
-    quotes_read, quotes_new : int
-        Quotes of options in the file, and those that the lake did not have.
+    counts : tuple of TableCount
+        Its rows, of each table that it has any of.
     bad_lines : int
         Lines that were skipped because they are broken.
     first_bad_lines : tuple of (int, str)
@@ -38,26 +129,18 @@ class FileReport:
     path: str
     already_ingested: bool = False
     lines: int = 0
-    trades_read: int = 0
-    trades_new: int = 0
-    book_rows_read: int = 0
-    book_rows_new: int = 0
-    quotes_read: int = 0
-    quotes_new: int = 0
+    counts: tuple[TableCount, ...] = ()
     bad_lines: int = 0
     first_bad_lines: tuple[tuple[int, str], ...] = ()
     ignored: tuple[tuple[str, int], ...] = ()
     time_unit: str | None = None
 
+    def count(self, table: Table) -> TableCount:
+        """Return the counts of one table, zero where the file has nothing of it."""
+        return next((one for one in self.counts if one.table == table.name), TableCount(table.name))
+
     def __str__(self) -> str:
-        counts = []
-        if self.trades_read:
-            counts.append(_counted("trade", self.trades_read, self.trades_new))
-        if self.book_rows_read:
-            counts.append(_counted("book level", self.book_rows_read, self.book_rows_new))
-        if self.quotes_read:
-            counts.append(_counted("option quote", self.quotes_read, self.quotes_new))
-        text = f"{self.path}: {', '.join(counts) or 'no trades'}"
+        text = f"{self.path}: {', '.join(map(str, self.counts)) or 'no events'}"
         if self.already_ingested:
             text = f"{self.path}: already in the lake"
         if self.time_unit is not None:
@@ -110,13 +193,13 @@ class MarketReport:
 
 
 @dataclass(frozen=True, slots=True)
-class IngestReport:
+class IngestReport(_Counts):
     """What an ingest did.
 
     Attributes
     ----------
     files : tuple of FileReport
-        In the order they were given.
+        Those that went in, or had before, in the order they were given.
     markets : tuple of MarketReport
         Instruments of the files that were read, and those that files ingested before may hold, sorted.
     """
@@ -127,35 +210,20 @@ class IngestReport:
     def __str__(self) -> str:
         return "\n".join(map(str, (*self.files, *self.markets)))
 
-    @property
-    def trades_read(self) -> int:
-        """Trades in the files that were read."""
-        return sum(file.trades_read for file in self.files)
+    def count(self, table: Table) -> TableCount:
+        """Return the counts of one table over all files that were read."""
+        counts = [file.count(table) for file in self.files]
+        return TableCount(
+            table.name,
+            read=sum(count.read for count in counts),
+            new=sum(count.new for count in counts),
+            superseded=sum(count.superseded for count in counts),
+        )
 
     @property
-    def trades_new(self) -> int:
-        """Trades that the lake did not have."""
-        return sum(file.trades_new for file in self.files)
-
-    @property
-    def book_rows_read(self) -> int:
-        """Levels of book events in the files that were read."""
-        return sum(file.book_rows_read for file in self.files)
-
-    @property
-    def book_rows_new(self) -> int:
-        """Levels of book events that the lake did not have."""
-        return sum(file.book_rows_new for file in self.files)
-
-    @property
-    def quotes_read(self) -> int:
-        """Quotes of options in the files that were read."""
-        return sum(file.quotes_read for file in self.files)
-
-    @property
-    def quotes_new(self) -> int:
-        """Quotes of options that the lake did not have."""
-        return sum(file.quotes_new for file in self.files)
+    def superseded(self) -> int:
+        """States that were left out because another one of the same time holds."""
+        return sum(count.superseded for file in self.files for count in file.counts)
 
     @property
     def bad_lines(self) -> int:

@@ -1,36 +1,37 @@
-"""The ingest itself: read every file, check everything, and only then commit."""
+"""The ingest itself: files are read at once, and go into the lake one after the other."""
 
 from __future__ import annotations
 
-import json
+import os
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from pathlib import Path
 
-import polars as pl
 from tqdm.auto import tqdm
 
-from tidytape.errors import IngestError, QueryError, nearest
-from tidytape.lake.batch import Batch, Spool
-from tidytape.lake.ingest import csv
-from tidytape.lake.ingest._job import Job, Layout, Parsed
-from tidytape.lake.ingest._lines import digest
-from tidytape.lake.ingest._markets import Given, registry_rows
-from tidytape.lake.ingest.layouts import LAYOUTS
-from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport
+from tidytape.errors import IngestError, QueryError, TidytapeError, nearest
+from tidytape.lake.ingest._job import Job
+from tidytape.lake.ingest._markets import Given
+from tidytape.lake.ingest._read import Reader
+from tidytape.lake.ingest._write import Writer
+from tidytape.lake.ingest.layouts import LAYOUTS, MAPPED
+from tidytape.lake.ingest.report import IngestReport
 from tidytape.lake.names import storable
 from tidytape.lake.store import Lake
-from tidytape.lake.tables import BOOK, MARKETS, OPTION_QUOTES, TABLES, TRADES
+from tidytape.lake.tables import TRADES
 
 __all__ = ["ingest"]
+
+_MOST_WORKERS = 4
 
 
 def ingest(
     files: str | Path | Iterable[str | Path],
     lake: Lake,
     *,
-    layout: str,
-    exchange: str,
+    layout: str | None = None,
+    exchange: str | None = None,
+    table: str | None = None,
     raw_symbol: str | None = None,
     normalized_symbol: str | None = None,
     coin: str | None = None,
@@ -40,45 +41,65 @@ def ingest(
     time_unit: str | None = None,
     tick_size: Decimal | float | str | None = None,
     block_size: Decimal | float | str | None = None,
+    contract: str | None = None,
+    contract_size: Decimal | float | str | None = None,
     skip_bad: bool = False,
+    workers: int | None = None,
     progress: bool | None = None,
 ) -> IngestReport:
     r"""Put recorded files into a lake.
 
-    Every file is read and checked before anything is written: a mistake leaves the lake as it was. A file that went
-    in before, read the same way, is not read again; rows that came from another file are not added again.
+    Each file goes in as a whole or not at all, in the order given: one that cannot be read, has broken lines or
+    contradicts the lake is left out, the others go in, and at the end an error names what was left out. A file that
+    went in before, read the same way, is not read again; rows that came from another file are not added again. Whoever
+    is killed on the way runs it again, and has the lake of an undisturbed run.
 
     Parameters
     ----------
     files : path or iterable of paths
-        Plain or gzip. A tape that was cut into files is put together again, see `tidytape.lake.order`.
+        Plain, gzip or zip. A tape that was cut into files is put together again, see `tidytape.lake.order`.
     lake : Lake
         Where they go.
-    layout : {"binance-ws", "csv", "deribit-chain"}
-        How the files are written.
-    exchange : str
-        Venue identifier, e.g. ``"BINANCE"``.
+    layout : str, optional
+        How the files are written, one of `LAYOUTS`. Where left out, each file's name and first lines tell; a ``csv``,
+        ``jsonl`` or ``parquet`` file of one's own is never told.
+    exchange : str, optional
+        Venue identifier, e.g. ``"BINANCE"``. Files of ``tardis`` and ``tardis-node`` name it themselves, and
+        ``cryptofeed`` has one; others need it.
+    table : str, optional
+        Of a ``csv``, ``jsonl`` or ``parquet``: what its rows are, the name of one of `tidytape.lake.TABLES`; trades
+        where left out.
     raw_symbol : str, optional
-        The one instrument to take from the files. A ``csv`` without a column for it needs it.
+        The one instrument to take from the files. Files that do not name it need it.
     normalized_symbol, coin : str, optional
         What the instrument is called across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``; read out of the raw symbol
         where left out and not registered yet.
     category : str, optional
         Market class, by name or alias. SPOT for a market that is not registered yet.
     columns : mapping of str to str, optional
-        Of a ``csv``: our columns to the file's, e.g. ``{"price": "px"}``.
+        Of a ``csv``, ``jsonl`` or ``parquet``: our columns to the file's, e.g. ``{"price": "px"}``.
     delimiter : str, optional
         Of a ``csv``: what stands between its columns; found in the header where left out.
-    time_unit : {"iso", "s", "ms", "us", "ns"}, optional
-        Of a ``csv``: how its times are written. Where left out, the first time that is a written date, or a number
-        that lies between the years 2000 and 2100 in exactly one unit, decides; the report says which it was.
+    time_unit : {"iso", "date", "s", "ms", "us", "ns"}, optional
+        Of a ``csv``, ``jsonl`` or ``parquet``: how its times are written. Where left out, the first time that is a
+        written date and time, or a number that lies between the years 2000 and 2100 in exactly one unit, decides; the
+        report says which it was. Dates alone have to be said to be ``date``.
     tick_size : Decimal, int, float or str, optional
         Smallest price step. [quote per coin]
     block_size : Decimal, int, float or str, optional
         Height of a price row of profiles. Where left out, and the market is not registered yet,
-        `tidytape.aggregate.recommended_block_size` of its first trade's price. [quote per coin]
+        `tidytape.aggregate.recommended_block_size` of the first trade's price in the first file of it.
+        [quote per coin]
+    contract : {"INVERSE", "LINEAR", "VANILLA"}, optional
+        Amounts in the files are numbers of contracts, of this kind, and are converted, see
+        `tidytape.lake.ingest.contracts`. The registry keeps it: left out, the registered kind and size hold.
+    contract_size : Decimal, int, float or str, optional
+        Size of one contract; 1 for VANILLA. [quote per contract if INVERSE, else coin per contract]
     skip_bad : bool
         Leave broken lines out and count them, instead of failing.
+    workers : int, optional
+        How many files are read at once, in threads; what goes in, and in which order, does not depend on it. At most
+        4 by default, and not more than there are processors. Each takes some 200 MB.
     progress : bool, optional
         Show a bar on the standard error; by default if that is a terminal.
 
@@ -89,11 +110,12 @@ def ingest(
     Raises
     ------
     QueryError
-        If an argument cannot be right.
+        If an argument cannot be right: as long as nothing went in; later it is the failure of a file.
     IngestError
-        If a file cannot be read, has broken lines and ``skip_bad`` is not set, or contradicts the lake.
+        If a file cannot be read, has broken lines and ``skip_bad`` is not set, or contradicts the lake. Of several
+        files ``failures`` has the reason of each, and ``report`` says what became of the others.
     LakeError
-        If the lake cannot be written.
+        If the lake cannot be written. Files before that went in.
 
     Examples
     --------
@@ -107,141 +129,86 @@ def ingest(
     >>> report.trades_new, report.files[0].time_unit, report.markets[0].normalized_symbol
     (1, 's', 'BTC-USD')
     """
-    read = _layout(layout)
-    given = Given(normalized_symbol, coin, category, tick_size, block_size)
-    exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
+    if layout is not None:
+        _known(layout)
+    given = Given(normalized_symbol, coin, category, tick_size, block_size, contract, contract_size)
+    if exchange is not None:
+        exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
     raw_symbol = None if raw_symbol is None else storable(raw_symbol, parameter="raw_symbol")
-    if read is not csv.parse:
-        for name, value in (("columns", columns), ("delimiter", delimiter), ("time_unit", time_unit)):
-            if value is not None:
-                raise QueryError(name, got=value, expected=f"nothing, {layout} files have none to choose")
+    choices = {"columns": columns, "time_unit": time_unit, "table": table} if layout not in MAPPED else {}
+    if layout != "csv":
+        choices["delimiter"] = delimiter
+    for name, value in choices.items():
+        if value is not None:
+            raise QueryError(
+                name, got=value, expected=f"nothing, {layout or 'recognised'} files have none to choose"
+            )
+    if workers is None:
+        workers = min(_MOST_WORKERS, os.cpu_count() or 1)
+    elif workers < 1:
+        raise QueryError("workers", got=workers, expected="a number from 1")
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
-    jobs = [Job(path, exchange, raw_symbol, columns, delimiter, time_unit) for path in paths]
-    sources = [_source(job, layout, skip_bad=skip_bad) for job in jobs]
-    with Spool() as spool:
-        parsed: list[Parsed | None] = []
-        size = sum(path.stat().st_size for path in paths)
-        with tqdm(
-            total=size, unit="B", unit_scale=True, disable=None if progress is None else not progress
-        ) as bar:
-            for job, source in zip(jobs, sources, strict=True):
-                bar.set_description(job.path.name)
-                # Markets are committed last, so their source stands for the whole file. Saying something about the
-                # market takes reading, to know which one.
-                done = not given.columns and lake.has_source(MARKETS.name, source)
-                parsed.append(
-                    None if done else _checked(read(job, spool, bar.update), job, skip_bad=skip_bad)
-                )
-        return _committed(lake, jobs, sources, parsed, given)
+    if table == TRADES.name:
+        table = None  # as where it is left out
+    # The base asset is a column of some tables; that of trades is the market's, see `Given`.
+    of_rows = None if table is None else coin
+    jobs = [
+        Job(path, exchange, raw_symbol, columns, delimiter, time_unit, table, of_rows, layout)
+        for path in paths
+    ]
+    # Saying something about the market takes reading, to know which one.
+    reader = Reader(lake=lake, skip_bad=skip_bad, again=bool(given.columns))
+    writer = Writer(lake, given)
+    failures: list[tuple[str, TidytapeError]] = []
+    with tqdm(
+        total=sum(map(_size, paths)),
+        unit="B",
+        unit_scale=True,
+        disable=None if progress is None else not progress,
+    ) as bar:
+        for read in reader.read(jobs, workers=min(workers, len(jobs)), progress=bar.update):
+            bar.set_description(read.job.path.name)
+            with read.spool:
+                try:
+                    writer.put(read)
+                except (IngestError, QueryError) as error:
+                    if len(jobs) == 1 or (isinstance(error, QueryError) and not writer.wrote):
+                        raise
+                    failures.append((str(read.job.path), error))
+    report = writer.report()
+    if failures:
+        raise _failed(failures, report)
+    return report
 
 
-def _layout(name: str) -> Layout:
-    if name not in LAYOUTS:
-        close = nearest(name, LAYOUTS)
+def _known(layout: str) -> None:
+    if layout not in LAYOUTS:
+        close = nearest(layout, LAYOUTS)
         raise QueryError(
             "layout",
-            got=name,
+            got=layout,
             expected="one of " + ", ".join(LAYOUTS),
             hint=f"did you mean {close!r}?" if close else None,
         )
-    return LAYOUTS[name]
 
 
-def _source(job: Job, layout: str, *, skip_bad: bool) -> str:
-    """What names a file and the way it is read: the same file read otherwise has other rows."""
-    way = {
-        "layout": layout,
-        "exchange": job.exchange,
-        "raw_symbol": job.raw_symbol,
-        "columns": dict(sorted(job.columns.items())) if job.columns else None,
-        "delimiter": job.delimiter,
-        "time_unit": job.time_unit,
-        "skip_bad": skip_bad,
-    }
-    said = {name: value for name, value in way.items() if value}
-    return f"sha256:{digest(job.path)} {json.dumps(said, sort_keys=True)}"
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except (OSError, ValueError):  # reading it will tell why
+        return 0
 
 
-def _checked(parsed: Parsed, job: Job, *, skip_bad: bool) -> Parsed:
-    bad = parsed.bad
-    if bad.count and not (skip_bad and parsed.batches):
-        line, reason = bad.first[0]
-        more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
-        hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
-        raise IngestError(
-            f"{job.path}:{line}: {reason}{more}{hint}", path=str(job.path), line=line, bad_lines=bad.count
-        )
-    return parsed
-
-
-def _committed(
-    lake: Lake, jobs: list[Job], sources: list[str], parsed: list[Parsed | None], given: Given
-) -> IngestReport:
-    files = [one for one in parsed if one is not None]
-    registered = lake.markets()
-    markets, guesses = registry_rows(files, given, registered)
-    # All files together, so that two that contradict each other leave no trace either.
-    for table in TABLES.values():
-        together = Batch(table)
-        together.parts = [
-            part for one in files for batch in one.batches if batch.table is table for part in batch
-        ]
-        if together.parts:
-            lake.check(together)
-    reports = []
-    for job, source, one in zip(jobs, sources, parsed, strict=True):
-        if one is None:
-            reports.append(FileReport(str(job.path), already_ingested=True))
-            continue
-        new = {
-            batch.table: lake.append(batch.table.name, batch, source=source).rows_new for batch in one.batches
-        }
-        reports.append(
-            FileReport(
-                path=str(job.path),
-                lines=one.lines,
-                trades_read=one.batch(TRADES).rows,
-                trades_new=new.get(TRADES, 0),
-                book_rows_read=one.batch(BOOK).rows,
-                book_rows_new=new.get(BOOK, 0),
-                quotes_read=one.batch(OPTION_QUOTES).rows,
-                quotes_new=new.get(OPTION_QUOTES, 0),
-                bad_lines=one.bad.count,
-                first_bad_lines=tuple(one.bad.first),
-                ignored=tuple(sorted(one.ignored.items())),
-                time_unit=one.time_unit,
-            )
-        )
-    # Last, so that a market is never without its events. Whoever dies before reads the files again.
-    read = [source for source, one in zip(sources, parsed, strict=True) if one is not None]
-    if read:
-        lake.register(markets, replace=given.columns, sources=read)
-    known = [job for job, one in zip(jobs, parsed, strict=True) if one is None]
-    return IngestReport(tuple(reports), _market_reports(lake, markets, known, guesses))
-
-
-def _market_reports(
-    lake: Lake, touched: pl.DataFrame, known: list[Job], guesses: set[tuple[str, str]]
-) -> tuple[MarketReport, ...]:
-    key = ["exchange", "raw_symbol"]
-    names = [*key, "normalized_symbol", "coin", "quote_coin", "category", "block_size"]
-    instruments = set(touched.select(key).iter_rows())
-
-    def concerned(exchange: str, raw_symbol: str) -> bool:
-        # A file that went in before was not read again, so it may be of any instrument of its venue.
-        return (exchange, raw_symbol) in instruments or any(
-            job.exchange == exchange and job.raw_symbol in {None, raw_symbol} for job in known
-        )
-
-    return tuple(
-        MarketReport(
-            **row,
-            trades=lake.scan(TRADES.name, exchange=row["exchange"], raw_symbol=row["raw_symbol"])
-            .select(pl.len())
-            .collect()
-            .item(),
-            guessed=(row["exchange"], row["raw_symbol"]) in guesses,
-        )
-        for row in lake.markets().sort(key).select(names).iter_rows(named=True)
-        if concerned(row["exchange"], row["raw_symbol"])
+def _failed(failures: list[tuple[str, TidytapeError]], report: IngestReport) -> IngestError:
+    count = len(failures) + len(report.files)
+    others = ", the others did" if report.files else ""
+    reasons = (
+        error.message if error.message.startswith(path) else f"{path}: {error.message}"
+        for path, error in failures
+    )
+    lines = "".join(f"\n  {reason}" for reason in reasons)
+    return IngestError(
+        f"{len(failures)} of {count} files did not go into the lake{others}:{lines}",
+        failures=tuple(failures),
+        report=report,
     )

@@ -1,0 +1,268 @@
+"""Rows of a file whose columns are mapped to ours, for any table of the lake.
+
+Where the rows come from, lines or a Parquet file, is none of this module's business: it is handed the file's column
+names once, and then blocks of columns of text.
+
+The columns are those of the table, see `tidytape.lake.TABLES`, but for ``sequence``, which is the line. Numbers are
+taken in the table's units, as given. What differs:
+
+========================= =========================================================================================
+``exchange``              may be left out when the caller names the venue
+``raw_symbol``            may be left out when the caller names the instrument
+``coin``                  may be left out when the caller names it
+``id``                    of liquidations, may be left out: it is then made from the content
+``quote_amount``          of liquidations, may be left out: price times amount
+``side``                  of liquidations, of the position: buy, b or long is a long that was liquidated; sell, s or
+                          short a short
+``order_side``            of liquidations, instead of ``side``: of the order that closed the position; sell or s is a
+                          long that was liquidated
+``price``                 of open interest: the mark price, for amounts that are given in contracts
+========================= =========================================================================================
+
+Times of each column are written in one way: the ``time_unit`` given, or what the column's first time tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from typing import Protocol
+
+import polars as pl
+
+from tidytape.catalogue import BookSide, Side
+from tidytape.errors import QueryError, nearest
+from tidytape.lake.ingest import _mapped_trades
+from tidytape.lake.ingest._column_map import columns_of, map_error
+from tidytape.lake.ingest._fields import (
+    ABOVE_ZERO,
+    FLAG,
+    INTEGER,
+    NAME,
+    NOT_NEGATIVE,
+    NUMBER,
+    TEXT,
+    Field,
+    Kind,
+    checked,
+    time,
+    word,
+)
+from tidytape.lake.ingest._job import Job, Parsed
+from tidytape.lake.ingest._repeats import with_ids
+from tidytape.lake.ingest._time import ISO, unit_of
+from tidytape.lake.table import Column, Table
+from tidytape.lake.tables import BOOK, LIQUIDATIONS, MARKETS, OPEN_INTEREST, TABLES, TRADES
+
+__all__ = ["Reader", "reader"]
+
+_EVENTS = tuple(name for name in TABLES if name != MARKETS.name)
+_CONSTANTS = ("exchange", "raw_symbol", "coin")
+_LONG, _SHORT = Side.BUY.value, Side.SELL.value
+_WORDS = {
+    (LIQUIDATIONS.name, "side"): {
+        "buy": _LONG, "b": _LONG, "long": _LONG, "sell": _SHORT, "s": _SHORT, "short": _SHORT
+    },
+    (LIQUIDATIONS.name, "order_side"): {"sell": _LONG, "s": _LONG, "buy": _SHORT, "b": _SHORT},
+    (BOOK.name, "side"): {
+        "bid": BookSide.BID.value, "buy": BookSide.BID.value, "b": BookSide.BID.value,
+        "ask": BookSide.ASK.value, "sell": BookSide.ASK.value, "s": BookSide.ASK.value, "a": BookSide.ASK.value,
+    },
+    ("option_quotes", "option_type"): {"call": "CALL", "c": "CALL", "put": "PUT", "p": "PUT"},
+}  # fmt: skip
+_ABOVE_ZERO = {(LIQUIDATIONS.name, "amount"), ("option_quotes", "strike"), ("quote_rates", "usd")}
+_NOT_NEGATIVE = {
+    "size",
+    "amount",
+    "quote_amount",
+    "usd_amount",
+    "open_interest",
+    "implied_volatility",
+    "marketcap",
+}
+
+
+class Reader(Protocol):
+    """Takes blocks of a file's rows."""
+
+    @property
+    def uses(self) -> Collection[str]:
+        """Names of the file's columns that it looks at."""
+
+    def take(self, rows: pl.DataFrame) -> None:
+        """Take some rows: ``line`` and one column of text per column of the file, in the file's order."""
+
+    def finish(self) -> None:
+        """Do what is left when all rows were taken."""
+
+
+def reader(job: Job, header: Sequence[str], parsed: Parsed) -> Reader:
+    """Return what takes the rows of a file into the job's table.
+
+    Parameters
+    ----------
+    job : Job
+        With ``table`` and ``columns``.
+    header : sequence of str
+        Names of the file's columns, in order.
+    parsed : Parsed
+        Takes the rows.
+
+    Raises
+    ------
+    QueryError
+        If there is no such table, the map names a column that is not there, or a column that is needed is not mapped.
+    """
+    name = job.table or TRADES.name
+    if name not in _EVENTS:
+        raise QueryError(
+            "table", got=name, expected="one of " + ", ".join(_EVENTS), hint=_hint(name, _EVENTS)
+        )
+    if name == TRADES.name:
+        return _mapped_trades.Reader(job, header, parsed)
+    return _Rows(job, TABLES[name], header, parsed)
+
+
+class _Rows:
+    """Takes the rows of any table but trades."""
+
+    def __init__(self, job: Job, table: Table, header: Sequence[str], parsed: Parsed) -> None:
+        self.job = job
+        self.table = table
+        self.parsed = parsed
+        self.header = list(header)
+        self.mapped = _mapped(job, table, self.header)
+        self.units: dict[str, str] = {}
+
+    @property
+    def uses(self) -> Collection[str]:
+        return self.mapped.values()
+
+    def take(self, rows: pl.DataFrame) -> None:
+        parsed, table, job = self.parsed, self.table, self.job
+        parsed.lines += rows.height
+        if rows.is_empty():
+            return
+        columns = rows.columns[1:]
+        texts = rows.select(
+            "line",
+            *(pl.col(columns[self.header.index(name)]).alias(ours) for ours, name in self.mapped.items()),
+        )
+        constants = {
+            name: value
+            for name in _CONSTANTS
+            if name in table.names and name not in self.mapped and (value := getattr(job, name)) is not None
+        }
+        values = parsed.bad.take(checked(texts, self._fields(texts))).with_columns(
+            **{name: pl.lit(value) for name, value in constants.items()}
+        )
+        if job.raw_symbol is not None and "raw_symbol" in self.mapped:
+            others = values.filter(pl.col("raw_symbol") != job.raw_symbol).height
+            if others:
+                parsed.ignore("row of another instrument", others)
+            values = values.filter(pl.col("raw_symbol") == job.raw_symbol)
+        if values.is_empty():
+            return
+        batch = parsed.batch(table)
+        if "sequence" in table.names:
+            values = values.with_columns(sequence=pl.col("line"))
+        if "order_side" in values.columns:
+            values = values.rename({"order_side": "side"})
+        if table is LIQUIDATIONS:
+            if "quote_amount" not in values.columns:
+                values = values.with_columns(quote_amount=pl.col("price") * pl.col("amount"))
+            if "id" not in values.columns:
+                values = with_ids(values, batch)
+        frame = table.conform(values)
+        if table is OPEN_INTEREST and "price" in values.columns:
+            frame = frame.with_columns(values["price"])
+        batch.add(frame)
+
+    def finish(self) -> None:
+        if self.table is LIQUIDATIONS:
+            self.parsed.batch(self.table).counted = True
+
+    def _fields(self, texts: pl.DataFrame) -> dict[str, Field]:
+        fields = {}
+        for ours, theirs in self.mapped.items():
+            column = next((column for column in self.table.columns if column.name == ours), None)
+            kind = self._time(texts[ours]) if _is_time(column) else _kind(self.table, ours, column)
+            if ours == "timestamp":
+                self.parsed.time_unit = self.units.get(ours, self.parsed.time_unit)
+            fields[ours] = Field(theirs, kind, needed=column is None or not column.nullable)
+        return fields
+
+    def _time(self, texts: pl.Series) -> Kind:
+        name = texts.name
+        if name not in self.units:
+            found = self.job.time_unit or unit_of(texts)
+            if found is None:
+                return time(ISO)  # nothing of this block is a time, a later one may have some
+            self.units[name] = found
+        return time(self.units[name])
+
+
+def _is_time(column: Column | None) -> bool:
+    return column is not None and column.unit.startswith("ns since the epoch")
+
+
+def _kind(table: Table, name: str, column: Column | None) -> Kind:
+    if (table.name, name) in _WORDS:
+        return word(_WORDS[table.name, name])
+    if name in {*table.partitions, "exchange", "raw_symbol"}:
+        return NAME
+    if column is None:  # the price beside open interest
+        return NUMBER
+    if column.dtype == "float64":
+        if (table.name, name) in _ABOVE_ZERO:
+            return ABOVE_ZERO
+        return NOT_NEGATIVE if name in _NOT_NEGATIVE else NUMBER
+    return {"string": TEXT, "int64": INTEGER, "bool": FLAG}[column.dtype]
+
+
+def _mapped(job: Job, table: Table, header: list[str]) -> dict[str, str]:
+    """Our columns to those of the file, the ones that were named and the ones that bear our name."""
+    known = [name for name in table.names if name != "sequence"]
+    more = {LIQUIDATIONS.name: ["order_side"], OPEN_INTEREST.name: ["price"]}.get(table.name, [])
+    known += more
+    named = dict(job.columns or {})
+    for ours, theirs in named.items():
+        if ours not in known:
+            raise map_error(ours, known, f"one of {', '.join(known)} to be mapped")
+        if header.count(theirs) != 1:
+            raise map_error(theirs, header, f"for {ours} {columns_of(job, header)}")
+    mapped = named | {
+        name: name
+        for name in known
+        if name not in named and header.count(name) == 1 and name not in named.values()
+    }
+    for name in _CONSTANTS:
+        # What the caller says of the whole file is said; but the one instrument can be taken out of several.
+        if getattr(job, name) is not None and name not in named and name != "raw_symbol":
+            mapped.pop(name, None)
+    if {"side", "order_side"} <= set(mapped):
+        if {"side", "order_side"} <= set(named):
+            raise map_error(named["side"], (), "either side or order_side to be mapped, not both")
+        mapped.pop("side" if "order_side" in named else "order_side")
+    _all_there(job, table, header, mapped)
+    return mapped
+
+
+def _all_there(job: Job, table: Table, header: list[str], mapped: dict[str, str]) -> None:
+    made = {"sequence", *(("id", "quote_amount") if table is LIQUIDATIONS else ())}
+    given = {name for name in _CONSTANTS if getattr(job, name) is not None} | set(mapped) | made
+    if "order_side" in mapped:
+        given.add("side")
+    missing = [column.name for column in table.columns if not column.nullable and column.name not in given]
+    if "exchange" in missing:
+        job.venue  # noqa: B018  # says that the venue is missing
+    if "raw_symbol" in missing:
+        raise QueryError(
+            "raw_symbol", got=None, expected="the instrument of the file, or a column that names it"
+        )
+    if missing:
+        raise map_error(None, header, f"{', '.join(missing)} mapped to {columns_of(job, header)}")
+
+
+def _hint(word: str, known: Iterable[str]) -> str | None:
+    close = nearest(word, known)
+    return f"did you mean {close!r}?" if close else None

@@ -1,0 +1,198 @@
+"""Trades of a file whose columns are mapped to ours.
+
+========================= =========================================================================================
+ours                      the file's
+========================= =========================================================================================
+``timestamp``             ISO 8601, naive means UTC, or an epoch number; its unit is found out, see ``time_unit``
+``price``, ``amount``     numbers, quote per coin and coin
+``side``                  of the aggressor: buy, sell, b or s in any case
+``buyer_is_maker``        instead of ``side``: true or false, t or f, 1 or 0; true means that the aggressor sold
+``id``                    may be left out
+``raw_symbol``            may be left out when the caller names the instrument
+========================= =========================================================================================
+
+Without ids one is made from the trade itself: timestamp, price, amount, side and its number among identical trades.
+The same trades exported again get the same ids. The order of trades of one timestamp is the id where every id of the
+file is an integer of 64 bits, else the line; in a file that starts with its newest trade, the line from the end. How
+lines of several files are ordered is told in `tidytape.lake.order`.
+
+A trade without a side is a bad line, because nobody can tell whose volume it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+import polars as pl
+
+from tidytape.catalogue import Side
+from tidytape.errors import QueryError
+from tidytape.lake.ingest._column_map import columns_of, map_error
+from tidytape.lake.ingest._job import Job, Parsed
+from tidytape.lake.ingest._repeats import with_ids
+from tidytape.lake.ingest._time import DATE, ISO, nanoseconds, unit_of
+from tidytape.lake.names import unstorable
+from tidytape.lake.tables import TRADES
+
+__all__ = ["COLUMNS", "Reader"]
+
+COLUMNS = ("timestamp", "price", "amount", "side", "buyer_is_maker", "id", "raw_symbol")
+"""What a column map may name."""
+
+_NEEDED = ("timestamp", "price", "amount")
+
+_SIDES = {"buy": Side.BUY, "b": Side.BUY, "sell": Side.SELL, "s": Side.SELL}
+_MAKER = {
+    "true": Side.SELL, "t": Side.SELL, "1": Side.SELL, "false": Side.BUY, "f": Side.BUY, "0": Side.BUY
+}  # fmt: skip
+
+
+class Reader:
+    """Takes blocks of trades.
+
+    Parameters
+    ----------
+    job : Job
+        With ``columns`` and ``time_unit``.
+    header : sequence of str
+        Names of the file's columns, in order.
+    parsed : Parsed
+        Takes the trades.
+
+    Raises
+    ------
+    QueryError
+        If the map names a column that is not there, a needed column is not mapped, or no instrument is named.
+    """
+
+    def __init__(self, job: Job, header: Sequence[str], parsed: Parsed) -> None:
+        self.job = job
+        self.exchange = job.venue
+        self.parsed = parsed
+        self.header = list(header)
+        self.mapped = _mapped(job, self.header)
+        self.newest_first: bool | None = None
+        self.by_id = "id" in self.mapped
+
+    @property
+    def uses(self) -> Collection[str]:
+        """Names of the file's columns that it looks at."""
+        return self.mapped.values()
+
+    def take(self, rows: pl.DataFrame) -> None:
+        """Take some rows: ``line`` and one column of text per column of the file, in the file's order."""
+        parsed = self.parsed
+        parsed.lines += rows.height
+        fields = self._fields(rows)
+        if parsed.time_unit is None:
+            parsed.time_unit = unit_of(fields["timestamp"])
+        trades = parsed.bad.take(_checked(fields, parsed.time_unit or ISO))
+        if self.job.raw_symbol is not None and "raw_symbol" in self.mapped:
+            others = trades.filter(pl.col("raw_symbol") != self.job.raw_symbol)
+            if others.height:
+                parsed.ignore("trade of another instrument", others.height)
+            trades = trades.filter(pl.col("raw_symbol") == self.job.raw_symbol)
+        if trades.is_empty():
+            return
+        if self.newest_first is None:
+            self.newest_first = trades["timestamp"][0] > trades["timestamp"][-1]
+        parsed.batch(TRADES).add(self._trades(trades))
+
+    def finish(self) -> None:
+        """Say what orders the trades of one timestamp, now that all ids were seen."""
+        if self.by_id:
+            self.parsed.batch(TRADES).order_by_id()
+        else:
+            self.parsed.batch(TRADES).counted = True
+
+    def _fields(self, rows: pl.DataFrame) -> pl.DataFrame:
+        """The mapped columns under our names."""
+        columns = rows.columns[1:]
+        texts = rows.select(
+            "line",
+            *(pl.col(columns[self.header.index(name)]).alias(ours) for ours, name in self.mapped.items()),
+        )
+        if "raw_symbol" in self.mapped:
+            return texts
+        return texts.with_columns(raw_symbol=pl.lit(self.job.raw_symbol, pl.String))
+
+    def _trades(self, trades: pl.DataFrame) -> pl.DataFrame:
+        if self.by_id:
+            # As it is written in one way only, so that two ids are never one number.
+            number = pl.col("id").str.extract(r"^(0|[1-9]\d{0,18})$").cast(pl.Int64, strict=False)
+            self.by_id = not trades.select(number.is_null().any()).item()
+        placed = trades.with_columns(exchange=pl.lit(self.exchange))
+        return TRADES.conform(
+            (placed if "id" in self.mapped else with_ids(placed, self.parsed.batch(TRADES))).with_columns(
+                sequence=-pl.col("line") if self.newest_first else pl.col("line"),
+                quote_amount=pl.col("price") * pl.col("amount"),
+            )
+        )
+
+
+def _mapped(job: Job, header: list[str]) -> dict[str, str]:
+    """Our columns to those of the file, the ones that were named and the ones that bear our name."""
+    named = dict(job.columns or {})
+    for ours, theirs in named.items():
+        if ours not in COLUMNS:
+            raise map_error(ours, COLUMNS, "one of " + ", ".join(COLUMNS) + " to be mapped")
+        if header.count(theirs) != 1:
+            raise map_error(theirs, header, f"for {ours} {columns_of(job, header)}")
+    mapped = named | {
+        name: name
+        for name in COLUMNS
+        if name not in named and header.count(name) == 1 and name not in named.values()
+    }
+    if job.raw_symbol is not None and "raw_symbol" not in named:
+        mapped.pop("raw_symbol", None)
+    for name in _NEEDED:
+        if name not in mapped:
+            raise map_error(None, header, f"{name} mapped to {columns_of(job, header)}")
+    if "side" in mapped and "buyer_is_maker" in mapped:
+        if {"side", "buyer_is_maker"} <= set(named):
+            raise map_error(named["side"], (), "either side or buyer_is_maker to be mapped, not both")
+        mapped.pop("side" if "buyer_is_maker" in named else "buyer_is_maker")
+    if "side" not in mapped and "buyer_is_maker" not in mapped:
+        raise map_error(None, header, f"side or buyer_is_maker mapped to {columns_of(job, header)}")
+    if "raw_symbol" not in mapped and job.raw_symbol is None:
+        raise QueryError(
+            "raw_symbol", got=None, expected="the instrument of the file, or a column that names it"
+        )
+    return mapped
+
+
+def _checked(fields: pl.DataFrame, time_unit: str) -> pl.DataFrame:
+    """The columns as what they are, and a ``reason`` where one of them is not."""
+    words, meaning = ("side", _SIDES) if "side" in fields.columns else ("buyer_is_maker", _MAKER)
+    side = pl.col(words).str.to_lowercase().replace_strict(
+        {word: side.value for word, side in meaning.items()}, default=None, return_dtype=pl.String
+    )  # fmt: skip
+    price, amount = (pl.col(name).cast(pl.Float64, strict=False) for name in ("price", "amount"))
+    written = {ISO: "a written date and time", DATE: "a written date"}
+    kind = written.get(time_unit, f"an epoch time in {time_unit}")
+    rows = fields.with_columns(
+        nanoseconds(pl.col("timestamp"), time_unit).alias("timestamp"),
+        price.alias("price"),
+        amount.alias("amount"),
+        side.alias("side"),
+    )
+    price, amount = pl.col("price"), pl.col("amount")
+    reasons = [
+        (pl.col("timestamp").is_null(), f"the timestamp is not {kind} between 2000 and 2100"),
+        (~price.is_finite().fill_null(value=False), "the price is no finite number"),
+        (
+            ~(amount.is_finite() & (amount > 0)).fill_null(value=False),
+            "the amount is no finite number above 0",
+        ),
+        (pl.col("side").is_null(), f"the {words} is none of {', '.join(meaning)}"),
+        (pl.col("raw_symbol").fill_null("") == "", "no symbol"),
+        (
+            pl.col("raw_symbol").is_in(unstorable(fields["raw_symbol"]).implode()),
+            "the symbol is not printable, or too long for a folder",
+        ),
+    ]
+    if "id" in fields.columns:
+        reasons.append((pl.col("id").fill_null("") == "", "no id"))
+    return rows.with_columns(
+        reason=pl.coalesce(*(pl.when(wrong).then(pl.lit(reason)) for wrong, reason in reasons))
+    )

@@ -1,0 +1,134 @@
+"""Writing files that were read, one after the other, each as a whole or not at all."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from tidytape.lake.ingest._job import Job, Parsed
+from tidytape.lake.ingest._markets import Given, Instrument, contracts_of, registry_rows
+from tidytape.lake.ingest._read import Read
+from tidytape.lake.ingest.contracts import COUNTED, in_coin
+from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, TableCount
+from tidytape.lake.store import Appended, Lake
+from tidytape.lake.tables import TRADES
+
+__all__ = ["Writer"]
+
+_KEY = ["exchange", "raw_symbol"]
+
+
+class Writer:
+    """Puts the files of one call into a lake.
+
+    Parameters
+    ----------
+    lake : Lake
+        Where they go.
+    given : Given
+        What the caller said about their market.
+
+    Attributes
+    ----------
+    wrote : bool
+        Something went in.
+    """
+
+    def __init__(self, lake: Lake, given: Given) -> None:
+        self.wrote = False
+        self._lake = lake
+        self._given = given
+        self._files: list[FileReport] = []
+        self._instruments: set[Instrument] = set()
+        self._guesses: set[Instrument] = set()
+        self._known: list[Job] = []
+
+    def put(self, read: Read) -> None:
+        """Put a file in, unless it is there.
+
+        Raises
+        ------
+        QueryError, IngestError
+            If it cannot go in; then nothing of it did. Only where another process puts in what contradicts it at the
+            same time may one of its tables have been written.
+        LakeError
+            If the lake cannot be written.
+        """
+        if read.error is not None:
+            raise read.error
+        path = str(read.job.path)
+        if read.parsed is None:
+            self._known.append(read.job)
+            self._files.append(FileReport(path, already_ingested=True))
+            return
+        parsed = read.parsed
+        appended = self._append(parsed, read.source)
+        already = [one.already_ingested for one in appended]
+        self._files.append(
+            FileReport(
+                path=path,
+                already_ingested=bool(already) and all(already),
+                lines=parsed.lines,
+                counts=tuple(
+                    TableCount(one.table, one.rows_read, one.rows_new, one.superseded) for one in appended
+                ),
+                bad_lines=parsed.bad.count,
+                first_bad_lines=tuple(parsed.bad.first),
+                ignored=tuple(sorted(parsed.ignored.items())),
+                time_unit=parsed.time_unit,
+            )
+        )
+
+    def _append(self, parsed: Parsed, source: str) -> list[Appended]:
+        registered = self._lake.markets()
+        contracts, stated = contracts_of(parsed, self._given, registered, self._holds_amounts)
+        for batch in parsed.batches:
+            if batch.table.name not in parsed.coins:
+                in_coin(batch, contracts)
+        markets, guesses = registry_rows(parsed, self._given, registered, earlier=self._instruments)
+        # An append is all or nothing by itself, so only what follows the first write is checked before.
+        for batch in parsed.batches if stated.height else parsed.batches[1:]:
+            self._lake.check(batch)
+        if stated.height:
+            self.wrote = True
+            # Before the events, so that amounts never lie there without a word on what they were made from.
+            self._lake.register(stated, replace=["contract", "contract_size"])
+        appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
+        self.wrote = True
+        # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
+        self._lake.register(markets, replace=self._given.columns, sources=[source])
+        self._instruments.update(markets.select(_KEY).iter_rows())
+        self._guesses |= guesses
+        return appended
+
+    def _holds_amounts(self, instrument: Instrument) -> bool:
+        exchange, raw_symbol = instrument
+        return any(
+            self._lake.scan(table.name, exchange=exchange, raw_symbol=raw_symbol).head(1).collect().height
+            for table in COUNTED
+        )
+
+    def report(self) -> IngestReport:
+        """Return what was done."""
+        return IngestReport(tuple(self._files), self._markets())
+
+    def _markets(self) -> tuple[MarketReport, ...]:
+        names = [*_KEY, "normalized_symbol", "coin", "quote_coin", "category", "block_size"]
+        rows = self._lake.markets().sort(_KEY).select(names)
+        return tuple(
+            MarketReport(
+                **row,
+                trades=self._lake.scan(TRADES.name, exchange=row["exchange"], raw_symbol=row["raw_symbol"])
+                .select(pl.len())
+                .collect()
+                .item(),
+                guessed=(row["exchange"], row["raw_symbol"]) in self._guesses,
+            )
+            for row in rows.iter_rows(named=True)
+            if self._concerned(row["exchange"], row["raw_symbol"])
+        )
+
+    def _concerned(self, exchange: str, raw_symbol: str) -> bool:
+        # A file that went in before was not read again, so it may be of any instrument of its venue.
+        return (exchange, raw_symbol) in self._instruments or any(
+            job.exchange in {None, exchange} and job.raw_symbol in {None, raw_symbol} for job in self._known
+        )

@@ -1,0 +1,125 @@
+"""Amounts in contracts: what they are in coin and in quote.
+
+A contract of size s is worth, for n of them at price p:
+
+=========== =================== ===================
+kind        amount [coin]       quote_amount [quote]
+=========== =================== ===================
+LINEAR      n s                 n s p
+VANILLA     n s                 n s p
+INVERSE     n s / p             n s
+=========== =================== ===================
+
+Sizes are decimals, and n s is the float nearest to the decimal product: 3 contracts of 0.001 are 0.003.
+
+Open interest has no price of its own. A layout may hand over its rows with a column ``price`` beside the table's, e.g.
+the mark price of that moment; the open interest of an inverse contract cannot go in without. Of a linear contract it
+gives ``quote_amount``, which else stays as the file has it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from decimal import Decimal
+from enum import StrEnum
+from functools import partial
+
+import polars as pl
+
+from tidytape.errors import IngestError
+from tidytape.lake.batch import Batch
+from tidytape.lake.table import Table
+from tidytape.lake.tables import BOOK, CME_OPEN_INTEREST, LIQUIDATIONS, OPEN_INTEREST, TRADES
+
+__all__ = ["COUNTED", "Contract", "ContractKind", "in_coin"]
+
+COUNTED = (TRADES, BOOK, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
+"""The tables whose amounts may be numbers of contracts."""
+
+_INSTRUMENT = ["exchange", "raw_symbol"]
+_DIGITS = 15
+"""A float holds so many decimal digits exactly."""
+
+
+class ContractKind(StrEnum):
+    """How a number of contracts becomes coin."""
+
+    INVERSE = "INVERSE"
+    LINEAR = "LINEAR"
+    VANILLA = "VANILLA"
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """What one contract of a market is.
+
+    Attributes
+    ----------
+    kind : ContractKind
+        How it converts.
+    size : Decimal
+        Quote per contract if inverse, else coin per contract.
+    """
+
+    kind: ContractKind
+    size: Decimal
+
+
+def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None:
+    """Have the amounts of a batch converted when its rows are read.
+
+    Parameters
+    ----------
+    batch : Batch
+        Rows of one of the tables `COUNTED`, amounts in contracts; others are left alone.
+    contracts : mapping of (str, str) to Contract
+        By (exchange, raw_symbol). The amounts of an instrument that is not among them are in coin.
+
+    Raises
+    ------
+    IngestError
+        When the rows are read, if they need a price and have none.
+    """
+    if batch.table not in COUNTED or contracts.keys().isdisjoint(batch.instruments):
+        return
+    rows = [(*instrument, *_facts(contract)) for instrument, contract in contracts.items()]
+    schema = {
+        "exchange": pl.String,
+        "raw_symbol": pl.String,
+        "__inverse": pl.Boolean,
+        "__times": pl.Float64,
+        "__over": pl.Float64,
+    }
+    batch.change(
+        partial(_converted, table=batch.table, sizes=pl.DataFrame(rows, schema=schema, orient="row"))
+    )
+
+
+def _facts(contract: Contract) -> tuple[bool, float, float]:
+    """The size as a fraction of integers, so that a whole number of contracts is multiplied and divided once each."""
+    times, over = contract.size.as_integer_ratio()
+    return contract.kind is ContractKind.INVERSE, float(times), float(over)
+
+
+def _converted(rows: pl.DataFrame, *, table: Table, sizes: pl.DataFrame) -> pl.DataFrame:
+    amount = "size" if table is BOOK else "amount"
+    inverse = pl.col("__inverse").fill_null(value=False)
+    counted = pl.col("__times").is_not_null()
+    told = rows.join(sizes, on=_INSTRUMENT, how="left", maintain_order="left")
+    price = pl.col("price") if "price" in rows.columns else pl.lit(None, pl.Float64)
+    needed = inverse & (pl.col(amount) != 0) & ~(price > 0).fill_null(value=False)
+    if wrong := told.select(needed.sum()).item():
+        row = told.filter(needed).row(0, named=True)
+        raise IngestError(
+            f"{table.name}: {wrong} amounts of inverse contracts without a price above 0 to convert them to coin: "
+            f"{row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
+        )
+    # Rounding takes the error of the product away, where its decimals are few enough for a float to tell.
+    worth = (pl.col(amount) * pl.col("__times") / pl.col("__over")).round_sig_figs(_DIGITS)
+    coin = pl.when(inverse & (worth != 0)).then(worth / price).otherwise(worth)
+    new = {amount: pl.when(counted).then(coin).otherwise(pl.col(amount))}
+    if "quote_amount" in rows.columns:
+        quote = pl.when(inverse).then(worth).otherwise(pl.coalesce(worth * price, "quote_amount"))
+        new["quote_amount"] = pl.when(counted).then(quote).otherwise(pl.col("quote_amount"))
+    return told.with_columns(**new).select(rows.columns)

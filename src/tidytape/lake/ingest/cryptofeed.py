@@ -1,0 +1,130 @@
+"""Raw answers of BitMEX's list of instruments, as cryptofeed records them.
+
+A line is the address that was asked, `` -> ``, the receive time in epoch seconds, ``: `` and the answer. Of the list of
+instruments each contract becomes a report of funding, where it has a rate, and of open interest. Other lines are
+counted, not kept.
+
+Open interest is in contracts, as BitMEX counts it, see ``contract`` of `tidytape.lake.ingest.ingest`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import orjson
+import polars as pl
+
+from tidytape.lake.batch import Spool
+from tidytape.lake.ingest._fields import NAME, NOT_NEGATIVE, NUMBER, TEXT, Field, checked, time
+from tidytape.lake.ingest._job import Job, Parsed
+from tidytape.lake.ingest._lines import numbered
+from tidytape.lake.ingest._repeats import keep_latest
+from tidytape.lake.ingest._time import ISO, nanoseconds
+from tidytape.lake.tables import FUNDING, OPEN_INTEREST
+
+__all__ = ["parse", "recognises"]
+
+_ADDRESS = "https://www.bitmex.com/api/v1/instrument"
+_LINE = re.compile(r"(\S+) -> (\d+(?:\.\d+)?): (.*)", re.DOTALL)
+_FIELDS = {
+    "raw_symbol": Field("symbol", NAME),
+    "timestamp": Field("timestamp", time(ISO)),
+    "rate": Field("fundingRate", NUMBER, needed=False),
+    "predicted_rate": Field("indicativeFundingRate", NUMBER, needed=False),
+    "next_funding": Field("fundingTimestamp", time(ISO), needed=False),
+    "interval": Field("fundingInterval", TEXT, needed=False),
+    "amount": Field("openInterest", NOT_NEGATIVE, needed=False),
+    "price": Field("markPrice", NUMBER, needed=False),
+}
+
+
+def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
+    """Read one file.
+
+    Parameters
+    ----------
+    job : Job
+        The file; ``exchange`` is BITMEX where left out, ``raw_symbol`` takes one contract out of it.
+    spool : Spool
+        Takes the rows.
+    progress : callable
+        Called with the number of bytes read.
+
+    Returns
+    -------
+    Parsed
+
+    Raises
+    ------
+    IngestError
+        If the file cannot be read.
+    """
+    parsed = Parsed(spool)
+    for lines in numbered(job.path, parsed.bad, progress):
+        parsed.lines += lines.height
+        # A line is a whole answer: few and long, so one by one.
+        for line, text in lines.iter_rows():
+            _take(line, text, job, parsed)
+    for table, what in (
+        (FUNDING, "funding report overtaken at its own timestamp"),
+        (OPEN_INTEREST, "open interest report overtaken at its own timestamp"),
+    ):
+        gone = keep_latest(parsed.batch(table))
+        if gone:
+            parsed.ignore(what, gone)
+    return parsed
+
+
+def recognises(name: str, head: str) -> bool:
+    """Whether a file is such a record: it begins with the address of the list."""
+    return head.startswith(_ADDRESS)
+
+
+def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
+    match = _LINE.fullmatch(text)
+    if match is None or not match[1].startswith(_ADDRESS):
+        parsed.ignore("line that is no answer with instruments")
+        return
+    try:
+        contracts = orjson.loads(match[3])
+    except orjson.JSONDecodeError:
+        parsed.bad.add(line, "the answer is no JSON")
+        return
+    if not (isinstance(contracts, list) and all(isinstance(contract, dict) for contract in contracts)):
+        parsed.bad.add(line, "the answer is no list of instruments")
+        return
+    texts = pl.DataFrame(
+        {
+            ours: pl.Series(
+                [
+                    None if (value := contract.get(field.name)) is None else str(value)
+                    for contract in contracts
+                ],
+                dtype=pl.String,
+            )
+            for ours, field in _FIELDS.items()
+        }
+    ).with_columns(line=pl.lit(line, pl.Int64))
+    rows = parsed.bad.take(checked(texts, _FIELDS))
+    if job.raw_symbol is not None:
+        others = rows.filter(pl.col("raw_symbol") != job.raw_symbol).height
+        if others:
+            parsed.ignore("contract of another symbol", others)
+        rows = rows.filter(pl.col("raw_symbol") == job.raw_symbol)
+    placed = rows.with_columns(
+        exchange=pl.lit(job.exchange or "BITMEX"),
+        received=nanoseconds(pl.lit(match[2]), "s"),
+        # A span is written as the time that it is after the year 2000.
+        funding_interval=nanoseconds(pl.col("interval"), ISO) - _YEAR_2000,
+    )
+    has_funding = pl.any_horizontal(pl.col("rate", "predicted_rate").is_not_null())
+    parsed.batch(FUNDING).add(FUNDING.conform(placed.filter(has_funding)))
+    interest = placed.filter(pl.col("amount").is_not_null())
+    parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
+    neither = placed.filter(~has_funding & pl.col("amount").is_null()).height
+    if neither:
+        parsed.ignore("contract without funding rate and open interest", neither)
+
+
+_YEAR_2000 = 946_684_800 * 10**9

@@ -1,0 +1,264 @@
+"""Dumps of data.binance.vision, in the layouts of https://github.com/binance/binance-public-data."""
+
+from __future__ import annotations
+
+import zipfile
+
+import pytest
+
+from tidytape.errors import IngestError, QueryError
+from tidytape.lake.batch import Spool
+from tidytape.lake.ingest import binance_vision, ingest
+from tidytape.lake.ingest._job import Job
+
+MS = 10**6
+T = 1_723_075_200_000  # 2024-08-08 00:00 UTC [ms]
+
+SPOT = "51175358,17.80180000,5.69000000,101.29224200,{time},True,True"
+FUTURE = "28457,4.00000100,12.00000000,48.00,{time},true"
+FUTURE_HEADER = "id,price,qty,quote_qty,time,is_buyer_maker"
+AGG_HEADER = "agg_trade_id,price,quantity,first_trade_id,last_trade_id,transact_time,is_buyer_maker"
+AGG = "26129,0.01633102,4.70443515,27781,27783,{time},false"
+KLINE_HEADER = (
+    "open_time,open,high,low,close,volume,close_time,quote_volume,count,taker_buy_volume,"
+    "taker_buy_quote_volume,ignore"
+)
+KLINE = "{time},4.15,4.16,4.14,4.155,539.23,1723075259999,2240.4,13,401.82,1669.98,0"
+FUNDING = ("calc_time,funding_interval_hours,last_funding_rate", f"{T + 1},8,0.00010000")
+METRICS = (
+    "create_time,symbol,sum_open_interest,sum_open_interest_value,count_toptrader_long_short_ratio,"
+    "sum_toptrader_long_short_ratio,count_long_short_ratio,sum_taker_long_short_vol_ratio"
+)
+LIQUIDATIONS = (
+    "time,side,order_type,time_in_force,original_quantity,price,average_price,order_status,last_fill_quantity,"
+    "accumulated_fill_quantity"
+)
+SOLD = f"{T},SELL,LIMIT,IOC,7,30741.3,30631.6,FILLED,6,7"
+
+
+def put(path, lake, **options):
+    return ingest(path, lake, layout="binance-vision", **{"exchange": "BINANCE", **options})
+
+
+def rows(lake, table):
+    return lake.scan(table).sort("timestamp").collect().to_dicts()
+
+
+def zipped(tmp_path, name, *lines):
+    path = tmp_path / name
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as made:
+        made.writestr(name.replace(".zip", ".csv"), "".join(f"{line}\n" for line in lines))
+    return path
+
+
+@pytest.mark.parametrize(("time", "unit"), [(T, "ms"), (T * 1000 + 7, "us")])
+def test_spot_trades_have_no_header_and_times_in_ms_or_us(tmp_path, lake, time, unit):
+    report = put(zipped(tmp_path, "BTCUSDT-trades-2024-08-08.zip", SPOT.format(time=time)), lake)
+    assert report.files[0].time_unit == unit
+    assert rows(lake, "trades") == [
+        {
+            "exchange": "BINANCE", "raw_symbol": "BTCUSDT", "id": "51175358", "sequence": 51175358,
+            "timestamp": T * MS + (7000 if unit == "us" else 0), "side": "SELL", "price": 17.8018, "amount": 5.69,
+            "quote_amount": pytest.approx(101.292242, abs=1e-9), "received": None,
+        }
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("header", [FUTURE_HEADER, FUTURE_HEADER.replace("quote", "base")])
+def test_futures_have_a_header(write, lake, header):
+    put(write(header, FUTURE.format(time=T), name="ETHUSD_PERP-trades-2024-08.csv"), lake)
+    (row,) = rows(lake, "trades")
+    assert (row["raw_symbol"], row["amount"], row["side"]) == ("ETHUSD_PERP", 12.0, "SELL")
+
+
+@pytest.mark.parametrize("header", [True, False])
+@pytest.mark.parametrize("more", ["", ",True"])
+def test_aggregate_trades(write, lake, header, more):
+    lines = [AGG.format(time=T) + more]
+    if header:
+        lines.insert(0, AGG_HEADER + (more and ",is_best_match"))
+    put(write(*lines, name="BTCUSDT-aggTrades-2024-08-08.csv.gz", packed=True), lake)
+    (row,) = rows(lake, "trades")
+    assert (row["id"], row["price"], row["amount"], row["side"]) == ("26129", 0.01633102, 4.70443515, "BUY")
+
+
+def test_funding(write, lake):
+    put(write(*FUNDING, name="BTCUSDT-fundingRate-2024-08.csv"), lake)
+    (row,) = rows(lake, "funding")
+    assert (row["timestamp"], row["rate"], row["funding_interval"]) == ((T + 1) * MS, 1e-4, 8 * 3600 * 10**9)
+    assert (row["predicted_rate"], row["next_funding"]) == (None, None)
+
+
+def test_open_interest(write, lake):
+    lines = (
+        '2024-08-08 00:05:00,BTCUSDT,1000.5,60030000,"","","",1.1',
+        '2024-08-08 00:10:00,BTCUSDT,"","","","","",1.1',
+    )
+    report = put(write(METRICS, *lines, name="BTCUSDT-metrics-2024-08-08.csv"), lake)
+    assert report.files[0].ignored == (("metrics without open interest", 1),)
+    (row,) = rows(lake, "open_interest")
+    assert (row["timestamp"], row["amount"], row["quote_amount"]) == (
+        (T + 300_000) * MS,
+        1000.5,
+        60_030_000.0,
+    )
+
+
+def test_open_interest_of_one_instrument(write, lake):
+    line = '2024-08-08 00:05:00,{},1000.5,60030000,"","","",1.1'
+    path = write(METRICS, line.format("BTCUSDT"), line.format("ETHUSDT"))
+    report = put(path, lake, raw_symbol="ETHUSDT")
+    assert report.files[0].ignored == (("metrics of another instrument", 1),)
+    assert rows(lake, "open_interest")[0]["raw_symbol"] == "ETHUSDT"
+
+
+def test_an_order_that_sells_liquidates_a_long(write, lake):
+    bought = SOLD.replace("SELL", "BUY")
+    report = put(
+        write(
+            LIQUIDATIONS, SOLD, SOLD, bought, bought, name="BTCUSD_PERP-liquidationSnapshot-2024-08-08.csv"
+        ),
+        lake,
+    )
+    assert report.files[0].ignored == (("repeated row", 2),)
+    long, short = lake.scan("liquidations").sort("sequence").collect().to_dicts()
+    assert (long["side"], short["side"]) == ("BUY", "SELL")
+    assert (long["raw_symbol"], long["price"], long["amount"]) == ("BTCUSD_PERP", 30631.6, 7.0)
+    assert long["quote_amount"] == pytest.approx(214_421.2)
+
+
+def test_repeated_liquidations_are_seen_across_blocks(write, lake, monkeypatch):
+    monkeypatch.setattr("tidytape.lake.ingest._lines.BLOCK", 300)
+    others = [SOLD.replace(str(T), str(T + number)) for number in range(20)]
+    report = put(write(LIQUIDATIONS, *others, *others), lake, raw_symbol="BTCUSD_PERP")
+    assert report.files[0].ignored == (("repeated row", 20),)
+    assert lake.scan("liquidations").collect().height == 20
+
+
+def test_an_order_that_was_not_filled_is_counted(write, lake):
+    report = put(
+        write(LIQUIDATIONS, SOLD, f"{T},SELL,LIMIT,IOC,7,30741.3,0,EXPIRED,0,0"), lake, raw_symbol="X-USD"
+    )
+    assert report.files[0].ignored == (("liquidating order that was not filled", 1),)
+
+
+@pytest.mark.parametrize(
+    ("name", "lines", "said"),
+    [
+        ("BTCUSDT-1m-2024-08-08.csv", [KLINE.format(time=T)], "klines: no trades"),
+        ("x", [KLINE_HEADER, KLINE.format(time=T)], "klines: no trades"),
+        (
+            "x",
+            ["timestamp,percentage,depth,notional", "2024-08-08 00:00:09,-5,1,2"],
+            "bookDepth: amounts within",
+        ),
+        ("BTCUSDT-bookDepth-2024-08-08.csv", ["2024-08-08 00:00:09,-5,1,2"], "bookDepth: amounts within"),
+        (
+            "x",
+            ["update_id,best_bid_price,best_bid_qty,best_ask_price,best_ask_qty,transaction_time,event_time"],
+            "bookTicker: the best bid and ask alone",
+        ),
+        ("x", [SPOT.format(time=T)], "neither the header nor the name tells"),
+        ("x", [""], "the file has no lines"),
+        (
+            "BTCUSDT-trades-2024-08-08.csv",
+            [AGG_HEADER, AGG.format(time=T)],
+            "its name says trades, and its header aggT",
+        ),
+        ("BTCUSDT-trades-2024-08-08.csv", ["1,2,3"], "3 columns instead of 6 or 7"),
+        ("BTCUSDT-metrics-2024-08-08.csv", ["1,2,3"], "metrics without its header"),
+    ],
+)
+def test_what_is_refused(write, lake, name, lines, said):
+    with pytest.raises(IngestError, match=said):
+        put(write(*lines, name=name), lake)
+
+
+def test_the_venue_and_the_instrument_must_be_known(write, lake):
+    path = write(FUTURE_HEADER, FUTURE.format(time=T))
+    with pytest.raises(QueryError, match="exchange: got None"):
+        ingest(path, lake, layout="binance-vision", raw_symbol="X-USD")
+    with pytest.raises(QueryError, match="raw_symbol: got None"):
+        put(path, lake)
+    put(path, lake, raw_symbol="ETHUSDT")
+    assert rows(lake, "trades")[0]["raw_symbol"] == "ETHUSDT"
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        (("28457", "x1"), "the id is not an integer"),
+        (("4.00000100", "nan"), "the price is not a finite number"),
+        (("12.00000000", "0"), "the qty is not a finite number above 0"),
+        (("true", "maybe"), "the is_buyer_maker is not one of true"),
+        ((f"{T}", "1723075200"), "the time is not an epoch time in ms between 2000 and 2100"),
+        ((f"{T}", f"{T}000"), "the time is not an epoch time in ms"),
+        ((",true", ""), "5 columns, and the header has 6"),
+        ((",true", ",true,1"), "more columns than the header"),
+        (("4.00000100", ""), "no price"),
+    ],
+)
+def test_a_broken_line_is_named_and_nothing_goes_in(write, lake, changes, reason):
+    good = FUTURE.format(time=T)
+    path = write(FUTURE_HEADER, good, good.replace(*changes), name="ETHUSDT-trades-2024-08-08.csv")
+    with pytest.raises(IngestError, match=reason) as caught:
+        put(path, lake)
+    assert caught.value.line == 3
+    assert rows(lake, "trades") == []
+    assert put(path, lake, skip_bad=True).bad_lines == 1
+
+
+def test_a_stream_that_breaks_off_is_a_bad_line(write, lake):
+    path = write(FUTURE_HEADER, *(FUTURE.format(time=T + n) for n in range(500)), name="a.gz", packed=True)
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(IngestError, match="the gzip stream breaks off"):
+        put(path, lake, raw_symbol="ETHUSDT")
+
+
+@pytest.mark.parametrize("header", [True, False])
+def test_klines_can_be_read_as_a_frame(tmp_path, header):
+    lines = [KLINE.format(time=T * 1000)]
+    path = zipped(tmp_path, "BTCUSDT-1m-2025-08-08.zip", *([KLINE_HEADER] if header else []), *lines)
+    assert binance_vision.klines(path).to_dicts() == [
+        {
+            "timestamp": T * MS, "open": 4.15, "high": 4.16, "low": 4.14, "close": 4.155, "volume": 539.23,
+            "quote_volume": 2240.4, "trades": 13, "buy_volume": 401.82, "buy_quote_volume": 1669.98,
+        }
+    ]  # fmt: skip
+
+
+def test_broken_klines_and_other_dumps_are_no_klines(write):
+    with pytest.raises(IngestError, match=":2: the open is not a finite number"):
+        binance_vision.klines(write(KLINE_HEADER, KLINE.format(time=T).replace("4.15,", "x,", 1)))
+    with pytest.raises(IngestError, match="no klines, but trades"):
+        binance_vision.klines(write(FUTURE_HEADER, FUTURE.format(time=T)))
+
+
+def test_the_recorded_open_interest(lake, recorded):
+    put(recorded / "binance-vision_quoted_rows_BTCUSD_PERP_metrics.csv", lake)
+    # The file counts contracts of 100 dollars, 5,578,700 of them, and says what they are worth in coin.
+    assert [
+        (row["timestamp"], row["raw_symbol"], row["amount"], row["quote_amount"])
+        for row in rows(lake, "open_interest")
+    ] == [
+        (1_687_651_200 * 10**9, "BTCUSD_PERP", 18265.00911826, None),
+        (1_687_651_500 * 10**9, "BTCUSD_PERP", 18261.90678854, None),
+        (1_687_651_800 * 10**9, "BTCUSD_PERP", 18244.30356547, None),
+    ]
+
+
+def test_the_recorded_liquidations_come_doubled(lake, recorded):
+    path = recorded / "binance-vision_quoted_rows_BTCUSD_PERP_liquidationSnapshot.csv"
+    report = put(path, lake, raw_symbol="BTCUSD_PERP")
+    assert report.files[0].ignored == (("repeated row", 1),)
+    assert [
+        (row["timestamp"], row["side"], row["price"], row["amount"]) for row in rows(lake, "liquidations")
+    ] == [
+        (1_687_656_471_926 * MS, "SELL", 30631.6, 7.0),
+        (1_687_656_473_356 * MS, "SELL", 30631.6, 43.0),
+    ]
+
+
+def test_open_interest_is_in_coin_where_trades_are_contracts(recorded):
+    path = recorded / "binance-vision_quoted_rows_BTCUSD_PERP_metrics.csv"
+    assert binance_vision.parse(Job(path, "X"), Spool(), lambda _: None).coins == {"open_interest"}
