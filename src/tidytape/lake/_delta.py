@@ -27,15 +27,27 @@ from deltalake.schema import PrimitiveType
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidytape.errors import LakeError
+from tidytape.lake import _object_store
 from tidytape.lake.batch import Batch
 from tidytape.lake.table import Table
 
-__all__ = ["commit", "create", "exists", "failing", "opened", "replace", "retrying", "root_of", "scanned"]
+__all__ = [
+    "WRITER",
+    "commit",
+    "create",
+    "exists",
+    "failing",
+    "opened",
+    "replace",
+    "retrying",
+    "root_of",
+    "scanned",
+]
 
 _DELTA = {"string": "string", "float64": "double", "int64": "long", "bool": "boolean"}
 
 # Small enough that a reader can skip most of a file by time, large enough to compress and scan well.
-_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
+WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
 
 _ATTEMPTS = 30
 _WAIT = wait_random_exponential(multiplier=0.02, max=2)
@@ -74,6 +86,8 @@ def root_of(path: str | Path) -> str:
         If it is a local path that cannot be read back.
     """
     text = str(path)
+    if "://" in text and urlsplit(text).username is not None:
+        raise LakeError("a lake's address holds no credentials: they belong into the environment")
     root = text.rstrip("/") if "://" in text else str(Path(text).expanduser().absolute())
     local = unquote(urlsplit(root).path) if root.startswith("file://") else root
     if "://" not in local and (misread := _MISREAD.search(local)):
@@ -84,23 +98,26 @@ def root_of(path: str | Path) -> str:
 
 
 @contextmanager
-def failing(what: str, uri: str) -> Iterator[None]:
+def failing(what: str, uri: str, options: Options = None) -> Iterator[None]:
     """Turn what the libraries below raise, a panic of their Rust included, into LakeError."""
     try:
         yield
     except (DeltaError, OSError, pl.exceptions.PolarsError) as error:
-        raise LakeError(f"cannot {what} at {uri}: {error}", path=uri) from error
+        said = _object_store.explained(error, uri, options)
+        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from error
     except BaseException as error:
         # No Exception, and of another type in every library, none of which can be imported from all.
         if type(error).__name__ != "PanicException":
             raise
-        raise LakeError(f"cannot {what} at {uri}: {error}", path=uri) from error
+        said = _object_store.explained(error, uri, options)
+        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from error
 
 
 def exists(uri: str, options: Options) -> bool:
     """Whether there is a Delta table at ``uri``."""
-    with failing("look for a lake", uri):
-        return DeltaTable.is_deltatable(uri, storage_options=_dict(options))
+    knock = _object_store.knocking(options) if "://" in uri else _dict(options)
+    with failing("look for a lake", uri, options):
+        return DeltaTable.is_deltatable(uri, storage_options=knock)
 
 
 def create(uri: str, table: Table, options: Options) -> None:
@@ -117,7 +134,7 @@ def create(uri: str, table: Table, options: Options) -> None:
         ]
     )
     try:
-        with failing(f"create table {table.name!r}", uri):
+        with failing(f"create table {table.name!r}", uri, options):
             DeltaTable.create(
                 uri,
                 schema,
@@ -134,13 +151,13 @@ def create(uri: str, table: Table, options: Options) -> None:
 
 def opened(uri: str, options: Options) -> DeltaTable:
     """Return the newest version of the table."""
-    with failing("open the table", uri):
+    with failing("open the table", uri, options):
         return _Table(uri, storage_options=_dict(options))
 
 
 def scanned(delta: DeltaTable, table: Table, options: Options) -> pl.LazyFrame:
     """Return a lazy frame of one version of the table, columns in the documented order."""
-    return pl.scan_delta(delta, storage_options=_dict(options)).select(table.names)
+    return pl.scan_delta(delta, storage_options=_object_store.for_polars(options)).select(table.names)
 
 
 def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
@@ -156,7 +173,7 @@ def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
         delta,
         pa.RecordBatchReader.from_batches(schema, chunks),
         mode="append",
-        writer_properties=_WRITER,
+        writer_properties=WRITER,
         commit_properties=CommitProperties(
             app_transactions=[Transaction(source, 1), *counted], custom_metadata={SPANS: _spans(batch)}
         ),
@@ -174,14 +191,14 @@ def replace(delta: DeltaTable, frame: pl.DataFrame, *, sources: Iterable[str] = 
         delta,
         frame.to_arrow(),
         mode="overwrite",
-        writer_properties=_WRITER,
+        writer_properties=WRITER,
         commit_properties=CommitProperties(app_transactions=[Transaction("replaced", count), *notes]),
     )
 
 
 def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> T:
     """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race."""
-    with failing("write to the table", uri):
+    with failing("write to the table", uri, options):
         return Retrying(
             retry=retry_if_exception_type(CommitFailedError),
             stop=stop_after_attempt(_ATTEMPTS),

@@ -127,6 +127,11 @@ class Lake:
     def __repr__(self) -> str:
         return f"Lake({self.path!r})"
 
+    @property
+    def storage_options(self) -> Mapping[str, str] | None:
+        """What the object store was said to need."""
+        return self._options
+
     # -- reading -----------------------------------------------------------------------------------------------------
 
     def scan(
