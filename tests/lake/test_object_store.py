@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import object_store
 import polars as pl
 import pytest
 
+import object_store
 from tidytape import Client
 from tidytape.cli import main
 from tidytape.errors import LakeError

@@ -57,10 +57,9 @@ def _bad(subject: Subject, condition: pl.Expr) -> Iterator[Found]:
 
 
 def _row(subject: Subject, condition: pl.Expr) -> str:
-    """The first row of which a condition holds, by its key."""
-    names = dict.fromkeys(
-        (*subject.table.key, *(n for n in ("timestamp", "amount", "price") if n in subject.table.names))
-    )
+    """A row of which a condition holds."""
+    telling = (*subject.table.key, "timestamp", "amount", "price")
+    names = [name for name in dict.fromkeys(telling) if name in subject.table.names]
     found = subject.rows.filter(condition).select(names).head(1).collect(engine="streaming")
     return (
         ""

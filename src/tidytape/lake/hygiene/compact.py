@@ -1,8 +1,8 @@
 """Compacting: many small files to few, in the order of time.
 
-Delta's own ``compact`` merges files batch by batch as they arrive, so that the row groups of the merged file all span
-the whole of its time, even where the files were appended one after the other (measured with deltalake 1.6: eight files
-of 100,000 rows became four row groups, one of which runs from the first row to the last). A query of one hour would then
+Delta's own ``compact`` merges files batch by batch as they arrive, so that the row groups of the merged file span
+nearly all of its time, even where the files were appended one after the other (measured with deltalake 1.6: eight files of
+100,000 rows became four row groups, one of which runs from the first row to the last). A query of one hour would then
 read everything. So a partition is rewritten with ``z_order`` by its timestamp, which with one column is nothing else
 than a sort: files and row groups follow each other in time. It rewrites all of a partition, hence it is done only where
 a partition has at least twice the files it needs; a tape that grows by small files is so rewritten about as often as it
@@ -112,7 +112,7 @@ def compact(
     """
     if target < 1:
         raise QueryError("target", got=target, expected="a number of bytes above 0")
-    work = []
+    work: list[tuple[Table, dict[str, str | None], pl.DataFrame]] = []
     for name in TABLES if tables is None else tables:
         if name not in TABLES:
             raise QueryError("table", got=name, expected="one of " + ", ".join(TABLES))
@@ -122,7 +122,7 @@ def compact(
                 (table, values, files)
                 for values, files in _worth_it(lake, table, target, everything=everything)
             )
-    total = sum(files["bytes"].sum() for _, _, files in work)
+    total = sum(int(files["bytes"].sum()) for _, _, files in work)
     done = []
     with tqdm(
         total=total, unit="B", unit_scale=True, disable=None if progress is None else not progress

@@ -61,8 +61,8 @@ def instruments(lake: Lake) -> pl.DataFrame:
     -------
     polars.DataFrame, one row per table and instrument, sorted by them
         - ``table`` : name
-        - ``exchange``, ``raw_symbol`` : the instrument; the coin of option quotes in ``coin``; null where the table does
-          not tell them apart
+        - ``exchange``, ``raw_symbol`` : the instrument; of option quotes ``exchange`` and ``coin``; null where the
+          table does not tell by it
         - ``rows``, ``files`` : int64, how many
         - ``bytes`` : int64 [bytes]
         - ``first``, ``last`` : time of the first and the last row [UTC, ns]
@@ -127,13 +127,10 @@ def _whole(lake: Lake, table: Table) -> tuple[DeltaTable, pl.DataFrame]:
     files = _log.files(delta, table)
     has_time = "timestamp" in table.names
     needed = ["rows", *(["first", "last"] if has_time else [])]
-    unknown = files.filter(
-        pl.any_horizontal(pl.col(needed).is_null()) & (pl.col("rows") != 0).fill_null(True)
-    )
+    unknown = files.filter(pl.any_horizontal(pl.col(needed).is_null()) & pl.col("rows").ne_missing(0))
     if unknown.is_empty():
         return delta, files
     time = pl.col("timestamp") if has_time else pl.lit(None, pl.Int64)
-    # Files are told apart by their rows' place in the table: a count per instrument is not enough to fill one in.
     counted = (
         _log.scanned(lake, delta, table)
         .group_by(table.partitions or pl.lit(0).alias("__all"))
