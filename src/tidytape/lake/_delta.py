@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,6 +24,7 @@ from deltalake import (
 )
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
+from deltalake.transaction import AddAction
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidytape.errors import LakeError
@@ -32,7 +33,6 @@ from tidytape.lake.batch import Batch
 from tidytape.lake.table import Table
 
 __all__ = [
-    "WRITER",
     "commit",
     "create",
     "exists",
@@ -40,6 +40,7 @@ __all__ = [
     "opened",
     "replace",
     "retrying",
+    "rewritten",
     "root_of",
     "scanned",
 ]
@@ -47,7 +48,7 @@ __all__ = [
 _DELTA = {"string": "string", "float64": "double", "int64": "long", "bool": "boolean"}
 
 # Small enough that a reader can skip most of a file by time, large enough to compress and scan well.
-WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
+_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=262_144)
 
 _ATTEMPTS = 30
 _WAIT = wait_random_exponential(multiplier=0.02, max=2)
@@ -173,7 +174,7 @@ def commit(delta: DeltaTable, batch: Batch, *, source: str) -> None:
         delta,
         pa.RecordBatchReader.from_batches(schema, chunks),
         mode="append",
-        writer_properties=WRITER,
+        writer_properties=_WRITER,
         commit_properties=CommitProperties(
             app_transactions=[Transaction(source, 1), *counted], custom_metadata={SPANS: _spans(batch)}
         ),
@@ -191,8 +192,30 @@ def replace(delta: DeltaTable, frame: pl.DataFrame, *, sources: Iterable[str] = 
         delta,
         frame.to_arrow(),
         mode="overwrite",
-        writer_properties=WRITER,
+        writer_properties=_WRITER,
         commit_properties=CommitProperties(app_transactions=[Transaction("replaced", count), *notes]),
+    )
+
+
+def rewritten(
+    delta: DeltaTable, table: Table, values: Mapping[str, str | None], files: Sequence[AddAction]
+) -> None:
+    """Put files of the same rows in the place of those of one partition, against the version that ``delta`` holds.
+
+    The instrument's count goes up as if it were appended to, so whoever writes to it at the same time is noticed; the
+    span of the commit says that no row is new.
+    """
+    counter = _counter(values.values())
+    delta.create_write_transaction(
+        list(files),
+        "overwrite",
+        delta.schema(),
+        partition_by=list(table.partitions),
+        partition_filters=[(name, "=", value or "") for name, value in values.items()] or None,
+        commit_properties=CommitProperties(
+            app_transactions=[Transaction(counter, (delta.transaction_version(counter) or 0) + 1)],
+            custom_metadata={SPANS: "[]"},
+        ),
     )
 
 
@@ -218,7 +241,11 @@ def _spans(batch: Batch) -> str:
 
 
 def _counters(batch: Batch) -> list[str]:
-    return ["instrument:" + "/".join(values) for values in batch.instruments]
+    return [_counter(values) for values in batch.instruments]
+
+
+def _counter(values: Iterable[str | None]) -> str:
+    return "instrument:" + "/".join(map(str, values))
 
 
 def _dict(options: Options) -> dict[str, str] | None:

@@ -6,10 +6,9 @@ from collections.abc import Iterator
 
 import polars as pl
 import pyarrow as pa
-import pyarrow.fs
 import pyarrow.parquet as pq
-from deltalake.fs import DeltaStorageHandler
 
+from tidytape.lake.hygiene import _log
 from tidytape.lake.hygiene._subject import Found, Subject
 
 __all__ = ["broken", "unsorted"]
@@ -17,7 +16,7 @@ __all__ = ["broken", "unsorted"]
 
 def broken(subject: Subject) -> Iterator[Found]:
     """Files that are missing, cannot be opened, or hold another number of rows than the log says."""
-    store = _store(subject)
+    store = _log.store_of(subject.delta)
     faults = []
     for path, rows in subject.files.select("path", "rows").iter_rows():
         try:
@@ -33,7 +32,7 @@ def broken(subject: Subject) -> Iterator[Found]:
 
 def unsorted(subject: Subject) -> Iterator[Found]:
     """Files whose rows do not rise in time, so that a reader cannot skip by it."""
-    store = _store(subject)
+    store = _log.store_of(subject.delta)
     faults = []
     for path in subject.files["path"]:
         previous = None
@@ -50,11 +49,6 @@ def unsorted(subject: Subject) -> Iterator[Found]:
             previous = times[-1]
     if faults:
         yield len(faults), f"{faults[0]}; compact puts them in order"
-
-
-def _store(subject: Subject) -> pyarrow.fs.FileSystem:
-    handler = DeltaStorageHandler.from_table(subject.delta._table)
-    return pyarrow.fs.PyFileSystem(handler)
 
 
 def _reason(error: BaseException) -> str:

@@ -6,13 +6,15 @@ from collections.abc import Mapping
 from urllib.parse import unquote
 
 import polars as pl
+import pyarrow.fs
 from deltalake import DeltaTable
+from deltalake.fs import DeltaStorageHandler
 
 from tidytape.lake import _delta
 from tidytape.lake.store import Lake
 from tidytape.lake.table import Table
 
-__all__ = ["files", "instrument_name", "opened", "partition_filters", "scanned"]
+__all__ = ["files", "instrument_name", "of_instrument", "opened", "scanned", "store_of"]
 
 
 def opened(lake: Lake, table: Table) -> DeltaTable:
@@ -52,9 +54,15 @@ def files(delta: DeltaTable, table: Table) -> pl.DataFrame:
     return files.with_columns(path=pl.Series([unquote(path) for path in files["path"]], dtype=pl.String))
 
 
-def partition_filters(values: Mapping[str, str | None]) -> list[tuple[str, str, str]]:
-    """Return what names one partition to delta-rs."""
-    return [(name, "=", value or "") for name, value in values.items()]
+def of_instrument(files: pl.DataFrame, values: Mapping[str, str | None]) -> pl.DataFrame:
+    """Return the files of one partition."""
+    wanted = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in values.items()]
+    return files.filter(*wanted) if wanted else files
+
+
+def store_of(delta: DeltaTable) -> pyarrow.fs.FileSystem:
+    """Return where the files of a table are, by their paths."""
+    return pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(delta._table))
 
 
 def instrument_name(values: Mapping[str, str | None]) -> str:

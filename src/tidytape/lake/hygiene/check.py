@@ -111,7 +111,17 @@ def _subjects(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[S
     subjects = []
     for values in files.select(names).unique().sort(names).iter_rows(named=True) if names else [{}]:
         mine = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in values.items()]
-        subjects.append(Subject(lake, table, delta, values, files.filter(*mine), scanned.filter(*mine), now))
+        subjects.append(
+            Subject(
+                lake,
+                table,
+                delta,
+                values,
+                _log.of_instrument(files, values),
+                scanned.filter(*mine) if mine else scanned,
+                now,
+            )
+        )
     return [], [subject for subject in subjects if subject.files.height]
 
 

@@ -8,7 +8,6 @@ from urllib.parse import unquote
 
 import pyarrow.fs
 from deltalake import DeltaTable
-from deltalake.fs import DeltaStorageHandler
 
 from tidytape.errors import LakeError, QueryError
 from tidytape.lake import _delta
@@ -118,17 +117,19 @@ def _of_table(delta: DeltaTable, name: str, hours: int | None, *, dry_run: bool)
     needed = set(_log.files(delta, TABLES[name])["path"])
     if wrong := sorted({path for path in paths if path in needed or unquote(path) in needed}):
         raise LakeError(f"will not delete {wrong[0]!r} of {name}: its newest version needs it", path=wrong[0])
-    size = _size(delta, paths)
-    if paths and not dry_run:
+    # The log also remembers files that were deleted long ago.
+    sizes = _sizes(delta, paths)
+    if sizes and not dry_run:
         for full, retention in ways:
             _vacuum(delta, retention, full=full, dry_run=False, enforce=hours is None)
-    return Vacuumed(name, len(paths), size, dry_run)
+    return Vacuumed(name, len(sizes), sum(sizes), dry_run)
 
 
 def _vacuum(delta: DeltaTable, hours: int, *, full: bool, dry_run: bool, enforce: bool) -> list[str]:
     return delta.vacuum(hours, dry_run=dry_run, enforce_retention_duration=enforce, full=full)
 
 
-def _size(delta: DeltaTable, paths: Iterable[str]) -> int:
-    store = pyarrow.fs.PyFileSystem(DeltaStorageHandler.from_table(delta._table))
-    return sum(store.get_file_info(path).size or 0 for path in paths)
+def _sizes(delta: DeltaTable, paths: Iterable[str]) -> list[int]:
+    store = _log.store_of(delta)
+    there = (store.get_file_info(path) for path in paths)
+    return [info.size or 0 for info in there if info.type != pyarrow.fs.FileType.NotFound]
