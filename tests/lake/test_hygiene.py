@@ -295,6 +295,12 @@ def test_a_book_that_was_repaired_on_an_earlier_day_is_not_crossed(lake):
     assert found(lake) == []
 
 
+def test_a_snapshot_without_an_id_after_a_day_with_ids_counts(lake):
+    rows = [*GOOD, (EPOCH + DAY, None, True, "BID", 30.0, 1.0), (EPOCH + DAY, None, True, "ASK", 29.0, 1.0)]
+    lake.append("book", levels(*rows), source="a")
+    assert [check for check, _, _ in found(lake)] == ["snapshots", "books"]
+
+
 @pytest.mark.recorded
 @pytest.mark.slow
 def test_books_rebuilt_in_pieces_are_the_books_rebuilt_at_once(lake, recorded, monkeypatch):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +16,7 @@ import object_store
 from tidytape import Client
 from tidytape.cli import main
 from tidytape.errors import LakeError
-from tidytape.lake import Lake, hygiene
+from tidytape.lake import Lake, _delta, hygiene
 from tidytape.lake.ingest import ingest
 
 
@@ -172,6 +173,30 @@ def test_credentials_that_are_refused_are_not_shown(bucket, monkeypatch):
     with pytest.raises(LakeError):
         Lake(f"s3://{bucket}/lake")
     assert time.monotonic() - begun < 15
+
+
+def test_an_error_that_says_a_credential_is_shown_without_it(monkeypatch):
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "hunter22hunter22")
+    options = {"aws_session_token": "tokentoken"}
+    with pytest.raises(LakeError, match="refused") as caught, _delta.failing("look", "s3://bucket", options):
+        raise OSError("SignatureDoesNotMatch: hunter22hunter22, tokentoken refused")
+    shown = "".join(traceback.format_exception(caught.value))
+    assert "hunter22" not in shown
+    assert "tokentoken" not in shown
+    assert "AWS_SECRET_ACCESS_KEY" in str(caught.value)
+
+
+def test_a_reader_needs_no_library_of_amazons(bucket, tape):
+    """boto3 is there for these tests only; polars looks for it."""
+    Lake.create(f"s3://{bucket}/lake").append("trades", tape(0, 10), source="a")
+    code = """
+import sys
+sys.modules["boto3"] = sys.modules["botocore"] = None
+from tidytape.lake import Lake, _delta, hygiene
+lake = Lake(sys.argv[1])
+assert lake.scan("trades").collect().height == 10 and hygiene.check(lake).sound
+"""
+    subprocess.run([sys.executable, "-W", "error", "-c", code, f"s3://{bucket}/lake"], check=True, timeout=60)
 
 
 def test_an_address_holds_no_credentials():

@@ -105,13 +105,13 @@ def failing(what: str, uri: str, options: Options = None) -> Iterator[None]:
         yield
     except (DeltaError, OSError, pl.exceptions.PolarsError) as error:
         said = _object_store.explained(error, uri, options)
-        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from error
+        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from _object_store.cause(error, options)
     except BaseException as error:
         # No Exception, and of another type in every library, none of which can be imported from all.
         if type(error).__name__ != "PanicException":
             raise
         said = _object_store.explained(error, uri, options)
-        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from error
+        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from _object_store.cause(error, options)
 
 
 def exists(uri: str, options: Options) -> bool:

@@ -7,13 +7,14 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["explained", "for_polars", "knocking"]
+__all__ = ["cause", "explained", "for_polars", "knocking"]
 
 _KNOCK = {"max_retries": "2", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "20s"}
 """For the first word with a store: what is misspelt or not there answers now, not after the three minutes of retries
 that a long transfer is worth."""
 
 _SECRET = re.compile(r"secret|token|key|password|sas|credential", re.IGNORECASE)
+_STORES = ("AWS_", "AZURE_", "GOOGLE_", "S3_")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _SHORTEST_SECRET = 6
 
@@ -55,11 +56,25 @@ def explained(error: BaseException, uri: str, options: Mapping[str, str] | None 
     'Error GET http://x: tcp connect error: Connection refused, key ***'
     """
     text = str(error)
-    for name, value in (*os.environ.items(), *(options or {}).items()):
-        if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET:
-            text = text.replace(value, "***")
+    for value in _secrets(options):
+        text = text.replace(value, "***")
     if "://" not in uri or uri.startswith("file://"):
         return text
     text = " ".join(_COLOURS.sub("", text).replace("↳", "-").split())
     hint = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), None)
     return f"{text}; {hint}" if hint else text
+
+
+def cause(error: BaseException, options: Mapping[str, str] | None = None) -> BaseException | None:
+    """Return the error, to be shown as the cause of another; None where it says a credential."""
+    text = str(error)
+    return None if any(value in text for value in _secrets(options)) else error
+
+
+def _secrets(options: Mapping[str, str] | None) -> list[str]:
+    of_stores = [(name, value) for name, value in os.environ.items() if name.startswith(_STORES)]
+    return [
+        value
+        for name, value in (*of_stores, *(options or {}).items())
+        if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET
+    ]

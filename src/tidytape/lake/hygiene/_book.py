@@ -46,7 +46,7 @@ def crossed_book(subject: Subject) -> Iterator[Found]:
             # What the book of yesterday knows already is left out; without ids, what is of yesterday.
             place = held["last_id"][0]
             known = time < day if place is None else pl.col("last_id") <= place
-            events = pl.concat([held, events.filter(~known)], how="diagonal_relaxed")
+            events = pl.concat([held, events.filter(~known.fill_null(value=False))], how="diagonal_relaxed")
         runs = book_runs(events)
         crossed = _crossed(subject, runs, events.filter(time >= day))
         count += crossed.height
