@@ -126,6 +126,26 @@ def test_two_writers_at_once_lose_and_double_nothing(bucket):
     assert all(lake.has_source("trades", f"{writer} {turn}") for writer in (0, 1) for turn in range(5))
 
 
+COMPACT = """
+import sys
+from tidytape.lake import Lake, hygiene
+for _ in range(3):
+    hygiene.compact(Lake(sys.argv[1]), everything=True)
+"""
+
+
+@pytest.mark.slow
+def test_two_compactions_beside_a_writer_lose_and_double_nothing(bucket):
+    path = f"s3://{bucket}/lake"
+    Lake.create(path)
+    jobs = [(WRITE, path, "0"), (WRITE, path, "1"), (COMPACT, path), (COMPACT, path)]
+    running = [subprocess.Popen([sys.executable, "-c", *words]) for words in jobs]
+    assert [process.wait(timeout=120) for process in running] == [0, 0, 0, 0]
+    lake = Lake(path)
+    assert sorted(lake.scan("trades").collect()["sequence"].to_list()) == list(range(600))
+    assert hygiene.check(lake, progress=False).sound
+
+
 def test_the_command_line_takes_the_address(bucket, trades_file, monkeypatch, capsys):
     path = f"s3://{bucket}/lake"
     csv = ("--exchange", "COINBASE", "--raw-symbol", "BTC-USD", "--map", "timestamp=time")
