@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import demo, fetch, ingest, keys, prediction, rollup, serve
+from tidytape.cli import demo, fetch, ingest, keys, lake, prediction, rollup, serve
 from tidytape.errors import QueryError, TidytapeError
 
 __all__ = ["app", "main"]
@@ -26,6 +26,7 @@ app.add_typer(ingest.app, name="ingest")
 app.add_typer(fetch.app, name="fetch")
 app.add_typer(keys.app, name="keys")
 app.command("rollup")(rollup.rollup)
+app.add_typer(lake.app, name="lake")
 app.command("markets")(fetch.markets)
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)

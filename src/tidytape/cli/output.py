@@ -9,7 +9,7 @@ import typer
 
 from tidytape.errors import QueryError
 
-__all__ = ["check_target", "put"]
+__all__ = ["as_json_lines", "check_target", "put"]
 
 _SUFFIXES = (".parquet", ".csv", ".jsonl")
 _ROWS = 20
@@ -42,6 +42,11 @@ def put(frame: pl.DataFrame, out: Path | None) -> None:
     finally:
         part.unlink(missing_ok=True)
     typer.echo(f"{frame.height} rows -> {out}", err=True)
+
+
+def as_json_lines(frame: pl.DataFrame) -> str:
+    """Return a frame as one JSON object per line."""
+    return _times_written(frame).write_ndjson()
 
 
 def _as_text(frame: pl.DataFrame) -> str:

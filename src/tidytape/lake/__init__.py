@@ -16,6 +16,7 @@ comments. Spark, DuckDB, Trino, Daft and Dask read the tables as they are.
 A commit is all or nothing. The source of the rows is noted in the commit that adds them, so a source is added once
 however often it is offered, and whenever the process may have died. Rows from overlapping sources are added once
 each, by their key; a row that contradicts the one it repeats is an error. Writers may run at the same time.
+`tidytape.lake.hygiene` says what is in a lake, checks it, and keeps it small.
 """
 
 from __future__ import annotations

@@ -6,7 +6,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -25,9 +25,11 @@ from deltalake import (
 )
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import ArrayType, PrimitiveType
+from deltalake.transaction import AddAction
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidytape.errors import LakeError
+from tidytape.lake import _object_store
 from tidytape.lake._parquet import ROW_GROUP, filesystem, removed, written
 from tidytape.lake.batch import Batch
 from tidytape.lake.table import Column, Dtype, Table
@@ -45,6 +47,7 @@ __all__ = [
     "replace",
     "replace_spans",
     "retrying",
+    "rewritten",
     "root_of",
     "scanned",
     "spans_since",
@@ -110,6 +113,8 @@ def root_of(path: str | Path) -> str:
         If it is a local path that cannot be read back.
     """
     text = str(path)
+    if "://" in text and urlsplit(text).username is not None:
+        raise LakeError("a lake's address holds no credentials: they belong into the environment")
     root = text.rstrip("/") if "://" in text else str(Path(text).expanduser().absolute())
     local = unquote(urlsplit(root).path) if root.startswith("file://") else root
     if "://" not in local and (misread := _MISREAD.search(local)):
@@ -120,30 +125,33 @@ def root_of(path: str | Path) -> str:
 
 
 @contextmanager
-def failing(what: str, uri: str) -> Iterator[None]:
+def failing(what: str, uri: str, options: Options = None) -> Iterator[None]:
     """Turn what the libraries below raise, a panic of their Rust included, into LakeError."""
     try:
         yield
     except (DeltaError, OSError, pl.exceptions.PolarsError) as error:
-        raise LakeError(f"cannot {what} at {uri}: {error}", path=uri) from error
+        said = _object_store.explained(error, uri, options)
+        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from _object_store.cause(error, options)
     except BaseException as error:
         # No Exception, and of another type in every library, none of which can be imported from all.
         if type(error).__name__ != "PanicException":
             raise
-        raise LakeError(f"cannot {what} at {uri}: {error}", path=uri) from error
+        said = _object_store.explained(error, uri, options)
+        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from _object_store.cause(error, options)
 
 
 def exists(uri: str, options: Options) -> bool:
     """Whether there is a Delta table at ``uri``."""
-    with failing("look for a lake", uri):
-        return DeltaTable.is_deltatable(uri, storage_options=_dict(options))
+    knock = _object_store.knocking(options) if "://" in uri else _dict(options)
+    with failing("look for a lake", uri, options):
+        return DeltaTable.is_deltatable(uri, storage_options=knock)
 
 
 def create(uri: str, table: Table, options: Options) -> None:
     """Create the table unless it is there, its documentation in its comments."""
     schema = Schema([_field(column) for column in table.columns])
     try:
-        with failing(f"create table {table.name!r}", uri):
+        with failing(f"create table {table.name!r}", uri, options):
             DeltaTable.create(
                 uri,
                 schema,
@@ -174,7 +182,7 @@ def is_old(delta: Opened) -> bool:
 
 def opened(uri: str, options: Options) -> Opened:
     """Return the newest version of the table."""
-    with failing("open the table", uri):
+    with failing("open the table", uri, options):
         return Opened(uri, storage_options=_dict(options))
 
 
@@ -194,7 +202,11 @@ def scanned(delta: DeltaTable | None, table: Table, options: Options) -> pl.Lazy
         )
     dtypes = table.polars()
     nulls = [pl.lit(None, dtypes[column.name]).alias(column.name) for column in absent]
-    return pl.scan_delta(delta, storage_options=_dict(options)).with_columns(nulls).select(table.names)
+    return (
+        pl.scan_delta(delta, storage_options=_object_store.for_polars(options))
+        .with_columns(nulls)
+        .select(table.names)
+    )
 
 
 def commit(delta: DeltaTable, batch: Batch, *, source: str, options: Options) -> None:
@@ -204,7 +216,7 @@ def commit(delta: DeltaTable, batch: Batch, *, source: str, options: Options) ->
     touch the same instrument, the second fails: it has not seen the rows of the first.
     """
     _widen(delta, batch.table)
-    counted = [Transaction(name, (delta.transaction_version(name) or 0) + 1) for name in _counters(batch)]
+    counted = [_counted(delta, _counter(values)) for values in batch.instruments]
     files = filesystem(delta.table_uri, _dict(options))
     actions = written(batch.parts, batch.table, files)
     try:
@@ -228,14 +240,13 @@ def replace(delta: DeltaTable, table: Table, frame: pl.DataFrame, *, sources: It
     Fails if another did so since ``delta`` was opened.
     """
     _widen(delta, table)
-    count = (delta.transaction_version("replaced") or 0) + 1
     notes = [Transaction(source, 1) for source in sources]
     write_deltalake(
         delta,
         frame.to_arrow(),
         mode="overwrite",
         writer_properties=_WRITER,
-        commit_properties=CommitProperties(app_transactions=[Transaction("replaced", count), *notes]),
+        commit_properties=CommitProperties(app_transactions=[_counted(delta, "replaced"), *notes]),
     )
 
 
@@ -260,7 +271,8 @@ def replace_spans(
         mode="overwrite",
         predicate=" AND ".join([*here, f"({' OR '.join(times)})"]),
         writer_properties=_MINUTES_WRITER,
-        commit_properties=CommitProperties(app_transactions=notes),
+        # Counted as an instrument that is written to, so that a compaction at the same time is noticed.
+        commit_properties=CommitProperties(app_transactions=[*notes, _counted(delta, _counter(names))]),
     )
 
 
@@ -312,9 +324,28 @@ def _added(delta: DeltaTable) -> pl.DataFrame:
     ).filter(pl.col("rows") > 0)
 
 
+def rewritten(delta: DeltaTable, table: Table, values: Mapping[str, str], files: Sequence[AddAction]) -> None:
+    """Put files of the same rows in the place of those of one partition, against the version that ``delta`` holds.
+
+    The instrument's count goes up as if it were appended to, so whoever writes to it at the same time is noticed; the
+    span of the commit says that no row is new.
+    """
+    delta.create_write_transaction(
+        list(files),
+        "overwrite",
+        delta.schema(),
+        partition_by=list(table.partitions),
+        partition_filters=[(name, "=", value) for name, value in values.items()] or None,
+        commit_properties=CommitProperties(
+            app_transactions=[_counted(delta, _counter(values.values()))],
+            custom_metadata={SPANS: "[]"},
+        ),
+    )
+
+
 def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> T:
     """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race."""
-    with failing("write to the table", uri):
+    with failing("write to the table", uri, options):
         return Retrying(
             retry=retry_if_exception_type(CommitFailedError),
             stop=stop_after_attempt(_ATTEMPTS),
@@ -364,8 +395,12 @@ def _escaped(text: str) -> str:
     return text.replace("'", "''")
 
 
-def _counters(batch: Batch) -> list[str]:
-    return ["instrument:" + "/".join(values) for values in batch.instruments]
+def _counter(values: Iterable[str]) -> str:
+    return "instrument:" + "/".join(values)
+
+
+def _counted(delta: DeltaTable, name: str) -> Transaction:
+    return Transaction(name, (delta.transaction_version(name) or 0) + 1)
 
 
 def _dict(options: Options) -> dict[str, str] | None:

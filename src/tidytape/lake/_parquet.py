@@ -10,7 +10,7 @@ import json
 import math
 import time
 import uuid
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Any
 from urllib.parse import quote
@@ -25,7 +25,7 @@ from deltalake.transaction import AddAction
 from tidytape.lake.batch import Part
 from tidytape.lake.table import Table
 
-__all__ = ["filesystem", "removed", "written"]
+__all__ = ["filesystem", "moved", "removed", "written"]
 
 ROW_GROUP = 262_144
 """Small enough that a reader can skip most of a file by time, large enough to compress and scan well. [rows]"""
@@ -89,6 +89,64 @@ def written(parts: Sequence[Part], table: Table, files: pyarrow.fs.FileSystem) -
     return actions
 
 
+def moved(
+    frames: Iterable[pl.DataFrame],
+    values: Mapping[str, str],
+    table: Table,
+    files: pyarrow.fs.FileSystem,
+    *,
+    target: int,
+) -> list[AddAction]:
+    """Write rows that a table has already as new files, to be put in the place of the old ones.
+
+    Parameters
+    ----------
+    frames : iterable of polars.DataFrame
+        All rows of one partition, in the table's order.
+    values : mapping of str to str
+        The partition.
+    table : Table
+        Whose rows they are.
+    files : pyarrow.fs.FileSystem
+        The table's folder.
+    target : int
+        A file that has reached this size is ended. [bytes]
+
+    Returns
+    -------
+    list of AddAction
+        One per file, which say that no row is new.
+    """
+    actions: list[AddAction] = []
+    file: _File | None = None
+    try:
+        for frame in frames:
+            for group in frame.drop(values.keys()).iter_slices(ROW_GROUP):
+                if file is None:
+                    file = _File(values, group, files, dictionaries=_dictionaries(table))
+                file.write(group)
+                if file.size >= target:
+                    actions.append(file.close(new=False))
+                    file = None
+        if file is not None:
+            actions.append(file.close(new=False))
+    except BaseException:
+        if file is not None:
+            file.abandon()
+        removed(actions, files)
+        raise
+    return actions
+
+
+def _dictionaries(table: Table) -> list[str]:
+    """The columns worth a dictionary: numbers that count and ids are nearly all different."""
+    return [
+        column.name
+        for column in table.columns
+        if column.dtype != "int64" and column.name not in {table.identity, *table.partitions}
+    ]
+
+
 def _make_room(tapes: list[_Tape]) -> None:
     """Write rows that wait, until few enough do, and end the longest files where too many are open."""
     waiting = sum(tape.waiting for tape in tapes)
@@ -129,12 +187,7 @@ class _Tape:
         self.actions = actions
         self.waiting = 0
         self._rows: list[pl.DataFrame] = []
-        # Numbers that count and ids are nearly all different: a dictionary of them costs time and saves no space.
-        self._dictionaries = [
-            column.name
-            for column in table.columns
-            if column.dtype != "int64" and column.name not in {table.identity, *table.partitions}
-        ]
+        self._dictionaries = _dictionaries(table)
         self._floor: int | None = None
         self._file: _File | None = None
 
@@ -203,7 +256,7 @@ class _File:
 
     def __init__(
         self,
-        values: dict[str, Any],
+        values: Mapping[str, Any],
         rows: pl.DataFrame,
         files: pyarrow.fs.FileSystem,
         *,
@@ -221,6 +274,11 @@ class _File:
             self._sink, self._schema, compression="zstd", use_dictionary=dictionaries, store_schema=False
         )
 
+    @property
+    def size(self) -> int:
+        """What was written so far. [bytes]"""
+        return int(self._sink.tell())
+
     def write(self, rows: pl.DataFrame) -> None:
         """Write a row group."""
         self._writer.write_table(rows.to_arrow().cast(self._schema), row_group_size=ROW_GROUP)
@@ -234,17 +292,17 @@ class _File:
             )
         )
 
-    def close(self) -> AddAction:
-        """End the file, and return what adds it to the table."""
+    def close(self, *, new: bool = True) -> AddAction:
+        """End the file, and return what adds it to the table; whether its rows are new."""
         self._writer.close()
-        size = self._sink.tell()
+        size = self.size
         self._sink.close()
         return AddAction(
             path=self.path,
             size=size,
             partition_values=self.values,
             modification_time=time.time_ns() // 10**6,
-            data_change=True,
+            data_change=new,
             stats=self._stats(),
         )
 

@@ -210,7 +210,7 @@ class Lake:
         LakeError
             If the table cannot be read.
         """
-        with _delta.failing("read the table", self.uri(PREDICTION_MARKETS.name)):
+        with _delta.failing("read the table", self.uri(PREDICTION_MARKETS.name), self.storage_options):
             return latest(
                 _registered(self._find(PREDICTION_MARKETS), PREDICTION_MARKETS, self.storage_options)
             )
@@ -369,7 +369,7 @@ class Lake:
 
     def check(self, batch: Batch) -> None:
         """Raise IngestError if appending the batch would, as the lake is now."""
-        with _delta.failing("read the table", self.uri(batch.table.name)):
+        with _delta.failing("read the table", self.uri(batch.table.name), self.storage_options):
             self._fresh(self._find(batch.table), batch)
 
     def has_source(self, table: str, source: str) -> bool:
@@ -451,7 +451,7 @@ class Lake:
 
     def _registry(self, table: Table) -> pl.DataFrame:
         """Return a registry, read once per version."""
-        with _delta.failing("read the table", self.uri(table.name)):
+        with _delta.failing("read the table", self.uri(table.name), self.storage_options):
             delta = self._find(table)
             version = -1 if delta is None else delta.version()
             known, rows = self._registries.get(table.name, (None, None))

@@ -17,7 +17,7 @@ from deltalake import DeltaTable, Transaction
 from tidytape.lake import _delta
 from tidytape.lake.rollup.recipes import MINUTE, Recipe
 
-__all__ = ["Span", "State", "stale", "state_of", "union", "without"]
+__all__ = ["Span", "State", "noted", "stale", "state_of", "union", "without"]
 
 Span = tuple[int, int]
 """Half-open, in whole minutes. [ns since the epoch]"""
@@ -52,6 +52,14 @@ def state_of(delta: DeltaTable, instrument: tuple[str, str], block_size: Decimal
     if version is None or until is None or rows != _bits(block_size):
         return None
     return State(version, until)
+
+
+def noted(delta: DeltaTable, instrument: tuple[str, str]) -> tuple[State, Decimal | None] | None:
+    """Return what a table of minutes says of an instrument, and of which block size; None where nothing."""
+    bits = delta.transaction_version(_name("rows", instrument))
+    size = None if not bits else Decimal(repr(struct.unpack(">d", struct.pack(">q", bits))[0]))
+    state = state_of(delta, instrument, size)
+    return None if state is None else (state, size)
 
 
 def stale(recipe: Recipe, raw: DeltaTable, instrument: tuple[str, str], state: State) -> list[Span]:

@@ -1,0 +1,80 @@
+"""What an object store needs beside its address: patience that ends, and errors a reader can use."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["cause", "explained", "for_polars", "knocking"]
+
+_KNOCK = {"max_retries": "2", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "20s"}
+"""For the first word with a store: what is misspelt or not there answers now, not after the three minutes of retries
+that a long transfer is worth."""
+
+_SECRET = re.compile(r"secret|token|key|password|sas|credential", re.IGNORECASE)
+_STORES = ("AWS_", "AZURE_", "GOOGLE_", "S3_")
+_COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+_SHORTEST_SECRET = 6
+
+_HINTS = (
+    (r"NoSuchBucket|ContainerNotFound", "there is no such bucket"),
+    (r"URL scheme is not allowed", "an endpoint without TLS needs AWS_ALLOW_HTTP=true"),
+    (
+        r"169\.254\.|[Cc]redential|AccessDenied|InvalidAccessKeyId|SignatureDoesNotMatch|ExpiredToken|40[13] ",
+        "are AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the like of another store, set and allowed to do this?",
+    ),
+    (r"PermanentRedirect|AuthorizationHeaderMalformed|30[17] ", "is AWS_REGION the bucket's region?"),
+    (
+        r"Connect|dns error|timed out|error sending request",
+        "does the store answer at its address, AWS_ENDPOINT_URL where it is not the cloud's own?",
+    ),
+)
+
+
+def knocking(options: Mapping[str, str] | None) -> dict[str, str]:
+    """Return options under which a store that is not there says so within seconds; what is given stands."""
+    return _KNOCK | dict(options or {})
+
+
+def for_polars(options: Mapping[str, str] | None) -> dict[str, Any] | None:
+    """Return the options with the one as a number that delta-rs takes as text and polars does not."""
+    return {
+        name: int(value) if name == "max_retries" and value.isdecimal() else value
+        for name, value in (options or {}).items()
+    } or None
+
+
+def explained(error: BaseException, uri: str, options: Mapping[str, str] | None = None) -> str:
+    """Return what an error says on one line, no credential in it, and in an object store with a hint.
+
+    Examples
+    --------
+    >>> error = OSError("Error GET http://x: tcp connect error: Connection refused, key AKIA1234567")
+    >>> explained(error, "s3://bucket/lake", {"aws_access_key_id": "AKIA1234567"}).partition(";")[0]
+    'Error GET http://x: tcp connect error: Connection refused, key ***'
+    """
+    text = str(error)
+    for value in _secrets(options):
+        text = text.replace(value, "***")
+    if "://" not in uri or uri.startswith("file://"):
+        return text
+    text = " ".join(_COLOURS.sub("", text).replace("↳", "-").split())
+    hint = next((hint for pattern, hint in _HINTS if re.search(pattern, text)), None)
+    return f"{text}; {hint}" if hint else text
+
+
+def cause(error: BaseException, options: Mapping[str, str] | None = None) -> BaseException | None:
+    """Return the error, to be shown as the cause of another; None where it says a credential."""
+    text = str(error)
+    return None if any(value in text for value in _secrets(options)) else error
+
+
+def _secrets(options: Mapping[str, str] | None) -> list[str]:
+    of_stores = [(name, value) for name, value in os.environ.items() if name.startswith(_STORES)]
+    return [
+        value
+        for name, value in (*of_stores, *(options or {}).items())
+        if _SECRET.search(name) and len(value) >= _SHORTEST_SECRET
+    ]

@@ -1,0 +1,35 @@
+"""Keeping a lake: what is in it, whether it is sound, fewer files, less disk.
+
+::
+
+    from tidytape.lake import Lake, hygiene
+
+    lake = Lake("lake")
+    hygiene.info(lake)            # rows, files, bytes and times of each table
+    hygiene.instruments(lake)     # the same of each instrument
+    hygiene.check(lake)           # is what is stored sound?
+    hygiene.compact(lake)         # many small files -> few, in the order of time
+    hygiene.vacuum(lake, dry_run=False)   # delete files that no version of the last week needs
+
+`Lake.check` is another thing: it says whether a batch could be appended.
+"""
+
+from __future__ import annotations
+
+from tidytape.lake.hygiene.check import check
+from tidytape.lake.hygiene.compact import Compacted, compact
+from tidytape.lake.hygiene.finding import CheckReport, Finding
+from tidytape.lake.hygiene.info import info, instruments
+from tidytape.lake.hygiene.vacuum import Vacuumed, vacuum
+
+__all__ = [
+    "CheckReport",
+    "Compacted",
+    "Finding",
+    "Vacuumed",
+    "check",
+    "compact",
+    "info",
+    "instruments",
+    "vacuum",
+]

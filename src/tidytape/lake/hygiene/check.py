@@ -1,0 +1,131 @@
+"""Checking that what a lake holds is sound."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+
+import polars as pl
+from tqdm.auto import tqdm
+
+from tidytape.errors import LakeError
+from tidytape.lake import _delta
+from tidytape.lake.hygiene import _log
+from tidytape.lake.hygiene._subject import Check, Subject
+from tidytape.lake.hygiene._tables import chosen as chosen_of
+from tidytape.lake.hygiene._tables import tables as kept
+from tidytape.lake.hygiene.checks import CHECKS, FILES
+from tidytape.lake.hygiene.finding import CheckReport, Finding
+from tidytape.lake.store import Lake
+from tidytape.lake.table import Table
+
+__all__ = ["check"]
+
+
+def check(
+    lake: Lake,
+    *,
+    tables: Iterable[str] | None = None,
+    checks: Iterable[str] | None = None,
+    progress: bool | None = None,
+) -> CheckReport:
+    """Check that what a lake holds is sound.
+
+    Reads every row, one instrument at a time, in memory that does not grow with the lake: keys are compared by shares
+    of their hashes, books are rebuilt day by day. Looks at the version of each table that is the newest when the check
+    comes to it, so others may write meanwhile.
+
+    Parameters
+    ----------
+    lake : Lake
+        Which one.
+    tables : iterable of str, optional
+        Names of the tables to check; all where left out.
+    checks : iterable of str, optional
+        Names of the checks to make, see `tidytape.lake.hygiene.checks.CHECKS`; all where left out. That the files can
+        be read is always checked, and an instrument that has a broken file is not checked further.
+    progress : bool, optional
+        Show a bar on the standard error; by default if that is a terminal.
+
+    Returns
+    -------
+    CheckReport
+
+    Raises
+    ------
+    QueryError
+        If there is no such table or check.
+    LakeError
+        If a table cannot be opened.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> report = check(Lake.create(tempfile.mkdtemp()))
+    >>> report.sound, report.findings
+    (True, ())
+    """
+    wanted = kept(lake, tables)
+    names = chosen_of("check", checks, [one.name for one in CHECKS])
+    chosen = [one for one in CHECKS if one.name in names]
+    now = time.time_ns()
+    findings: list[Finding] = []
+    rows = 0
+    with tqdm(unit="row", unit_scale=True, disable=None if progress is None else not progress) as bar:
+        for table in wanted:
+            unlike, subjects = _subjects(lake, table, now)
+            findings.extend(unlike)
+            bar.total = (bar.total or 0) + sum(subject.size for subject in subjects)
+            for subject in subjects:
+                instrument = _log.instrument_name(subject.partition)
+                bar.set_description(f"{table.name} {instrument}".rstrip())
+                findings.extend(_findings(subject, instrument, chosen))
+                rows += subject.size
+                bar.update(subject.size)
+    return CheckReport(tuple(one.name for one in chosen), rows, tuple(findings))
+
+
+def _subjects(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[Subject]]:
+    """The instruments of a table, or why its rows cannot be looked at."""
+    delta = _log.opened(lake, table)
+    there = {field.name for field in delta.schema().fields}
+    # What may be null came with a newer version of this library than the lake is.
+    absent = [column.name for column in table.columns if column.name not in there and not column.nullable]
+    if absent:
+        return [Finding("columns", "error", table.name, "", len(absent), f"no column {absent[0]!r}")], []
+    files = _log.files(delta, table)
+    scanned = _log.scanned(lake, delta, table)
+    names = list(table.partitions)
+    subjects = []
+    for values in files.select(names).unique().sort(names).iter_rows(named=True) if names else [{}]:
+        mine = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in values.items()]
+        subjects.append(
+            Subject(
+                lake,
+                table,
+                delta,
+                values,
+                _log.of_instrument(files, values),
+                scanned.filter(*mine) if mine else scanned,
+                now,
+            )
+        )
+    return [], [subject for subject in subjects if subject.files.height]
+
+
+def _findings(subject: Subject, instrument: str, chosen: list[Check]) -> Iterator[Finding]:
+    broken = list(FILES.findings(subject, instrument))
+    if broken:
+        yield from broken
+        return
+    for one in chosen:
+        if one is FILES or not one.concerns(subject.table):
+            continue
+        try:
+            with _delta.failing(f"check {one.name}", subject.lake.path):
+                yield from list(one.findings(subject, instrument))
+        except LakeError as error:
+            # One file that breaks in the middle does not keep the rest of the lake from being checked.
+            yield Finding(
+                one.name, "error", subject.table.name, instrument, 1, f"could not be checked: {error}"
+            )

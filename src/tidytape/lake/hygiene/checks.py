@@ -1,0 +1,58 @@
+"""Every check there is. A new one is one more row here."""
+
+from __future__ import annotations
+
+from tidytape.lake.hygiene import _book, _files, _minutes, _rows
+from tidytape.lake.hygiene._subject import Check
+from tidytape.lake.rollup import ROLLUP_TABLES
+from tidytape.lake.table import Table
+from tidytape.lake.tables import BOOK, LIQUIDATIONS, TRADES
+
+__all__ = ["CHECKS", "FILES"]
+
+
+def _every(table: Table) -> bool:
+    return bool(table.names)
+
+
+def _timed(table: Table) -> bool:
+    return "timestamp" in table.names
+
+
+def _traded(table: Table) -> bool:
+    return table in {TRADES, LIQUIDATIONS}
+
+
+def _trades(table: Table) -> bool:
+    return table is TRADES
+
+
+def _books(table: Table) -> bool:
+    return table is BOOK
+
+
+def _rolled_up(table: Table) -> bool:
+    return table.name in ROLLUP_TABLES
+
+
+FILES = Check("files", "the files that the log names are there and can be read", _every, _files.broken)
+"""Made first: what cannot be read is not checked further."""
+
+CHECKS: tuple[Check, ...] = (
+    FILES,
+    Check("keys", "no two rows have the same key", _every, _rows.repeated_key),
+    Check("nulls", "a column that may not be null is not", _every, _rows.null),
+    Check("times", "times lie between the year 2000 and tomorrow", _timed, _rows.unreal_time),
+    Check("amounts", "amounts are finite and above zero, prices finite", _traded, _rows.unreal_amount),
+    Check("sequence", "trades of one timestamp have an order", _trades, _rows.repeated_sequence),
+    Check("snapshots", "a recorded book is not crossed", _books, _book.crossed_snapshot),
+    Check("books", "a rebuilt book is not crossed at the end of a minute", _books, _book.crossed_book),
+    Check(
+        "conserved",
+        "minutes hold what their events say: volumes, prices, rates",
+        _rolled_up,
+        _minutes.unlike_events,
+    ),
+    Check("order", "rows of a file rise in time", _timed, _files.unsorted, severity="advice"),
+)
+"""Every check, in the order they are made."""

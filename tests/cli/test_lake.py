@@ -1,0 +1,113 @@
+"""``tidytape lake`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import deltalake
+import polars as pl
+import pytest
+
+from tidytape.cli import main
+from tidytape.lake import TRADES, Lake
+
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["tidytape", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        said = capsys.readouterr()
+        return int(stopped.value.code or 0), said.out, said.err
+
+    return command
+
+
+def tape(first: int, last: int) -> pl.DataFrame:
+    number = pl.int_range(first, last, eager=True)
+    frame = pl.DataFrame({"sequence": number}).with_columns(
+        exchange=pl.lit("BINANCE"),
+        raw_symbol=pl.lit("BTCUSDT"),
+        id=number.cast(pl.String),
+        timestamp=number * 10**9 + 1_700_000_000 * 10**9,
+        side=pl.lit("BUY"),
+        price=pl.lit(10.0),
+        amount=pl.lit(1.0),
+        quote_amount=pl.lit(10.0),
+    )
+    return TRADES.conform(frame)
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Path:
+    path = tmp_path / "lake"
+    made = Lake.create(path)
+    made.append("trades", tape(0, 100), source="a")
+    made.append("trades", tape(50, 150), source="b")
+    return path
+
+
+def test_info(run, lake):
+    code, said, _ = run("lake", "info", "--lake", lake)
+    assert code == 0
+    assert "2023-11-14T22:13:20Z" in said
+    code, said, _ = run("lake", "info", "--lake", lake, "--json")
+    lines = [json.loads(line) for line in said.splitlines()]
+    assert code == 0
+    assert {name: lines[0][name] for name in ("table", "rows", "files", "version")} == {
+        "table": "trades",
+        "rows": 150,
+        "files": 2,
+        "version": 2,
+    }
+    assert lines[0]["first"] == "2023-11-14T22:13:20Z"
+
+
+def test_info_of_instruments(run, lake):
+    code, said, _ = run("lake", "info", "--instruments", "--lake", lake, "--json")
+    assert code == 0
+    assert json.loads(said)["raw_symbol"] == "BTCUSDT"
+    assert "BTCUSDT" in run("lake", "info", "--instruments", "--lake", lake)[1]
+
+
+def test_check(run, lake):
+    code, said, _ = run("lake", "check", "--lake", lake)
+    assert (code, said.splitlines()[-1]) == (0, "150 rows, 10 checks: sound")
+    deltalake.write_deltalake(f"{lake}/trades", tape(3, 5), mode="append")
+    code, said, _ = run("lake", "check", "--lake", lake, "--check", "keys")
+    assert code == 1
+    assert said.startswith("error: keys: trades BINANCE BTCUSDT: 2, first: id '3' has 2 rows")
+    code, said, _ = run("lake", "check", "--lake", lake, "--json", "--table", "trades")
+    assert code == 1
+    assert [json.loads(line)["check"] for line in said.splitlines()] == ["keys", "sequence"]
+
+
+def test_compact_and_vacuum(run, lake):
+    code, said, _ = run("lake", "compact", "--lake", lake)
+    assert code == 0
+    assert said.startswith("trades BINANCE BTCUSDT: 2 -> 1 files")
+    assert run("lake", "compact", "--lake", lake)[1] == "nothing to compact\n"
+    for words in ((), ("--dry-run",), ("--yes", "--dry-run")):
+        code, said, _ = run("lake", "vacuum", "--lake", lake, "--retention-hours", 0, *words)
+        assert (code, said.splitlines()[0][:28]) == (0, "trades: would delete 2 files")
+    code, said, _ = run("lake", "vacuum", "--lake", lake, "--retention-hours", 0, "--yes", "--json")
+    assert json.loads(said.splitlines()[0])["files"] == 2
+    assert run("lake", "check", "--lake", lake)[0] == 0
+
+
+@pytest.mark.parametrize("command", ["info", "check", "compact", "vacuum"])
+def test_no_lake(run, tmp_path, command):
+    code, said, told = run("lake", command, "--lake", tmp_path / "none")
+    assert (code, said) == (1, "")
+    assert told.startswith("error: no lake at")
+
+
+def test_a_check_that_is_none(run, lake):
+    code, _, told = run("lake", "check", "--lake", lake, "--check", "key")
+    assert code == 2
+    assert "did you mean 'keys'" in told
