@@ -134,6 +134,16 @@ class Schema:
         """Names of the columns that say which series a row belongs to."""
         return tuple(column.name for column in self.columns if column.dtype == "category")
 
+    def key_of(self, *, grouped: bool) -> tuple[str, ...]:
+        """Return the columns that together name a row once; of groups of venues, which have no one venue, by coin.
+
+        Examples
+        --------
+        >>> schema_of("TRADE_SIDE_AGNOSTIC_AGG").key_of(grouped=True)
+        ('coin', 'exchange', 'raw_symbol', 'timestamp')
+        """
+        return ("coin", *self.key) if grouped and "coin" not in self.key else self.key
+
     def polars(self) -> dict[str, pl.DataType]:
         """Return the polars dtype of every column, in order.
 

@@ -183,6 +183,43 @@ def test_the_trades_of_a_lake_without_rollups_are_those_of_one_with(lake: Lake, 
     assert before.height == direct.height
 
 
+def test_groups_of_several_coins_reach_the_client(tmp_path: Path) -> None:
+    """A group has no venue and no symbol, so its coin alone tells it from another."""
+    made = Lake.create(tmp_path / "lake")
+    rows = [
+        {
+            "exchange": exchange,
+            "raw_symbol": f"{coin}USDT",
+            "id": str(number),
+            "timestamp": START + number * MINUTE,
+            "sequence": number,
+            "side": "BUY",
+            "price": price,
+            "amount": 1.0,
+            "quote_amount": price,
+        }
+        for exchange, (coin, price), number in product(("X", "Y"), (("BTC", 10.0), ("ETH", 2.0)), range(3))
+    ]
+    made.append("trades", TABLES["trades"].conform(pl.DataFrame(rows)), source="by hand")
+    markets = pl.DataFrame(rows).select("exchange", "raw_symbol").unique()
+    coin = pl.col("raw_symbol").str.head(3)
+    made.register(
+        markets.with_columns(coin=coin, normalized_symbol=coin + "-USDT", quote_coin=pl.lit("USDT"))
+    )
+    asked = {
+        "type": "TRADE_SIDE_AGNOSTIC_AGG", "interval": "1m", "exchange": ["X", "Y"], "coin": ["BTC", "ETH"],
+        "start": S0, "end": S0 + DAY, "group_by": "SUM",
+    }  # fmt: skip
+    with Client.local(made.path) as client:
+        got = _points(client, **asked)
+        newest = _points(client, **asked, sort_direction="DESC")
+    assert got.select(pl.col("coin").cast(pl.String), "close", "volume").rows() == [
+        *[("BTC", 10.0, 20.0)] * 3,
+        *[("ETH", 2.0, 4.0)] * 3,
+    ]
+    assert newest["timestamp"].to_list() == [*got["timestamp"][:3][::-1], *got["timestamp"][3:][::-1]]
+
+
 @pytest.mark.parametrize(
     ("changed", "message"),
     [

@@ -36,7 +36,7 @@ from tidytape.errors import (
     TransportError,
 )
 from tidytape.query import MarketsQuery, PointsQuery
-from tidytape.schema import MARKETS, Schema, data_type, schema_of
+from tidytape.schema import MARKETS, data_type, schema_of
 
 __all__ = [
     "FAILURES",
@@ -215,7 +215,7 @@ def points(settings: Settings, queries: Sequence[PointsQuery]) -> Flow[pl.DataFr
         )
         moment = pl.col("timestamp").dt.replace_time_zone(None)
         frames.append(frame.filter((moment >= start) & (moment < end)))
-    return _joined(frames, name, newest_first=first.sort_direction == "SORT_DIRECTION_DESC")
+    return _joined(frames, first, name)
 
 
 def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
@@ -250,7 +250,7 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
         # The end cannot be told from a full page: ask until one is empty or the offset stands still.
         if frame.is_empty() or following is None or following <= offset:
             listed = MARKETS.conform(pl.concat(pages, how="diagonal_relaxed"))
-            listed, clash = _once(listed, MARKETS)
+            listed, clash = _once(listed, MARKETS.key)
             if not clash.is_empty():
                 exchange, symbol = clash.select(MARKETS.key).row(0)
                 raise IncompleteDataError(
@@ -481,23 +481,25 @@ def _check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
                 )
 
 
-def _once(frame: pl.DataFrame, schema: Schema) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _once(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the rows without those that repeat another in full, and of them those that share their key."""
-    if not frame.select(pl.struct(schema.key).is_duplicated().any()).item():
+    if not frame.select(pl.struct(key).is_duplicated().any()).item():
         return frame, frame.clear()
     frame = frame.unique(maintain_order=True)
-    return frame, frame.filter(pl.struct(schema.key).is_duplicated())
+    return frame, frame.filter(pl.struct(key).is_duplicated())
 
 
-def _joined(frames: list[pl.DataFrame], name: str, *, newest_first: bool) -> pl.DataFrame:
+def _joined(frames: list[pl.DataFrame], query: PointsQuery, name: str) -> pl.DataFrame:
     schema = schema_of(name)
+    key = schema.key_of(grouped=query.group_by is not None)
+    newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
     frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
     frame = schema.conform(frame).sort(
-        schema.key,
-        descending=[newest_first and column == "timestamp" for column in schema.key],
+        key,
+        descending=[newest_first and column == "timestamp" for column in key],
         maintain_order=True,
     )
-    frame, clash = _once(frame, schema)
+    frame, clash = _once(frame, key)
     if not clash.is_empty():
         moments = tuple(clash["timestamp"].dt.epoch("s").unique().sort())
         raise IncompleteDataError(

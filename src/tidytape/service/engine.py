@@ -56,8 +56,8 @@ class Engine:
         Raises
         ------
         QueryError
-            If a type does not exist, a venue, a symbol or a coin is not in the lake (the hint names the ), or
-            the lake does not know what a market's quote is worth in USD where that is asked for.
+            If a type does not exist, a venue, a symbol or a coin is not in the lake (the hint names the nearest),
+            or the lake does not know what a market's quote is worth in USD where that is asked for.
         """
         found = {}
         for name in query.type:
@@ -104,7 +104,7 @@ class Engine:
             frame = self._filled(name, frame, query, subjects, interval)
         frame = schema.conform(frame)
         newest_first = query.sort_direction is SortDirection.DESC
-        order = ["coin", *schema.key] if query.group_by and "coin" not in schema.key else schema.key
+        order = schema.key_of(grouped=query.group_by is not None)
         return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
 
     def _points(self, name: str, query: PointsQuery, subjects: list[Instrument], before: int) -> pl.DataFrame:
