@@ -25,6 +25,8 @@ __all__ = [
     "DEFAULT_TPO_BLOCK_MINUTES",
     "ERROR_STATUS",
     "IDENTITY_FIELDS",
+    "LISTS",
+    "LISTS_OF_A_TYPE",
     "MARKET_FIELDS",
     "POINTS_PER_WEIGHT",
     "PREDICTION_MARKET_FIELDS",
@@ -643,6 +645,23 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
     _double("line", "line", "", "Line value for sports markets"),
 )
 """The fields of a prediction-market entry."""
+
+LISTS: Mapping[str, str] = MappingProxyType(
+    {
+        "types": "types",
+        "exchanges": "exchanges",
+        "categories": "categories",
+        "coins": "coins",
+        "symbols": "rawSymbols",
+        "normalized-symbols": "normalizedSymbols",
+        "tenors": "tenors",
+        "block-sizes": "blockSizes",
+    }
+)
+"""The list endpoints below ``/v1/``, and the field of the answer that is the list."""
+
+LISTS_OF_A_TYPE: tuple[str, ...] = ("symbols", "normalized-symbols")
+"""Those that need a ``type``."""
 
 # --- constants ------------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from simulated import rollup_events as events
+from simulated.everything import everything
 from tidytape import Client, aggregate
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import TidytapeError
@@ -46,68 +47,13 @@ ASKED = {
 }  # fmt: skip
 
 
-def _quotes() -> pl.DataFrame:
-    """A smile of two expiries, around a week away, quoted once an hour."""
-    options = product(range(3), (6, 9), range(70, 140, 5), ("CALL", "PUT"))
-    rows = [
-        {
-            "exchange": "DERIBIT",
-            "raw_symbol": f"BTC-{days}-{strike}-{kind[0]}",
-            "timestamp": START + hour * 60 * MINUTE,
-            "coin": "BTC",
-            "option_type": kind,
-            "strike": float(strike),
-            "expiry": START + days * DAY * 10**9,
-            "implied_volatility": 60.0 + abs(strike - 100) / 5 + hour,
-            "forward": 100.0,
-            "open_interest": 2.0,
-        }
-        for hour, days, strike, kind in options
-    ]
-    return TABLES["option_quotes"].conform(pl.DataFrame(rows))
-
-
 def _points(client: Client[pl.DataFrame], **asked: Any) -> pl.DataFrame:
     return client.points(PointsQuery(**asked))
 
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    made = Lake.create(tmp_path_factory.mktemp("every") / "lake")
-    events.market(made)
-    for number, (table, rows) in enumerate(events.pieces(3, 40)):
-        made.append(table, rows, source=str(number))
-    made.register(
-        pl.DataFrame(
-            {
-                "exchange": ["CME", "X"],
-                "raw_symbol": ["BTCQ4", "OLDUSDT"],
-                "normalized_symbol": ["BTC-USD", "OLD-USDT"],
-                "coin": ["BTC", "OLD"],
-                "quote_coin": ["USD", "USDT"],
-                "category": ["FUTURE", "SPOT"],
-            }
-        )
-    )
-    hours = [START + hour * 60 * MINUTE for hour in range(3)]
-    cme = {"exchange": "CME", "raw_symbol": "BTCQ4", "timestamp": hours, "amount": [5.0, 7.0, 6.0]}
-    made.append("cme_open_interest", pl.DataFrame(cme | {"price": [10.0, 11.0, 12.0]}), source="cme")
-    tokens = {"token_name": ["bitcoin", "ethereum"], "coin": ["BTC", "ETH"], "timestamp": START}
-    made.append("token_supply", pl.DataFrame(tokens | {"marketcap": [3e12, 1e12]}), source="tokens")
-    made.append("option_quotes", _quotes(), source="chain")
-    candles = {
-        "exchange": "X",
-        "raw_symbol": "OLDUSDT",
-        "timestamp": [START, START + MINUTE, START + 60 * MINUTE],
-        "interval": [MINUTE, MINUTE, 60 * MINUTE],
-        "open": [1.0, 2.0, 3.0],
-        "high": [2.0, 5.0, 4.0],
-        "low": [0.5, 2.0, 3.0],
-        "close": [2.0, 4.0, 3.5],
-        "volume": [10.0, 20.0, 60.0],
-    }
-    made.append("candles", pl.DataFrame(candles), source="candles")
-    return made
+    return everything(tmp_path_factory.mktemp("every") / "lake")
 
 
 def test_there_is_an_answer_to_every_type_of_the_catalogue() -> None:

@@ -39,6 +39,7 @@ __all__ = [
     "commit",
     "create",
     "exists",
+    "extents",
     "failing",
     "files",
     "is_old",
@@ -306,6 +307,18 @@ def partitions(delta: DeltaTable) -> list[tuple[str, ...]]:
     added = _added(delta)
     columns = [name for name in added.columns if name.startswith("partition.")]
     return sorted(added.select(columns).unique().iter_rows())
+
+
+def extents(delta: DeltaTable) -> pl.DataFrame:
+    """Return the ``first`` and ``last`` timestamp of every partition that has files, sorted, as the log says."""
+    names = delta.metadata().partition_columns
+    return (
+        _added(delta)
+        .rename({f"partition.{name}": name for name in names})
+        .group_by(names)
+        .agg(pl.col("first").min(), pl.col("last").max())
+        .sort(names)
+    )
 
 
 def _added(delta: DeltaTable) -> pl.DataFrame:

@@ -282,6 +282,33 @@ class Lake:
         first, last = files["first"].min(), files["last"].max()
         return (None, None) if first is None else (first, last)  # type: ignore[return-value]  # polars types any value
 
+    def extents(self, table: str) -> pl.DataFrame:
+        """Return the first and the last timestamp of every instrument of a table, as its log says.
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table.
+
+        Returns
+        -------
+        polars.DataFrame, one row per partition, sorted
+            The table's partition columns, ``first`` and ``last`` [ns since the epoch].
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        kind = _table(table)
+        delta = self._find(kind)
+        if delta is None:
+            names = dict.fromkeys(kind.partitions, pl.String)
+            return pl.DataFrame(schema=names | dict.fromkeys(("first", "last"), pl.Int64))
+        return _delta.extents(delta)
+
     def delta(self, table: str) -> DeltaTable:
         """Return a table as Delta Lake has it, in its newest version, for what reads Delta tables.
 

@@ -10,7 +10,7 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.lake.predictions import by_instrument
 from tidytape.query import MarketsQuery
-from tidytape.schema import MARKETS, PREDICTION_MARKETS
+from tidytape.schema import MARKETS, PREDICTION_MARKETS, data_type
 from tidytape.service.plans import SOURCES
 
 __all__ = ["DEFAULT_PAGE", "LARGEST_PAGE", "page"]
@@ -86,8 +86,10 @@ def _filtered(lake: Lake, query: MarketsQuery) -> pl.DataFrame:
         wanted = [str(one) for one in getattr(query, column)]
         if wanted:
             markets = markets.filter(pl.col(column).is_in(wanted))
+    for name in query.type:
+        data_type(name)  # a type that does not exist is an error, not a page of nothing
     if query.type:
-        tables = {SOURCES[name] for name in query.type if name in SOURCES}
+        tables = {table for name in query.type for table in SOURCES.get(name, ())}
         known = sorted({names for table in tables for names in lake.instruments(table)})
         key = ["exchange", "raw_symbol"]
         with_events = pl.DataFrame(known, schema=dict.fromkeys(key, pl.String), orient="row")

@@ -7,7 +7,7 @@ from enum import StrEnum
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from tidytape.query import MarketsQuery, PointsQuery
+from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 
 __all__ = ["parameters"]
 
@@ -20,7 +20,7 @@ _PRIMITIVES: dict[type, dict[str, Any]] = {
 }
 
 
-def parameters(model: type[PointsQuery | MarketsQuery]) -> dict[str, Any]:
+def parameters(model: type[PointsQuery | MarketsQuery | MetaQuery]) -> dict[str, Any]:
     """Return the ``parameters`` of a route that reads ``model`` from its URL.
 
     Examples

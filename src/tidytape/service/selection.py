@@ -16,12 +16,26 @@ from tidytape.query import PointsQuery
 from tidytape.schema import data_type
 from tidytape.service.options import Instrument
 
-__all__ = ["selected"]
+__all__ = ["selected", "summaries"]
 
 HEATMAP_VENUE = "VENUEX"
 """The venue of the single-venue liquidation heatmap, where a query names none."""
 
-_ATM, _FLAVOURS = "ATM", ("25", "10")
+_FLAVOURS = {
+    "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": ("ATM",),
+    "SKEW_OPTION_SUMMARY_AGG": ("25", "10"),
+}
+
+
+def summaries(name: str, coin: str) -> list[str]:
+    """Return the symbols that a data type has of the options of a coin; one that is empty where it has none.
+
+    Examples
+    --------
+    >>> summaries("SKEW_OPTION_SUMMARY_AGG", "BTC"), summaries("OPTION_OPEN_INTEREST_AGG", "BTC")
+    (['BTC_25', 'BTC_10'], [''])
+    """
+    return [f"{coin}_{flavour}" for flavour in _FLAVOURS.get(name, ())] or [""]
 
 
 def selected(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
@@ -100,15 +114,10 @@ def _options(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
             _require(coin, (coin for _, coin in chains), selector, "INVALID_SYMBOL")
         if wanted := getattr(query, selector):
             chains = [(venue, coin) for venue, coin in chains if coin in wanted]
-    flavours: tuple[str, ...] = ()
-    if name == "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG":
-        flavours = (_ATM,)
-    elif name == "SKEW_OPTION_SUMMARY_AGG":
-        flavours = _FLAVOURS
     found = [
         Instrument(venue, symbol, coin, coin, Category.OPTION.value, None)
         for venue, coin in chains
-        for symbol in ([f"{coin}_{flavour}" for flavour in flavours] or [""])
+        for symbol in summaries(name, coin)
     ]
     for symbol in query.raw_symbol:
         _require(symbol, (one.raw_symbol for one in found), "raw_symbol", "INVALID_SYMBOL")

@@ -1,0 +1,64 @@
+"""Discovery, which weighs nothing: markets, the lists, and the caller's quota."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import orjson
+from fastapi import APIRouter, Request, Response
+
+from tidytape import wire
+from tidytape.catalogue import LISTS
+from tidytape.errors import QueryError
+from tidytape.lake import Lake
+from tidytape.query import MarketsQuery, MetaQuery, respelled
+from tidytape.service.limits import usage
+from tidytape.service.lists import listed
+from tidytape.service.markets import page
+from tidytape.service.openapi import parameters
+from tidytape.service.workers import Workers
+
+__all__ = ["discovery"]
+
+
+def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIRouter:
+    """Return the routes.
+
+    Parameters
+    ----------
+    lake : Lake
+        What there is.
+    workers : Workers
+        Where it is looked for.
+    clock : callable
+        Returns epoch nanoseconds. [ns]
+    """
+    router = APIRouter()
+
+    @router.get("/v1/markets", openapi_extra=parameters(MarketsQuery))
+    async def markets(request: Request) -> Response:
+        query = MarketsQuery.from_params(request.query_params.multi_items())
+        body = await workers.run(page, lake, query)
+        return Response(body, media_type=wire.JSON_MIME)
+
+    def list_route(name: str) -> None:
+        @router.get(f"/v1/{name}", name=name, openapi_extra=parameters(MetaQuery))
+        async def list_(request: Request) -> Response:
+            query = MetaQuery.from_params(request.query_params.multi_items())
+            try:
+                found = await workers.run(listed, lake, name, query)
+            except QueryError as error:
+                raise respelled(error, MetaQuery.WIRE) from None
+            return Response(orjson.dumps({LISTS[name]: found}), media_type=wire.JSON_MIME)
+
+    for name in LISTS:
+        list_route(name)
+
+    @router.get("/v1/usage")
+    async def quota(request: Request) -> Response:
+        for name, value in request.query_params.multi_items():
+            raise QueryError(name, got=value, expected="no parameter here")
+        state = request.state.account.bucket.look(now_ns=clock())
+        return Response(orjson.dumps(usage(state)), media_type=wire.JSON_MIME)
+
+    return router

@@ -1,0 +1,125 @@
+"""``GET /v1/points``: who may ask, what it weighs, and the answer in the form the caller takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import anyio
+from fastapi import APIRouter, Request, Response
+
+from tidytape import wire
+from tidytape.budget import weight
+from tidytape.errors import QueryError
+from tidytape.query import PointsQuery, respelled
+from tidytape.service.engine import Engine, Subjects
+from tidytape.service.limits import Account
+from tidytape.service.openapi import parameters
+from tidytape.service.refusals import refusal
+from tidytape.service.workers import Workers
+
+__all__ = ["points"]
+
+
+def points(engine: Engine, workers: Workers, *, clock: Callable[[], int]) -> APIRouter:
+    """Return the route.
+
+    Parameters
+    ----------
+    engine : Engine
+        Computes the answers.
+    workers : Workers
+        Where it does.
+    clock : callable
+        Returns epoch nanoseconds. [ns]
+    """
+    router = APIRouter()
+
+    @router.get("/v1/points", openapi_extra=parameters(PointsQuery))
+    async def answer_points(request: Request) -> Response:
+        account: Account = request.state.account
+        query = PointsQuery.from_params(request.query_params.multi_items())
+        _require_tier(account, query)
+        try:
+            instruments = await workers.run(engine.instruments, query)
+        except QueryError as error:
+            raise respelled(error, PointsQuery.WIRE) from None
+        cost = weight(query)
+        admission = account.bucket.take(cost, now_ns=clock())
+        if not admission.admitted:
+            return refusal(
+                "RATE_LIMITED",
+                f"weight {cost} is more than the {admission.remaining} left; wait {admission.retry_after} s",
+                retry_after=admission.retry_after,
+            )
+        answer = None
+        try:
+            async with anyio.create_task_group() as group:
+                group.start_soon(_cancel_when_gone, request, group.cancel_scope)
+                accept = request.headers.get("accept", "")
+                answer = await workers.run(_answer, engine, query, instruments, accept)
+                if (
+                    group.cancel_scope.cancel_called
+                ):  # while a worker was busy with it, which nothing can interrupt
+                    answer = None
+                group.cancel_scope.cancel()
+        except* QueryError as errors:
+            raise respelled(_first(errors), PointsQuery.WIRE) from None
+        finally:
+            if answer is None:
+                # No answer, no charge: also when the caller hung up while it was waited for.
+                account.bucket.give_back(cost, now_ns=clock())
+        return answer or refusal("INTERNAL_ERROR", "nobody is there to read the answer")
+
+    return router
+
+
+async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
+    """Cancel what is done for a caller that has hung up; what waits for a worker then never starts."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    scope.cancel()
+
+
+def _first(errors: BaseExceptionGroup[QueryError]) -> QueryError:
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    assert isinstance(error, QueryError)
+    return error
+
+
+def _require_tier(account: Account, query: PointsQuery) -> None:
+    for kind in query.data_types:
+        if not account.tier.permits(kind):
+            raise QueryError(
+                "type",
+                got=kind.name,
+                expected=f"a type of the {account.tier.name} tier",
+                code="TYPE_NOT_PERMITTED",
+            )
+    if query.is_aggregation and not account.tier.aggregation:
+        raise QueryError(
+            PointsQuery.WIRE["group_by"],
+            got=str(query.group_by),
+            expected=f"no value; the {account.tier.name} tier does not aggregate exchanges",
+            code="AGGREGATION_NOT_PERMITTED",
+        )
+
+
+def _answer(engine: Engine, query: PointsQuery, instruments: Subjects, accept: str) -> Response:
+    frames = engine.frames(query, instruments)
+    vary = {"Vary": "Accept"}
+    if len(frames) == 1 and _takes_arrow(accept):
+        return Response(wire.to_arrow(frames[0][1]), headers=vary, media_type=wire.ARROW_MIME)
+    return Response(wire.encode_all(frames), headers=vary, media_type=wire.JSON_MIME)
+
+
+def _takes_arrow(accept: str) -> bool:
+    """Whether a caller asks for Arrow by name; ``*/*`` is answered in JSON."""
+    for choice in accept.lower().split(","):
+        kind, *options = (part.strip() for part in choice.split(";"))
+        if kind == wire.ARROW_MIME:
+            return not any(
+                option.replace(" ", "") in {"q=0", "q=0.0", "q=0.00", "q=0.000"} for option in options
+            )
+    return False

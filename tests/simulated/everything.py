@@ -1,0 +1,74 @@
+"""A small lake that has events of every data type."""
+
+from __future__ import annotations
+
+from itertools import product
+from pathlib import Path
+
+import polars as pl
+
+from simulated import rollup_events as events
+from tidytape.lake import TABLES, Lake
+
+START, MINUTE = events.START, events.MINUTE
+DAY = 86_400
+
+
+def everything(path: Path) -> Lake:
+    """Make it: markets of X, recorded candles, a future of CME, tokens, and an option chain of DERIBIT."""
+    made = Lake.create(path)
+    events.market(made)
+    for number, (table, rows) in enumerate(events.pieces(3, 40)):
+        made.append(table, rows, source=str(number))
+    made.register(
+        pl.DataFrame(
+            {
+                "exchange": ["CME", "X"],
+                "raw_symbol": ["BTCQ4", "OLDUSDT"],
+                "normalized_symbol": ["BTC-USD", "OLD-USDT"],
+                "coin": ["BTC", "OLD"],
+                "quote_coin": ["USD", "USDT"],
+                "category": ["FUTURE", "SPOT"],
+            }
+        )
+    )
+    hours = [START + hour * 60 * MINUTE for hour in range(3)]
+    cme = {"exchange": "CME", "raw_symbol": "BTCQ4", "timestamp": hours, "amount": [5.0, 7.0, 6.0]}
+    made.append("cme_open_interest", pl.DataFrame(cme | {"price": [10.0, 11.0, 12.0]}), source="cme")
+    tokens = {"token_name": ["bitcoin", "ethereum"], "coin": ["BTC", "ETH"], "timestamp": START}
+    made.append("token_supply", pl.DataFrame(tokens | {"marketcap": [3e12, 1e12]}), source="tokens")
+    made.append("option_quotes", _quotes(), source="chain")
+    candles = {
+        "exchange": "X",
+        "raw_symbol": "OLDUSDT",
+        "timestamp": [START, START + MINUTE, START + 60 * MINUTE],
+        "interval": [MINUTE, MINUTE, 60 * MINUTE],
+        "open": [1.0, 2.0, 3.0],
+        "high": [2.0, 5.0, 4.0],
+        "low": [0.5, 2.0, 3.0],
+        "close": [2.0, 4.0, 3.5],
+        "volume": [10.0, 20.0, 60.0],
+    }
+    made.append("candles", pl.DataFrame(candles), source="candles")
+    return made
+
+
+def _quotes() -> pl.DataFrame:
+    """A smile of two expiries, around a week away, quoted once an hour."""
+    options = product(range(3), (6, 9), range(70, 140, 5), ("CALL", "PUT"))
+    rows = [
+        {
+            "exchange": "DERIBIT",
+            "raw_symbol": f"BTC-{days}-{strike}-{kind[0]}",
+            "timestamp": START + hour * 60 * MINUTE,
+            "coin": "BTC",
+            "option_type": kind,
+            "strike": float(strike),
+            "expiry": START + days * DAY * 10**9,
+            "implied_volatility": 60.0 + abs(strike - 100) / 5 + hour,
+            "forward": 100.0,
+            "open_interest": 2.0,
+        }
+        for hour, days, strike, kind in options
+    ]
+    return TABLES["option_quotes"].conform(pl.DataFrame(rows))
