@@ -411,8 +411,8 @@ def data_type(name: str) -> DataType:
 MARKETS = Schema(
     "MARKETS",
     tuple(_column(field, nullable=field.column not in {"exchange", "raw_symbol"}) for field in MARKET_FIELDS),
-    ("exchange", "raw_symbol"),
-    "one row per market",
+    ("exchange", "raw_symbol", "tenor"),
+    "one row per market; of an option summary one per tenor",
 )
 """Shape of ``Client.markets()``."""
 

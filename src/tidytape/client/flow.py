@@ -233,7 +233,7 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
     """
     until = time.monotonic() + settings.deadline
     pages: list[pl.DataFrame] = []
-    seen: set[tuple[str, str]] = set()
+    seen: set[tuple[str | None, ...]] = set()
     offset = query.page_offset
     while len(pages) < _MOST_PAGES:
         params = query.model_copy(update={"page_offset": offset}).to_params()
@@ -252,7 +252,7 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
             listed = MARKETS.conform(pl.concat(pages, how="diagonal_relaxed"))
             listed, clash = _once(listed, MARKETS.key)
             if not clash.is_empty():
-                exchange, symbol = clash.select(MARKETS.key).row(0)
+                exchange, symbol, _ = clash.select(MARKETS.key).row(0)
                 raise IncompleteDataError(
                     f"/v1/markets: {_printable(symbol)} of {_printable(exchange)} came twice with different values"
                 )

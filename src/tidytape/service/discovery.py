@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import orjson
 from fastapi import APIRouter, Request, Response
@@ -12,6 +13,8 @@ from tidytape.catalogue import LISTS
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import MarketsQuery, MetaQuery, respelled
+from tidytape.service.figures import Figures
+from tidytape.service.holdings import Holdings
 from tidytape.service.limits import usage
 from tidytape.service.lists import listed
 from tidytape.service.markets import page
@@ -34,11 +37,12 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
         Returns epoch nanoseconds. [ns]
     """
     router = APIRouter()
+    holdings, figures = Holdings(lake), Figures(lake, clock=clock)
 
     @router.get("/v1/markets", openapi_extra=parameters(MarketsQuery))
     async def markets(request: Request) -> Response:
         query = MarketsQuery.from_params(request.query_params.multi_items())
-        body = await workers.run(page, lake, query)
+        body = await workers.run(partial(page, figures=figures), holdings, query)
         return Response(body, media_type=wire.JSON_MIME)
 
     def list_route(name: str) -> None:
@@ -46,7 +50,7 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
         async def list_(request: Request) -> Response:
             query = MetaQuery.from_params(request.query_params.multi_items())
             try:
-                found = await workers.run(listed, lake, name, query)
+                found = await workers.run(listed, holdings, name, query)
             except QueryError as error:
                 raise respelled(error, MetaQuery.WIRE) from None
             return Response(orjson.dumps({LISTS[name]: found}), media_type=wire.JSON_MIME)

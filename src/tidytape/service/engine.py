@@ -12,7 +12,7 @@ The engine answers one query with one frame per data type, in the schema the cli
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import polars as pl
 
@@ -64,12 +64,16 @@ class Engine:
             if name not in PLANS:
                 _refuse(name)
             subjects = selected(self.lake, query, name)
-            for one in subjects:
-                want = Want(self.lake, one, query)
-                if want.needs_rates and data_type(name).usd:
-                    _ = want.rates  # refused before any weight is taken where it is not known
+            self.require_rates(name, query, subjects)  # before any weight is taken
             found[name] = grouped(subjects) if query.group_by else subjects
         return found
+
+    def require_rates(self, name: str, query: PointsQuery, subjects: Iterable[Instrument]) -> None:
+        """Raise QueryError if USD is asked for and the lake does not know what the quote of a subject is worth."""
+        for one in subjects:
+            want = Want(self.lake, one, query)
+            if want.needs_rates and data_type(name).usd:
+                _ = want.rates
 
     def frames(self, query: PointsQuery, instruments: Subjects) -> list[tuple[str, pl.DataFrame]]:
         """Compute the answer: a tidy frame per data type, in the order asked for.

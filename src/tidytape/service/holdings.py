@@ -10,9 +10,10 @@ from tidytape import aggregate
 from tidytape.catalogue import DATA_TYPES, Category
 from tidytape.lake import Lake
 from tidytape.service.plans import SOURCES
+from tidytape.service.remembered import Remembered
 from tidytape.service.selection import summaries
 
-__all__ = ["COLUMNS", "holdings", "tenors"]
+__all__ = ["COLUMNS", "Holdings", "holdings", "tenors"]
 
 COLUMNS = ("type", "exchange", "raw_symbol", "normalized_symbol", "coin", "category", "first", "last")
 """Of `holdings`."""
@@ -23,6 +24,40 @@ _SUMMARIES: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": aggregate.implied_volatility,
     "SKEW_OPTION_SUMMARY_AGG": aggregate.skew,
 }
+
+
+class Holdings:
+    """What a lake holds, looked up once and again when it has changed.
+
+    Parameters
+    ----------
+    lake : Lake
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+        self._known: Remembered[pl.DataFrame] = Remembered(lake)
+
+    def all(self) -> pl.DataFrame:
+        """Return `holdings` of the lake."""
+        return self._known.get("holdings", lambda: holdings(self.lake))
+
+    def option_summaries(self) -> pl.DataFrame:
+        """Return the option summaries as markets.
+
+        Returns
+        -------
+        polars.DataFrame, one row per venue, symbol and tenor
+            ``exchange``, ``raw_symbol``, ``normalized_symbol``, ``coin``, ``category``, ``tenor``, ``available_since``
+            [ns since the epoch].
+        """
+        return self._known.get("summaries", self._option_summaries)
+
+    def _option_summaries(self) -> pl.DataFrame:
+        held = self.all()
+        key = ["type", "exchange", "raw_symbol", "coin"]
+        names = ("exchange", "raw_symbol", "normalized_symbol", "coin", "category", "tenor")
+        return tenors(self.lake, held).join(held, on=key).select(*names, available_since="first")
 
 
 def holdings(lake: Lake) -> pl.DataFrame:

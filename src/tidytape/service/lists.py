@@ -14,7 +14,7 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import MetaQuery
 from tidytape.schema import data_type
-from tidytape.service.holdings import holdings, tenors
+from tidytape.service.holdings import Holdings, tenors
 
 __all__ = ["listed"]
 
@@ -23,12 +23,13 @@ _BOOK = "BLOCK_BOOK_SNAPSHOT_AGG"
 _FILTERS = ("type", "exchange", "category", "coin", "raw_symbol", "normalized_symbol")
 
 
-def listed(lake: Lake, name: str, query: MetaQuery) -> list[Any]:
+def listed(holdings: Holdings, name: str, query: MetaQuery) -> list[Any]:
     """Return what a list endpoint lists.
 
     Parameters
     ----------
-    lake : Lake
+    holdings : Holdings
+        What the lake holds.
     name : str
         Name of the endpoint, one of `tidytape.catalogue.LISTS`.
     query : MetaQuery
@@ -51,7 +52,7 @@ def listed(lake: Lake, name: str, query: MetaQuery) -> list[Any]:
         raise QueryError("type", got=None, expected="at least one data type", code="INTERNAL_ERROR")
     for one in query.type:
         data_type(one)  # a type that does not exist is an error, not a list of nothing
-    held = holdings(lake)
+    held = holdings.all()
     for column in _FILTERS:
         wanted = [str(one) for one in getattr(query, column)]
         if wanted:
@@ -60,7 +61,7 @@ def listed(lake: Lake, name: str, query: MetaQuery) -> list[Any]:
         held = held.filter(pl.col("last") >= query.start * _NS)
     if query.end is not None:
         held = held.filter(pl.col("first") < query.end * _NS)
-    return _LISTED[LISTS[name]](lake, held, query)
+    return _LISTED[LISTS[name]](holdings.lake, held, query)
 
 
 def _column(name: str) -> Callable[[Lake, pl.DataFrame, MetaQuery], list[Any]]:

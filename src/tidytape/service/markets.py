@@ -7,11 +7,11 @@ import polars as pl
 from tidytape import wire
 from tidytape.catalogue import MarketSortField, SortDirection
 from tidytape.errors import QueryError
-from tidytape.lake import Lake
 from tidytape.lake.predictions import by_instrument
 from tidytape.query import MarketsQuery
 from tidytape.schema import MARKETS, PREDICTION_MARKETS, data_type
-from tidytape.service.plans import SOURCES
+from tidytape.service.figures import Figures
+from tidytape.service.holdings import Holdings
 
 __all__ = ["DEFAULT_PAGE", "LARGEST_PAGE", "page"]
 
@@ -21,45 +21,65 @@ DEFAULT_PAGE = 100
 LARGEST_PAGE = 1_000
 """Most results of a page."""
 
-_SORTABLE = {
-    MarketSortField.MARKETCAP: "marketcap",
-    MarketSortField.AVAILABLE_SINCE: "available_since",
-}
+_REGISTERED = (None, MarketSortField.MARKETCAP, MarketSortField.AVAILABLE_SINCE)
+"""Sort fields that are no figure of the last 24 hours."""
+
+_ORDER = ["exchange", "raw_symbol", "tenor"]
 _SEARCHED = ("raw_symbol", "normalized_symbol", "coin", "coin_name", "quote_coin_name", "full_name")
 
 
-def page(lake: Lake, query: MarketsQuery) -> bytes:
+def page(holdings: Holdings, query: MarketsQuery, *, figures: Figures) -> bytes:
     """Return the body of one page.
 
     Parameters
     ----------
-    lake : Lake
+    holdings : Holdings
+        What the lake holds.
     query : MarketsQuery
+    figures : Figures
+        Last prices and figures of the last 24 hours.
 
     Returns
     -------
     bytes
         JSON with ``symbols`` and ``nextOffset``, which is the offset plus the number of results. A market that is an
-        outcome of a prediction market has that in ``predictionMarkets``.
+        outcome of a prediction market has that in ``predictionMarkets``; an option summary is a market per tenor.
 
     Raises
     ------
     QueryError
-        If the page is too large, or the markets cannot be sorted so.
+        If the page is too large, or a data type does not exist.
     """
     size = query.page_size or DEFAULT_PAGE
     if size > LARGEST_PAGE:
         raise QueryError("pageSize", got=size, expected=f"at most {LARGEST_PAGE}")
-    found = _sorted(_filtered(lake, query), query)
+    found = _filtered(holdings, query).sort(_ORDER)
+    computed = query.sort_field not in _REGISTERED or query.distinct
+    if computed:
+        found = figures.of(found, sort_field=query.sort_field)
     if query.distinct:
-        # What has no such symbol is like nothing else.
-        first = pl.col("normalized_symbol").is_first_distinct() | pl.col("normalized_symbol").is_null()
-        found = found.filter(first)
+        found = _distinct(found)
+    if query.sort_field is not None:
+        found = found.sort(
+            query.sort_field.alias,
+            descending=query.sort_direction is SortDirection.DESC,
+            nulls_last=True,
+            maintain_order=True,
+        )
     shown = found.slice(query.page_offset, size)
+    shown = shown if computed else figures.of(shown)
     entries = MARKETS.conform(shown).select(MARKETS.names)
     return wire.encode_markets(
-        _with_predictions(entries, lake.prediction_markets()), query.page_offset + shown.height
+        _with_predictions(entries, holdings.lake.prediction_markets()), query.page_offset + shown.height
     )
+
+
+def _distinct(markets: pl.DataFrame) -> pl.DataFrame:
+    """One market per normalized symbol: of the venue that traded most of it, of several such the first by name."""
+    ranked = markets.sort("volume_24h", descending=True, nulls_last=True, maintain_order=True)
+    # What has no such symbol is like nothing else.
+    first = pl.col("normalized_symbol").is_first_distinct() | pl.col("normalized_symbol").is_null()
+    return ranked.filter(first).sort(_ORDER)
 
 
 def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.DataFrame:
@@ -80,8 +100,9 @@ def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.Da
     )
 
 
-def _filtered(lake: Lake, query: MarketsQuery) -> pl.DataFrame:
-    markets = lake.markets()
+def _filtered(holdings: Holdings, query: MarketsQuery) -> pl.DataFrame:
+    known = [holdings.lake.markets(), holdings.option_summaries()]
+    markets = pl.concat(known, how="diagonal").unique(_ORDER, keep="first")
     for column in ("exchange", "coin", "category"):
         wanted = [str(one) for one in getattr(query, column)]
         if wanted:
@@ -89,33 +110,10 @@ def _filtered(lake: Lake, query: MarketsQuery) -> pl.DataFrame:
     for name in query.type:
         data_type(name)  # a type that does not exist is an error, not a page of nothing
     if query.type:
-        tables = {table for name in query.type for table in SOURCES.get(name, ())}
-        known = sorted({names for table in tables for names in lake.instruments(table)})
-        key = ["exchange", "raw_symbol"]
-        with_events = pl.DataFrame(known, schema=dict.fromkeys(key, pl.String), orient="row")
-        markets = markets.join(with_events, on=key, how="semi", maintain_order="left")
+        of_types = holdings.all().filter(pl.col("type").is_in(query.type))
+        markets = markets.join(of_types, on=["exchange", "raw_symbol"], how="semi", maintain_order="left")
     if query.symbol_filter:
         part = query.symbol_filter.lower()
         searched = [pl.col(name).str.to_lowercase().str.contains(part, literal=True) for name in _SEARCHED]
         markets = markets.filter(pl.any_horizontal(*[hit.fill_null(value=False) for hit in searched]))
     return markets
-
-
-def _sorted(markets: pl.DataFrame, query: MarketsQuery) -> pl.DataFrame:
-    markets = markets.sort("exchange", "raw_symbol")
-    if query.sort_field is None:
-        return markets
-    if query.sort_field not in _SORTABLE:
-        raise QueryError(
-            "sortCriteria.field",
-            got=str(query.sort_field),
-            expected="one of " + ", ".join(_SORTABLE),
-            hint="the other figures are not computed from the lake yet",
-            code="UNSUPPORTED",
-        )
-    return markets.sort(
-        _SORTABLE[query.sort_field],
-        descending=query.sort_direction is SortDirection.DESC,
-        nulls_last=True,
-        maintain_order=True,
-    )

@@ -102,7 +102,7 @@ def rates(lake: Lake, quote: str | None, *, start: int, end: int) -> pl.DataFram
     """
     if quote in USD_QUOTES:
         return None
-    reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == quote)
+    reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == pl.lit(quote, pl.String))
     found = reported.select("quote_coin", "timestamp", "usd").collect()
     for market in () if found.height else _markets_of(lake, quote):
         found = _closes(lake, market, start=start - _DAY, end=end).select(
@@ -123,7 +123,9 @@ def rates(lake: Lake, quote: str | None, *, start: int, end: int) -> pl.DataFram
 
 
 def _markets_of(lake: Lake, quote: str | None) -> Iterable[tuple[str, str]]:
-    markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
+    markets = lake.markets().filter(
+        pl.col("coin") == pl.lit(quote, pl.String), pl.col("quote_coin").is_in(USD_QUOTES)
+    )
     return markets.select("exchange", "raw_symbol").iter_rows()
 
 

@@ -85,7 +85,7 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
 
     Returns
     -------
-    frame : polars.DataFrame, one row per market, key (exchange, raw_symbol), schema `MARKETS`
+    frame : polars.DataFrame, one row per market, key (exchange, raw_symbol, tenor), schema `MARKETS`
         In the order of the body. Unknown fields follow the schema's, as in `decode`. Where a market has
         prediction markets there is a column ``prediction_markets``, a list of structs with the columns of
         `PREDICTION_MARKETS`.
