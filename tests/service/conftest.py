@@ -23,7 +23,7 @@ T0 = 1_723_161_600  # 2024-08-09T00:00:00Z
 class Clock:
     """Epoch nanoseconds that a test moves by hand."""
 
-    now_ns: int = 1_800_000_000 * NS
+    now_ns: int = (T0 + 30 * 86_400) * NS
 
     def __call__(self) -> int:
         return self.now_ns

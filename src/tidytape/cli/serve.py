@@ -15,16 +15,23 @@ def serve(
     keys: Annotated[Path, typer.Option(help="File of keys; see 'tidytape keys new'.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
+    tiers: Annotated[
+        Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
+    ] = None,
     key_header: Annotated[str, typer.Option(help="Header that carries the key.")] = "X-Service-Key",
 ) -> None:
     """Answer the API over HTTP until interrupted."""
     import uvicorn
 
     from tidytape.lake import Lake
-    from tidytape.service import KeyFile, create_app
+    from tidytape.service import KeyFile, create_app, tiers_of
 
-    known = KeyFile(keys)
+    allowed = tiers_of(tiers)
+    known = KeyFile(keys, tiers=allowed)
     known.all()  # a service without a readable file of keys must not start
     uvicorn.run(
-        create_app(Lake(lake), known, key_header=key_header), host=host, port=port, server_header=False
+        create_app(Lake(lake), known, key_header=key_header, tiers=allowed),
+        host=host,
+        port=port,
+        server_header=False,
     )

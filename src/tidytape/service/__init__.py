@@ -4,5 +4,6 @@ from __future__ import annotations
 
 from tidytape.service.app import KEY_HEADER, create_app
 from tidytape.service.keys import Key, KeyFile, Keys, hashed
+from tidytape.service.tiers import tiers_of
 
-__all__ = ["KEY_HEADER", "Key", "KeyFile", "Keys", "create_app", "hashed"]
+__all__ = ["KEY_HEADER", "Key", "KeyFile", "Keys", "create_app", "hashed", "tiers_of"]

@@ -16,13 +16,13 @@ import secrets
 import sys
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from tidytape.budget import TIERS, tier
+from tidytape.budget import TIERS, Tier, tier
 from tidytape.errors import QueryError, TidytapeError
 from tidytape.query.values import written_time
 
@@ -106,10 +106,13 @@ class KeyFile(Keys):
     ----------
     path : str or path
         The file; it need not exist until a key is asked for.
+    tiers : mapping of str to Tier
+        The tiers that keys may name.
     """
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: str | os.PathLike[str], *, tiers: Mapping[str, Tier] = TIERS) -> None:
         super().__init__([])
+        self._tiers = tiers
         self.path = Path(path)
         self._seen: tuple[int, int, int] | None = None
         self._lock = threading.Lock()
@@ -170,7 +173,7 @@ class KeyFile(Keys):
         if expires is not None and expires <= now:
             raise QueryError("expires", got=written_time(expires), expected="a time in the future")
         secret = secrets.token_urlsafe(_KEY_BYTES)
-        key = Key(secrets.token_hex(4), hashed(secret), tier(tier_name, TIERS).name, now, expires)
+        key = Key(secrets.token_hex(4), hashed(secret), tier(tier_name, self._tiers).name, now, expires)
         self.path.parent.mkdir(parents=True, exist_ok=True)
         with self._lock, _alone(self.path):
             self._write([*(self._read() if self.path.exists() else []), key])
@@ -181,7 +184,7 @@ class KeyFile(Keys):
             entries = json.loads(self.path.read_text("utf-8"))
             if not isinstance(entries, list):
                 raise TypeError("expected a list of keys")
-            keys = [_checked(Key(**entry)) for entry in entries]
+            keys = [_checked(Key(**entry), self._tiers) for entry in entries]
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise TidytapeError(f"{self.path} is not a file of keys: {error}") from None
         return keys
@@ -200,13 +203,13 @@ class KeyFile(Keys):
             raise
 
 
-def _checked(key: Key) -> Key:
+def _checked(key: Key, tiers: Mapping[str, Tier]) -> Key:
     """Refuse a key whose facts are not of their kinds."""
     kinds = (isinstance(key.id, str), isinstance(key.sha256, str), isinstance(key.tier, str))
     times = (isinstance(key.created, int), key.expires is None or isinstance(key.expires, int))
     if not all(kinds + times) or not re.fullmatch(r"[0-9a-f]{64}", key.sha256):
         raise TypeError(f"a key's id, sha256, tier, created or expires is not what it should be: {key.id!r}")
-    tier(key.tier)
+    tier(key.tier, tiers)
     return key
 
 

@@ -11,6 +11,7 @@ from tidytape import wire
 from tidytape.budget import weight
 from tidytape.errors import QueryError
 from tidytape.query import PointsQuery, respelled
+from tidytape.query.values import written_time
 from tidytape.service.engine import Engine, Subjects
 from tidytape.service.limits import Account
 from tidytape.service.openapi import parameters
@@ -18,6 +19,8 @@ from tidytape.service.refusals import refusal
 from tidytape.service.workers import Workers
 
 __all__ = ["points"]
+
+_NS, _DAY = 10**9, 86_400
 
 
 def points(engine: Engine, workers: Workers, *, clock: Callable[[], int]) -> APIRouter:
@@ -38,7 +41,7 @@ def points(engine: Engine, workers: Workers, *, clock: Callable[[], int]) -> API
     async def answer_points(request: Request) -> Response:
         account: Account = request.state.account
         query = PointsQuery.from_params(request.query_params.multi_items())
-        _require_tier(account, query)
+        _require_tier(account, query, now=clock() // _NS)
         try:
             instruments = await workers.run(engine.instruments, query)
         except QueryError as error:
@@ -88,7 +91,8 @@ def _first(errors: BaseExceptionGroup[QueryError]) -> QueryError:
     return error
 
 
-def _require_tier(account: Account, query: PointsQuery) -> None:
+def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
+    """Raise QueryError if the tier of an account does not include what is asked for."""
     for kind in query.data_types:
         if not account.tier.permits(kind):
             raise QueryError(
@@ -103,6 +107,15 @@ def _require_tier(account: Account, query: PointsQuery) -> None:
             got=str(query.group_by),
             expected=f"no value; the {account.tier.name} tier does not aggregate exchanges",
             code="AGGREGATION_NOT_PERMITTED",
+        )
+    days = account.tier.history_days
+    # Whole days of UTC, so that a request for the last 90 days is not refused for the second it took to arrive.
+    if days is not None and query.start < (now // _DAY - days) * _DAY:
+        raise QueryError(
+            PointsQuery.WIRE["start"],
+            got=written_time(query.start),
+            expected=f"a time in the last {days} days, which the {account.tier.name} tier has",
+            code="HISTORY_NOT_PERMITTED",
         )
 
 
