@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
 
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._markets import Given, Instrument, contracts_of, registry_rows
 from tidytape.lake.ingest._read import Read
-from tidytape.lake.ingest.contracts import COUNTED, in_coin
+from tidytape.lake.ingest.contracts import in_coin
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, TableCount
 from tidytape.lake.store import Appended, Lake
+from tidytape.lake.table import Table
 from tidytape.lake.tables import TRADES
 
 __all__ = ["Writer"]
@@ -80,7 +83,7 @@ class Writer:
 
     def _append(self, parsed: Parsed, source: str) -> list[Appended]:
         registered = self._lake.markets()
-        contracts, stated = contracts_of(parsed, self._given, registered, self._holds_amounts)
+        contracts, stated = contracts_of(parsed, self._given, registered, self._holds_events)
         for batch in parsed.batches:
             if batch.table.name not in parsed.coins:
                 in_coin(batch, contracts)
@@ -100,11 +103,11 @@ class Writer:
         self._guesses |= guesses
         return appended
 
-    def _holds_amounts(self, instrument: Instrument) -> bool:
+    def _holds_events(self, instrument: Instrument, tables: Collection[Table]) -> bool:
         exchange, raw_symbol = instrument
         return any(
             self._lake.scan(table.name, exchange=exchange, raw_symbol=raw_symbol).head(1).collect().height
-            for table in COUNTED
+            for table in tables
         )
 
     def report(self) -> IngestReport:

@@ -15,6 +15,7 @@ from tidytape.lake.tables import (
     OPEN_INTEREST,
     OPTION_QUOTES,
     QUOTE_RATES,
+    RECORDED_CANDLES,
     TOKEN_SUPPLY,
     TRADES,
 )
@@ -25,6 +26,7 @@ _ROW_NAMES: Mapping[str, str] = MappingProxyType(
     {
         TRADES.name: "trade",
         BOOK.name: "book level",
+        RECORDED_CANDLES.name: "candle",
         OPEN_INTEREST.name: "open interest report",
         FUNDING.name: "funding report",
         LIQUIDATIONS.name: "liquidation",
