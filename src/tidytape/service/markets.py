@@ -87,7 +87,7 @@ def _filtered(lake: Lake, query: MarketsQuery) -> pl.DataFrame:
         if wanted:
             markets = markets.filter(pl.col(column).is_in(wanted))
     if query.type:
-        tables = {SOURCES[name] for name in query.type if name in SOURCES}
+        tables = {table for name in query.type for table in SOURCES.get(name, ())}
         known = sorted({names for table in tables for names in lake.instruments(table)})
         key = ["exchange", "raw_symbol"]
         with_events = pl.DataFrame(known, schema=dict.fromkeys(key, pl.String), orient="row")

@@ -409,19 +409,19 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
 )
 """How each data type is answered."""
 
-SOURCES: Mapping[str, str] = MappingProxyType(
+SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "TRADE": "trades",
-        "TRADE_SIDE_AGNOSTIC_AGG": "trades",
-        "TRADE_AGG": "trades",
-        "OPEN_INTEREST_AGG": "open_interest",
-        "FUNDING_RATE_AGG": "funding",
-        "LIQUIDATION_AGG": "liquidations",
-        "VOLUME_PROFILE_AGG": "trades",
-        "TPO_AGG": "trades",
-        "BLOCK_BOOK_SNAPSHOT_AGG": "book",
-        "VENUEX_LIQUIDATION_AGG": "liquidations",
-        "CME_OPEN_INTEREST_AGG": "cme_open_interest",
+        "TRADE": ("trades",),
+        "TRADE_SIDE_AGNOSTIC_AGG": ("trades", "candles"),
+        "TRADE_AGG": ("trades",),
+        "OPEN_INTEREST_AGG": ("open_interest",),
+        "FUNDING_RATE_AGG": ("funding",),
+        "LIQUIDATION_AGG": ("liquidations",),
+        "VOLUME_PROFILE_AGG": ("trades",),
+        "TPO_AGG": ("trades",),
+        "BLOCK_BOOK_SNAPSHOT_AGG": ("book",),
+        "VENUEX_LIQUIDATION_AGG": ("liquidations",),
+        "CME_OPEN_INTEREST_AGG": ("cme_open_interest",),
     }
 )
-"""The raw table of each data type that is of single markets."""
+"""The raw tables of each data type that is of single markets: it is answered of a market that is in any of them."""

@@ -181,8 +181,8 @@ def _require_inverse(name: Instrument, contract: Contract | None, parsed: Parsed
         raise QueryError(
             "contract",
             got=None,
-            expected=f"INVERSE, and the contract_size, for the amounts of {' '.join(name)} are numbers of contracts; e.g. "
-            "--contract inverse --contract-size 100, in USD, as the venue's specification says",
+            expected=f"INVERSE, and the contract_size, for the amounts of {' '.join(name)} are numbers of contracts; "
+            "e.g. --contract inverse --contract-size 100, in USD, as the venue's specification says",
         )
 
 
@@ -225,7 +225,8 @@ def registry_rows(
     Raises
     ------
     QueryError
-        If a symbol cannot be guessed and is neither given nor registered, or one name is given to several.
+        If the symbol of a file's only instrument cannot be guessed and is neither given nor registered, or one name
+        is given to several. Of several instruments, those that cannot be guessed get no names.
     """
     seen = _seen(parsed)
     every = sorted({*seen, *earlier})
@@ -245,7 +246,7 @@ def registry_rows(
         said = given.normalized_symbol or given.coin
         names: dict[str, str | None] = {}
         if said or instrument not in known:
-            names = _names(instrument[1], given, needed=facts.traded)
+            names = _names(instrument[1], given, needed=facts.traded and len(seen) == 1)
         if names and given.normalized_symbol is None:
             guesses.add(instrument)
         unknown_time = facts.since is None and instrument not in since_known

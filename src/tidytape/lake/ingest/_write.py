@@ -6,6 +6,7 @@ from collections.abc import Collection
 
 import polars as pl
 
+from tidytape.lake.ingest._funding import require_fillable
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._markets import Given, Instrument, contracts_of, registry_rows
 from tidytape.lake.ingest._read import Read
@@ -64,6 +65,7 @@ class Writer:
             self._files.append(FileReport(path, already_ingested=True))
             return
         parsed = read.parsed
+        require_fillable(read.job, parsed, self._lake)
         appended = self._append(parsed, read.source)
         already = [one.already_ingested for one in appended]
         self._files.append(
@@ -78,6 +80,7 @@ class Writer:
                 first_bad_lines=tuple(parsed.bad.first),
                 ignored=tuple(sorted(parsed.ignored.items())),
                 time_unit=parsed.time_unit,
+                notes=tuple(sorted(parsed.notes.items())),
             )
         )
 

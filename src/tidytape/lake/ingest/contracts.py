@@ -161,8 +161,8 @@ def _agree(rows: pl.DataFrame, table: Table) -> None:
     row = wrong.row(0, named=True)
     raise IngestError(
         f"{table.name}: {wrong.height} amounts are {row['amount']:.8g} coins by the size of a contract, and "
-        f"{row['coins']:.8g} by the file, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}: is the size "
-        "another?"
+        f"{row['coins']:.8g} by the file, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}: is the "
+        "size another?"
     )
 
 
@@ -182,7 +182,6 @@ def _converted_candles(rows: pl.DataFrame, *, sizes: pl.DataFrame) -> pl.DataFra
     }
     if both:
         new |= {
-            f"{side}quote_volume": pl.when(inverse).then(_times(f"{side}contracts"))
-            for side in ("", "buy_")
+            f"{side}quote_volume": pl.when(inverse).then(_times(f"{side}contracts")) for side in ("", "buy_")
         }
     return told.with_columns(**new).select(rows.columns)
