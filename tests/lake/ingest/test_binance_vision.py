@@ -101,6 +101,14 @@ def test_amounts_of_futures_with_margin_in_coin_are_contracts(write, lake, symbo
     assert put(write(*lines, "", name=f"{symbol}-{kind}-2024-08-09.csv"), lake).bad_lines == 0
 
 
+def test_a_column_of_coins_tells_a_future_with_margin_in_coin_whatever_its_symbol(write, lake):
+    path = write(COIN_HEADER, COIN_FUTURE.format(time=T))
+    with pytest.raises(QueryError, match="contract: got None"):
+        put(path, lake, raw_symbol="ETH")
+    put(path, lake, raw_symbol="ETH", normalized_symbol="ETH-USD", **TEN)
+    assert [row["amount"] for row in rows(lake, "trades")] == [0.048]
+
+
 def test_a_contract_must_agree_with_the_coins_in_the_file(write, lake):
     path = write(COIN_HEADER, COIN_FUTURE.format(time=T), name="ETHUSD_PERP-trades-2024-08.csv")
     version = lake.version()

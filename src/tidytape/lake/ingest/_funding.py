@@ -24,6 +24,7 @@ UNSTATED = (
 """What is noted of reports without one."""
 
 _KEY = list(FUNDING.key)
+_HOUR = 3600 * 10**9
 
 
 def stated(job: Job, parsed: Parsed) -> None:
@@ -38,9 +39,9 @@ def stated(job: Job, parsed: Parsed) -> None:
 
 
 def require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
-    """Raise IngestError where the lake has a report without an interval that the caller now says one of.
+    """Raise IngestError where the lake has a report with another funding interval, or none, than the caller says.
 
-    What is in a lake stays as it is: without this the report would silently stay unserved.
+    What is in a lake stays as it is: without this the report would silently stay unserved, or be served over another.
     """
     if job.funding_interval is None:
         return
@@ -48,13 +49,16 @@ def require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
         exchanges, symbols = (list(names) for names in zip(*part.instruments, strict=True))
         there = lake.scan(
             FUNDING.name, exchange=exchanges, raw_symbol=symbols, start=part.first, end=part.last + 1
-        ).filter(pl.col("funding_interval").is_null())
-        wrong = there.join(part.frame().lazy(), on=_KEY, how="semi").select(_KEY).collect()
+        )
+        told = part.frame().lazy().select(*_KEY, said="funding_interval")
+        other = pl.col("said").ne_missing(pl.col("funding_interval"))
+        wrong = there.join(told, on=_KEY).filter(other).sort(_KEY).collect()
         if wrong.height:
-            first = wrong.sort(_KEY).row(0, named=True)
+            row = wrong.row(0, named=True)
+            stored = "no" if row["funding_interval"] is None else f"{row['funding_interval'] / _HOUR:g} h as"
             raise IngestError(
-                f"{job.path}: {wrong.height} of its funding reports are in the lake without a funding interval, e.g. "
-                f"{first['exchange']} {first['raw_symbol']} at {first['timestamp']}; what is in a lake stays as it is, "
+                f"{job.path}: {wrong.height} of its funding reports are in the lake with {stored} funding interval, "
+                f"e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}; what is in a lake stays as it is, "
                 "so put the files into a new one",
                 path=str(job.path),
             )

@@ -334,9 +334,12 @@ def _symbol(job: Job) -> str:
     return match[1]
 
 
-def _coin_margined(job: Job, symbol: str, parsed: Parsed) -> bool:
-    """Whether an instrument is a COIN-M future, whose amounts are inverse contracts; that is noted."""
-    found = re.fullmatch(_COIN_MARGINED, symbol) is not None
+def _coin_margined(job: Job, symbol: str, parsed: Parsed, *, has_coins: bool = False) -> bool:
+    """Whether an instrument is a COIN-M future, whose amounts are inverse contracts; that is noted.
+
+    Its symbol tells, or a column of coins, which no other market has.
+    """
+    found = has_coins or re.fullmatch(_COIN_MARGINED, symbol) is not None
     if found:
         parsed.inverse.add((job.venue, symbol))
     return found
@@ -354,7 +357,9 @@ def _trades(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
             quote_amount=pl.col("price") * pl.col("amount"),
         )
     )
-    if _coin_margined(job, symbol, parsed) and "coins" in rows.columns:
+    has_coins = "coins" in rows.columns
+    _coin_margined(job, symbol, parsed, has_coins=has_coins)
+    if has_coins:
         trades = trades.with_columns(rows["coins"])
     parsed.batch(TRADES).add(trades)
 
