@@ -252,7 +252,7 @@ def _put_all(
 
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size
+        return path.stat().st_size if path.is_file() else 0
     except (OSError, ValueError):  # reading it will tell why
         return 0
 
