@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidytape import Client, aggregate
 from tidytape.catalogue import Interval
 from tidytape.errors import IngestError, QueryError
+from tidytape.lake import Lake
 from tidytape.lake.ingest import ingest
 from tidytape.lake.ingest._candles import LENGTHS, impossible, length
+from tidytape.lake.tables import RECORDED_CANDLES
 
 MS = 10**6
 T = 1_723_075_200_000  # 2024-08-08 00:00 UTC, a Thursday [ms]
@@ -206,3 +208,66 @@ def test_words_for_lengths(word, seconds):
 def test_what_is_no_length(word):
     with pytest.raises(QueryError, match="interval: got"):
         length(word)
+
+
+trades = st.lists(
+    st.tuples(st.integers(0, 3_599_999), st.integers(1, 500), st.integers(1, 100), st.booleans()),
+    min_size=1,
+    max_size=30,
+)
+
+
+@settings(max_examples=15, deadline=None)
+@given(found=trades)
+def test_candles_of_recorded_minutes_are_those_of_the_trades(tmp_path_factory, found):
+    """What is served of somebody's minutes is what is served of the trades they were made of."""
+    folder = tmp_path_factory.mktemp("law")
+    lines = [
+        f"{number},{price / 4},{amount / 8},{price * amount / 32},{T + at},{maker},True"
+        for number, (at, price, amount, maker) in enumerate(sorted(found))
+    ]
+    (folder / "BTCUSDT-trades-2024-08-08.csv").write_text("\n".join([*lines, ""]))
+    put(folder / "BTCUSDT-trades-2024-08-08.csv", Lake.create(folder / "a"))
+    asked = {"exchange": "BINANCE", "raw_symbol": "BTCUSDT", "start": T // 1000, "end": T // 1000 + 3600}
+    with Client.local(folder / "a") as client:
+        minutes = client.candles(interval="1m", **asked)
+        wanted = {interval: client.candles(interval=interval, **asked) for interval in ("5m", "1h")}
+    made = [
+        kline(int(row["timestamp"].timestamp() * 1000), prices=",".join(str(row[name]) for name in ("open", "high", "low", "close")),
+              volumes=(row["volume"], row["volume"], 1, 0, 0))
+        for row in minutes.iter_rows(named=True)
+    ]  # fmt: skip
+    (folder / "BTCUSDT-1m-2024-08-08.csv").write_text("\n".join([*made, ""]))
+    put(folder / "BTCUSDT-1m-2024-08-08.csv", Lake.create(folder / "b"))
+    columns = ["timestamp", "open", "high", "low", "close", "volume"]
+    with Client.local(folder / "b") as client:
+        for interval, frame in wanted.items():
+            assert client.candles(interval=interval, **asked).select(columns).equals(frame.select(columns))
+
+
+def test_recorded_hours(recorded, lake, tmp_path):
+    """Two years of real hours, rewritten as a dump of hours and as a table with a column map, are the same candles."""
+    hours = pl.read_csv(recorded / "binance-vision_BTCUSDT_1h_Cleaned.csv.gz").with_columns(
+        pl.col("Date").str.to_datetime("%d-%m-%Y %H:%M", time_unit="ms").dt.epoch("ms")
+    )
+    lines = [
+        kline(time, 3_600_000, f"{open_},{high},{low},{close}", (volume, 0, int(volume > 0), 0, 0))
+        for time, open_, high, low, close, volume in hours.iter_rows()
+    ]
+    (tmp_path / "BTCUSDT-1h-2024-01.csv").write_text("\n".join([*lines, ""]))
+    hours.write_csv(tmp_path / "hours.csv")
+    assert put(tmp_path / "BTCUSDT-1h-2024-01.csv", lake).count(RECORDED_CANDLES).new == 17_544
+    names = {"timestamp": "Date"} | {name.lower(): name for name in hours.columns[1:]}
+    report = ingest(
+        tmp_path / "hours.csv", lake, layout="csv", table="candles", columns=names, interval="1h",
+        exchange="BINANCE", raw_symbol="BTCUSDT",
+    )  # fmt: skip
+    assert report.count(RECORDED_CANDLES).read == 17_544
+    assert report.count(RECORDED_CANDLES).new == 0
+    with Client.local(lake.path) as client:
+        days = client.candles(
+            exchange="BINANCE", raw_symbol="BTCUSDT", interval="1d", start="2024-01-01", end="2026-01-01"
+        )
+    assert days.height == 731
+    assert days["volume"].sum() == pytest.approx(hours["Volume"].sum())
+    assert (days["high"].max(), days["low"].min()) == (hours["High"].max(), hours["Low"].min())
