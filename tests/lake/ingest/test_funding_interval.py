@@ -36,7 +36,7 @@ def test_what_is_said_fills_what_is_not_stated(write, lake, said):
 def test_reports_that_will_not_be_served_are_counted(write, lake):
     report = ingest(write(HEAD, TICKER), lake, layout="tardis")
     assert report.files[0].notes == ((UNSTATED, 1),)
-    assert "\n  1 funding reports state no funding interval and will not be served" in str(report)
+    assert "\n  1 of its funding reports have no funding interval and will not be served" in str(report)
 
 
 @pytest.mark.parametrize(("said", "points"), [(None, 0), ("4h", 1)])

@@ -232,11 +232,11 @@ def test_candles_of_recorded_minutes_are_those_of_the_trades(tmp_path_factory, f
     with Client.local(folder / "a") as client:
         minutes = client.candles(interval="1m", **asked)
         wanted = {interval: client.candles(interval=interval, **asked) for interval in ("5m", "1h")}
-    made = [
-        kline(int(row["timestamp"].timestamp() * 1000), prices=",".join(str(row[name]) for name in ("open", "high", "low", "close")),
-              volumes=(row["volume"], row["volume"], 1, 0, 0))
-        for row in minutes.iter_rows(named=True)
-    ]  # fmt: skip
+    made = []
+    for row in minutes.iter_rows(named=True):
+        prices = ",".join(str(row[name]) for name in ("open", "high", "low", "close"))
+        volumes = (row["volume"], row["volume"], 1, 0, 0)
+        made.append(kline(int(row["timestamp"].timestamp() * 1000), prices=prices, volumes=volumes))
     (folder / "BTCUSDT-1m-2024-08-08.csv").write_text("\n".join([*made, ""]))
     put(folder / "BTCUSDT-1m-2024-08-08.csv", Lake.create(folder / "b"))
     columns = ["timestamp", "open", "high", "low", "close", "volume"]

@@ -18,7 +18,7 @@ from tidytape.lake.tables import FUNDING
 __all__ = ["UNSTATED", "require_fillable", "stated"]
 
 UNSTATED = (
-    "funding reports state no funding interval and will not be served; funding_interval (--funding-interval), "
+    "of its funding reports have no funding interval and will not be served; funding_interval (--funding-interval), "
     "said when a file first goes in, is theirs"
 )
 """What is noted of reports without one."""

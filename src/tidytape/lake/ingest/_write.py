@@ -30,15 +30,9 @@ class Writer:
         Where they go.
     given : Given
         What the caller said about their market.
-
-    Attributes
-    ----------
-    wrote : bool
-        Something went in.
     """
 
     def __init__(self, lake: Lake, given: Given) -> None:
-        self.wrote = False
         self._lake = lake
         self._given = given
         self._files: list[FileReport] = []
@@ -95,11 +89,9 @@ class Writer:
         for batch in parsed.batches if stated.height else parsed.batches[1:]:
             self._lake.check(batch)
         if stated.height:
-            self.wrote = True
             # Before the events, so that amounts never lie there without a word on what they were made from.
             self._lake.register(stated, replace=["contract", "contract_size"])
         appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
-        self.wrote = True
         # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
         self._lake.register(markets, replace=self._given.columns, sources=[source])
         self._instruments.update(markets.select(_KEY).iter_rows())
