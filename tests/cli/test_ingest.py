@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import inspect
+import os
+import re
 import zipfile
 from pathlib import Path
 
@@ -10,7 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tidytape.cli import ingest as commands
-from tidytape.errors import QueryError
+from tidytape.cli import main
+from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.ingest import LAYOUTS, ingest
 
@@ -90,6 +94,102 @@ def test_files_are_recognised_and_asked_for_their_venue(run, lake, recorded):
     assert "10 trades" in said
     assert run("tardis", recorded / names[0], "--exchange", "OTHER").count("10 trades") >= 1
     assert lake().scan("trades").collect()["exchange"].unique().sort().to_list() == ["BITMEX", "OTHER"]
+
+
+@pytest.fixture
+def mixture(tmp_path):
+    """Two files that are good among some of every kind that cannot be read."""
+    row = f"1,10.5,2,21,{T}000,True,True\n"
+
+    def path(name, data=b""):
+        made = tmp_path / name
+        made.write_bytes(data)
+        return made
+
+    def zipped(name, *members):
+        made = tmp_path / name
+        with zipfile.ZipFile(made, "w") as archive:
+            for member in members:
+                archive.writestr(member, row)
+        return made
+
+    good = [
+        zipped("BTCUSDT-trades-2023-11-14.zip", "a.csv"),
+        path("ETHUSDT-trades-2023-11-14.csv", row.encode()),
+    ]
+    (tmp_path / "folder").mkdir()
+    closed = path("LTCUSDT-trades-2023-11-14.csv", row.encode())
+    closed.chmod(0)
+    bad = [
+        (path("what.txt", b"hello\n"), "layout: got None|neither the header nor the name"),
+        (
+            path("ADAUSDT-trades-2023-11-14.csv.gz", gzip.compress(row.encode() * 999)[:-9]),
+            "the gzip stream breaks off",
+        ),
+        (zipped("BNBUSDT-trades-2023-11-14.zip", "a.csv", "b.csv"), "it holds 2 files: a.csv, b.csv"),
+        (path("XRPUSDT-trades-2023-11-14.zip", good[0].read_bytes()[:-30]), "no whole zip archive"),
+        (path("SOLUSDT-trades-2023-11-14.csv"), "the file is empty"),
+        (tmp_path / "folder", "a folder, not a file"),
+        (tmp_path / "missing.zip", "No such file"),
+        (
+            path("BTCUSDT-bookDepth-2023-11-14.csv", b"timestamp,percentage,depth,notional\n"),
+            "bookDepth: amounts within",
+        ),
+    ]
+    if os.geteuid():  # whom no permission stops cannot be stopped
+        bad.append((closed, "Permission denied"))
+    return good, bad
+
+
+@pytest.mark.parametrize("layout", ["auto", "binance-vision"])
+@pytest.mark.parametrize("good_first", [True, False])
+def test_bad_files_do_not_lose_the_others(mixture, lake, tmp_path, monkeypatch, capsys, layout, good_first):
+    good, bad = mixture
+    files = [path for path, _ in bad]
+    files = [*good, *files] if good_first else [*files, *good]
+    monkeypatch.setattr(
+        "sys.argv",
+        ["tidytape", "ingest", layout, *map(str, files), "--lake", str(tmp_path / "lake"), "--exchange", "X"],
+    )
+    with pytest.raises(SystemExit) as stopped:
+        main()
+    said = capsys.readouterr()
+    assert stopped.value.code == 1
+    assert said.out.count("1 trade;") == 2
+    assert said.err.startswith(
+        f"error: {len(bad)} of {len(files)} files did not go into the lake, the others did:\n"
+    )
+    lines = said.err.splitlines()[1:]
+    assert len(lines) == len(bad)
+    for line, (path, reason) in zip(lines, bad, strict=True):
+        assert str(path) in line
+        assert re.search(reason, line)
+    assert sorted(lake().scan("trades").collect()["raw_symbol"]) == ["BTCUSDT", "ETHUSDT"]
+
+
+def test_bad_files_do_not_lose_the_others_with_a_bar(mixture, lake, tmp_path, capsys):
+    good, bad = mixture
+    with pytest.raises(IngestError, match=f"{len(bad)} of {len(bad) + 2} files"):
+        ingest(
+            [path for path, _ in bad] + good,
+            Lake.create(tmp_path / "lake"),
+            exchange="X",
+            progress=True,
+            workers=4,
+        )
+    assert lake().scan("trades").collect().height == 2
+    assert "B/s" in capsys.readouterr().err
+
+
+def test_candles_and_funding_are_told_what_their_files_do_not(run, lake, tmp_path):
+    candles, funding = tmp_path / "candles.csv", tmp_path / "funding.csv"
+    candles.write_text(f"timestamp,open,high,low,close,volume\n{T // 3600 * 3600},1,2,1,2,5\n")
+    funding.write_text(f"timestamp,rate\n{T},0.0001\n")
+    market = ("--exchange", "X", "--raw-symbol", "BTCUSDT")
+    assert "1 candle" in run("csv", candles, "--table", "candles", "--interval", "1h", *market)
+    run("csv", funding, "--table", "funding", "--funding-interval", "8h", *market)
+    assert lake().scan("candles").collect()["interval"].to_list() == [3600 * 10**9]
+    assert lake().scan("funding").collect()["funding_interval"].to_list() == [8 * 3600 * 10**9]
 
 
 @pytest.mark.parametrize("layout", ["tardis-node", "cryptofeed"])

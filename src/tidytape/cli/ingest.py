@@ -39,10 +39,19 @@ Contract = Annotated[
 ContractSize = Annotated[
     str | None, typer.Option(help="Size of one contract: quote if INVERSE, coin otherwise.")
 ]
+FundingInterval = Annotated[
+    str | None,
+    typer.Option(
+        help="Time between settlements of funding reports that state none, e.g. 8h; else not served."
+    ),
+]
+CandleInterval = Annotated[
+    str | None, typer.Option(help="Length of candles whose file does not tell it, e.g. 1h.")
+]
 Workers = Annotated[int | None, typer.Option(min=1, help="Files that are read at once.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")]
 Table = Annotated[
-    str, typer.Option(help="What the rows are: trades, book, open_interest, funding, liquidations, ….")
+    str, typer.Option(help="What the rows are: trades, candles, book, open_interest, funding, ….")
 ]
 ColumnMap = Annotated[
     str | None,
@@ -71,6 +80,7 @@ def auto(
     block_size: BlockSize = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -91,10 +101,11 @@ def binance_vision(
     block_size: BlockSize = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
-    """Dumps of data.binance.vision: trades, funding, open interest, liquidations."""
+    """Dumps of data.binance.vision: trades, candles, funding, open interest, liquidations."""
     _run("binance-vision", locals())
 
 
@@ -126,6 +137,7 @@ def cryptofeed(
     raw_symbol: RawSymbol = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -150,6 +162,8 @@ def csv(
     time_unit: TimeUnit = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    interval: CandleInterval = None,
+    funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -186,6 +200,8 @@ def jsonl(
     time_unit: TimeUnit = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    interval: CandleInterval = None,
+    funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -209,6 +225,8 @@ def parquet(
     time_unit: TimeUnit = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    interval: CandleInterval = None,
+    funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -229,6 +247,7 @@ def tardis(
     block_size: BlockSize = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:
@@ -249,6 +268,7 @@ def tardis_node(
     block_size: BlockSize = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
 ) -> None:

@@ -58,12 +58,21 @@ def grouped(instruments: list[Instrument]) -> list[Instrument]:
     Raises
     ------
     QueryError
-        If the prices of a group are not all in one quote, or in quotes that count as USD: they could not be compared.
+        If nobody knows whether members are of one coin, or the prices of a group are not all in one quote, or in quotes
+        that count as USD: they could not be compared.
     """
     members: dict[str | None, list[Instrument]] = {}
     for one in instruments:
         members.setdefault(one.coin, []).append(one)
     for coin, group in members.items():
+        if coin is None and len(group) > 1:
+            raise QueryError(
+                "group_by",
+                got=", ".join(sorted(one.raw_symbol for one in group)),
+                expected="markets whose coin is known",
+                hint="ingest their files again with normalized_symbol",
+                code="UNSUPPORTED",
+            )
         quotes = {"USD" if one.quote_coin in USD_QUOTES else str(one.quote_coin) for one in group}
         if len(quotes) > 1:
             raise QueryError(
@@ -98,11 +107,18 @@ def rates(lake: Lake, quote: str | None, *, start: int, end: int) -> pl.DataFram
     Raises
     ------
     QueryError
-        If the worth at the start of the window is not known.
+        If the quote is not known, or its worth at the start of the window.
     """
     if quote in USD_QUOTES:
         return None
-    reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == pl.lit(quote, pl.String))
+    if quote is None:
+        raise QueryError(
+            "quote",
+            got=None,
+            expected="markets with names; ingest their files again with normalized_symbol",
+            code="UNSUPPORTED",
+        )
+    reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == quote)
     found = reported.select("quote_coin", "timestamp", "usd").collect()
     for market in () if found.height else _markets_of(lake, quote):
         found = _closes(lake, market, start=start - _DAY, end=end).select(
@@ -122,10 +138,8 @@ def rates(lake: Lake, quote: str | None, *, start: int, end: int) -> pl.DataFram
     return found
 
 
-def _markets_of(lake: Lake, quote: str | None) -> Iterable[tuple[str, str]]:
-    markets = lake.markets().filter(
-        pl.col("coin") == pl.lit(quote, pl.String), pl.col("quote_coin").is_in(USD_QUOTES)
-    )
+def _markets_of(lake: Lake, quote: str) -> Iterable[tuple[str, str]]:
+    markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
     return markets.select("exchange", "raw_symbol").iter_rows()
 
 

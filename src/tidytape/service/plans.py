@@ -424,4 +424,4 @@ SOURCES: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "CME_OPEN_INTEREST_AGG": ("cme_open_interest",),
     }
 )
-"""The raw tables of each data type that is of single markets."""
+"""The raw tables of each data type that is of single markets: it is answered of a market that is in any of them."""

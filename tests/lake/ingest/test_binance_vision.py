@@ -23,7 +23,7 @@ KLINE_HEADER = (
     "open_time,open,high,low,close,volume,close_time,quote_volume,count,taker_buy_volume,"
     "taker_buy_quote_volume,ignore"
 )
-KLINE = "{time},4.15,4.16,4.14,4.155,539.23,1723075259999,2240.4,13,401.82,1669.98,0"
+KLINE = f"{T},4.15,4.16,4.14,4.155,539.23,{T + 59_999},2240.4,13,401.82,1669.98,0"
 FUNDING = ("calc_time,funding_interval_hours,last_funding_rate", f"{T + 1},8,0.00010000")
 METRICS = (
     "create_time,symbol,sum_open_interest,sum_open_interest_value,count_toptrader_long_short_ratio,"
@@ -64,11 +64,71 @@ def test_spot_trades_have_no_header_and_times_in_ms_or_us(tmp_path, lake, time, 
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("header", [FUTURE_HEADER, FUTURE_HEADER.replace("quote", "base")])
-def test_futures_have_a_header(write, lake, header):
-    put(write(header, FUTURE.format(time=T), name="ETHUSD_PERP-trades-2024-08.csv"), lake)
+def test_futures_have_a_header(write, lake):
+    put(write(FUTURE_HEADER, FUTURE.format(time=T), name="ETHUSDT-trades-2024-08.csv"), lake)
     (row,) = rows(lake, "trades")
-    assert (row["raw_symbol"], row["amount"], row["side"]) == ("ETHUSD_PERP", 12.0, "SELL")
+    assert (row["raw_symbol"], row["amount"], row["side"]) == ("ETHUSDT", 12.0, "SELL")
+
+
+COIN_FUTURE = "28457,2500,12,0.048,{time},true"
+COIN_HEADER = FUTURE_HEADER.replace("quote", "base")
+TEN = {"contract": "inverse", "contract_size": 10}
+
+
+@pytest.mark.parametrize("symbol", ["ETHUSD_PERP", "ETHUSD_240927"])
+@pytest.mark.parametrize(
+    ("kind", "lines"),
+    [
+        ("trades", (COIN_HEADER, COIN_FUTURE.format(time=T))),
+        ("aggTrades", (AGG_HEADER, f"26129,2500,12,27781,27783,{T},true")),
+        ("liquidationSnapshot", (LIQUIDATIONS, f"{T},SELL,LIMIT,IOC,12,2500,2500,FILLED,12,12")),
+    ],
+)
+def test_amounts_of_futures_with_margin_in_coin_are_contracts(write, lake, symbol, kind, lines):
+    path = write(*lines, name=f"{symbol}-{kind}-2024-08-08.csv")
+    version = lake.version()
+    with pytest.raises(
+        QueryError, match=f"contract: got None, expected INVERSE, .* BINANCE {symbol} are numbers"
+    ):
+        put(path, lake)
+    with pytest.raises(QueryError, match="contract: got 'LINEAR', expected INVERSE"):
+        put(path, lake, contract="linear", contract_size=10)
+    assert lake.version() == version
+    put(path, lake, **TEN)
+    (row,) = rows(lake, "liquidations" if kind == "liquidationSnapshot" else "trades")
+    assert (row["amount"], row["quote_amount"]) == (0.048, 120.0)
+    # The registered contract is known from now on.
+    assert put(write(*lines, "", name=f"{symbol}-{kind}-2024-08-09.csv"), lake).bad_lines == 0
+
+
+def test_a_column_of_coins_tells_a_future_with_margin_in_coin_whatever_its_symbol(write, lake):
+    path = write(COIN_HEADER, COIN_FUTURE.format(time=T))
+    with pytest.raises(QueryError, match="contract: got None"):
+        put(path, lake, raw_symbol="ETH")
+    put(path, lake, raw_symbol="ETH", normalized_symbol="ETH-USD", **TEN)
+    assert [row["amount"] for row in rows(lake, "trades")] == [0.048]
+
+
+def test_a_contract_must_agree_with_the_coins_in_the_file(write, lake):
+    path = write(COIN_HEADER, COIN_FUTURE.format(time=T), name="ETHUSD_PERP-trades-2024-08.csv")
+    version = lake.version()
+    with pytest.raises(
+        IngestError, match=r"1 amounts are 0.48 coins by the size of a contract, and 0.048 by the file"
+    ):
+        put(path, lake, contract="inverse", contract_size=100)
+    assert lake.version() == version
+    put(path, lake, **TEN)
+
+
+def test_a_contract_can_be_said_after_what_was_told_in_coin(write, lake):
+    """Open interest and candles bring their coins along, so they do not forbid a contract later."""
+    metrics = write(METRICS, '2024-08-08 00:05:00,ETHUSD_PERP,12,0.048,"","","",1.1')
+    put(metrics, lake)
+    put(write(KLINE, name="ETHUSD_PERP-1m-2024-08-08.csv"), lake)
+    put(write(COIN_HEADER, COIN_FUTURE.format(time=T), name="ETHUSD_PERP-trades-2024-08.csv"), lake, **TEN)
+    with pytest.raises(QueryError, match="stored with: INVERSE of 10"):
+        put(metrics, lake, contract="inverse", contract_size=100)
+    assert [row["amount"] for row in rows(lake, "open_interest")] == [0.048]
 
 
 @pytest.mark.parametrize("header", [True, False])
@@ -115,22 +175,20 @@ def test_open_interest_of_one_instrument(write, lake):
 def test_an_order_that_sells_liquidates_a_long(write, lake):
     bought = SOLD.replace("SELL", "BUY")
     report = put(
-        write(
-            LIQUIDATIONS, SOLD, SOLD, bought, bought, name="BTCUSD_PERP-liquidationSnapshot-2024-08-08.csv"
-        ),
+        write(LIQUIDATIONS, SOLD, SOLD, bought, bought, name="BTCUSDT-liquidationSnapshot-2024-08-08.csv"),
         lake,
     )
     assert report.files[0].ignored == (("repeated row", 2),)
     long, short = lake.scan("liquidations").sort("sequence").collect().to_dicts()
     assert (long["side"], short["side"]) == ("BUY", "SELL")
-    assert (long["raw_symbol"], long["price"], long["amount"]) == ("BTCUSD_PERP", 30631.6, 7.0)
+    assert (long["raw_symbol"], long["price"], long["amount"]) == ("BTCUSDT", 30631.6, 7.0)
     assert long["quote_amount"] == pytest.approx(214_421.2)
 
 
 def test_repeated_liquidations_are_seen_across_blocks(write, lake, monkeypatch):
     monkeypatch.setattr("tidytape.lake.ingest._lines.BLOCK", 300)
     others = [SOLD.replace(str(T), str(T + number)) for number in range(20)]
-    report = put(write(LIQUIDATIONS, *others, *others), lake, raw_symbol="BTCUSD_PERP")
+    report = put(write(LIQUIDATIONS, *others, *others), lake, raw_symbol="BTCUSDT")
     assert report.files[0].ignored == (("repeated row", 20),)
     assert lake.scan("liquidations").collect().height == 20
 
@@ -145,8 +203,8 @@ def test_an_order_that_was_not_filled_is_counted(write, lake):
 @pytest.mark.parametrize(
     ("name", "lines", "said"),
     [
-        ("BTCUSDT-1m-2024-08-08.csv", [KLINE.format(time=T)], "klines: no trades"),
-        ("x", [KLINE_HEADER, KLINE.format(time=T)], "klines: no trades"),
+        ("BTCUSDT-1mo-2024-08.csv", [KLINE], "klines of months: they differ in length"),
+        ("BTCUSDT-7m-2024-08-08.csv", [KLINE], "klines of 7m: none of 1s, 1m, 3m, .* 3d, 1w"),
         (
             "x",
             ["timestamp,percentage,depth,notional", "2024-08-08 00:00:09,-5,1,2"],
@@ -215,25 +273,6 @@ def test_a_stream_that_breaks_off_is_a_bad_line(write, lake):
         put(path, lake, raw_symbol="ETHUSDT")
 
 
-@pytest.mark.parametrize("header", [True, False])
-def test_klines_can_be_read_as_a_frame(tmp_path, header):
-    lines = [KLINE.format(time=T * 1000)]
-    path = zipped(tmp_path, "BTCUSDT-1m-2025-08-08.zip", *([KLINE_HEADER] if header else []), *lines)
-    assert binance_vision.klines(path).to_dicts() == [
-        {
-            "timestamp": T * MS, "open": 4.15, "high": 4.16, "low": 4.14, "close": 4.155, "volume": 539.23,
-            "quote_volume": 2240.4, "trades": 13, "buy_volume": 401.82, "buy_quote_volume": 1669.98,
-        }
-    ]  # fmt: skip
-
-
-def test_broken_klines_and_other_dumps_are_no_klines(write):
-    with pytest.raises(IngestError, match=":2: the open is not a finite number"):
-        binance_vision.klines(write(KLINE_HEADER, KLINE.format(time=T).replace("4.15,", "x,", 1)))
-    with pytest.raises(IngestError, match="no klines, but trades"):
-        binance_vision.klines(write(FUTURE_HEADER, FUTURE.format(time=T)))
-
-
 def test_the_recorded_open_interest(lake, recorded):
     put(recorded / "binance-vision_quoted_rows_BTCUSD_PERP_metrics.csv", lake)
     # The file counts contracts of 100 dollars, 5,578,700 of them, and says what they are worth in coin.
@@ -249,13 +288,13 @@ def test_the_recorded_open_interest(lake, recorded):
 
 def test_the_recorded_liquidations_come_doubled(lake, recorded):
     path = recorded / "binance-vision_quoted_rows_BTCUSD_PERP_liquidationSnapshot.csv"
-    report = put(path, lake, raw_symbol="BTCUSD_PERP")
+    report = put(path, lake, raw_symbol="BTCUSD_PERP", contract="inverse", contract_size=100)
     assert report.files[0].ignored == (("repeated row", 1),)
     assert [
         (row["timestamp"], row["side"], row["price"], row["amount"]) for row in rows(lake, "liquidations")
     ] == [
-        (1_687_656_471_926 * MS, "SELL", 30631.6, 7.0),
-        (1_687_656_473_356 * MS, "SELL", 30631.6, 43.0),
+        (1_687_656_471_926 * MS, "SELL", 30631.6, 700 / 30631.6),
+        (1_687_656_473_356 * MS, "SELL", 30631.6, 4300 / 30631.6),
     ]
 
 

@@ -13,7 +13,7 @@ from tidytape.errors import IngestError, QueryError
 from tidytape.lake import TRADES, Batch, Lake
 from tidytape.lake.ingest import ingest
 from tidytape.lake.ingest.contracts import Contract, ContractKind, in_coin
-from tidytape.lake.tables import BOOK, LIQUIDATIONS, OPEN_INTEREST
+from tidytape.lake.tables import BOOK, LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES
 
 HEAD = "id,timestamp,side,price,amount"
 DAY = 1_693_929_600
@@ -176,6 +176,42 @@ def test_a_helper_price_is_not_stored(lake):
     lake.append("open_interest", batch, source="a")
     row_ = lake.scan("open_interest").collect().row(0, named=True)
     assert (row_["amount"], row_["quote_amount"]) == (2.0, 50.0)
+
+
+CANDLE = {
+    "interval": 60, "open": 1.0, "high": 1.0, "low": 1.0, "close": 1.0, "volume": 3.0, "buy_volume": 1.0,
+    "quote_volume": 7.0,
+}  # fmt: skip
+
+
+def test_volumes_of_linear_contracts(lake):
+    got = converted(RECORDED_CANDLES, Contract(ContractKind.LINEAR, Decimal("0.001")), **CANDLE)
+    assert got.select("volume", "buy_volume", "quote_volume").rows() == [(0.003, 0.001, 7.0)]
+
+
+def test_volumes_of_inverse_contracts_need_their_coins():
+    inverse = Contract(ContractKind.INVERSE, Decimal(100))
+    with pytest.raises(
+        IngestError, match="candles: 1 volumes of inverse contracts, which are not told in coin"
+    ):
+        converted(RECORDED_CANDLES, inverse, **CANDLE)
+    both = CANDLE | {"contracts": 30.0, "buy_contracts": 10.0, "buy_quote_volume": None}
+    got = converted(RECORDED_CANDLES, inverse, **both)
+    names = ("volume", "buy_volume", "quote_volume", "buy_quote_volume")
+    assert got.select(names).rows() == [(3.0, 1.0, 3000.0, 1000.0)]
+
+
+@given(count=st.integers(1, 10**6), price=st.floats(0.01, 1e5), off=st.sampled_from([0.1, 10.0, 1.01]))
+def test_the_coins_of_the_venue_are_agreed_with_or_refused(count, price, off):
+    """What is rounded as the venue does is the same amount; another size of a contract is another."""
+    size = Contract(ContractKind.INVERSE, Decimal(100))
+    coins = count * 100 / price
+    columns = {"price": [price], "amount": [float(count)], "quote_amount": [0.0]}
+    assert converted(TRADES, size, coins=[round(coins, 8)], **columns)["amount"].item() == pytest.approx(
+        coins
+    )
+    with pytest.raises(IngestError, match="is the size another"):
+        converted(TRADES, size, coins=[coins * off], **columns)
 
 
 decimals = st.decimals(min_value=Decimal("0.00000001"), max_value=Decimal(10**6), places=4).filter(bool)

@@ -516,16 +516,22 @@ def test_all_files_may_be_bad(write, lake):
     assert lake.version() == version
 
 
-def test_a_wrong_argument_is_told_at_once_while_nothing_went_in(write, lake):
-    good, other = write(HEAD, row(1), name="good"), write(HEAD.replace("price", "px"), row(2), name="other")
-    version = lake.version()
-    with pytest.raises(QueryError, match="columns: got None"):
-        take([other, good], lake)
-    assert lake.version() == version
+@pytest.mark.parametrize("first", ["good", "other"])
+def test_an_argument_that_fits_some_files_only_does_not_lose_them(write, lake, first):
+    files = [write(HEAD, row(1), name="good"), write(HEAD.replace("price", "px"), row(2), name="other")]
+    files.sort(key=lambda path: path.name != first)
     with pytest.raises(IngestError, match="other: columns: got None") as caught:
-        take([good, other], lake)
+        take(files, lake)
     assert isinstance(caught.value.failures[0][1], QueryError)
     assert caught.value.report.trades_new == 1
+
+
+def test_an_argument_that_fits_no_file_is_wrong(write, lake):
+    files = [write(HEAD.replace("price", "px"), row(number), name=f"f{number}") for number in range(3)]
+    version = lake.version()
+    with pytest.raises(QueryError, match="columns: got None"):
+        take(files, lake)
+    assert lake.version() == version
 
 
 def test_one_name_for_files_of_two_instruments_is_refused(write, lake):

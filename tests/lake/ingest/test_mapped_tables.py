@@ -62,6 +62,72 @@ def test_open_interest(save, lake, layout):
     }  # fmt: skip
 
 
+CANDLE = {"timestamp": T // 60 * 60, "open": 1.5, "high": 3.0, "low": 1.0, "close": 2.0, "volume": 4.0}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("column", "options"),
+    [
+        ({"interval": 60 * NS}, {}),
+        ({"interval": "1m"}, {}),
+        ({"span": "MINUTE"}, {"columns": {"interval": "span"}}),
+        ({}, {"interval": "1m"}),
+    ],
+)
+def test_candles(save, lake, layout, column, options):
+    put(save(layout, [CANDLE | column]), lake, layout, "candles", raw_symbol="BTCUSDT", **options)
+    assert only(lake, "candles") == {
+        "exchange": "X", "raw_symbol": "BTCUSDT", "timestamp": CANDLE["timestamp"] * NS, "interval": 60 * NS,
+        "open": 1.5, "high": 3.0, "low": 1.0, "close": 2.0, "volume": 4.0, "quote_volume": None, "buy_volume": None,
+        "buy_quote_volume": None, "received": None,
+    }  # fmt: skip
+    assert lake.markets().select("normalized_symbol", "block_size").rows() == [("BTC-USDT", 5e-05)]
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        ({"interval": "1M"}, "the interval is not an interval such as 1m, or a number of ns"),
+        ({"interval": 60}, "the interval is not"),  # which unit was meant?
+        ({"interval": 3600 * NS}, "no candle of its length starts at its time"),
+        ({"interval": "1m", "high": 1.2}, "the open or the close is not between low and high"),
+        ({"interval": "1m", "low": 0.0}, "a price is not above 0"),
+        ({"interval": "1m", "volume": -1.0}, "the volume is not a finite number, 0 or above"),
+    ],
+)
+def test_what_is_no_candle(save, lake, layout, change, reason):
+    path = save(layout, [CANDLE | change])
+    with pytest.raises(IngestError, match=reason):
+        put(path, lake, layout, "candles", raw_symbol="BTCUSDT")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_candles_of_no_told_length_are_refused(save, lake, layout):
+    with pytest.raises(QueryError, match="columns: got None, expected interval mapped to one of"):
+        put(save(layout, [CANDLE]), lake, layout, "candles", raw_symbol="BTCUSDT")
+    with pytest.raises(QueryError, match="interval: got '1M', expected one of 1s, "):
+        put(save(layout, [CANDLE]), lake, layout, "candles", raw_symbol="BTCUSDT", interval="1M")
+    with pytest.raises(QueryError, match=f"interval: got '1m', expected nothing, {layout} files of trades"):
+        put(save(layout, [CANDLE]), lake, layout, "trades", raw_symbol="BTCUSDT", interval="1m")
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ("markets", "markets are registered with the events of theirs"),
+        ("prediction_markets", "tidytape ingest polymarket-gamma"),
+    ],
+)
+def test_registries_are_no_tables_of_events(save, lake, layout, table, said):
+    with pytest.raises(QueryError, match=said) as caught:
+        put(save(layout, [CANDLE]), lake, layout, table, raw_symbol="BTCUSDT")
+    assert caught.value.parameter == "table"
+    assert not {"markets", "prediction_markets"} & set(caught.value.expected.split(", "))
+
+
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_funding_with_times_written_in_two_ways(save, lake, layout):
     rows = [

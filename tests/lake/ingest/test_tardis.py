@@ -8,7 +8,8 @@ import pytest
 
 from tidytape.aggregate import book_at, book_runs
 from tidytape.errors import IngestError
-from tidytape.lake.ingest import _lines, ingest
+from tidytape.lake.ingest import TableCount, _lines, ingest
+from tidytape.lake.tables import FUNDING, OPEN_INTEREST
 
 US = 1000
 T = 1_583_020_803_145_000  # 2020-03-01 00:00:03.145 UTC [us]
@@ -180,11 +181,8 @@ def test_a_ticker_is_funding_and_open_interest(write, lake):
         line("", "", "", 502, 8531, 8530, "", time=T + 2),
     ]
     report = put(write(TICKER, *lines), lake)
-    assert dict(report.files[0].ignored) == {
-        "funding report overtaken at its own timestamp": 1,
-        "open interest report overtaken at its own timestamp": 1,
-        "ticker without funding rate and open interest": 1,
-    }
+    assert report.files[0].ignored == (("ticker without funding rate and open interest", 1),)
+    assert (report.count(FUNDING).superseded, report.count(OPEN_INTEREST).superseded) == (1, 1)
     (funding,) = rows(lake, "funding")
     assert (funding["rate"], funding["predicted_rate"], funding["next_funding"]) == (2e-4, 3e-4, soon * US)
     assert funding["funding_interval"] is None
@@ -199,7 +197,7 @@ def test_the_latest_report_of_a_timestamp_is_kept_across_blocks(write, lake, mon
     monkeypatch.setattr(_lines, "BLOCK", 256)
     lines = [line("", 0.0001 * number, "", "", "", "", "", time=T + number // 50) for number in range(100)]
     report = put(write(TICKER, *lines), lake)
-    assert report.files[0].ignored == (("funding report overtaken at its own timestamp", 98),)
+    assert report.count(FUNDING) == TableCount("funding", read=100, new=2, superseded=98)
     assert [row["rate"] for row in rows(lake, "funding")] == [pytest.approx(0.0049), pytest.approx(0.0099)]
 
 

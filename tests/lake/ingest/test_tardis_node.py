@@ -12,6 +12,7 @@ from tidytape.lake.batch import Spool
 from tidytape.lake.ingest import ingest, tardis_node
 from tidytape.lake.ingest._job import Job
 from tidytape.lake.ingest._lines import BadLines, numbered
+from tidytape.lake.tables import FUNDING, OPEN_INTEREST
 
 HEAD = {"symbol": "BTCUSDT", "exchange": "binance-futures"}
 TIMES = {"timestamp": "2024-02-29T23:59:59.998Z", "localTimestamp": "2024-03-01T00:00:00.001Z"}
@@ -111,65 +112,47 @@ def parsed(recorded, kind):
     return tardis_node.parse(Job(recorded / FILES[kind]), Spool(), lambda _: None)
 
 
-def venues(parsed_file):
-    frames = [part.frame().select("exchange") for batch in parsed_file.batches for part in batch]
-    return pl.concat(frames)["exchange"].n_unique()
-
-
 # Every recorded message is a row, counted, or refused with a reason.
 @pytest.mark.parametrize(
-    ("kind", "lines", "rows", "venues_kept", "ignored", "bad"),
+    ("kind", "lines", "kept", "superseded", "venues", "ignored", "bad"),
     [
-        ("trade", 159, {"trades": 154}, 56, {"trade whose aggressor the venue does not tell": 2}, 3),
+        ("trade", 159, {"trades": 154}, {}, 56, {"trade whose aggressor the venue does not tell": 2}, 3),
         (
-            "derivative_ticker", 133, {"open_interest": 71, "funding": 59}, 29,
-            {
-                "ticker without funding rate and open interest": 29,
-                "funding report overtaken at its own timestamp": 14,
-                "open interest report overtaken at its own timestamp": 11,
-            },
-            0,
+            "derivative_ticker", 133, {"open_interest": 71, "funding": 59}, {"open_interest": 11, "funding": 14}, 29,
+            {"ticker without funding rate and open interest": 29}, 0,
         ),
-        ("liquidation", 38, {"liquidations": 38}, 17, {}, 0),
-        (
-            "option_summary", 30, {"option_quotes": 24}, 6,
-            {"option quote overtaken at its own timestamp": 6}, 0,
-        ),
+        # Two messages of one liquidation are the same row.
+        ("liquidation", 38, {"liquidations": 37}, {}, 17, {}, 0),
+        ("option_summary", 30, {"option_quotes": 24}, {"option_quotes": 6}, 6, {}, 0),
     ],
 )  # fmt: skip
-def test_the_recorded_messages(recorded, kind, lines, rows, venues_kept, ignored, bad):
-    found = parsed(recorded, kind)
-    told = {batch.table.name: batch.rows for batch in found.batches}
-    print(
-        f"{kind}: {found.lines} messages, {told}, {venues(found)} venues, {found.ignored}, {found.bad.count} bad"
-    )
-    assert (found.lines, told, venues(found)) == (lines, rows, venues_kept)
-    assert (found.ignored, found.bad.count) == (ignored, bad)
+def test_the_recorded_messages(recorded, lake, kind, lines, kept, superseded, venues, ignored, bad):
+    report = put(recorded / FILES[kind], lake, skip_bad=True)
+    print(report.files[0])
+    (file,) = report.files
+    assert file.lines == lines
+    assert {one.table: one.new for one in file.counts} == kept
+    assert {one.table: one.superseded for one in file.counts if one.superseded} == superseded
+    assert (dict(file.ignored), file.bad_lines) == (ignored, bad)
+    exchanges = pl.concat(lake.scan(table).select("exchange").collect() for table in kept)
+    assert exchanges["exchange"].n_unique() == venues
 
 
-def test_every_recorded_ticker_is_accounted_for(recorded):
-    found = parsed(recorded, "derivative_ticker")
+def test_every_recorded_ticker_is_accounted_for(recorded, lake):
+    counts = put(recorded / FILES["derivative_ticker"], lake)
     texts = pl.concat(
         block["text"] for block in numbered(recorded / FILES["derivative_ticker"], BadLines(), lambda _: None)
     )
     tickers = [json.loads(text) for text in texts]
     rated = [t for t in tickers if t["fundingRate"] is not None or t["predictedFundingRate"] is not None]
     interest = [t for t in tickers if t["openInterest"] is not None]
-    told = {batch.table.name: batch.rows for batch in found.batches}
-    assert len(rated) == told["funding"] + found.ignored["funding report overtaken at its own timestamp"]
-    assert (
-        len(interest)
-        == told["open_interest"] + found.ignored["open interest report overtaken at its own timestamp"]
-    )
+    for found, count in ((rated, counts.count(FUNDING)), (interest, counts.count(OPEN_INTEREST))):
+        assert len(found) == count.read == count.new + count.superseded
     last = {(t["exchange"], t["symbol"], t["timestamp"]): t["fundingRate"] for t in rated}
-    assert len(last) == told["funding"]
+    assert len(last) == counts.count(FUNDING).new
     kucoin = [t["fundingRate"] for t in rated if t["exchange"] == "kucoin-futures"]
-    kept = pl.concat(
-        part.frame() for batch in found.batches if batch.table.name == "funding" for part in batch
-    )
-    assert kept.filter(exchange="KUCOIN_FUTURES", timestamp=1_706_068_800 * 10**9)["rate"].to_list() == [
-        kucoin[-1]
-    ]
+    kept = lake.scan("funding", exchange="KUCOIN_FUTURES").collect()
+    assert kept.filter(timestamp=1_706_068_800 * 10**9)["rate"].to_list() == [kucoin[-1]]
 
 
 def test_the_recorded_trades_that_are_refused_share_an_id(recorded):
@@ -177,13 +160,7 @@ def test_the_recorded_trades_that_are_refused_share_an_id(recorded):
     assert {reason for _, reason in found.bad.first} == {"another event before it has the same id"}
 
 
-def test_the_recorded_events_go_into_a_lake(lake, recorded):
-    report = put([recorded / FILES[kind] for kind in FILES if kind != "trade"], lake)
-    assert report.bad_lines == 0
-    # Two messages of one liquidation are the same row.
-    assert lake.scan("liquidations").collect().height == 37
-    assert lake.scan("funding").collect().height == 59
-    assert lake.scan("open_interest").collect().height == 71
+def test_the_recorded_volatilities_are_percent(lake, recorded):
+    put(recorded / FILES["option_summary"], lake)
     quotes = lake.scan("option_quotes").collect()
-    assert quotes.height == 24
     assert quotes["implied_volatility"].drop_nulls().is_between(40, 300).all()

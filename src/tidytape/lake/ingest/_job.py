@@ -37,6 +37,10 @@ class Job:
         Name of the table that its rows are for, for layouts with a column map; None is trades.
     coin : str or None
         Base asset of its rows, for tables that have one and files that do not.
+    interval : int or None
+        Length of its candles, for files that do not tell it. [ns]
+    funding_interval : int or None
+        Time between settlements of its funding reports that do not state it. [ns]
     layout : str or None
         Name of its layout; None to see from its name and first lines.
     """
@@ -49,6 +53,8 @@ class Job:
     time_unit: str | None = None
     table: str | None = None
     coin: str | None = None
+    interval: int | None = None
+    funding_interval: int | None = None
     layout: str | None = None
 
     @property
@@ -80,8 +86,14 @@ class Parsed:
         How many messages of which kind are not kept.
     time_unit : str or None
         How its times are written, where that had to be found out.
+    interval : int or None
+        Length of its candles, where that had to be found out. [ns]
     coins : set of str
         Names of the tables whose amounts the file gives in coin, also where its market counts contracts.
+    inverse : set of (str, str)
+        Instruments, (exchange, raw_symbol), whose amounts are certainly numbers of inverse contracts.
+    notes : dict of str to int
+        What a reader should know of rows that are kept, and of how many.
     """
 
     spool: Spool
@@ -89,7 +101,10 @@ class Parsed:
     lines: int = 0
     ignored: dict[str, int] = field(default_factory=dict)
     time_unit: str | None = None
+    interval: int | None = None
     coins: set[str] = field(default_factory=set)
+    inverse: set[tuple[str, str]] = field(default_factory=set)
+    notes: dict[str, int] = field(default_factory=dict)
     _batches: dict[str, Batch] = field(default_factory=dict)
 
     def batch(self, table: Table) -> Batch:

@@ -10,6 +10,7 @@ taken in the table's units, as given. What differs:
 ``exchange``              may be left out when the caller names the venue
 ``raw_symbol``            may be left out when the caller names the instrument
 ``coin``                  may be left out when the caller names it
+``interval``              of candles: a number of ns, or a word such as 1m; may be left out when the caller gives it
 ``id``                    of liquidations, may be left out: it is then made from the content
 ``quote_amount``          of liquidations, may be left out: price times amount
 ``side``                  of liquidations, of the position: buy, b or long is a long that was liquidated; sell, s or
@@ -32,6 +33,7 @@ import polars as pl
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest import _mapped_trades
+from tidytape.lake.ingest._candles import INTERVAL, impossible
 from tidytape.lake.ingest._column_map import columns_of, map_error
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
@@ -51,12 +53,26 @@ from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._repeats import with_ids
 from tidytape.lake.ingest._time import ISO, unit_of
 from tidytape.lake.table import Column, Table
-from tidytape.lake.tables import BOOK, LIQUIDATIONS, MARKETS, OPEN_INTEREST, TABLES, TRADES
+from tidytape.lake.tables import (
+    BOOK,
+    LIQUIDATIONS,
+    MARKETS,
+    OPEN_INTEREST,
+    PREDICTION_MARKETS,
+    RECORDED_CANDLES,
+    REGISTRIES,
+    TABLES,
+    TRADES,
+)
 
 __all__ = ["Reader", "reader"]
 
-_EVENTS = tuple(name for name in TABLES if name != MARKETS.name)
-_CONSTANTS = ("exchange", "raw_symbol", "coin")
+_EVENTS = tuple(name for name, table in TABLES.items() if table not in REGISTRIES)
+_REGISTERED_BY = {
+    MARKETS.name: "markets are registered with the events of theirs",
+    PREDICTION_MARKETS.name: "prediction markets go in with: tidytape ingest polymarket-gamma",
+}
+_CONSTANTS = ("exchange", "raw_symbol", "coin", "interval")
 _LONG, _SHORT = Side.BUY.value, Side.SELL.value
 _WORDS = {
     (LIQUIDATIONS.name, "side"): {
@@ -73,6 +89,10 @@ _ABOVE_ZERO = {(LIQUIDATIONS.name, "amount"), ("option_quotes", "strike"), ("quo
 _NOT_NEGATIVE = {
     "size",
     "amount",
+    "volume",
+    "quote_volume",
+    "buy_volume",
+    "buy_quote_volume",
     "quote_amount",
     "usd_amount",
     "open_interest",
@@ -114,9 +134,8 @@ def reader(job: Job, header: Sequence[str], parsed: Parsed) -> Reader:
     """
     name = job.table or TRADES.name
     if name not in _EVENTS:
-        raise QueryError(
-            "table", got=name, expected="one of " + ", ".join(_EVENTS), hint=_hint(name, _EVENTS)
-        )
+        hint = _REGISTERED_BY.get(name) or _hint(name, _EVENTS)
+        raise QueryError("table", got=name, expected="one of " + ", ".join(_EVENTS), hint=hint)
     if name == TRADES.name:
         return _mapped_trades.Reader(job, header, parsed)
     return _Rows(job, TABLES[name], header, parsed)
@@ -160,6 +179,8 @@ class _Rows:
             if others:
                 parsed.ignore("row of another instrument", others)
             values = values.filter(pl.col("raw_symbol") == job.raw_symbol)
+        if table is RECORDED_CANDLES:
+            values = parsed.bad.take(impossible(values))
         if values.is_empty():
             return
         batch = parsed.batch(table)
@@ -210,6 +231,8 @@ def _kind(table: Table, name: str, column: Column | None) -> Kind:
         return word(_WORDS[table.name, name])
     if name in {*table.partitions, "exchange", "raw_symbol"}:
         return NAME
+    if (table.name, name) == (RECORDED_CANDLES.name, "interval"):
+        return INTERVAL
     if column is None:  # the price beside open interest
         return NUMBER
     if column.dtype == "float64":

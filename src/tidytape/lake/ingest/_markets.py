@@ -14,6 +14,7 @@ from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest._job import Parsed
 from tidytape.lake.ingest.contracts import COUNTED, Contract, ContractKind
 from tidytape.lake.symbols import Symbol, guessed
+from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
     CME_OPEN_INTEREST,
@@ -21,6 +22,7 @@ from tidytape.lake.tables import (
     LIQUIDATIONS,
     MARKETS,
     OPEN_INTEREST,
+    RECORDED_CANDLES,
     TRADES,
 )
 from tidytape.query import values
@@ -28,6 +30,8 @@ from tidytape.query import values
 __all__ = ["Given", "Instrument", "contracts_of", "registry_rows"]
 
 Instrument = tuple[str, str]
+_TOLD_IN_COIN = (OPEN_INTEREST, RECORDED_CANDLES)
+"""Tables whose rows of inverse contracts come with their coins beside."""
 Number = Decimal | float | str
 
 
@@ -105,7 +109,10 @@ class Given:
 
 
 def contracts_of(
-    parsed: Parsed, given: Given, registered: pl.DataFrame, holds_events: Callable[[Instrument], bool]
+    parsed: Parsed,
+    given: Given,
+    registered: pl.DataFrame,
+    holds_events: Callable[[Instrument, Collection[Table]], bool],
 ) -> tuple[dict[Instrument, Contract], pl.DataFrame]:
     """Return what a contract is of each instrument of a file that counts its amounts in them.
 
@@ -118,7 +125,7 @@ def contracts_of(
     registered : polars.DataFrame
         The registry. Where the caller said nothing, a registered kind and size hold.
     holds_events : callable
-        Whether the lake has amounts of an instrument.
+        Whether the lake has rows of an instrument in one of some tables.
 
     Returns
     -------
@@ -130,7 +137,8 @@ def contracts_of(
     Raises
     ------
     QueryError
-        If the registry says otherwise than the caller, and amounts were stored by it.
+        If the registry says otherwise than the caller, and amounts were stored by it; or amounts are certainly of
+        inverse contracts, and nobody said of what size.
     """
     instruments: set[Instrument] = {
         (name[0], name[1]) for table in COUNTED for name in parsed.batch(table).instruments
@@ -143,11 +151,15 @@ def contracts_of(
         if kind is not None and size is not None
     }
     said = given.as_contract
+    for name in sorted(instruments & parsed.inverse):
+        _require_inverse(name, said or known.get(name), parsed)
     if said is None:
         return {name: known[name] for name in sorted(instruments & known.keys())}, _contract_rows({})
     new = {name: said for name in sorted(instruments) if known.get(name) != said}
     for name in new:
-        if holds_events(name):
+        # Open interest and candles of such an instrument came with their coins, whatever was registered.
+        certain = name in parsed.inverse and name not in known
+        if holds_events(name, [table for table in COUNTED if not (certain and table in _TOLD_IN_COIN)]):
             before = f"{known[name].kind} of {known[name].size:f}" if name in known else "amounts in coin"
             raise QueryError(
                 "contract",
@@ -155,6 +167,23 @@ def contracts_of(
                 expected=f"what {' '.join(name)} was stored with: {before}",
             )
     return dict.fromkeys(sorted(instruments), said), _contract_rows(new)
+
+
+def _require_inverse(name: Instrument, contract: Contract | None, parsed: Parsed) -> None:
+    counted = any(name in parsed.batch(table).instruments for table in COUNTED if table not in _TOLD_IN_COIN)
+    if contract is not None and contract.kind is not ContractKind.INVERSE:
+        raise QueryError(
+            "contract",
+            got=contract.kind.value,
+            expected=f"INVERSE: {' '.join(name)} is a future with margin in coin",
+        )
+    if contract is None and counted:
+        raise QueryError(
+            "contract",
+            got=None,
+            expected=f"INVERSE, and the contract_size, for the amounts of {' '.join(name)} are numbers of contracts; "
+            "e.g. --contract inverse --contract-size 100, in USD, as the venue's specification says",
+        )
 
 
 def _contract_rows(contracts: Mapping[Instrument, Contract]) -> pl.DataFrame:
@@ -196,7 +225,8 @@ def registry_rows(
     Raises
     ------
     QueryError
-        If a symbol cannot be guessed and is neither given nor registered, or one name is given to several.
+        If the symbol of a file's only instrument cannot be guessed and is neither given nor registered, or one name
+        is given to several. Of several instruments, those that cannot be guessed get no names.
     """
     seen = _seen(parsed)
     every = sorted({*seen, *earlier})
@@ -216,7 +246,7 @@ def registry_rows(
         said = given.normalized_symbol or given.coin
         names: dict[str, str | None] = {}
         if said or instrument not in known:
-            names = _names(instrument[1], given, needed=facts.traded)
+            names = _names(instrument[1], given, needed=facts.traded and len(seen) == 1)
         if names and given.normalized_symbol is None:
             guesses.add(instrument)
         unknown_time = facts.since is None and instrument not in since_known
@@ -250,9 +280,10 @@ class _Seen:
     received : int
         Its first event by any clock. [ns]
     price : float or None
-        That of its first trade, else the middle of its first snapshot. [quote per coin]
+        That of its first trade, else the middle of its first snapshot, else the open of its first candle.
+        [quote per coin]
     traded : bool
-        It has trades or a book.
+        It has trades, a book or candles.
     funded : bool
         It has funding rates.
     """
@@ -271,11 +302,15 @@ class _Seen:
         return Category.SPOT.value if self.traded else None
 
 
+_OF_TRADES = (TRADES, BOOK, RECORDED_CANDLES)
+
+
 def _seen(parsed: Parsed) -> dict[Instrument, _Seen]:
     # Trades first: where there are any, theirs is the price. Of options no market is made.
     ranked = (
         (TRADES, _first_trades),
         (BOOK, _first_books),
+        (RECORDED_CANDLES, _first_candles),
         (FUNDING, _first_states),
         (OPEN_INTEREST, _first_states),
         (LIQUIDATIONS, _first_states),
@@ -283,7 +318,7 @@ def _seen(parsed: Parsed) -> dict[Instrument, _Seen]:
     )
     found = [
         first(part.frame()).with_columns(
-            rank=pl.lit(rank), traded=pl.lit(table in {TRADES, BOOK}), funded=pl.lit(table is FUNDING)
+            rank=pl.lit(rank), traded=pl.lit(table in _OF_TRADES), funded=pl.lit(table is FUNDING)
         )
         for rank, (table, first) in enumerate(ranked)
         for part in parsed.batch(table)
@@ -309,6 +344,11 @@ def _first_trades(trades: pl.DataFrame) -> pl.DataFrame:
     first = pl.col("price").sort_by("timestamp", "sequence").first()
     time = pl.col("timestamp").min()
     return trades.group_by("exchange", "raw_symbol").agg(time.alias("since"), time, first)
+
+
+def _first_candles(candles: pl.DataFrame) -> pl.DataFrame:
+    time, price = pl.col("timestamp").min(), pl.col("open").sort_by("timestamp").first().alias("price")
+    return candles.group_by("exchange", "raw_symbol").agg(time.alias("since"), time, price)
 
 
 def _first_books(book: pl.DataFrame) -> pl.DataFrame:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.batch import Room, Spool
+from tidytape.lake.ingest._funding import stated
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest.layouts import LAYOUTS
@@ -121,9 +122,9 @@ class Reader:
             read.source = _source(job, layout, skip_bad=self._skip_bad)
             # Markets are committed last, so their source stands for the whole file.
             if self._again or not self._lake.has_source(MARKETS.name, read.source):
-                read.parsed = _checked(
-                    LAYOUTS[layout](job, read.spool, progress), job, skip_bad=self._skip_bad
-                )
+                parsed = _checked(LAYOUTS[layout](job, read.spool, progress), job, skip_bad=self._skip_bad)
+                stated(job, parsed)
+                read.parsed = parsed
         except (IngestError, QueryError) as error:
             read.error = error
         except BaseException:
@@ -143,6 +144,8 @@ def _source(job: Job, layout: str, *, skip_bad: bool) -> str:
         "time_unit": job.time_unit,
         "table": job.table,
         "coin": job.coin,
+        "interval": job.interval,
+        "funding_interval": job.funding_interval,
         "skip_bad": skip_bad,
     }
     said = {name: value for name, value in way.items() if value}

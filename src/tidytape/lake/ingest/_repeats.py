@@ -1,4 +1,4 @@
-"""Rows of one file that share a key: ids where it has none, the last of several reports, one id for two events."""
+"""Rows of one file that share a key: ids where it has none, the last of several snapshots, one id for two events."""
 
 from __future__ import annotations
 
@@ -69,21 +69,22 @@ def one_id_each(rows: pl.DataFrame, same: Sequence[str]) -> pl.DataFrame:
     )
 
 
-def keep_latest(batch: Batch, event: pl.Expr | None = None) -> int:
+def keep_latest(batch: Batch, event: pl.Expr) -> int:
     """Of several events of one instrument and timestamp keep the one that was read last; return how many went.
 
-    A feed can report an instrument twice with one timestamp; what holds after that time is the later report. Parts are
-    compared only where their times overlap, so that a file larger than memory can be gone through.
+    It is for events of many rows, such as snapshots of a book; of states of one row the lake itself keeps one, see
+    `tidytape.lake.dedupe`. Parts are compared only where their times overlap, so that a file larger than memory can be
+    gone through.
 
     Parameters
     ----------
     batch : Batch
         Of a table with exchange, raw_symbol and timestamp, its rows in the order of the file.
-    event : expression, optional
-        Number of the event that a row belongs to, rising in the file; each row is one where left out.
+    event : expression
+        Number of the event that a row belongs to, rising in the file.
     """
     key = ["exchange", "raw_symbol", "timestamp"]
-    number = (pl.int_range(pl.len()) if event is None else event).alias("__event")
+    number = event.alias("__event")
     kept: list[Part] = []
     gone = 0
     for part in reversed(batch.parts):

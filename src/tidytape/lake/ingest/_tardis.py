@@ -8,7 +8,9 @@ position, so their sell is our BUY, a long that was liquidated.
 A venue's implied volatilities are percent or decimals, as the venue publishes them. Which, is known here for the venues
 of `VOLATILITY`; a quote of another venue is a bad line, because 0.8 and 80 cannot be told apart by looking.
 
-Of several reports of one instrument with one timestamp the last one is kept: the lake holds one state per time.
+Of several reports of one instrument with one timestamp one is kept: the lake holds one state per time, see
+`tidytape.lake.dedupe`. No message states the time between settlements of funding, see ``funding_interval`` of
+`tidytape.lake.ingest.ingest`.
 
 References
 ----------
@@ -26,7 +28,7 @@ from tidytape.catalogue import Side
 from tidytape.errors import IngestError
 from tidytape.lake.ingest._fields import ABOVE_ZERO, NAME, NOT_NEGATIVE, NUMBER, TEXT, Field, Kind, time, word
 from tidytape.lake.ingest._job import Job, Parsed
-from tidytape.lake.ingest._repeats import keep_latest, one_id_each, with_ids
+from tidytape.lake.ingest._repeats import one_id_each, with_ids
 from tidytape.lake.tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, TRADES
 
 __all__ = ["KINDS", "VOLATILITY", "fields", "finish", "own", "put"]
@@ -164,14 +166,6 @@ def finish(parsed: Parsed) -> None:
     """Do what takes all of a file's rows."""
     for table in (TRADES, LIQUIDATIONS):
         parsed.batch(table).counted = True
-    for table, what in (
-        (FUNDING, "funding report overtaken at its own timestamp"),
-        (OPEN_INTEREST, "open interest report overtaken at its own timestamp"),
-        (OPTION_QUOTES, "option quote overtaken at its own timestamp"),
-    ):
-        gone = keep_latest(parsed.batch(table))
-        if gone:
-            parsed.ignore(what, gone)
 
 
 def _trades(rows: pl.DataFrame, parsed: Parsed) -> None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import polars as pl
 
+from tidytape.lake.ingest._funding import require_fillable
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._markets import Given, Instrument, contracts_of, registry_rows
 from tidytape.lake.ingest._read import Read
-from tidytape.lake.ingest.contracts import COUNTED, in_coin
+from tidytape.lake.ingest.contracts import in_coin
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, TableCount
 from tidytape.lake.store import Appended, Lake
+from tidytape.lake.table import Table
 from tidytape.lake.tables import TRADES
 
 __all__ = ["Writer"]
@@ -26,15 +30,9 @@ class Writer:
         Where they go.
     given : Given
         What the caller said about their market.
-
-    Attributes
-    ----------
-    wrote : bool
-        Something went in.
     """
 
     def __init__(self, lake: Lake, given: Given) -> None:
-        self.wrote = False
         self._lake = lake
         self._given = given
         self._files: list[FileReport] = []
@@ -61,6 +59,7 @@ class Writer:
             self._files.append(FileReport(path, already_ingested=True))
             return
         parsed = read.parsed
+        require_fillable(read.job, parsed, self._lake)
         appended = self._append(parsed, read.source)
         already = [one.already_ingested for one in appended]
         self._files.append(
@@ -75,12 +74,13 @@ class Writer:
                 first_bad_lines=tuple(parsed.bad.first),
                 ignored=tuple(sorted(parsed.ignored.items())),
                 time_unit=parsed.time_unit,
+                notes=tuple(sorted(parsed.notes.items())),
             )
         )
 
     def _append(self, parsed: Parsed, source: str) -> list[Appended]:
         registered = self._lake.markets()
-        contracts, stated = contracts_of(parsed, self._given, registered, self._holds_amounts)
+        contracts, stated = contracts_of(parsed, self._given, registered, self._holds_events)
         for batch in parsed.batches:
             if batch.table.name not in parsed.coins:
                 in_coin(batch, contracts)
@@ -89,22 +89,20 @@ class Writer:
         for batch in parsed.batches if stated.height else parsed.batches[1:]:
             self._lake.check(batch)
         if stated.height:
-            self.wrote = True
             # Before the events, so that amounts never lie there without a word on what they were made from.
             self._lake.register(stated, replace=["contract", "contract_size"])
         appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
-        self.wrote = True
         # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
         self._lake.register(markets, replace=self._given.columns, sources=[source])
         self._instruments.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses
         return appended
 
-    def _holds_amounts(self, instrument: Instrument) -> bool:
+    def _holds_events(self, instrument: Instrument, tables: Collection[Table]) -> bool:
         exchange, raw_symbol = instrument
         return any(
             self._lake.scan(table.name, exchange=exchange, raw_symbol=raw_symbol).head(1).collect().height
-            for table in COUNTED
+            for table in tables
         )
 
     def report(self) -> IngestReport:

@@ -10,8 +10,9 @@ dump                      becomes
 ``metrics``               open interest. The ratios of traders are left out
 ``liquidationSnapshot``   liquidations, at the average price and with the amount that was filled. Rows come doubled;
                           the repeated ones are counted, not kept
-``klines``                nothing, an error: candles are no trades, and the lake makes its own. `klines` reads them
-``bookDepth``             nothing, an error: amounts within some percent of the price are no levels of a book
+``klines``                recorded candles, see `_klines`. They are served of a market that has no trades
+``bookDepth``             nothing, an error: a row is the amount between the price and some percent off it. Which prices
+                          it rests at is lost, so no level of a book can be made of it
 ``bookTicker``            nothing, an error: the best prices alone are no book
 ========================= =========================================================================================
 
@@ -19,9 +20,17 @@ Which dump a file is, its name tells, e.g. ``BTCUSDT-trades-2024-08-08.zip``, or
 agree. Files of the spot market have no header. Times are milliseconds or, of the spot market since 2025, microseconds;
 the first one tells which.
 
-Nothing in a file tells the market it is from, so the venue has to be given. Amounts of COIN-M futures are contracts,
-see ``contract`` of `tidytape.lake.ingest.ingest`; but their ``metrics`` tell the open interest in coin as well, which
-is taken.
+Nothing in a file tells the market it is from, so the venue has to be given.
+
+Amounts of COIN-M futures, BTCUSD_PERP or BTCUSD_240927, are contracts of some USD each. So trades and liquidations need
+the ``contract``, ``"INVERSE"``, and its ``contract_size``, see `tidytape.lake.ingest.ingest`, unless they are
+registered. Binance says 100 USD for BTC and mostly 10 USD for others [1]_: "mostly" is why it is not filled in here.
+The amounts in coin that ``trades`` hold beside must agree with it. ``metrics`` and ``klines`` tell coins as well, which
+are taken.
+
+References
+----------
+.. [1] Binance, "Coin-Margined Futures Contract Specifications", contract multiplier.
 """
 
 from __future__ import annotations
@@ -37,6 +46,7 @@ import polars as pl
 from tidytape.catalogue import Side
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.batch import Spool
+from tidytape.lake.ingest import _klines
 from tidytape.lake.ingest._delimited import split
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
@@ -56,7 +66,7 @@ from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import ISO, unit_of
 from tidytape.lake.tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES
 
-__all__ = ["klines", "parse", "recognises"]
+__all__ = ["parse", "recognises"]
 
 _HOUR = 3600 * 10**9
 _ANY_TIME = time("ms")  # a stand-in: the file's first time tells the unit
@@ -89,13 +99,14 @@ class _Dump:
 _DUMPS: Mapping[str, _Dump] = MappingProxyType(
     {
         "trades": _Dump(
-            # The fourth is quote_qty, or base_qty of COIN-M: price times qty, or contracts in coin.
+            # The fourth is quote_qty, price times qty, or base_qty of COIN-M: the contracts in coin.
             ("id", "price", "qty", "", "time", "is_buyer_maker"),
             (6, 7),
             {
                 "id": Field("id", INTEGER),
                 "price": Field("price", NUMBER),
                 "amount": Field("qty", ABOVE_ZERO),
+                "coins": Field("base_qty", ABOVE_ZERO, needed=False),
                 "timestamp": Field("time", _ANY_TIME),
                 "buyer_is_maker": Field("is_buyer_maker", FLAG),
             },
@@ -122,6 +133,7 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
             (12,),
             {
                 "timestamp": Field("open_time", _ANY_TIME),
+                "close_time": Field("close_time", _ANY_TIME),
                 **{name: Field(name, NUMBER) for name in ("open", "high", "low", "close")},
                 "volume": Field("volume", NOT_NEGATIVE),
                 "quote_volume": Field("quote_volume", NOT_NEGATIVE),
@@ -129,7 +141,6 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
                 "buy_volume": Field("taker_buy_volume", NOT_NEGATIVE),
                 "buy_quote_volume": Field("taker_buy_quote_volume", NOT_NEGATIVE),
             },
-            "klines: no trades, and no table of the lake takes candles; it makes its own from trades or aggTrades",
         ),
         "fundingRate": _Dump(
             ("calc_time", "funding_interval_hours", "last_funding_rate"),
@@ -169,7 +180,8 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
         ),
         "bookDepth": _Dump(
             ("timestamp", "percentage", "depth", "notional"),
-            refusal="bookDepth: amounts within some percent of the price, which are no levels of a book",
+            refusal="bookDepth: amounts within some percent of the price. Which prices they rest at is not told, so "
+            "they are no levels of a book",
         ),
         "bookTicker": _Dump(
             ("update_id", "best_bid_price", "best_bid_qty", "best_ask_price", "best_ask_qty"),
@@ -178,12 +190,11 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
     }
 )  # fmt: skip
 
-_KLINES = r"\d{1,2}(?:s|m|h|d|w|mo)"
 _NAME = re.compile(
-    rf"([A-Z0-9_]{{2,40}})-({'|'.join(_DUMPS)}|{_KLINES})-\d{{4}}-\d{{2}}(?:-\d{{2}})?\.(?:zip|csv|csv\.gz)"
+    rf"([A-Z0-9_]{{2,40}})-({'|'.join(_DUMPS)}|{_klines.INTERVALS})-\d{{4}}-\d{{2}}(?:-\d{{2}})?\.(?:zip|csv|csv\.gz)"
 )
 # BTCUSD_PERP, BTCUSD_240927; a dated USD-M future is BTCUSDT_240927.
-_COIN_MARGINED = r"^[A-Z0-9]+USD_(PERP|\d{6})$"
+_COIN_MARGINED = r"^[A-Z0-9]+USD_(?:PERP|\d{6})$"
 
 
 def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
@@ -212,8 +223,6 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     venue = job.venue
     parsed = Parsed(spool)
     for kind, rows in _blocks(job.path, parsed, progress):
-        if _DUMPS[kind].refusal:
-            raise _refused(job.path, _DUMPS[kind].refusal)
         _PUT[kind](rows.with_columns(exchange=pl.lit(venue)), job, parsed)
     return parsed
 
@@ -221,38 +230,6 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
 def recognises(name: str, head: str) -> bool:
     """Whether a file is a dump: by its name as Binance gives it, or by its header."""
     return _NAME.fullmatch(name) is not None or _by_header(_split_header(head.partition("\n")[0])) is not None
-
-
-def klines(path: str | Path) -> pl.DataFrame:
-    """Read candles, which a lake does not take.
-
-    Parameters
-    ----------
-    path : str or Path
-        A dump of klines, packed or not, with a header or without.
-
-    Returns
-    -------
-    polars.DataFrame, one row per candle, in the file's order
-        ``timestamp`` int64, start [ns since the epoch]; ``open``, ``high``, ``low``, ``close`` [quote per coin];
-        ``volume``, ``buy_volume`` [coin; contracts of COIN-M]; ``quote_volume``, ``buy_quote_volume`` [quote; coin of
-        COIN-M]; ``trades`` int64.
-
-    Raises
-    ------
-    IngestError
-        If the file cannot be read, is another dump, or has a broken line.
-    """
-    parsed = Parsed(Spool())
-    frames = []
-    for kind, rows in _blocks(Path(path), parsed, lambda _: None):
-        if kind != "klines":
-            raise _refused(Path(path), f"no klines, but {kind}")
-        frames.append(rows.drop("line"))
-    if parsed.bad.count:
-        line, reason = parsed.bad.first[0]
-        raise IngestError(f"{path}:{line}: {reason}", path=str(path), line=line, bad_lines=parsed.bad.count)
-    return pl.concat(frames) if frames else pl.DataFrame()
 
 
 def _blocks(
@@ -266,23 +243,28 @@ def _blocks(
         if not kind and lines.height:
             kind, columns, has_header = _kind(path, lines["text"][0])
             lines = lines[1:] if has_header else lines
-            if _DUMPS[kind].refusal and not _DUMPS[kind].fields:
+            if _DUMPS[kind].refusal:
                 raise _refused(path, _DUMPS[kind].refusal)
         if not kind:
             continue
-        dump = _DUMPS[kind]
+        # A column that only some versions have is read where it is.
+        wanted_fields = {
+            ours: column
+            for ours, column in _DUMPS[kind].fields.items()
+            if column.needed or column.name in columns
+        }
         parsed.lines += lines.height
         texts = split(lines, len(columns), ",", parsed.bad)
         wanted = texts.select(
             "line",
-            *(pl.col(f"c{columns.index(column.name)}").alias(ours) for ours, column in dump.fields.items()),
+            *(pl.col(f"c{columns.index(column.name)}").alias(ours) for ours, column in wanted_fields.items()),
         )
         if parsed.time_unit is None:
             parsed.time_unit = unit_of(wanted["timestamp"])
         unit = parsed.time_unit or "ms"
         fields = {
             ours: Field(column.name, time(unit)) if column.kind is _ANY_TIME else column
-            for ours, column in dump.fields.items()
+            for ours, column in wanted_fields.items()
         }
         yield kind, parsed.bad.take(checked(wanted, fields))
     if not kind:
@@ -310,7 +292,7 @@ def _kind(path: Path, first: str) -> tuple[str, list[str], bool]:
             "neither the header nor the name tells which dump it is; a name is e.g. BTCUSDT-trades-2024-08-08.zip",
         )
     dump = _DUMPS[named]
-    if dump.refusal and not dump.fields:
+    if dump.refusal:
         raise _refused(path, dump.refusal)
     if len(header) not in dump.widths:
         widths = " or ".join(map(str, dump.widths))
@@ -352,19 +334,40 @@ def _symbol(job: Job) -> str:
     return match[1]
 
 
+def _coin_margined(job: Job, symbol: str, parsed: Parsed, *, has_coins: bool = False) -> bool:
+    """Whether an instrument is a COIN-M future, whose amounts are inverse contracts; that is noted.
+
+    Its symbol tells, or a column of coins, which no other market has.
+    """
+    found = has_coins or re.fullmatch(_COIN_MARGINED, symbol) is not None
+    if found:
+        parsed.inverse.add((job.venue, symbol))
+    return found
+
+
 def _trades(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
+    symbol = _symbol(job)
     sold = pl.when("buyer_is_maker").then(pl.lit(Side.SELL.value)).otherwise(pl.lit(Side.BUY.value))
-    parsed.batch(TRADES).add(
-        TRADES.conform(
-            rows.with_columns(
-                raw_symbol=pl.lit(_symbol(job)),
-                id=pl.col("id").cast(pl.String),
-                sequence=pl.col("id"),
-                side=sold,
-                quote_amount=pl.col("price") * pl.col("amount"),
-            )
+    trades = TRADES.conform(
+        rows.with_columns(
+            raw_symbol=pl.lit(symbol),
+            id=pl.col("id").cast(pl.String),
+            sequence=pl.col("id"),
+            side=sold,
+            quote_amount=pl.col("price") * pl.col("amount"),
         )
     )
+    has_coins = "coins" in rows.columns
+    _coin_margined(job, symbol, parsed, has_coins=has_coins)
+    if has_coins:
+        trades = trades.with_columns(rows["coins"])
+    parsed.batch(TRADES).add(trades)
+
+
+def _candles(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
+    symbol = _symbol(job)
+    placed = rows.with_columns(raw_symbol=pl.lit(symbol))
+    _klines.put(placed, job, parsed, coin_margined=_coin_margined(job, symbol, parsed))
 
 
 def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
@@ -400,9 +403,11 @@ def _liquidations(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
         parsed.ignore("liquidating order that was not filled", rows.height - filled.height)
     # There is no id, and each row comes twice: so a row's whole content names it.
     content = list(_DUMPS["liquidationSnapshot"].fields)
+    symbol = _symbol(job)
+    _coin_margined(job, symbol, parsed)
     liquidations = LIQUIDATIONS.conform(
         filled.unique(content, keep="first", maintain_order=True).with_columns(
-            raw_symbol=pl.lit(_symbol(job)),
+            raw_symbol=pl.lit(symbol),
             id=pl.concat_str(*content, separator="/", ignore_nulls=True),
             sequence=pl.col("line"),
             quote_amount=pl.col("price") * pl.col("amount"),
@@ -422,6 +427,7 @@ def _liquidations(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
 _PUT: Mapping[str, Callable[[pl.DataFrame, Job, Parsed], None]] = {
     "trades": _trades,
     "aggTrades": _trades,
+    "klines": _candles,
     "fundingRate": _funding,
     "metrics": _open_interest,
     "liquidationSnapshot": _liquidations,

@@ -12,6 +12,13 @@ INVERSE     n s / p             n s
 
 Sizes are decimals, and n s is the float nearest to the decimal product: 3 contracts of 0.001 are 0.003.
 
+Candles have no price of their own. Volumes of LINEAR and VANILLA contracts are multiplied, ``quote_volume`` stays as
+the file has it. Of INVERSE ones the coins cannot be told, so they have to be there: a layout that has both hands over
+the numbers of contracts in columns ``contracts`` and ``buy_contracts`` beside the table's, and n s is ``quote_volume``.
+
+A layout may also hand over trades with a column ``coins`` beside the table's, what the venue says they are in coin. It
+must be what comes out, or the contract is another one.
+
 Open interest has no price of its own. A layout may hand over its rows with a column ``price`` beside the table's, e.g.
 the mark price of that moment; the open interest of an inverse contract cannot go in without. Of a linear contract it
 gives ``quote_amount``, which else stays as the file has it.
@@ -30,16 +37,27 @@ import polars as pl
 from tidytape.errors import IngestError
 from tidytape.lake.batch import Batch
 from tidytape.lake.table import Table
-from tidytape.lake.tables import BOOK, CME_OPEN_INTEREST, LIQUIDATIONS, OPEN_INTEREST, TRADES
+from tidytape.lake.tables import (
+    BOOK,
+    CME_OPEN_INTEREST,
+    LIQUIDATIONS,
+    OPEN_INTEREST,
+    RECORDED_CANDLES,
+    TRADES,
+)
 
 __all__ = ["COUNTED", "Contract", "ContractKind", "in_coin"]
 
-COUNTED = (TRADES, BOOK, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
+COUNTED = (TRADES, BOOK, RECORDED_CANDLES, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
 """The tables whose amounts may be numbers of contracts."""
 
 _INSTRUMENT = ["exchange", "raw_symbol"]
 _DIGITS = 15
 """A float holds so many decimal digits exactly."""
+_APART = 1e-3
+"""Shares of an amount that two of its writings may lie apart: the venue's is rounded, and sizes differ by factors."""
+_FINEST = 1e-8
+"""What such amounts are rounded to. [coin]"""
 
 
 class ContractKind(StrEnum):
@@ -79,7 +97,7 @@ def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None
     Raises
     ------
     IngestError
-        When the rows are read, if they need a price and have none.
+        When the rows are read, if they need a price and have none, or the venue says other amounts in coin.
     """
     if batch.table not in COUNTED or contracts.keys().isdisjoint(batch.instruments):
         return
@@ -91,9 +109,11 @@ def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None
         "__times": pl.Float64,
         "__over": pl.Float64,
     }
-    batch.change(
-        partial(_converted, table=batch.table, sizes=pl.DataFrame(rows, schema=schema, orient="row"))
-    )
+    sizes = pl.DataFrame(rows, schema=schema, orient="row")
+    if batch.table is RECORDED_CANDLES:
+        batch.change(partial(_converted_candles, sizes=sizes))
+    else:
+        batch.change(partial(_converted, table=batch.table, sizes=sizes))
 
 
 def _facts(contract: Contract) -> tuple[bool, float, float]:
@@ -115,11 +135,53 @@ def _converted(rows: pl.DataFrame, *, table: Table, sizes: pl.DataFrame) -> pl.D
             f"{table.name}: {wrong} amounts of inverse contracts without a price above 0 to convert them to coin: "
             f"{row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
         )
-    # Rounding takes the error of the product away, where its decimals are few enough for a float to tell.
-    worth = (pl.col(amount) * pl.col("__times") / pl.col("__over")).round_sig_figs(_DIGITS)
+    worth = _times(amount)
     coin = pl.when(inverse & (worth != 0)).then(worth / price).otherwise(worth)
     new = {amount: pl.when(counted).then(coin).otherwise(pl.col(amount))}
     if "quote_amount" in rows.columns:
         quote = pl.when(inverse).then(worth).otherwise(pl.coalesce(worth * price, "quote_amount"))
         new["quote_amount"] = pl.when(counted).then(quote).otherwise(pl.col("quote_amount"))
+    done = told.with_columns(**new)
+    if "coins" in rows.columns:
+        _agree(done.filter(counted), table)
+    return done.select(rows.columns)
+
+
+def _times(column: str) -> pl.Expr:
+    """Contracts times size. Rounding takes the error of the product away, where a float can tell its decimals."""
+    return (pl.col(column) * pl.col("__times") / pl.col("__over")).round_sig_figs(_DIGITS)
+
+
+def _agree(rows: pl.DataFrame, table: Table) -> None:
+    """Raise IngestError where what the venue says in coin is another amount."""
+    apart = (pl.col("amount") - pl.col("coins")).abs() > _APART * pl.col("coins") + _FINEST
+    wrong = rows.filter(apart.fill_null(value=False))
+    if wrong.is_empty():
+        return
+    row = wrong.row(0, named=True)
+    raise IngestError(
+        f"{table.name}: {wrong.height} amounts are {row['amount']:.8g} coins by the size of a contract, and "
+        f"{row['coins']:.8g} by the file, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}: is the "
+        "size another?"
+    )
+
+
+def _converted_candles(rows: pl.DataFrame, *, sizes: pl.DataFrame) -> pl.DataFrame:
+    told = rows.join(sizes, on=_INSTRUMENT, how="left", maintain_order="left")
+    inverse = pl.col("__inverse").fill_null(value=False)
+    both = "contracts" in rows.columns
+    if not both and (wrong := told.select(inverse.sum()).item()):
+        row = told.filter(inverse).row(0, named=True)
+        raise IngestError(
+            f"{RECORDED_CANDLES.name}: {wrong} volumes of inverse contracts, which are not told in coin: "
+            f"{row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
+        )
+    linear = pl.col("__times").is_not_null() & ~inverse
+    new = {
+        name: pl.when(linear).then(_times(name)).otherwise(pl.col(name)) for name in ("volume", "buy_volume")
+    }
+    if both:
+        new |= {
+            f"{side}quote_volume": pl.when(inverse).then(_times(f"{side}contracts")) for side in ("", "buy_")
+        }
     return told.with_columns(**new).select(rows.columns)

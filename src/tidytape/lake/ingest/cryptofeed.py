@@ -19,7 +19,6 @@ from tidytape.lake.batch import Spool
 from tidytape.lake.ingest._fields import NAME, NOT_NEGATIVE, NUMBER, TEXT, Field, checked, time
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._lines import numbered
-from tidytape.lake.ingest._repeats import keep_latest
 from tidytape.lake.ingest._time import ISO, nanoseconds
 from tidytape.lake.tables import FUNDING, OPEN_INTEREST
 
@@ -66,13 +65,6 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
         # A line is a whole answer: few and long, so one by one.
         for line, text in lines.iter_rows():
             _take(line, text, job, parsed)
-    for table, what in (
-        (FUNDING, "funding report overtaken at its own timestamp"),
-        (OPEN_INTEREST, "open interest report overtaken at its own timestamp"),
-    ):
-        gone = keep_latest(parsed.batch(table))
-        if gone:
-            parsed.ignore(what, gone)
     return parsed
 
 

@@ -18,7 +18,7 @@ from tidytape.lake.ingest import (
 )
 from tidytape.lake.ingest._job import Layout
 
-__all__ = ["LAYOUTS", "MAPPED"]
+__all__ = ["LAYOUTS", "MAPPED", "WITHOUT_FUNDING"]
 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
@@ -37,3 +37,6 @@ LAYOUTS: Mapping[str, Layout] = MappingProxyType(
 
 MAPPED = ("csv", "jsonl", "parquet")
 """Those whose columns are mapped, for any table."""
+
+WITHOUT_FUNDING = ("binance-ws", "deribit-chain")
+"""Those that hold no funding."""

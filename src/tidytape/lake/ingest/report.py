@@ -15,6 +15,7 @@ from tidytape.lake.tables import (
     OPEN_INTEREST,
     OPTION_QUOTES,
     QUOTE_RATES,
+    RECORDED_CANDLES,
     TOKEN_SUPPLY,
     TRADES,
 )
@@ -25,6 +26,7 @@ _ROW_NAMES: Mapping[str, str] = MappingProxyType(
     {
         TRADES.name: "trade",
         BOOK.name: "book level",
+        RECORDED_CANDLES.name: "candle",
         OPEN_INTEREST.name: "open interest report",
         FUNDING.name: "funding report",
         LIQUIDATIONS.name: "liquidation",
@@ -124,6 +126,8 @@ class FileReport(_Counts):
         Messages that are not kept, by kind, and how many.
     time_unit : str or None
         How its times are written, where that was found out or given: ``iso``, ``s``, ``ms``, ``us`` or ``ns``.
+    notes : tuple of (str, int)
+        What to know of rows that were kept, and of how many.
     """
 
     path: str
@@ -134,6 +138,7 @@ class FileReport(_Counts):
     first_bad_lines: tuple[tuple[int, str], ...] = ()
     ignored: tuple[tuple[str, int], ...] = ()
     time_unit: str | None = None
+    notes: tuple[tuple[str, int], ...] = ()
 
     def count(self, table: Table) -> TableCount:
         """Return the counts of one table, zero where the file has nothing of it."""
@@ -150,7 +155,7 @@ class FileReport(_Counts):
         if self.bad_lines:
             text += f"; {self.bad_lines:,} bad line{'s' * (self.bad_lines != 1)} skipped"
             text += "".join(f"\n  line {line}: {reason}" for line, reason in self.first_bad_lines)
-        return text
+        return text + "".join(f"\n  {count:,} {what}" for what, count in self.notes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,14 +187,21 @@ class MarketReport:
     guessed: bool
 
     def __str__(self) -> str:
-        text = (
-            f"{self.exchange} {self.raw_symbol}: {self.normalized_symbol}, coin {self.coin}, {self.category}"
-        )
+        names = f"{self.normalized_symbol}, coin {self.coin}"
+        if self.coin is None:
+            names = "no names, coin and quote cannot be read out of the raw symbol"
+        text = f"{self.exchange} {self.raw_symbol}: {names}, {self.category}"
         if self.block_size is not None:
             text += f", block size {self.block_size:g}"
         if self.guessed:
             text += " (names guessed from the raw symbol)"
-        return f"{text}; {_counted('trade', self.trades, self.trades)} in the lake"
+        text = f"{text}; {_counted('trade', self.trades, self.trades)} in the lake"
+        if self.coin is None:
+            text += (
+                f"\n  to name it, ingest its file again with --raw-symbol {self.raw_symbol} --normalized-symbol "
+                "COIN-QUOTE; until then exchange and raw symbol select it"
+            )
+        return text
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +231,11 @@ class IngestReport(_Counts):
             new=sum(count.new for count in counts),
             superseded=sum(count.superseded for count in counts),
         )
+
+    @property
+    def unnamed(self) -> tuple[tuple[str, str], ...]:
+        """The (exchange, raw_symbol) of markets that have no names: nobody said them and no rule can tell."""
+        return tuple((one.exchange, one.raw_symbol) for one in self.markets if one.coin is None)
 
     @property
     def superseded(self) -> int:

@@ -3,26 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 
 from tqdm.auto import tqdm
 
 from tidytape.errors import IngestError, QueryError, TidytapeError, nearest
+from tidytape.lake.ingest._candles import length
 from tidytape.lake.ingest._job import Job
 from tidytape.lake.ingest._markets import Given
 from tidytape.lake.ingest._read import Reader
 from tidytape.lake.ingest._write import Writer
-from tidytape.lake.ingest.layouts import LAYOUTS, MAPPED
+from tidytape.lake.ingest.layouts import LAYOUTS, MAPPED, WITHOUT_FUNDING
 from tidytape.lake.ingest.report import IngestReport
 from tidytape.lake.names import storable
 from tidytape.lake.store import Lake
-from tidytape.lake.tables import TRADES
+from tidytape.lake.tables import FUNDING, RECORDED_CANDLES, TRADES
+from tidytape.query import values
 
 __all__ = ["ingest"]
 
 _MOST_WORKERS = 4
+_MILLISECOND = 10**6
 
 
 def ingest(
@@ -43,6 +48,8 @@ def ingest(
     block_size: Decimal | float | str | None = None,
     contract: str | None = None,
     contract_size: Decimal | float | str | None = None,
+    interval: str | None = None,
+    funding_interval: int | str | timedelta | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
     progress: bool | None = None,
@@ -95,6 +102,12 @@ def ingest(
         `tidytape.lake.ingest.contracts`. The registry keeps it: left out, the registered kind and size hold.
     contract_size : Decimal, int, float or str, optional
         Size of one contract; 1 for VANILLA. [quote per contract if INVERSE, else coin per contract]
+    interval : str, optional
+        Of a ``csv``, ``jsonl`` or ``parquet`` of candles: how long all of them are, e.g. ``"1h"``, where no column
+        tells.
+    funding_interval : int, str or timedelta, optional
+        Time between settlements of the funding reports that state none, e.g. ``"8h"``: without it they are not served.
+        One that a file states holds. A report that is in the lake without it cannot get it. [ms]
     skip_bad : bool
         Leave broken lines out and count them, instead of failing.
     workers : int, optional
@@ -110,7 +123,7 @@ def ingest(
     Raises
     ------
     QueryError
-        If an argument cannot be right: as long as nothing went in; later it is the failure of a file.
+        If an argument cannot be right: for none of the files. Where it is for some, it is their failure.
     IngestError
         If a file cannot be read, has broken lines and ``skip_bad`` is not set, or contradicts the lake. Of several
         files ``failures`` has the reason of each, and ``report`` says what became of the others.
@@ -135,14 +148,15 @@ def ingest(
     if exchange is not None:
         exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
     raw_symbol = None if raw_symbol is None else storable(raw_symbol, parameter="raw_symbol")
-    choices = {"columns": columns, "time_unit": time_unit, "table": table} if layout not in MAPPED else {}
-    if layout != "csv":
-        choices["delimiter"] = delimiter
-    for name, value in choices.items():
-        if value is not None:
-            raise QueryError(
-                name, got=value, expected=f"nothing, {layout or 'recognised'} files have none to choose"
-            )
+    _require_used(
+        layout,
+        columns=columns,
+        time_unit=time_unit,
+        table=table,
+        delimiter=delimiter,
+        interval=interval,
+        funding_interval=funding_interval,
+    )
     if workers is None:
         workers = min(_MOST_WORKERS, os.cpu_count() or 1)
     elif workers < 1:
@@ -152,33 +166,31 @@ def ingest(
         table = None  # as where it is left out
     # The base asset is a column of some tables; that of trades is the market's, see `Given`.
     of_rows = None if table is None else coin
-    jobs = [
-        Job(path, exchange, raw_symbol, columns, delimiter, time_unit, table, of_rows, layout)
-        for path in paths
-    ]
+    job = Job(
+        Path(),
+        exchange=exchange,
+        raw_symbol=raw_symbol,
+        columns=columns,
+        delimiter=delimiter,
+        time_unit=time_unit,
+        table=table,
+        coin=of_rows,
+        interval=None if interval is None else length(interval),
+        funding_interval=_nanoseconds(funding_interval),
+        layout=layout,
+    )
+    jobs = [replace(job, path=path) for path in paths]
     # Saying something about the market takes reading, to know which one.
     reader = Reader(lake=lake, skip_bad=skip_bad, again=bool(given.columns))
     writer = Writer(lake, given)
-    failures: list[tuple[str, TidytapeError]] = []
-    with tqdm(
-        total=sum(map(_size, paths)),
-        unit="B",
-        unit_scale=True,
-        disable=None if progress is None else not progress,
-    ) as bar:
-        for read in reader.read(jobs, workers=min(workers, len(jobs)), progress=bar.update):
-            bar.set_description(read.job.path.name)
-            with read.spool:
-                try:
-                    writer.put(read)
-                except (IngestError, QueryError) as error:
-                    if len(jobs) == 1 or (isinstance(error, QueryError) and not writer.wrote):
-                        raise
-                    failures.append((str(read.job.path), error))
+    failures = _put_all(jobs, reader, writer, workers=min(workers, len(jobs)), progress=progress)
     report = writer.report()
-    if failures:
-        raise _failed(failures, report)
-    return report
+    if not failures:
+        return report
+    if not report.files and all(isinstance(error, QueryError) for _, error in failures):
+        # Whatever was asked is wrong for every file, so it is what was asked that is wrong.
+        raise failures[0][1]
+    raise _failed(failures, report)
 
 
 def _known(layout: str) -> None:
@@ -192,9 +204,55 @@ def _known(layout: str) -> None:
         )
 
 
+def _require_used(layout: str | None, *, table: str | None, **said: object) -> None:
+    """Raise QueryError where something was said that means nothing to the layout and table."""
+    mapped = layout in MAPPED
+    uses = {
+        "columns": mapped,
+        "time_unit": mapped,
+        "table": mapped,
+        "delimiter": layout == "csv",
+        "interval": mapped and table == RECORDED_CANDLES.name,
+        "funding_interval": table == FUNDING.name if mapped else layout not in WITHOUT_FUNDING,
+    }
+    files = f"{layout} files of {table or TRADES.name}" if mapped else f"{layout or 'recognised'} files"
+    for name, value in {**said, "table": table}.items():
+        if value is not None and not uses[name]:
+            raise QueryError(name, got=value, expected=f"nothing, {files} have none to choose")
+
+
+def _nanoseconds(duration: int | str | timedelta | None) -> int | None:
+    if duration is None:
+        return None
+    return values.milliseconds(duration, parameter="funding_interval") * _MILLISECOND
+
+
+def _put_all(
+    jobs: Sequence[Job], reader: Reader, writer: Writer, *, workers: int, progress: bool | None
+) -> list[tuple[str, TidytapeError]]:
+    """Put every file in that can be, and return what is wrong with each of the others; of one file it is raised."""
+    failures: list[tuple[str, TidytapeError]] = []
+    with tqdm(
+        total=sum(_size(job.path) for job in jobs),
+        unit="B",
+        unit_scale=True,
+        disable=None if progress is None else not progress,
+    ) as bar:
+        for read in reader.read(jobs, workers=workers, progress=bar.update):
+            bar.set_description(read.job.path.name)
+            with read.spool:
+                try:
+                    writer.put(read)
+                except (IngestError, QueryError) as error:
+                    if len(jobs) == 1:
+                        raise
+                    failures.append((str(read.job.path), error))
+    return failures
+
+
 def _size(path: Path) -> int:
     try:
-        return path.stat().st_size
+        return path.stat().st_size if path.is_file() else 0
     except (OSError, ValueError):  # reading it will tell why
         return 0
 

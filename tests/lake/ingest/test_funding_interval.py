@@ -1,0 +1,104 @@
+"""Funding reports that do not state the time between settlements."""
+
+from __future__ import annotations
+
+import datetime as dt
+import json
+
+import pytest
+
+from tidytape import Client
+from tidytape.errors import IngestError, QueryError
+from tidytape.lake.ingest import LAYOUTS, ingest
+from tidytape.lake.ingest._funding import UNSTATED
+from tidytape.query import PointsQuery
+
+HOUR = 3600 * 10**9
+T = 1_700_000_000  # [s]
+HEAD = (
+    "exchange,symbol,timestamp,local_timestamp,funding_timestamp,funding_rate,predicted_funding_rate,"
+    "open_interest,last_price,index_price,mark_price"
+)
+TICKER = f"bitmex,XBTUSD,{T}000000,{T}000160,,0.0001,,5,,,"
+
+
+def intervals(lake):
+    return lake.scan("funding").sort("timestamp").collect()["funding_interval"].to_list()
+
+
+@pytest.mark.parametrize("said", ["8h", 28_800_000, dt.timedelta(hours=8)])
+def test_what_is_said_fills_what_is_not_stated(write, lake, said):
+    report = ingest(write(HEAD, TICKER), lake, layout="tardis", funding_interval=said)
+    assert intervals(lake) == [8 * HOUR]
+    assert report.files[0].notes == ()
+
+
+def test_reports_that_will_not_be_served_are_counted(write, lake):
+    report = ingest(write(HEAD, TICKER), lake, layout="tardis")
+    assert report.files[0].notes == ((UNSTATED, 1),)
+    assert "\n  1 of its funding reports have no funding interval and will not be served" in str(report)
+
+
+@pytest.mark.parametrize(("said", "points"), [(None, 0), ("4h", 1)])
+def test_the_service_answers_where_the_interval_is_known(write, lake, said, points):
+    ingest(write(HEAD, TICKER), lake, layout="tardis", funding_interval=said)
+    with Client.local(lake.path) as client:
+        asked = {"exchange": "BITMEX", "raw_symbol": "XBTUSD", "start": T - 3600, "end": T + 3600}
+        found = client.points(PointsQuery(type="FUNDING_RATE_AGG", interval="1h", **asked))
+    assert found["rate_close"].to_list() == [0.0002] * points  # over 8 h
+
+
+def test_a_stated_interval_holds(write, lake):
+    rows = [
+        {"timestamp": T, "rate": 1e-4, "funding_interval": HOUR},
+        {"timestamp": T + 1, "rate": 1e-4, "funding_interval": None},
+    ]
+    path = write(*map(json.dumps, rows))
+    ingest(
+        path, lake, layout="jsonl", exchange="X", raw_symbol="BTCUSDT", table="funding", funding_interval="8h"
+    )
+    assert intervals(lake) == [HOUR, 8 * HOUR]
+
+
+def test_it_is_part_of_how_a_file_is_read(write, lake):
+    path = write(HEAD, TICKER)
+    ingest(path, lake, layout="tardis", funding_interval="8h")
+    assert ingest(path, lake, layout="tardis", funding_interval="480m").files[0].already_ingested
+    assert not ingest(path, lake, layout="tardis").files[0].already_ingested
+    assert intervals(lake) == [8 * HOUR]
+
+
+@pytest.mark.parametrize(("first", "has"), [(None, "no"), ("4h", "4 h as")])
+def test_what_is_in_the_lake_cannot_get_another_silently(write, lake, first, has):
+    path = write(HEAD, TICKER)
+    ingest(path, lake, layout="tardis", funding_interval=first)
+    version = lake.version()
+    with pytest.raises(
+        IngestError, match=f"1 of its funding reports are in the lake with {has} funding interval"
+    ):
+        ingest(path, lake, layout="tardis", funding_interval="8h")
+    assert lake.version() == version
+
+
+@pytest.mark.parametrize("layout", [None, *LAYOUTS])
+def test_layouts_without_funding_have_none_to_choose(write, lake, layout):
+    refused = layout in {"binance-ws", "deribit-chain", "csv", "jsonl", "parquet"}
+    told = None
+    try:
+        ingest(write("nonsense"), lake, layout=layout, exchange="X", raw_symbol="Y", funding_interval="8h")
+    except (QueryError, IngestError) as error:
+        told = getattr(error, "parameter", None)
+    assert (told == "funding_interval") == refused
+
+
+@pytest.mark.parametrize("said", [0, "8 hours", -1, "1w"])
+def test_what_is_no_duration(write, lake, said):
+    with pytest.raises(QueryError, match="funding_interval: got"):
+        ingest(write(HEAD, TICKER), lake, layout="tardis", funding_interval=said)
+
+
+def test_the_recorded_tickers_state_none(recorded, lake):
+    report = ingest(
+        recorded / "tardis-node_normalized_derivative_ticker.jsonl.gz", lake, layout="tardis-node"
+    )
+    assert dict(report.files[0].notes)[UNSTATED] == 59 + 14  # overtaken ones too
