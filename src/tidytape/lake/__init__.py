@@ -6,6 +6,7 @@ A lake is a folder, local or in an object store, with one Delta table per folder
     ├── trades/    one row per trade                          partitions exchange, raw_symbol
     ├── book/      one row per level of an update or snapshot  partitions exchange, raw_symbol
     ├── …          every other kind of event, see `TABLES`
+    ├── candles_1m/, …   minutes of events, where a rollup keeps them, see `tidytape.lake.rollup`
     ├── prediction_markets/  what was reported of prediction markets
     └── markets/   one row per instrument
 
