@@ -702,6 +702,7 @@ ERROR_STATUS: Mapping[str, int] = MappingProxyType(
         "METHOD_NOT_ALLOWED": 405,
         "RATE_LIMITED": 429,
         "INTERNAL_ERROR": 500,
+        "UNAVAILABLE": 503,
         "TIMEOUT": 504,
     }
 )

@@ -20,7 +20,10 @@ def serve(
     ] = None,
     key_header: Annotated[str, typer.Option(help="Header that carries the key.")] = "X-Service-Key",
 ) -> None:
-    """Answer the API over HTTP until interrupted."""
+    """Answer the API over HTTP until interrupted. A line of JSON per request goes to the standard output."""
+    import logging
+    import sys
+
     import uvicorn
 
     from tidytape.lake import Lake
@@ -29,9 +32,15 @@ def serve(
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
     known.all()  # a service without a readable file of keys must not start
+    lines = logging.StreamHandler(sys.stdout)
+    lines.setFormatter(logging.Formatter("%(message)s"))
+    access = logging.getLogger("tidytape.access")
+    access.addHandler(lines)
+    access.setLevel(logging.INFO)
     uvicorn.run(
         create_app(Lake(lake), known, key_header=key_header, tiers=allowed),
         host=host,
         port=port,
         server_header=False,
+        access_log=False,  # the service writes its own, see `tidytape.service.observer`
     )

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["async_connection", "async_demo_connection", "connection", "demo_connection"]
 
 _ADDRESS = "http://tidytape.local"
+_UNPACKED = "identity"  # memory is no wire
 _UNLIMITED = Tier("local", 10**9, 10**9, None, aggregation=True, rank=TierName.ENTERPRISE)
 
 
@@ -103,6 +104,7 @@ class AppTransport(httpx.BaseTransport):
         return self._held.run(self._answer(request))
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
+        request.headers["Accept-Encoding"] = _UNPACKED
         timeout = request.extensions.get("timeout", {}).get("read")
         try:
             async with asyncio.timeout(timeout):
@@ -128,6 +130,7 @@ class AsyncAppTransport(httpx.ASGITransport):
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request."""
         self._held.check_process()
+        request.headers["Accept-Encoding"] = _UNPACKED
         return await super().handle_async_request(request)
 
     async def aclose(self) -> None:

@@ -15,8 +15,10 @@ from tidytape.lake import Lake
 from tidytape.service.discovery import discovery
 from tidytape.service.engine import Engine
 from tidytape.service.gate import Gate
+from tidytape.service.health import health
 from tidytape.service.keys import Keys
 from tidytape.service.limits import Accounts
+from tidytape.service.observer import Figures, Observer
 from tidytape.service.points import points
 from tidytape.service.refusals import from_query_error, refusal
 from tidytape.service.workers import Workers
@@ -65,9 +67,12 @@ def create_app(
         redoc_url=None,
         redirect_slashes=False,
     )
+    figures = Figures()
     app.add_middleware(
         Gate, accounts=Accounts(keys, clock=clock, tiers=tiers), key_header=key_header, clock=clock
     )
+    app.add_middleware(Observer, figures=figures)  # the last one added is the outermost
+    app.include_router(health(lake, figures))
     app.include_router(points(Engine(lake, clock=clock), workers, clock=clock))
     app.include_router(discovery(lake, workers, clock=clock))
 

@@ -41,6 +41,7 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
 
     @router.get("/v1/markets", openapi_extra=parameters(MarketsQuery))
     async def markets(request: Request) -> Response:
+        request.state.facts["route"] = "markets"
         query = MarketsQuery.from_params(request.query_params.multi_items())
         body = await workers.run(partial(page, figures=figures), holdings, query)
         return Response(body, media_type=wire.JSON_MIME)
@@ -48,6 +49,7 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
     def list_route(name: str) -> None:
         @router.get(f"/v1/{name}", name=name, openapi_extra=parameters(MetaQuery))
         async def list_(request: Request) -> Response:
+            request.state.facts["route"] = name
             query = MetaQuery.from_params(request.query_params.multi_items())
             try:
                 found = await workers.run(listed, holdings, name, query)
@@ -60,6 +62,7 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
 
     @router.get("/v1/usage")
     async def quota(request: Request) -> Response:
+        request.state.facts["route"] = "usage"
         for name, value in request.query_params.multi_items():
             raise QueryError(name, got=value, expected="no parameter here")
         state = request.state.account.bucket.look(now_ns=clock())

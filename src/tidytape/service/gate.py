@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import secrets
 from collections.abc import Callable
 
 from starlette.datastructures import Headers, MutableHeaders
@@ -19,6 +18,8 @@ _log = logging.getLogger("tidytape.service")
 
 class Gate:
     """ASGI middleware that finds the account of a request and puts it into ``scope["state"]["account"]``.
+
+    It stands behind `tidytape.service.observer.Observer`, which names the request.
 
     Parameters
     ----------
@@ -44,7 +45,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        request_id = secrets.token_hex(8)
+        facts = scope["state"]["facts"]
         account: Account | None = None
         started = False
 
@@ -53,7 +54,6 @@ class Gate:
             if message["type"] == "http.response.start":
                 started = True
                 headers = MutableHeaders(scope=message)
-                headers["X-Request-Id"] = request_id
                 if account is not None:
                     for name, value in rate_limit_headers(account.bucket.look(now_ns=self._clock())).items():
                         headers[name] = value
@@ -71,11 +71,12 @@ class Gate:
                     )
                     await answer(scope, receive, send_with_headers)
                     return
-                scope.setdefault("state", {})["account"] = account
+                scope["state"]["account"] = account
+                facts.update(key=account.key.id, tier=account.tier.name)
             await self._app(scope, receive, send_with_headers)
         except Exception:  # noqa: BLE001 - whatever it is, the caller must get the one error shape
             # The log has the reason; the caller gets an id to ask for, and nothing else.
-            _log.exception("request %s failed", request_id)
+            _log.exception("request %s failed", facts["id"])
             if not started:
-                answer = refusal("INTERNAL_ERROR", f"the service failed; request {request_id}")
+                answer = refusal("INTERNAL_ERROR", f"the service failed; request {facts['id']}")
                 await answer(scope, receive, send_with_headers)

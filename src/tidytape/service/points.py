@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from functools import partial
 
 import anyio
 from fastapi import APIRouter, Request, Response
@@ -15,7 +16,9 @@ from tidytape.query.values import written_time
 from tidytape.service.engine import Engine, Subjects
 from tidytape.service.limits import Account
 from tidytape.service.openapi import parameters
+from tidytape.service.packing import packed
 from tidytape.service.refusals import refusal
+from tidytape.service.validators import etag, is_known
 from tidytape.service.workers import Workers
 
 __all__ = ["points"]
@@ -40,15 +43,26 @@ def points(engine: Engine, workers: Workers, *, clock: Callable[[], int]) -> API
     @router.get("/v1/points", openapi_extra=parameters(PointsQuery))
     async def answer_points(request: Request) -> Response:
         account: Account = request.state.account
+        facts, accept = request.state.facts, request.headers.get("accept", "")
         query = PointsQuery.from_params(request.query_params.multi_items())
+        facts.update(route="points", type=",".join(query.type))
         _require_tier(account, query, now=clock() // _NS)
+        form = wire.ARROW_MIME if len(query.type) == 1 and _takes_arrow(accept) else wire.JSON_MIME
+
+        def known() -> tuple[Subjects, str | None]:
+            return engine.instruments(query), etag(engine.lake, query, form=form, now=clock() // _NS)
+
         try:
-            instruments = await workers.run(engine.instruments, query)
+            instruments, tag = await workers.run(known)
         except QueryError as error:
             raise respelled(error, PointsQuery.WIRE) from None
+        if is_known(tag, request.headers.get("if-none-match")):
+            return Response(status_code=304, headers=_headers(tag))
         cost = weight(query)
+        facts.update(weight=cost)
         admission = account.bucket.take(cost, now_ns=clock())
         if not admission.admitted:
+            facts.pop("weight")
             return refusal(
                 "RATE_LIMITED",
                 f"weight {cost} is more than the {admission.remaining} left; wait {admission.retry_after} s",
@@ -58,8 +72,9 @@ def points(engine: Engine, workers: Workers, *, clock: Callable[[], int]) -> API
         try:
             async with anyio.create_task_group() as group:
                 group.start_soon(_cancel_when_gone, request, group.cancel_scope)
-                accept = request.headers.get("accept", "")
-                answer = await workers.run(_answer, engine, query, instruments, accept)
+                coding = request.headers.get("accept-encoding", "")
+                frames = partial(_answer, form=form, coding=coding, headers=_headers(tag))
+                answer, facts["rows"] = await workers.run(frames, engine, query, instruments)
                 if (
                     group.cancel_scope.cancel_called
                 ):  # while a worker was busy with it, which nothing can interrupt
@@ -71,6 +86,7 @@ def points(engine: Engine, workers: Workers, *, clock: Callable[[], int]) -> API
             if answer is None:
                 # No answer, no charge: also when the caller hung up while it was waited for.
                 account.bucket.give_back(cost, now_ns=clock())
+                facts.pop("weight")
         return answer or refusal("INTERNAL_ERROR", "nobody is there to read the answer")
 
     return router
@@ -119,12 +135,24 @@ def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
         )
 
 
-def _answer(engine: Engine, query: PointsQuery, instruments: Subjects, accept: str) -> Response:
+def _answer(
+    engine: Engine,
+    query: PointsQuery,
+    instruments: Subjects,
+    *,
+    form: str,
+    coding: str,
+    headers: Mapping[str, str],
+) -> tuple[Response, int]:
     frames = engine.frames(query, instruments)
-    vary = {"Vary": "Accept"}
-    if len(frames) == 1 and _takes_arrow(accept):
-        return Response(wire.to_arrow(frames[0][1]), headers=vary, media_type=wire.ARROW_MIME)
-    return Response(wire.encode_all(frames), headers=vary, media_type=wire.JSON_MIME)
+    body = wire.to_arrow(frames[0][1]) if form == wire.ARROW_MIME else wire.encode_all(frames)
+    body, packing = packed(body, coding)
+    rows = sum(frame.height for _, frame in frames)
+    return Response(body, headers={**headers, **packing}, media_type=form), rows
+
+
+def _headers(tag: str | None) -> dict[str, str]:
+    return {"Vary": "Accept, Accept-Encoding", **({} if tag is None else {"ETag": tag})}
 
 
 def _takes_arrow(accept: str) -> bool:

@@ -1,0 +1,203 @@
+"""What a deployment needs: packed bodies, ETags, health, figures, and a line per request without a secret."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import io
+import json
+import logging
+from pathlib import Path
+from typing import Any
+
+import httpx
+import polars as pl
+import pyarrow as pa
+import pytest
+
+from tidytape import Client
+from tidytape.lake import Lake
+from tidytape.service.packing import packed
+
+T0 = 1_723_161_600
+
+
+@pytest.fixture
+def ask(service: Any, window: Any) -> Any:
+    def points(params: dict[str, Any] | None = None, **headers: str) -> Any:
+        # The transport of a local client asks for nothing packed, so the app is asked past it.
+        sent = {name.replace("_", "-"): value for name, value in headers.items()}
+        return raw(service, "/v1/points", window(**(params or {})), sent)
+
+    return points
+
+
+def raw(service: Any, path: str, params: dict[str, Any], headers: dict[str, str]) -> Any:
+    return asked(
+        service.app,
+        path,
+        params,
+        {"X-Service-Key": "enterprise-key", "Accept-Encoding": "identity", **headers},
+    )
+
+
+def asked(
+    app: Any, path: str, params: dict[str, Any] | None = None, headers: dict[str, str] | None = None
+) -> Any:
+    async def answer() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://service") as client:
+            return await client.get(path, params=params, headers=headers)
+
+    return asyncio.run(answer())
+
+
+@pytest.mark.parametrize("coding", ["gzip", "zstd"])
+def test_a_packed_body_is_the_body(coding: str) -> None:
+    body = json.dumps(list(range(5000))).encode()
+    small, headers = packed(body, coding)
+    assert headers == {"Content-Encoding": coding}
+    assert len(small) < len(body) / 2
+    if coding == "gzip":
+        assert gzip.decompress(small) == body
+    else:
+        assert pa.CompressedInputStream(io.BytesIO(small), "zstd").read() == body
+
+
+@pytest.mark.parametrize(
+    ("header", "coding"),
+    [
+        ("", None),
+        ("identity", None),
+        ("br", None),
+        ("gzip", "gzip"),
+        ("GZIP, deflate", "gzip"),
+        ("gzip, zstd", "zstd"),
+        ("gzip;q=1, zstd;q=0.2", "gzip"),
+        ("gzip;q=0", None),
+        ("*", "gzip"),
+        ("gzip;q=much", None),
+        ("identity;q=1, gzip;q=0.5", None),
+    ],
+)
+def test_the_caller_says_what_it_takes(header: str, coding: str | None) -> None:
+    assert packed(b"x" * 5000, header)[1].get("Content-Encoding") == coding
+
+
+def test_a_short_body_is_not_packed() -> None:
+    assert packed(b"x" * 100, "gzip") == (b"x" * 100, {})
+
+
+def test_a_caller_reads_what_was_packed(ask: Any) -> None:
+    long = {"gapfill": "true", "period": 86_400}
+    plain, small = ask(long), ask(long, Accept_Encoding="gzip")
+    assert "content-encoding" not in plain.headers
+    assert small.headers["content-encoding"] == "gzip"
+    assert small.json() == plain.json()
+    assert {"Accept", "Accept-Encoding"} == set(small.headers["vary"].split(", "))
+
+
+def test_an_answer_that_is_known_is_not_made_again(ask: Any, service: Any) -> None:
+    first = ask()
+    tag = first.headers["etag"]
+    used = service.get("/v1/usage").json()["used"]
+    again = ask(If_None_Match=tag)
+    assert (again.status_code, again.content, again.headers["etag"]) == (304, b"", tag)
+    assert service.get("/v1/usage").json()["used"] == used  # nothing was computed, nothing is charged
+    assert ask(If_None_Match='W/"other"').status_code == 200
+    assert ask(If_None_Match=f'"a", {tag}').status_code == 304
+
+
+def test_other_answers_have_other_tags(ask: Any) -> None:
+    tags = [
+        ask().headers["etag"],
+        ask({"interval": "FIVE_MINUTES"}).headers["etag"],
+        ask(Accept="application/vnd.apache.arrow.stream").headers["etag"],
+    ]
+    assert len(set(tags)) == 3
+
+
+def test_a_window_that_is_not_over_has_no_tag(ask: Any, service: Any) -> None:
+    now = service.clock() // 10**9
+    assert "etag" in ask({"from": now - 120, "period": 120}).headers
+    assert "etag" not in ask({"from": now - 120, "period": 121}).headers
+
+
+def test_a_lake_with_late_events_has_other_answers(ask: Any, lake: Path, tmp_path: Path) -> None:
+    from tidytape.query import PointsQuery
+    from tidytape.service.validators import etag
+
+    made = Lake.create(tmp_path / "lake")
+    query = PointsQuery(type="TRADE", exchange="X", raw_symbol="Y", interval="1m", start=T0, end=T0 + 60)
+    before = etag(made, query, form="json", now=T0 + 60)
+    made.register(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["Y"]}))
+    assert before is not None
+    assert etag(made, query, form="json", now=T0 + 60) != before
+
+
+def test_health_needs_no_key_and_discovery_does(service: Any) -> None:
+    assert [service.get(path, key=None).status_code for path in ("/healthz", "/readyz", "/metrics")] == [
+        200
+    ] * 3
+    assert service.get("/v1/types", key=None).status_code == 401
+
+
+def test_a_service_whose_lake_is_gone_is_alive_and_not_ready(tmp_path: Path) -> None:
+    import shutil
+
+    from tidytape.service import Keys, create_app
+
+    lake = Lake.create(tmp_path / "lake")
+    app = create_app(lake, Keys([]))
+    assert asked(app, "/readyz").status_code == 200
+    shutil.rmtree(tmp_path / "lake")
+    lake._forget()
+    assert asked(app, "/healthz").status_code == 200
+    assert asked(app, "/readyz").status_code == 503
+
+
+def test_figures_count_requests_weight_and_rows(service: Any, window: Any) -> None:
+    service.get("/v1/points", params=window())
+    service.get("/v1/points", params=window(rawSymbol="NOPE"))
+    service.get("/v1/types")
+    shown = service.get("/metrics", key=None).text
+    assert 'tidytape_requests_total{route="points",status="200"} 1.0' in shown
+    assert 'tidytape_requests_total{route="points",status="400"} 1.0' in shown
+    assert 'tidytape_requests_total{route="types",status="200"} 1.0' in shown
+    assert 'tidytape_weight_total{tier="enterprise"} 1.0' in shown
+    assert 'tidytape_rows_total{type="TRADE_SIDE_AGNOSTIC_AGG"} 3.0' in shown
+    assert "tidytape_requests_open 1.0" in shown  # this one
+
+
+def test_a_line_per_request_says_everything_but_the_key(
+    service: Any, window: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, logger="tidytape.access"):
+        answer = service.get("/v1/points", params=window())
+        service.get("/v1/points", params=window(), key="a-guess-at-a-key")
+    good, bad = (json.loads(record.message) for record in caplog.records)
+    assert good["id"] == answer.headers["X-Request-Id"]
+    assert good["ms"] > 0
+    told = {
+        name: good[name] for name in ("method", "status", "key", "tier", "route", "type", "weight", "rows")
+    }
+    assert told == {
+        "method": "GET", "status": 200, "key": "e", "tier": "enterprise", "route": "points",
+        "type": "TRADE_SIDE_AGNOSTIC_AGG", "weight": 1, "rows": 3,
+    }  # fmt: skip
+    assert bad["status"] == 401
+    assert "enterprise-key" not in caplog.text
+    assert "a-guess-at-a-key" not in caplog.text
+
+
+def test_a_refused_request_has_no_weight(service: Any, window: Any, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, logger="tidytape.access"):
+        service.get("/v1/points", params=window(rawSymbol="NOPE"))
+    assert "weight" not in json.loads(caplog.records[-1].message)
+
+
+def test_a_local_client_asks_for_nothing_packed(lake: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with Client.local(lake) as client:
+        found = client.candles(
+            exchange="ALPHA", raw_symbol="BTCUSDT", interval="1m", start=T0, end=T0 + 86_400, gapfill=True
+        )
+    assert found.height > 1000
