@@ -346,6 +346,7 @@ def test_error_codes_and_statuses() -> None:
         "METHOD_NOT_ALLOWED": 405,
         "RATE_LIMITED": 429,
         "INTERNAL_ERROR": 500,
+        "UNAVAILABLE": 503,  # ours: the specification has no word for a service that is too busy
         "TIMEOUT": 504,
     }
 

@@ -163,7 +163,7 @@ def test_rows_say_what_one_row_is() -> None:
 @pytest.mark.parametrize(
     ("schema", "key", "odd"),
     [
-        (MARKETS, ("exchange", "raw_symbol"), {"available_since": "timestamp"}),
+        (MARKETS, ("exchange", "raw_symbol", "tenor"), {"available_since": "timestamp"}),
         (
             PREDICTION_MARKETS,
             ("slug",),

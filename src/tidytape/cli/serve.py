@@ -15,6 +15,15 @@ def serve(
     keys: Annotated[Path, typer.Option(help="File of keys; see 'tidytape keys new'.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
+    workers: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes that compute answers; one per processor up to 4 if left out."),
+    ] = None,
+    waiting: Annotated[int, typer.Option(min=0, help="Queries that may wait for one; beyond it 503.")] = 64,
+    seconds: Annotated[
+        float, typer.Option(min=0.1, help="Longest that one answer may take; beyond it 504.")
+    ] = 30.0,
+    memory: Annotated[int, typer.Option(min=512, help="Most MiB that one such process may allocate.")] = 4096,
     tiers: Annotated[
         Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
     ] = None,
@@ -27,7 +36,7 @@ def serve(
     import uvicorn
 
     from tidytape.lake import Lake
-    from tidytape.service import KeyFile, create_app, tiers_of
+    from tidytape.service import KeyFile, Processes, create_app, tiers_of
 
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
@@ -37,10 +46,11 @@ def serve(
     access = logging.getLogger("tidytape.access")
     access.addHandler(lines)
     access.setLevel(logging.INFO)
-    uvicorn.run(
-        create_app(Lake(lake), known, key_header=key_header, tiers=allowed),
-        host=host,
-        port=port,
-        server_header=False,
-        access_log=False,  # the service writes its own, see `tidytape.service.observer`
-    )
+    opened = Lake(lake)
+    computing = Processes(opened, workers=workers, waiting=waiting, seconds=seconds, memory=memory << 20)
+    app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing)
+    try:
+        # The service writes a log of its own, see `tidytape.service.observer`.
+        uvicorn.run(app, host=host, port=port, server_header=False, access_log=False)
+    finally:
+        computing.close()

@@ -12,6 +12,7 @@ from tidytape._version import __version__
 from tidytape.budget import TIERS, Tier
 from tidytape.errors import BudgetError, QueryError
 from tidytape.lake import Lake
+from tidytape.service.computing import Computing, Threads
 from tidytape.service.discovery import discovery
 from tidytape.service.engine import Engine
 from tidytape.service.gate import Gate
@@ -37,6 +38,7 @@ def create_app(
     *,
     key_header: str = KEY_HEADER,
     tiers: Mapping[str, Tier] = TIERS,
+    computing: Computing | None = None,
     clock: Callable[[], int] = time.time_ns,
 ) -> FastAPI:
     """Return the service as an ASGI app.
@@ -51,6 +53,8 @@ def create_app(
         Header that carries the key.
     tiers : mapping of str to Tier
         What each tier may ask for.
+    computing : Computing, optional
+        Where answers are computed; in threads of this process where left out.
     clock : callable
         Returns epoch nanoseconds; tests give their own. [ns]
 
@@ -58,7 +62,7 @@ def create_app(
     -------
     FastAPI
     """
-    workers = Workers()
+    workers, engine = Workers(), Engine(lake, clock=clock)
     # No interactive docs: their pages load scripts from elsewhere.
     app = FastAPI(
         title="Market Data Query Service",
@@ -73,7 +77,7 @@ def create_app(
     )
     app.add_middleware(Observer, figures=figures)  # the last one added is the outermost
     app.include_router(health(lake, figures))
-    app.include_router(points(Engine(lake, clock=clock), workers, clock=clock))
+    app.include_router(points(engine, workers, computing or Threads(engine), clock=clock))
     app.include_router(discovery(lake, workers, clock=clock))
 
     @app.exception_handler(QueryError)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from functools import partial
+from collections.abc import Callable
 
 import anyio
 from fastapi import APIRouter, Request, Response
@@ -13,10 +12,10 @@ from tidytape.budget import weight
 from tidytape.errors import QueryError
 from tidytape.query import PointsQuery, respelled
 from tidytape.query.values import written_time
+from tidytape.service.computing import Answer, Computing, OverloadedError, StoppedError, Task
 from tidytape.service.engine import Engine, Subjects
 from tidytape.service.limits import Account
 from tidytape.service.openapi import parameters
-from tidytape.service.packing import packed
 from tidytape.service.refusals import refusal
 from tidytape.service.validators import etag, is_known
 from tidytape.service.workers import Workers
@@ -24,17 +23,20 @@ from tidytape.service.workers import Workers
 __all__ = ["points"]
 
 _NS, _DAY = 10**9, 86_400
+_PAUSE = 2  # seconds
 
 
-def points(engine: Engine, workers: Workers, *, clock: Callable[[], int]) -> APIRouter:
+def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Callable[[], int]) -> APIRouter:
     """Return the route.
 
     Parameters
     ----------
     engine : Engine
-        Computes the answers.
+        Knows what a query selects.
     workers : Workers
-        Where it does.
+        Where that is looked up.
+    computing : Computing
+        Computes the answers.
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
@@ -68,28 +70,46 @@ def points(engine: Engine, workers: Workers, *, clock: Callable[[], int]) -> API
                 f"weight {cost} is more than the {admission.remaining} left; wait {admission.retry_after} s",
                 retry_after=admission.retry_after,
             )
-        answer = None
+        found = None
         try:
-            async with anyio.create_task_group() as group:
-                group.start_soon(_cancel_when_gone, request, group.cancel_scope)
-                coding = request.headers.get("accept-encoding", "")
-                frames = partial(_answer, form=form, coding=coding, headers=_headers(tag))
-                answer, facts["rows"] = await workers.run(frames, engine, query, instruments)
-                if (
-                    group.cancel_scope.cancel_called
-                ):  # while a worker was busy with it, which nothing can interrupt
-                    answer = None
-                group.cancel_scope.cancel()
-        except* QueryError as errors:
-            raise respelled(_first(errors), PointsQuery.WIRE) from None
+            task = Task(query, instruments, form, request.headers.get("accept-encoding", ""))
+            found = await _while_connected(request, computing, task)
+        except QueryError as error:
+            raise respelled(error, PointsQuery.WIRE) from None
+        except OverloadedError:
+            return refusal("UNAVAILABLE", "too many queries are waiting; try again", retry_after=_PAUSE)
+        except StoppedError as error:
+            if error.too_long:
+                return refusal("TIMEOUT", f"the answer took too long; request {facts['id']}")
+            return refusal("INTERNAL_ERROR", f"the answer took more than it may; request {facts['id']}")
         finally:
-            if answer is None:
+            if found is None:
                 # No answer, no charge: also when the caller hung up while it was waited for.
                 account.bucket.give_back(cost, now_ns=clock())
                 facts.pop("weight")
-        return answer or refusal("INTERNAL_ERROR", "nobody is there to read the answer")
+        if found is None:
+            return refusal("INTERNAL_ERROR", "nobody is there to read the answer")
+        facts["rows"] = found.rows
+        return Response(found.body, headers={**_headers(tag), **found.headers}, media_type=form)
 
     return router
+
+
+async def _while_connected(request: Request, computing: Computing, task: Task) -> Answer | None:
+    """Return what is computed, None where the caller hung up before it was."""
+    found, failure = None, None
+    async with anyio.create_task_group() as group:
+        group.start_soon(_cancel_when_gone, request, group.cancel_scope)
+        try:
+            found = await computing.answer(task)
+        except (QueryError, OverloadedError, StoppedError) as error:
+            failure = error  # raised outside, for a task group raises groups
+        if group.cancel_scope.cancel_called:  # while a thread was busy with it, which nothing can interrupt
+            found = None
+        group.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return found
 
 
 async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
@@ -97,14 +117,6 @@ async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
     scope.cancel()
-
-
-def _first(errors: BaseExceptionGroup[QueryError]) -> QueryError:
-    error: BaseException = errors
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    assert isinstance(error, QueryError)
-    return error
 
 
 def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
@@ -133,22 +145,6 @@ def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
             expected=f"a time in the last {days} days, which the {account.tier.name} tier has",
             code="HISTORY_NOT_PERMITTED",
         )
-
-
-def _answer(
-    engine: Engine,
-    query: PointsQuery,
-    instruments: Subjects,
-    *,
-    form: str,
-    coding: str,
-    headers: Mapping[str, str],
-) -> tuple[Response, int]:
-    frames = engine.frames(query, instruments)
-    body = wire.to_arrow(frames[0][1]) if form == wire.ARROW_MIME else wire.encode_all(frames)
-    body, packing = packed(body, coding)
-    rows = sum(frame.height for _, frame in frames)
-    return Response(body, headers={**headers, **packing}, media_type=form), rows
 
 
 def _headers(tag: str | None) -> dict[str, str]:

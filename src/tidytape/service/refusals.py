@@ -1,4 +1,4 @@
-"""Every answer that is not data has one shape: ``{"error": CODE, "message": …}``, and ``retry_after`` on 429."""
+"""Every answer that is not data has one shape: ``error``, a code, and ``message``; ``retry_after`` on 429 and 503."""
 
 from __future__ import annotations
 
