@@ -22,6 +22,7 @@ _KNOWN = frozenset(
         "XMR", "XRP", "XTZ",
     }
 )  # fmt: skip
+_DOLLARS = frozenset({"DAI", "USDC", "USDT"})
 # XBTUSD is XBT in USD, not XB in TUSD, and BTCBUSD is no BTCB: only a list of coins can tell.
 
 _LONGEST_FIRST = sorted(QUOTES, key=lambda quote: (-len(quote), quote))
@@ -70,8 +71,8 @@ def guessed(raw_symbol: str) -> Symbol | None:
     --------
     >>> [guessed(symbol).normalized for symbol in ("BTCUSDT", "eth-usd", "XBTUSD", "BTCUSD_PERP", "BTC-PERPETUAL")]
     ['BTC-USDT', 'ETH-USD', 'BTC-USD', 'BTC-USD', 'BTC-USD']
-    >>> guessed("WHATEVER") is None
-    True
+    >>> guessed("KRW-DOGE").normalized, guessed("BTC_XMR"), guessed("WHATEVER")
+    ('DOGE-KRW', None, None)
     """
     parts = [part for part in _SEPARATORS.split(raw_symbol.strip().upper()) if part]
     if len(parts) >= 2 and parts[0] in {"FF", "FI", "PF", "PI"}:
@@ -90,6 +91,11 @@ def guessed(raw_symbol: str) -> Symbol | None:
     else:
         # BTC/USDT:USDT names the settlement last.
         coin, quote = pair[0], pair[1]
+        if coin in QUOTES and quote not in QUOTES:
+            # KRW-DOGE: some venues name the quote first. BTC_XMR could be so, or a contract on BTC: who knows.
+            if coin in _KNOWN - _DOLLARS:
+                return None
+            coin, quote = quote, coin
     coin, quote = _COINS.get(coin, coin), _COINS.get(quote, quote)
     if not (_COIN.fullmatch(coin) and _COIN.fullmatch(quote)):
         return None

@@ -48,7 +48,7 @@ def unsorted(subject: Subject) -> Iterator[Found]:
                 break
             previous = times[-1]
     if faults:
-        yield len(faults), f"{faults[0]}; compact puts them in order"
+        yield len(faults), f"{faults[0]}; compact --everything puts them in order"
 
 
 def _reason(error: BaseException) -> str:

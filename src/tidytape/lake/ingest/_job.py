@@ -92,6 +92,8 @@ class Parsed:
         Names of the tables whose amounts the file gives in coin, also where its market counts contracts.
     inverse : set of (str, str)
         Instruments, (exchange, raw_symbol), whose amounts are certainly numbers of inverse contracts.
+    any_class : bool
+        Its venues have markets of any class, so that a trade alone does not tell that it was on a spot market.
     notes : dict of str to int
         What a reader should know of rows that are kept, and of how many.
     """
@@ -104,6 +106,7 @@ class Parsed:
     interval: int | None = None
     coins: set[str] = field(default_factory=set)
     inverse: set[tuple[str, str]] = field(default_factory=set)
+    any_class: bool = False
     notes: dict[str, int] = field(default_factory=dict)
     _batches: dict[str, Batch] = field(default_factory=dict)
 

@@ -255,7 +255,7 @@ def registry_rows(
                 "exchange": instrument[0],
                 "raw_symbol": instrument[1],
                 **names,
-                "category": _category(given.category) if given.category else facts.category,
+                "category": _class_of(given, facts, any_class=parsed.any_class),
                 "tick_size": None if given.tick_size is None else float(exact(given.tick_size)),
                 "block_size": _block_size(given, facts.price),
                 # Another clock says nothing about what the exchange's clock has said.
@@ -294,12 +294,17 @@ class _Seen:
     traded: bool
     funded: bool
 
-    @property
-    def category(self) -> str | None:
-        """The class where nobody says one: open interest alone may be of a perpetual or of a future."""
-        if self.funded:
-            return Category.PERPETUAL.value
-        return Category.SPOT.value if self.traded else None
+
+def _class_of(given: Given, facts: _Seen, *, any_class: bool) -> str | None:
+    """The class said; else PERPETUAL of what is funded, and SPOT of what is traded where venues have nothing else.
+
+    Open interest alone may be of a perpetual or of a future.
+    """
+    if given.category:
+        return _category(given.category)
+    if facts.funded:
+        return Category.PERPETUAL.value
+    return Category.SPOT.value if facts.traded and not any_class else None
 
 
 _OF_TRADES = (TRADES, BOOK, RECORDED_CANDLES)

@@ -164,6 +164,7 @@ def put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:
 
 def finish(parsed: Parsed) -> None:
     """Do what takes all of a file's rows."""
+    parsed.any_class = True
     for table in (TRADES, LIQUIDATIONS):
         parsed.batch(table).counted = True
 

@@ -190,7 +190,7 @@ class MarketReport:
         names = f"{self.normalized_symbol}, coin {self.coin}"
         if self.coin is None:
             names = "no names, coin and quote cannot be read out of the raw symbol"
-        text = f"{self.exchange} {self.raw_symbol}: {names}, {self.category}"
+        text = f"{self.exchange} {self.raw_symbol}: {names}, {self.category or 'class not told'}"
         if self.block_size is not None:
             text += f", block size {self.block_size:g}"
         if self.guessed:

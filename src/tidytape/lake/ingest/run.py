@@ -82,7 +82,8 @@ def ingest(
         What the instrument is called across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``; read out of the raw symbol
         where left out and not registered yet.
     category : str, optional
-        Market class, by name or alias. SPOT for a market that is not registered yet.
+        Market class, by name or alias. Where left out, and the market is not registered yet: PERPETUAL of what has
+        funding, SPOT of what is traded; of layouts that tell of venues of every class, none.
     columns : mapping of str to str, optional
         Of a ``csv``, ``jsonl`` or ``parquet``: our columns to the file's, e.g. ``{"price": "px"}``.
     delimiter : str, optional
