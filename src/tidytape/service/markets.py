@@ -10,7 +10,7 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.lake.predictions import by_instrument
 from tidytape.query import MarketsQuery
-from tidytape.schema import MARKETS, PREDICTION_MARKETS
+from tidytape.schema import MARKETS, PREDICTION_MARKETS, schema_of
 from tidytape.service.plans import SOURCES
 
 __all__ = ["DEFAULT_PAGE", "LARGEST_PAGE", "page"]
@@ -87,6 +87,8 @@ def _filtered(lake: Lake, query: MarketsQuery) -> pl.DataFrame:
         if wanted:
             markets = markets.filter(pl.col(column).is_in(wanted))
     if query.type:
+        for name in query.type:
+            schema_of(name)  # a type that does not exist is INVALID_TYPE
         tables = {SOURCES[name] for name in query.type if name in SOURCES}
         known = sorted({names for table in tables for names in lake.instruments(table)})
         key = ["exchange", "raw_symbol"]
