@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import polars as pl
 import pytest
 
-from conformance.lake import NOW, NS, T0, create
+from conformance.lake import NOW, NS, T0, create, option_quotes
 from tidytape.lake import Lake
 from tidytape.service import Key, Keys, create_app, hashed
 
@@ -38,12 +39,12 @@ class Service:
     runner: asyncio.Runner = field(default_factory=asyncio.Runner)
 
     def __post_init__(self) -> None:
+        self.open()
+
+    def open(self, **options: Any) -> None:
+        """Start the app anew, with settings of a test's own."""
         keys = [Key(name, hashed(name), name, created=0) for name in ("basic", "advanced", "enterprise")]
         keys.append(Key("old", hashed("expired"), "enterprise", created=0, expires=NOW))
-        self.open(keys)
-
-    def open(self, keys: list[Key], **options: Any) -> None:
-        """Start the app anew, with keys and settings of a test's own."""
         app = create_app(self.lake, Keys(keys), clock=self.clock, **options)
         self.transport = httpx.ASGITransport(app, raise_app_exceptions=False)
 
@@ -145,6 +146,22 @@ def payloads(series: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(create(Path(tmp_path_factory.mktemp("conformance") / "lake")))
+
+
+@pytest.fixture
+def many_markets(tmp_path: Path) -> Lake:
+    """A lake with nothing but one more market than a page has by default."""
+    made = Lake.create(tmp_path / "many")
+    made.register(pl.DataFrame({"exchange": "MANY", "raw_symbol": [f"S{number:03}" for number in range(101)]}))
+    return made
+
+
+@pytest.fixture
+def only_quotes(tmp_path: Path) -> Lake:
+    """A lake with the quotes of a chain of options, and nothing registered."""
+    made = Lake.create(tmp_path / "quotes")
+    made.append("option_quotes", option_quotes(), source="conformance")
+    return made
 
 
 @pytest.fixture

@@ -37,6 +37,8 @@ MARKETS = [
     ("ALPHA", "GRIDUSDT", "GRID-USDT", "GRID", "USDT", "SPOT", 0.1),
     ("ALPHA", "TPOUSDT", "TPO-USDT", "TPO", "USDT", "SPOT", 1.0),
     ("BETA", "TPO-PERP", "TPO-USDT", "TPO", "USDT", "PERPETUAL", 1.0),
+    # One whose candles were recorded, and whose trades were not.
+    ("GAMMA", "OLDUSDT", "OLD-USDT", "OLD", "USDT", "SPOT", 0.5),
     # What is no crypto exchange.
     ("CME", "BTCQ4", "BTC-USD", "BTC", "USD", "FUTURE", 5.0),
     ("VENUEX", "BTC-A", "BTC-USDT", "BTC", "USDT", "PERPETUAL", 0.5),
@@ -110,7 +112,8 @@ def create(path: Path) -> Path:
     _append(made, "liquidations", _trades(LIQUIDATIONS))
     _append(made, "book", _book())
     _append(made, "cme_open_interest", _rows(("amount", "usd_amount", "price"), CME))
-    _append(made, "option_quotes", _options())
+    _append(made, "candles", CANDLES)
+    _append(made, "option_quotes", option_quotes())
     _append(made, "token_supply", TOKENS)
     made.register_prediction_markets(pl.DataFrame(PREDICTIONS))
     return path
@@ -166,6 +169,13 @@ BOOK = [
 
 CME = [("CME", "BTCQ4", 0, 5.0, 500.0, 100.0), ("CME", "BTCQ4", HOUR, 7.0, 770.0, 110.0),
        ("CME", "BTCQ4", 2 * HOUR, 6.0, 630.0, 105.0)]  # fmt: skip
+
+CANDLES = pl.DataFrame(
+    {
+        "exchange": "GAMMA", "raw_symbol": "OLDUSDT", "timestamp": [T0 * NS, (T0 + 60) * NS], "interval": 60 * NS,
+        "open": [1.0, 2.0], "high": [2.0, 5.0], "low": [0.5, 2.0], "close": [2.0, 4.0], "volume": [10.0, 20.0],
+    }
+)  # fmt: skip
 
 TOKENS = pl.DataFrame(
     [
@@ -269,8 +279,9 @@ def _book() -> pl.DataFrame:
     )
 
 
-def _options() -> pl.DataFrame:
-    return pl.DataFrame(
+def option_quotes() -> pl.DataFrame:
+    """The chain of one coin."""
+    quotes = pl.DataFrame(
         [
             {
                 "exchange": "OPTIONS",
@@ -287,3 +298,4 @@ def _options() -> pl.DataFrame:
             for days, strike, kind in product(OPTION_DAYS, STRIKES, ("CALL", "PUT"))
         ]
     )
+    return TABLES["option_quotes"].conform(quotes)

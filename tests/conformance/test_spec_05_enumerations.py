@@ -62,6 +62,10 @@ def test_category_unknown_is_an_error(service: Any, category: str) -> None:
 def test_category_funding_and_open_interest_apply_only_to_perpetual(service: Any, name: str) -> None:
     found = service.series(type=name, rawSymbol=None, coin="BTC", exchange=["ALPHA", "BETA"])
     assert {one["id"]["category"] for one in found} == {"PERPETUAL"}
+
+
+@pytest.mark.parametrize("name", ["FUNDING_RATE_AGG", "OPEN_INTEREST_AGG"])
+def test_category_funding_and_open_interest_do_not_apply_to_spot(service: Any, name: str) -> None:
     assert service.refused(type=name, category="SPOT") == (400, "UNSUPPORTED")
 
 

@@ -12,6 +12,7 @@ from tidytape.lake.predictions import by_instrument
 from tidytape.query import MarketsQuery
 from tidytape.schema import MARKETS, PREDICTION_MARKETS, schema_of
 from tidytape.service.plans import SOURCES
+from tidytape.service.selection import FLAVOURS
 
 __all__ = ["DEFAULT_PAGE", "LARGEST_PAGE", "page"]
 
@@ -87,10 +88,7 @@ def _filtered(lake: Lake, query: MarketsQuery) -> pl.DataFrame:
         if wanted:
             markets = markets.filter(pl.col(column).is_in(wanted))
     if query.type:
-        for name in query.type:
-            schema_of(name)  # a type that does not exist is INVALID_TYPE
-        tables = {SOURCES[name] for name in query.type if name in SOURCES}
-        known = sorted({names for table in tables for names in lake.instruments(table)})
+        known = sorted({names for name in query.type for names in _with_data(lake, name)})
         key = ["exchange", "raw_symbol"]
         with_events = pl.DataFrame(known, schema=dict.fromkeys(key, pl.String), orient="row")
         markets = markets.join(with_events, on=key, how="semi", maintain_order="left")
@@ -99,6 +97,18 @@ def _filtered(lake: Lake, query: MarketsQuery) -> pl.DataFrame:
         searched = [pl.col(name).str.to_lowercase().str.contains(part, literal=True) for name in _SEARCHED]
         markets = markets.filter(pl.any_horizontal(*[hit.fill_null(value=False) for hit in searched]))
     return markets
+
+
+def _with_data(lake: Lake, name: str) -> list[tuple[str, ...]]:
+    """Return the venue and symbol of what has events that a data type is made of."""
+    schema_of(name)  # a type that does not exist is INVALID_TYPE
+    if name in FLAVOURS:
+        chains = lake.instruments("option_quotes")
+        return [(venue, f"{coin}_{flavour}") for venue, coin in chains for flavour in FLAVOURS[name]]
+    tables = [SOURCES[name]] if name in SOURCES else []
+    if name == "TRADE_SIDE_AGNOSTIC_AGG":
+        tables.append("candles")  # that somebody else made
+    return [names for table in tables for names in lake.instruments(table)]
 
 
 def _sorted(markets: pl.DataFrame, query: MarketsQuery) -> pl.DataFrame:

@@ -16,12 +16,15 @@ from tidytape.query import PointsQuery
 from tidytape.schema import data_type
 from tidytape.service.options import Instrument
 
-__all__ = ["selected"]
+__all__ = ["FLAVOURS", "selected"]
 
 HEATMAP_VENUE = "VENUEX"
 """The venue of the single-venue liquidation heatmap, where a query names none."""
 
-_ATM, _FLAVOURS = "ATM", ("25", "10")
+FLAVOURS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": ("ATM",), "SKEW_OPTION_SUMMARY_AGG": ("25", "10")}
+)
+"""Of each type of option summary, what its symbols have after the coin: ``BTC_ATM``."""
 
 
 def selected(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
@@ -100,15 +103,10 @@ def _options(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
             _require(coin, (coin for _, coin in chains), selector, "INVALID_SYMBOL")
         if wanted := getattr(query, selector):
             chains = [(venue, coin) for venue, coin in chains if coin in wanted]
-    flavours: tuple[str, ...] = ()
-    if name == "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG":
-        flavours = (_ATM,)
-    elif name == "SKEW_OPTION_SUMMARY_AGG":
-        flavours = _FLAVOURS
     found = [
         Instrument(venue, symbol, coin, coin, Category.OPTION.value, None)
         for venue, coin in chains
-        for symbol in ([f"{coin}_{flavour}" for flavour in flavours] or [""])
+        for symbol in ([f"{coin}_{flavour}" for flavour in FLAVOURS.get(name, ())] or [""])
     ]
     for symbol in query.raw_symbol:
         _require(symbol, (one.raw_symbol for one in found), "raw_symbol", "INVALID_SYMBOL")
