@@ -104,7 +104,9 @@ def create(path: Path) -> Path:
     made = Lake.create(path)
     columns = ("exchange", "raw_symbol", "normalized_symbol", "coin", "quote_coin", "category", "block_size")
     made.register(pl.DataFrame(MARKETS, schema=columns, orient="row"))
-    made.register(pl.DataFrame([TOLD, {"exchange": "ALPHA", "raw_symbol": "BTCUSDT_PERP", "available_since": T0 * NS}]))
+    made.register(
+        pl.DataFrame([TOLD, {"exchange": "ALPHA", "raw_symbol": "BTCUSDT_PERP", "available_since": T0 * NS}])
+    )
     made.register(pl.DataFrame(SUMMARIES))
     _append(made, "trades", _trades([*TRADES, *_sessions()]))
     _append(made, "open_interest", _rows(("amount",), OPEN_INTEREST))

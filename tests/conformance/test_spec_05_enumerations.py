@@ -43,7 +43,9 @@ def test_category(service: Any, category: str, symbols: list[str]) -> None:
     assert [one["id"]["rawSymbol"] for one in found] == symbols
 
 
-@pytest.mark.parametrize(("category", "venue"), [("FUTURE", "CME"), ("OPTION", "OPTIONS")], ids=["FUTURE", "OPTION"])
+@pytest.mark.parametrize(
+    ("category", "venue"), [("FUTURE", "CME"), ("OPTION", "OPTIONS")], ids=["FUTURE", "OPTION"]
+)
 def test_category_of_the_service_definition(service: Any, category: str, venue: str) -> None:
     listed = service.get("/v1/markets", category=category).json()["symbols"]
     assert {one["exchange"] for one in listed} == {venue}
@@ -143,7 +145,9 @@ def test_group_by_open_interest_weighted_avg(service: Any) -> None:
 @pytest.mark.parametrize("name", ["MARKET_SYMBOL_MARKETCAP", "AVAILABLE_SINCE"])
 def test_market_sort_field(service: Any, name: str) -> None:
     asked = {"sortCriteria.field": name, "sortCriteria.direction": "SORT_DIRECTION_DESC"}
-    assert "ALPHA BTCUSDT" in service.markets(**asked)[:2]  # one of two, or the only one, of which it is known
+    assert (
+        "ALPHA BTCUSDT" in service.markets(**asked)[:2]
+    )  # one of two, or the only one, of which it is known
 
 
 @pytest.mark.parametrize(

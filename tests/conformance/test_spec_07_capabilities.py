@@ -96,7 +96,13 @@ def test_book_combines_depth(service: Any) -> None:
 
 
 def test_tpo_unites_blocks(service: Any) -> None:
-    asked = {**TPO, "exchange": ["ALPHA", "BETA"], "rawSymbol": None, "coin": "TPO", "transform_groupBy_type": SUM}
+    asked = {
+        **TPO,
+        "exchange": ["ALPHA", "BETA"],
+        "rawSymbol": None,
+        "coin": "TPO",
+        "transform_groupBy_type": SUM,
+    }
     (profile,) = service.payloads(**asked)
     # BETA bought 2 at 13 in the first half hour.
     assert [level["tpo_count"] for level in profile["levels"]] == [1, 4, 10, 5, 1]
@@ -106,6 +112,6 @@ def test_tpo_unites_blocks(service: Any) -> None:
 
 def test_funding_is_weighted(service: Any) -> None:
     first, second = service.payloads(**FUNDING_GROUP)
-    # Open interest at the close of the minute: 6 coins at 96 on ALPHA, 10 at 100 on BETA. BETA's hourly 0.0001 is 0.0008.
+    # Open interest at the close of the minute: 6 coins at 96 on ALPHA, 10 at 100 on BETA. BETA's 0.0001 is of an hour.
     assert first["rateClose"] == pytest.approx((0.0003 * 576 + 0.0008 * 1_000) / 1_576, rel=1e-12)
     assert second["rateClose"] == pytest.approx(0.0016, rel=1e-12)  # ALPHA reported no rate

@@ -9,7 +9,9 @@ import pytest
 from conformance.asked import NOT_YET
 from conformance.lake import MARKETS, NS, T0
 
-ALL = sorted([f"{row[0]} {row[1]}" for row in MARKETS] + [f"OPTIONS BTC_{one}" for one in ("10", "25", "ATM")])
+ALL = sorted(
+    [f"{row[0]} {row[1]}" for row in MARKETS] + [f"OPTIONS BTC_{one}" for one in ("10", "25", "ATM")]
+)
 
 
 def test_everything_is_listed(service: Any) -> None:
@@ -67,10 +69,11 @@ def test_filter_type_of_option_summaries(service: Any, name: str) -> None:
 
 @pytest.mark.xfail(
     strict=True,
-    reason=f"{NOT_YET}: the summaries of a chain, and their tenors, are listed where somebody registered them, not where "
-    "their quotes are",
+    reason=f"{NOT_YET}: summaries and their tenors are listed where somebody registered them, not where the quotes are",
 )
-def test_option_summaries_are_discovered_where_the_lake_has_the_quotes(service: Any, only_quotes: Any) -> None:
+def test_option_summaries_are_discovered_where_the_lake_has_the_quotes(
+    service: Any, only_quotes: Any
+) -> None:
     service.lake = only_quotes
     service.open()
     listed = service.get("/v1/markets", exchange="OPTIONS").json()["symbols"]
@@ -106,7 +109,9 @@ def test_next_offset_is_the_page_offset_of_the_next_page(service: Any) -> None:
     assert found == ALL
 
 
-@pytest.mark.parametrize(("offset", "size", "following"), [(0, 5, 5), (5, 5, 10), (20, 100, 25), (25, 5, 25), (99, 5, 99)])
+@pytest.mark.parametrize(
+    ("offset", "size", "following"), [(0, 5, 5), (5, 5, 10), (20, 100, 25), (25, 5, 25), (99, 5, 99)]
+)
 def test_silences_next_offset_is_the_offset_plus_the_number_returned(
     service: Any, offset: int, size: int, following: int
 ) -> None:

@@ -37,11 +37,22 @@ LISTS: list[tuple[str, dict[str, Any], str, list[str]]] = [
     ("categories", {"exchange": "CME"}, "categories", ["FUTURE"]),
     ("categories", {"exchange": "ALPHA"}, "categories", ["PERPETUAL", "SPOT"]),
 ]  # fmt: skip
-PATHS = ["coins", "symbols", "normalized-symbols", "block-sizes", "tenors", "types", "exchanges", "categories"]
+PATHS = [
+    "coins",
+    "symbols",
+    "normalized-symbols",
+    "block-sizes",
+    "tenors",
+    "types",
+    "exchanges",
+    "categories",
+]
 
 
 @pytest.mark.parametrize(
-    ("path", "asked", "name", "held"), LISTS, ids=[f"{row[0]} by {' and '.join(row[1])} {n}" for n, row in enumerate(LISTS)]
+    ("path", "asked", "name", "held"),
+    LISTS,
+    ids=[f"{row[0]} by {' and '.join(row[1])} {n}" for n, row in enumerate(LISTS)],
 )
 @pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: list endpoints")
 def test_list(service: Any, path: str, asked: dict[str, Any], name: str, held: list[str]) -> None:
