@@ -12,12 +12,12 @@ The engine answers one query with one frame per data type, in the schema the cli
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import polars as pl
 
 from tidytape import aggregate
-from tidytape.catalogue import Interval, Side, SortDirection
+from tidytape.catalogue import BookSide, Interval, Side, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
@@ -87,7 +87,8 @@ class Engine:
         Returns
         -------
         list of (str, polars.DataFrame)
-            Each frame has its type's schema; rows by series, then by time in the direction asked for, then by price.
+            Each frame has its type's schema; rows by series, then by time in the direction asked for, then by price,
+            those of a book from the middle out.
         """
         return [(name, self._frame(name, query, instruments[name])) for name in query.type]
 
@@ -109,6 +110,8 @@ class Engine:
         frame = schema.conform(frame)
         newest_first = query.sort_direction is SortDirection.DESC
         order = schema.key_of(grouped=query.group_by is not None)
+        if name == "BLOCK_BOOK_SNAPSHOT_AGG":
+            return _closest_first(frame, order, query)
         return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
 
     def _points(self, name: str, query: PointsQuery, subjects: list[Instrument], before: int) -> pl.DataFrame:
@@ -172,6 +175,19 @@ class Engine:
             last = last.unique(series, keep="last").select(*series, "close")
         end = min(end, self.clock())
         return aggregate.gapfill(frame, interval=interval, start=start, end=end, last=last)
+
+
+def _closest_first(frame: pl.DataFrame, order: Sequence[str], query: PointsQuery) -> pl.DataFrame:
+    """Return a book with the levels of each side from the middle out, and of a group no more than were asked for."""
+    book = [name for name in order if name != "price"]
+    is_bid = pl.col("side") == BookSide.BID.value
+    away = pl.when(is_bid).then(-pl.col("price")).otherwise(pl.col("price"))
+    newest_first = query.sort_direction is SortDirection.DESC
+    backwards = [newest_first and name == "timestamp" for name in book]
+    frame = frame.sort(*book, away, descending=[*backwards, False])
+    if query.group_by is None or query.max_depth is None:
+        return frame  # of one market the plan has seen to it
+    return frame.filter(pl.int_range(pl.len()).over(book) < query.max_depth)
 
 
 def _refuse(name: str) -> None:

@@ -78,7 +78,7 @@ def grouped(instruments: list[Instrument]) -> list[Instrument]:
             raise QueryError(
                 "group_by",
                 got=f"markets of {coin} in " + ", ".join(sorted({str(one.quote_coin) for one in group})),
-                expected="markets of one quote, or of quotes that count as USD",
+                expected="markets priced in one currency, or in some that all count as USD",
                 hint="select them with normalizedSymbol",
                 code="UNSUPPORTED",
             )
@@ -101,8 +101,8 @@ def _shared(names: Iterable[str | None]) -> str | None:
 def rates(lake: Lake, quote: str | None, *, start: int, end: int) -> pl.DataFrame | None:
     """Return what one of a quote is worth over a window, None where it counts as one USD.
 
-    The lake's own rates, and without any the minute closes of the first market, by venue and symbol, that trades the
-    quote for USD; of those, the day before the window too.
+    The lake's own rates, and without any the minute closes of the first market, by venue and symbol, that traded the
+    quote for USD before the window; of those, the day before the window too.
 
     Raises
     ------
@@ -126,16 +126,20 @@ def rates(lake: Lake, quote: str | None, *, start: int, end: int) -> pl.DataFram
             pl.col("timestamp") + _MINUTE,  # a close is known when its minute is over
             pl.col("close").alias("usd"),
         )
-        if found.height:
+        if _is_known(found, start):
             break
-    if found.filter(pl.col("timestamp") <= start).is_empty():
+    if not _is_known(found, start):
         raise QueryError(
             "quote",
             got=quote,
-            expected="a quote that counts as USD, or one whose worth the lake knows at the start of the window",
+            expected="one that counts as USD, or whose worth the lake knows when the window begins",
             code="UNSUPPORTED",
         )
     return found
+
+
+def _is_known(rates: pl.DataFrame, start: int) -> bool:
+    return not rates.filter(pl.col("timestamp") <= start).is_empty()
 
 
 def _markets_of(lake: Lake, quote: str) -> Iterable[tuple[str, str]]:

@@ -88,14 +88,14 @@ class Want:
         """What one of the quote is worth. [USD]"""
         return rates(self.lake, self.one.quote_coin, start=self.start, end=self.end)
 
-    def events(self, table: str, *, end: int | None = None) -> pl.LazyFrame:
+    def events(self, table: str, *, start: int | None = None, end: int | None = None) -> pl.LazyFrame:
         """Raw events of the window; amounts in terms of the quote are in USD where that is asked for."""
         found = self.lake.scan(
             table,
             exchange=self.one.exchange,
             raw_symbol=self.one.raw_symbol,
-            start=self.start,
-            end=end or self.end,
+            start=self.start if start is None else start,
+            end=self.end if end is None else end,
         )
         return self.worth(found) if self.needs_rates else found
 
@@ -153,7 +153,9 @@ def in_usd(query: PointsQuery) -> bool:
 
 
 def _trades(want: Want) -> pl.LazyFrame:
-    trades = want.events("trades")
+    # A trade lies in no interval: the window is cut where it was asked for.
+    first, last = want.query.start * _NS, want.query.end * _NS
+    trades = want.events("trades", start=first, end=last)
     if want.query.side:
         trades = trades.filter(pl.col("side") == str(want.query.side))
     if in_usd(want.query):
@@ -328,7 +330,8 @@ def _book(want: Want) -> pl.LazyFrame:
         interval=want.interval,
         block_size=want.block_size,
         amount=want.amount,
-        max_depth=want.query.max_depth,
+        # Which levels of a group are closest is known when it is summed.
+        max_depth=None if want.query.group_by else want.query.max_depth,
         in_progress=want.lake.extent("book", want.one.exchange, want.one.raw_symbol)[1],
     )
 
