@@ -57,7 +57,3 @@ BY_TYPE: dict[str, dict[str, Any]] = {
 def of(name: str, **changed: Any) -> dict[str, Any]:
     """A right request of a data type, or what is changed about it."""
     return {**BY_TYPE[name], "type": name, **changed}
-
-
-NOT_YET = "issue 4"
-"""Reason of what is not built yet."""

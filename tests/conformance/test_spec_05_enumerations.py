@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.asked import AVERAGE, FUNDING_GROUP, GROUP, NOT_YET, SKEW, SUM, TPO
+from conformance.asked import AVERAGE, FUNDING_GROUP, GROUP, SKEW, SUM, TPO
 from conformance.lake import AUGUST, DAY, HOUR, MONDAY, T0, WEEK
 
 # The only trade of LATEUSDT is in the last second of the Friday; where its interval starts, in seconds after midnight.
@@ -160,7 +160,6 @@ def test_market_sort_field(service: Any, name: str) -> None:
         "MARKET_SYMBOL_ATR_PERCENT",
     ],
 )
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: sorting markets by figures that follow from the lake")
 def test_market_sort_field_of_figures(service: Any, name: str) -> None:
     assert service.get("/v1/markets", **{"sortCriteria.field": name}).status_code == 200
 

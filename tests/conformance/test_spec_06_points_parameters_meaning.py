@@ -229,10 +229,6 @@ def test_max_depth_is_the_number_of_price_levels_of_a_group(service: Any) -> Non
     assert (first["bids"], first["asks"]) == ([100.0, 100.0], [100.0, 3 * 100.5])
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="deviation: maxDepth weighs a liquidation heatmap but does not bound its levels; which to keep is undecided",
-)
 def test_max_depth_is_the_number_of_price_levels_of_the_liquidation_heatmap(service: Any) -> None:
     (point,) = service.payloads(**HEATMAP, maxDepth=2)
     assert len(point["levels"]) == 2 * 2

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from conformance.asked import NOT_YET
 from conformance.lake import MARKETS, NS, T0
 
 ALL = sorted(
@@ -67,10 +66,6 @@ def test_filter_type_of_option_summaries(service: Any, name: str) -> None:
     assert service.markets(type=name) == [f"OPTIONS {symbol}" for symbol in symbols]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason=f"{NOT_YET}: summaries and their tenors are listed where somebody registered them, not where the quotes are",
-)
 def test_option_summaries_are_discovered_where_the_lake_has_the_quotes(
     service: Any, only_quotes: Any
 ) -> None:
@@ -152,7 +147,6 @@ def test_sort_direction(service: Any, direction: str, first: str) -> None:
         ("SORT_DIRECTION_DESC", ["ALPHA BTCUSDT", "BETA BTC-PERP", "ALPHA BTCUSDT_PERP"]),
     ],
 )
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: sorting markets by figures that follow from the lake")
 def test_sort_by_24h_volume(service: Any, direction: str, order: list[str]) -> None:
     service.clock.now_ns = (T0 + 300) * NS
     asked = {"sortCriteria.field": "VOLUME_24H", "sortCriteria.direction": direction}
@@ -177,10 +171,6 @@ def test_distinct_is_off_by_default(service: Any) -> None:
     assert service.markets(coin="BTC", distinct="false") == service.markets(coin="BTC")
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason=f"{NOT_YET}: distinct takes the first venue by name; no document says how venues rank, taken here by volume",
-)
 def test_distinct_is_the_highest_ranked_exchange(service: Any) -> None:
     service.clock.now_ns = (T0 + 300) * NS
     # In the last 24 hours 4 coins were traded on BETA, 3 of ALPHA's perpetual and none on VENUEX.

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from conformance.asked import NOT_YET
 from conformance.lake import DAY, HOUR, T0
 
 OPTIONS = ["IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", "OPTION_OPEN_INTEREST_AGG", "SKEW_OPTION_SUMMARY_AGG"]
@@ -54,7 +53,6 @@ PATHS = [
     LISTS,
     ids=[f"{row[0]} by {' and '.join(row[1])} {n}" for n, row in enumerate(LISTS)],
 )
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: list endpoints")
 def test_list(service: Any, path: str, asked: dict[str, Any], name: str, held: list[str]) -> None:
     response = service.get(f"/v1/{path}", **asked)
     assert response.status_code == 200
@@ -63,7 +61,6 @@ def test_list(service: Any, path: str, asked: dict[str, Any], name: str, held: l
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: list endpoints")
 def test_list_weighs_nothing(service: Any, path: str) -> None:
     response = service.get(f"/v1/{path}", key="basic", type="TRADE_AGG")
     assert response.status_code == 200
@@ -77,7 +74,6 @@ def test_list_needs_a_key(service: Any, path: str, key: str | None) -> None:
 
 
 @pytest.mark.parametrize("path", PATHS)
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: list endpoints")
 def test_list_refuses_what_it_does_not_know(service: Any, path: str) -> None:
     response = service.get(f"/v1/{path}", type="TRADE_AGG", exchanges="ALPHA")
     assert (response.status_code, response.json()["error"]) == (400, "INVALID_PARAMS")
@@ -85,7 +81,6 @@ def test_list_refuses_what_it_does_not_know(service: Any, path: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["symbols", "normalized-symbols"])
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: list endpoints")
 def test_omitted_type_is_a_server_error_that_names_it(service: Any, path: str) -> None:
     response = service.get(f"/v1/{path}")
     assert response.status_code == 500
@@ -95,7 +90,6 @@ def test_omitted_type_is_a_server_error_that_names_it(service: Any, path: str) -
 
 # Middle of the books: (99.75 + 100.5) / 2 and (99 + 101) / 2. Times 0.2 / 3500 that is 0.00572 and 0.00571.
 @pytest.mark.parametrize(("exchange", "symbol"), [("ALPHA", "BTCUSDT"), ("BETA", "BTC-PERP")])
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: list endpoints")
 def test_block_sizes_are_the_4k_size(service: Any, exchange: str, symbol: str) -> None:
     response = service.get("/v1/block-sizes", exchange=exchange, rawSymbol=symbol)
     assert response.json() == {

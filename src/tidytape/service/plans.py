@@ -386,7 +386,12 @@ def _liquidation_heatmap(want: Want) -> pl.LazyFrame:
         events = events.with_columns(amount=pl.col("quote_amount"))
     size = want.block_size
     _require_rows(events.select(pl.col("price").abs().max()).collect().item(), size)
-    return aggregate.liquidation_heatmap(events, interval=want.interval, block_size=size)
+    levels = aggregate.liquidation_heatmap(events, interval=want.interval, block_size=size)
+    if want.query.max_depth is None:
+        return levels
+    # The levels that most was liquidated on; of equals the lower ones.
+    heaviest = pl.struct(-pl.col("liquidations"), "price").rank("ordinal").over("timestamp")
+    return levels.filter(heaviest <= want.query.max_depth)
 
 
 Plan = Callable[[Want], pl.LazyFrame]
