@@ -329,11 +329,11 @@ def partitions(delta: Opened) -> list[tuple[str, ...]]:
     return sorted(added.select(columns).unique().iter_rows())
 
 
-def extents(delta: DeltaTable) -> pl.DataFrame:
+def extents(delta: Opened) -> pl.DataFrame:
     """Return the ``first`` and ``last`` timestamp of every partition that has files, sorted, as the log says."""
     names = delta.metadata().partition_columns
     return (
-        _added(delta)
+        delta.once("added", lambda: _added(delta))
         .rename({f"partition.{name}": name for name in names})
         .group_by(names)
         .agg(pl.col("first").min(), pl.col("last").max())
