@@ -41,6 +41,7 @@ __all__ = [
     "exists",
     "failing",
     "files",
+    "noted",
     "is_old",
     "opened",
     "partitions",
@@ -94,6 +95,9 @@ class Opened(DeltaTable):
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.opened_at = time.monotonic()
+        # Asked for every instrument of a rollup: what the commits since a version said, and what files there are.
+        self.said_since: dict[tuple[int, int], list[list[Any]] | None] = {}
+        self.added: tuple[int, pl.DataFrame] | None = None
 
     def file_uris(self, *filters: Any, **more: Any) -> list[str]:
         """Return the addresses of the files: delta-rs escapes the folders above a local table, polars does not."""
@@ -276,11 +280,31 @@ def replace_spans(
     )
 
 
+def noted(delta: DeltaTable, notes: list[Transaction]) -> None:
+    """Commit notes alone."""
+    delta.create_write_transaction(
+        [],
+        "append",
+        delta.schema(),
+        partition_by=delta.metadata().partition_columns,
+        commit_properties=CommitProperties(app_transactions=notes, custom_metadata={SPANS: "[]"}),
+    )
+
+
 def spans_since(delta: DeltaTable, version: int) -> list[list[Any]] | None:
     """Return what the commits after a version said of their rows, see `SPANS`; None if that is not known of one."""
     newer = delta.version() - version
     if newer <= 0:
         return []
+    if not isinstance(delta, Opened):
+        return _said(delta, version, newer)
+    place = delta.version(), version
+    if place not in delta.said_since:
+        delta.said_since[place] = _said(delta, version, newer)
+    return delta.said_since[place]
+
+
+def _said(delta: DeltaTable, version: int, newer: int) -> list[list[Any]] | None:
     commits = delta.history(newer)
     if len(commits) < newer or any(commit["version"] <= version for commit in commits):
         return None  # the log was cleaned up
@@ -309,6 +333,14 @@ def partitions(delta: DeltaTable) -> list[tuple[str, ...]]:
 
 
 def _added(delta: DeltaTable) -> pl.DataFrame:
+    if not isinstance(delta, Opened):
+        return _read_added(delta)
+    if delta.added is None or delta.added[0] != delta.version():
+        delta.added = delta.version(), _read_added(delta)
+    return delta.added[1]
+
+
+def _read_added(delta: DeltaTable) -> pl.DataFrame:
     schema = delta.metadata().partition_columns
     added = pl.DataFrame(pa.table(delta.get_add_actions(flatten=True)))
     if added.is_empty():
@@ -343,15 +375,21 @@ def rewritten(delta: DeltaTable, table: Table, values: Mapping[str, str], files:
     )
 
 
-def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> T:
-    """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race."""
+def retrying(
+    uri: str, attempt: Callable[[DeltaTable], T], options: Options, *, known: DeltaTable | None = None
+) -> T:
+    """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race.
+
+    What is ``known``, if given, is what the first attempt is made with. It is changed by what it commits.
+    """
+    first = iter([] if known is None else [known])
     with failing("write to the table", uri, options):
         return Retrying(
             retry=retry_if_exception_type(CommitFailedError),
             stop=stop_after_attempt(_ATTEMPTS),
             wait=_WAIT,
             reraise=True,
-        )(lambda: attempt(opened(uri, options)))
+        )(lambda: attempt(next(first, None) or opened(uri, options)))
 
 
 def _widen(delta: DeltaTable, table: Table) -> None:
