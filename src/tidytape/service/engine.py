@@ -100,6 +100,11 @@ class Engine:
             weights = self._weights(query, subjects, frame) if name == "FUNDING_RATE_AGG" else None
             frame = aggregate.group(frame, data_type=name, weights=weights)
             frame = frame.filter(pl.col("timestamp") >= query.span[0] * _NS)
+            if name == "BLOCK_BOOK_SNAPSHOT_AGG" and query.max_depth:
+                away = pl.when(pl.col("side") == "BID").then(-pl.col("price")).otherwise(pl.col("price"))
+                frame = frame.filter(
+                    away.rank("ordinal").over("coin", "timestamp", "side") <= query.max_depth
+                )
         if query.gapfill:
             frame = self._filled(name, frame, query, subjects, interval)
         frame = schema.conform(frame)

@@ -12,10 +12,10 @@ import polars as pl
 from deltalake import DeltaTable, Transaction
 from tqdm.auto import tqdm
 
+from tidytape.errors import LakeError, QueryError
 from tidytape.lake import _delta
 from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe
-from tidytape.errors import LakeError, QueryError
-from tidytape.lake.rollup.state import Span, State, changed_since, edition, stale, state_of
+from tidytape.lake.rollup.state import WHOLE, Span, State, changed_since, edition, stale, state_of
 
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake
@@ -27,9 +27,6 @@ _LONGEST = 92 * _DAY
 _PATCHES = 100
 _EVENTS = 10_000_000
 """Raw events that a chunk is made of, about: what memory has to hold."""
-
-_BEHIND = 1_000
-"""Commits to other instruments after which it is noted that they changed nothing here: all are read at every query."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +148,7 @@ class _Pass:
         kept = self._kept(lake)
         if kept is None:
             return self.instruments
-        whole, sizes = (kept.transaction_version(name) for name in ("whole", "sizes"))
+        whole, sizes = (kept.transaction_version(name) for name in (WHOLE, "sizes"))
         if whole is None or sizes != self.sizes:
             return self.instruments
         changed = changed_since(lake.delta(self.recipe.raw.name), whole)
@@ -162,7 +159,7 @@ class _Pass:
         kept = self._kept(lake)
         if kept is None or self.failed:
             return
-        notes = {"whole": self.seen, "sizes": self.sizes}
+        notes = {WHOLE: self.seen, "sizes": self.sizes}
 
         def attempt(delta: DeltaTable) -> None:
             if any(delta.transaction_version(name) != value for name, value in notes.items()):
@@ -204,6 +201,8 @@ class _Job:
         if files.is_empty():
             return None
         first, last = files.select(pl.col("first").min(), pl.col("last").max()).row(0)
+        if first is None:
+            return None  # another tool wrote them, and did not note their times; a check says so
         begin, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
         state = state_of(kept, self.names, self.block_size)
         if state is not None:
@@ -216,8 +215,6 @@ class _Job:
                 return self._write(kept, old, State(edition(raw), state.until))
         at = begin if state is None else state.until
         if at >= newest:
-            if state is not None and edition(raw) - state.version > _BEHIND:
-                return self._write(kept, [(at, at)], State(edition(raw), state.until))
             return None
         until = min(newest, _chunk_end(files, at))
         return self._write(kept, [(at, until)], State(edition(raw), until))

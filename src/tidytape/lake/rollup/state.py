@@ -20,10 +20,25 @@ from deltalake import DeltaTable, Transaction
 from tidytape.lake import _delta
 from tidytape.lake.rollup.recipes import MINUTE, SKEW, Recipe
 
-__all__ = ["Span", "State", "changed_since", "edition", "noted", "stale", "state_of", "union", "without"]
+__all__ = [
+    "WHOLE",
+    "Span",
+    "State",
+    "changed_since",
+    "edition",
+    "is_lost",
+    "noted",
+    "stale",
+    "state_of",
+    "union",
+    "without",
+]
 
 Span = tuple[int, int]
 """Half-open, in whole minutes. [ns since the epoch]"""
+
+WHOLE = "whole"
+"""Name of the note up to which edition of the events a rollup saw to every instrument."""
 
 _VERSIONS = 2**40
 """More versions than a table ever has: what a note has room for beside the mark of a table."""
@@ -51,13 +66,18 @@ class State:
 
 
 def state_of(delta: DeltaTable, instrument: tuple[str, str], block_size: Decimal | None) -> State | None:
-    """Return what a table of minutes says of an instrument; None where it has none of this block size."""
-    version, until, rows = (
-        delta.transaction_version(_name(what, instrument)) for what in ("version", "until", "rows")
-    )
-    if version is None or until is None or rows != _bits(block_size):
+    """Return what a table of minutes says of an instrument; None where it has none of this block size.
+
+    A table without price rows is asked with None.
+    """
+    version, until = (delta.transaction_version(_name(what, instrument)) for what in ("version", "until"))
+    if version is None or until is None:
         return None
-    return State(version, until)
+    if block_size is not None and delta.transaction_version(_name("rows", instrument)) != _bits(block_size):
+        return None
+    # A rollup that saw to every instrument found this one good, which need not have been written to.
+    whole = delta.transaction_version(WHOLE) or 0
+    return State(max(version, whole) if whole // _VERSIONS == version // _VERSIONS else version, until)
 
 
 def noted(delta: DeltaTable, instrument: tuple[str, str]) -> tuple[State, Decimal | None] | None:
@@ -74,6 +94,12 @@ def edition(raw: DeltaTable) -> int:
     return mark * _VERSIONS + raw.version()
 
 
+def is_lost(raw: DeltaTable, state: State) -> bool:
+    """Whether a raw table is older than the minutes that were made of it: commits of it are gone."""
+    newest = edition(raw)
+    return newest < state.version and newest // _VERSIONS == state.version // _VERSIONS
+
+
 def changed_since(raw: DeltaTable, seen: int) -> set[tuple[str, ...]] | None:
     """Return the instruments that commits after an edition of a raw table wrote to; None if that is not known."""
     spans = _since(raw, seen)
@@ -88,7 +114,10 @@ def stale(recipe: Recipe, raw: DeltaTable, instrument: tuple[str, str], state: S
     # What lasts is a book: its snapshot may bear a later time than the updates that it came before.
     early = SKEW if recipe.lasts else 0
     touched = [
-        ((first - early) // MINUTE * MINUTE, state.until if recipe.lasts else last // MINUTE * MINUTE + MINUTE)
+        (
+            (first - early) // MINUTE * MINUTE,
+            state.until if recipe.lasts else last // MINUTE * MINUTE + MINUTE,
+        )
         for *names, first, last in spans
         if tuple(names) == instrument
     ]
