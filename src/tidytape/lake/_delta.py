@@ -43,6 +43,7 @@ __all__ = [
     "failing",
     "files",
     "is_old",
+    "noted",
     "opened",
     "partitions",
     "replace",
@@ -297,11 +298,27 @@ def replace_spans(
     )
 
 
-def spans_since(delta: DeltaTable, version: int) -> list[list[Any]] | None:
+def noted(delta: DeltaTable, notes: list[Transaction]) -> None:
+    """Commit notes alone."""
+    delta.create_write_transaction(
+        [],
+        "append",
+        delta.schema(),
+        partition_by=delta.metadata().partition_columns,
+        commit_properties=CommitProperties(app_transactions=notes, custom_metadata={SPANS: "[]"}),
+    )
+
+
+def spans_since(delta: Opened, version: int) -> list[list[Any]] | None:
     """Return what the commits after a version said of their rows, see `SPANS`; None if that is not known of one."""
     newer = delta.version() - version
     if newer <= 0:
         return []
+    # Asked for every instrument of a rollup.
+    return delta.once(("spans", version), lambda: _said(delta, version, newer))
+
+
+def _said(delta: DeltaTable, version: int, newer: int) -> list[list[Any]] | None:
     commits = delta.history(newer)
     if len(commits) < newer or any(commit["version"] <= version for commit in commits):
         return None  # the log was cleaned up
@@ -376,15 +393,21 @@ def rewritten(delta: DeltaTable, table: Table, values: Mapping[str, str], files:
     )
 
 
-def retrying(uri: str, attempt: Callable[[DeltaTable], T], options: Options) -> T:
-    """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race."""
+def retrying(
+    uri: str, attempt: Callable[[DeltaTable], T], options: Options, *, known: DeltaTable | None = None
+) -> T:
+    """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race.
+
+    What is ``known``, if given, is what the first attempt is made with. It is changed by what it commits.
+    """
+    first = iter([] if known is None else [known])
     with failing("write to the table", uri, options):
         return Retrying(
             retry=retry_if_exception_type(CommitFailedError),
             stop=stop_after_attempt(_ATTEMPTS),
             wait=_WAIT,
             reraise=True,
-        )(lambda: attempt(opened(uri, options)))
+        )(lambda: attempt(next(first, None) or opened(uri, options)))
 
 
 def _widen(delta: DeltaTable, table: Table) -> None:

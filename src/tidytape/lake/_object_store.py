@@ -18,6 +18,9 @@ _STORES = ("AWS_", "AZURE_", "GOOGLE_", "S3_")
 _COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 _SHORTEST_SECRET = 6
 
+# delta-rs ends some errors with frames of its own stack.
+_FRAMES = re.compile(r"\n\s+0: [\s\S]*\Z")
+
 _HINTS = (
     (r"NoSuchBucket|ContainerNotFound", "there is no such bucket"),
     (r"URL scheme is not allowed", "an endpoint without TLS needs AWS_ALLOW_HTTP=true"),
@@ -58,6 +61,7 @@ def explained(error: BaseException, uri: str, options: Mapping[str, str] | None 
     text = str(error)
     for value in _secrets(options):
         text = text.replace(value, "***")
+    text = _FRAMES.sub("", text)
     if "://" not in uri or uri.startswith("file://"):
         return text
     text = " ".join(_COLOURS.sub("", text).replace("↳", "-").split())

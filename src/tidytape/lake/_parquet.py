@@ -268,7 +268,12 @@ class _File:
         self._schema = pa.schema([(name, _ARROW[dtype]) for name, dtype in rows.schema.items()])
         self._sink = files.open_output_stream(self.path)
         self._writer = pq.ParquetWriter(
-            self._sink, self._schema, compression="zstd", use_dictionary=dictionaries, store_schema=False
+            self._sink,
+            self._schema,
+            compression="zstd",
+            use_dictionary=dictionaries,
+            store_schema=False,
+            write_page_checksum=True,  # so that a check can tell a damaged page from another number
         )
 
     @property

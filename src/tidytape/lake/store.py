@@ -426,7 +426,7 @@ class Lake:
         MissingColumnError
             If a key column is absent, or ``replace`` names none of the table's.
         IngestError
-            If a value does not fit, or a market is named twice.
+            If a value does not fit, a block size is no positive number, or a market is named twice.
         LakeError
             If the table cannot be written.
         """
@@ -436,6 +436,11 @@ class Lake:
             raise MissingColumnError(unknown, available=MARKETS.names)
         if said.select(MARKETS.key).is_duplicated().any():
             raise IngestError("markets: an instrument is named twice")
+        size = pl.col("block_size")
+        wrong = said.filter(~((size > 0) & size.is_finite()))
+        if wrong.height:
+            exchange, symbol, got = wrong.select("exchange", "raw_symbol", "block_size").row(0)
+            raise IngestError(f"markets: block_size of {exchange} {symbol} is {got!r}, no positive number")
 
         self._rewrite(MARKETS, lambda before: merged(before, said, replace=replace), sources)
 

@@ -98,8 +98,8 @@ def _shared(names: Iterable[str | None]) -> str | None:
     return found.pop() if len(found) == 1 else None
 
 
-def rates(lake: Lake, quote: str | None, *, start: int, end: int) -> pl.DataFrame | None:
-    """Return what one of a quote is worth over a window, None where it counts as one USD.
+def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 0) -> pl.DataFrame | None:
+    """Return what one of a quote is worth over a window, and as far as known so long before it; None if it is one USD.
 
     The lake's own rates, and without any the minute closes of the first market, by venue and symbol, that traded the
     quote for USD before the window; of those, the day before the window too.
@@ -121,7 +121,7 @@ def rates(lake: Lake, quote: str | None, *, start: int, end: int) -> pl.DataFram
     reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == quote)
     found = reported.select("quote_coin", "timestamp", "usd").collect()
     for market in () if found.height else _markets_of(lake, quote):
-        found = _closes(lake, market, start=start - _DAY, end=end).select(
+        found = _closes(lake, market, start=start - before - _DAY, end=end).select(
             pl.lit(quote).alias("quote_coin"),
             pl.col("timestamp") + _MINUTE,  # a close is known when its minute is over
             pl.col("close").alias("usd"),
@@ -159,7 +159,8 @@ def last_closes(
     """Return the last candle of each market before a time, of each of the sides or, without any, of both together.
 
     It is looked for in spans that grow the further back they lie, down to the market's first trade: the work grows with
-    how long ago the last trade was, not with all that happened before.
+    how long ago the last trade was, not with all that happened before. A market without any trades has the last candle
+    that was recorded as such.
 
     Returns
     -------
@@ -173,13 +174,18 @@ def last_closes(
         for candle in _last_candles(lake, one, before, sides)
     ]
     # Members that traded at the same time are ordered as `aggregate.group` orders them.
-    return pl.concat(found).sort("last_timestamp", "exchange", "raw_symbol") if found else None
+    return (
+        pl.concat(found, how="diagonal").sort("last_timestamp", "exchange", "raw_symbol") if found else None
+    )
 
 
 def _last_candles(lake: Lake, one: Instrument, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
     wanted = set(sides) or {""}
-    floor, high, span = one.available_since or 0, before, _HOUR
-    while wanted and high > floor:
+    floor, _ = lake.extent("trades", one.exchange, one.raw_symbol)
+    if floor is None and not sides:
+        yield from _last_recorded(lake, one, before)
+    high, span = before, _HOUR
+    while floor is not None and wanted and high > floor:
         low = max(floor, high - span)
         trades = lake.scan("trades", exchange=one.exchange, raw_symbol=one.raw_symbol, start=low, end=high)
         if not sides:
@@ -191,3 +197,15 @@ def _last_candles(lake: Lake, one: Instrument, before: int, sides: tuple[str, ..
                 last = trades.filter(pl.col("timestamp") == time, pl.col("side") == side)
                 yield aggregate.candles(last, interval="1m", by_side=bool(sides)).collect()
         high, span = low, span * _GROWTH
+
+
+def _last_recorded(lake: Lake, one: Instrument, before: int) -> Iterator[pl.DataFrame]:
+    """The last candle that somebody else made of a market without trades, if it was over by then."""
+    end = pl.col("timestamp") + pl.col("interval")
+    over = lake.scan("candles", exchange=one.exchange, raw_symbol=one.raw_symbol, end=before).filter(
+        end <= before
+    )
+    last = over.with_columns(last_timestamp=end - 1).bottom_k(1, by=-pl.col("last_timestamp"))
+    found = last.select("exchange", "raw_symbol", "timestamp", "close", "last_timestamp").collect()
+    if found.height:
+        yield found

@@ -86,7 +86,8 @@ class Want:
     @cached_property
     def rates(self) -> pl.DataFrame | None:
         """What one of the quote is worth. [USD]"""
-        return rates(self.lake, self.one.quote_coin, start=self.start, end=self.end)
+        start = self.start + self.before
+        return rates(self.lake, self.one.quote_coin, start=start, end=self.end, before=self.before)
 
     def events(self, table: str, *, start: int | None = None, end: int | None = None) -> pl.LazyFrame:
         """Raw events of the window; amounts in terms of the quote are in USD where that is asked for."""
@@ -187,29 +188,30 @@ def _of_interval(want: Want, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.Laz
 
 
 def _recorded_candles(want: Want) -> pl.LazyFrame:
-    """Candles made of recorded ones; of several lengths, each of the longest that the interval is a multiple of."""
+    """Candles made of recorded ones; of several lengths, each of those that tell of most of it, the longest of them."""
     recorded = want.lake.scan(
         "candles", exchange=want.one.exchange, raw_symbol=want.one.raw_symbol, start=want.start, end=want.end
     )
     if in_usd(want.query):
         recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
-        recorded = want.worth(recorded) if want.needs_rates else recorded
-        recorded = recorded.drop("amount").rename({"quote_amount": "volume"})
+        recorded = want.worth(recorded.with_columns(price=pl.col("close"))) if want.needs_rates else recorded
+        recorded = recorded.drop("amount", "price", strict=False).rename({"quote_amount": "volume"})
     unknown = pl.lit(None, pl.Int64)  # when the first and the last trade happened
     recorded = recorded.with_columns(first_timestamp=unknown, last_timestamp=unknown)
     lengths = recorded.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
     whole = sorted((one for one in lengths if not want.interval.seconds * _NS % one), reverse=True)
-    points = [
-        aggregate.resample(
-            recorded.filter(pl.col("interval") == one).drop("interval"),
-            data_type="TRADE_SIDE_AGNOSTIC_AGG",
-            interval=want.interval,
-        )
-        for one in whole or [0]
-    ]
-    return pl.concat(points).unique(
+    points = []
+    for one in whole or [0]:
+        mine = recorded.filter(pl.col("interval") == one).drop("interval")
+        made = aggregate.resample(mine, data_type="TRADE_SIDE_AGNOSTIC_AGG", interval=want.interval)
+        step, offset = want.interval.seconds * _NS, want.interval.offset * _NS
+        bucket = pl.col("timestamp") - (pl.col("timestamp") - offset) % step
+        told = mine.group_by(timestamp=bucket).agg(told=pl.len().cast(pl.Int64) * one)
+        points.append(made.join(told, on="timestamp").sort("timestamp"))
+    longest_first = pl.concat(points).sort("told", descending=True, maintain_order=True)
+    return longest_first.unique(
         ["exchange", "raw_symbol", "timestamp"], keep="first", maintain_order=True
-    )
+    ).drop("told")
 
 
 def _candles_by_side(want: Want) -> pl.LazyFrame:
@@ -298,7 +300,10 @@ def _open_interest(want: Want) -> pl.LazyFrame:
 
 def _closes(want: Want) -> pl.LazyFrame:
     """Closes of the window, and the last one before it."""
-    closes = aggregate.candles_of(want.minutes("candles_of_both_1m"), interval=want.interval)
+    if want.has_only("candles", rather_than="trades"):
+        closes = _recorded_candles(want)
+    else:
+        closes = aggregate.candles_of(want.minutes("candles_of_both_1m"), interval=want.interval)
     columns = ["exchange", "raw_symbol", "timestamp", "close"]
     before = last_closes(want.lake, [want.one], want.interval, before=want.start, sides=())
     parts = [closes.select(columns)]

@@ -125,7 +125,9 @@ def _options(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
 
 
 def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
-    tokens = lake.scan("token_supply").select("token_name", "coin").unique().sort("token_name").collect()
+    # The coin as it was last told: some reports may lack it.
+    told = pl.col("coin").sort_by("timestamp").drop_nulls().last()
+    tokens = lake.scan("token_supply").group_by("token_name").agg(told).sort("token_name").collect()
     if query.token_name:
         _require(query.token_name, tokens["token_name"], "token_name", "INVALID_SYMBOL")
         tokens = tokens.filter(pl.col("token_name") == query.token_name)

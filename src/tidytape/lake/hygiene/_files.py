@@ -11,21 +11,42 @@ import pyarrow.parquet as pq
 from tidytape.lake.hygiene import _log
 from tidytape.lake.hygiene._subject import Found, Subject
 
-__all__ = ["broken", "unsorted"]
+__all__ = ["broken", "misdescribed", "unsorted"]
 
 
 def broken(subject: Subject) -> Iterator[Found]:
-    """Files that are missing, cannot be opened, or hold another number of rows than the log says."""
+    """Files that are missing, cannot be read to the end, or hold another number of rows than the log says."""
     store = _log.store_of(subject.lake, subject.table)
     faults = []
     for path, rows in subject.files.select("path", "rows").iter_rows():
         try:
-            held = pq.ParquetFile(path, filesystem=store).metadata.num_rows
+            file = pq.ParquetFile(path, filesystem=store, page_checksum_verification=True)
+            held = file.metadata.num_rows
+            # All of it: no other check looks at every column, and a page can be told to be damaged only here.
+            for _ in file.iter_batches(batch_size=2**16):
+                pass
         except (OSError, pa.ArrowException) as error:
             faults.append(f"{path}: {_reason(error)}")
             continue
         if rows is not None and held != rows:
             faults.append(f"{path}: holds {held} rows, the log says {rows}")
+    if faults:
+        yield len(faults), faults[0]
+
+
+def misdescribed(subject: Subject) -> Iterator[Found]:
+    """Files of which the log says other times than they hold, or none: readers skip files by what it says."""
+    store = _log.store_of(subject.lake, subject.table)
+    faults = []
+    for path, first, last in subject.files.select("path", "first", "last").iter_rows():
+        ends: list[int] = []
+        for batch in pq.ParquetFile(path, filesystem=store).iter_batches(
+            columns=["timestamp"], batch_size=2**20
+        ):
+            times = pl.Series(batch.column(0), dtype=pl.Int64).drop_nulls().to_numpy()
+            ends += [int(times.min()), int(times.max())] if len(times) else []
+        if ends and (first is None or last is None or min(ends) < first or max(ends) > last):
+            faults.append(f"{path}: holds {min(ends)} to {max(ends)}, the log says {first} to {last}")
     if faults:
         yield len(faults), faults[0]
 

@@ -9,7 +9,7 @@ import polars as pl
 from tidytape.lake.hygiene._spans import spans
 from tidytape.lake.hygiene._subject import Found, Subject
 from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe
-from tidytape.lake.rollup.state import Span, noted, stale, without
+from tidytape.lake.rollup.state import Span, is_lost, noted, stale, without
 from tidytape.lake.table import Table
 
 __all__ = ["unlike_events"]
@@ -30,6 +30,9 @@ def unlike_events(subject: Subject) -> Iterator[Found]:
         yield subject.size, "minutes that no rollup has noted"
         return
     state, block_size = said
+    if is_lost(subject.lake.delta(recipe.raw.name), state):
+        yield 1, f"made of a newer version of {recipe.raw.name} than there is: commits of it are lost"
+        return
     time = pl.col("timestamp")
     events = subject.lake.scan(recipe.raw.name, exchange=exchange, raw_symbol=raw_symbol, end=state.until)
     both = pl.concat([events.select("timestamp"), subject.rows.select("timestamp")])

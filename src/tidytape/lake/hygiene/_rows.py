@@ -8,7 +8,7 @@ import polars as pl
 
 from tidytape.lake.hygiene._subject import Found, Subject
 
-__all__ = ["null", "repeated_key", "repeated_sequence", "unreal_amount", "unreal_time"]
+__all__ = ["bad", "null", "repeated_key", "repeated_sequence", "unreal_amount", "unreal_time"]
 
 _AT_ONCE = 20_000_000
 """Rows whose keys are held in memory at once."""
@@ -41,16 +41,17 @@ def null(subject: Subject) -> Iterator[Found]:
 def unreal_time(subject: Subject) -> Iterator[Found]:
     """Times before the year 2000, or more than a day from now."""
     time = pl.col("timestamp")
-    return _bad(subject, (time < _EARLIEST) | (time > subject.now + _DAY))
+    return bad(subject, (time < _EARLIEST) | (time > subject.now + _DAY))
 
 
 def unreal_amount(subject: Subject) -> Iterator[Found]:
     """Prices and amounts that are not finite, and amounts that are not above zero."""
     amount, price = pl.col("amount"), pl.col("price")
-    return _bad(subject, ~amount.is_finite() | (amount <= 0) | ~price.is_finite())
+    return bad(subject, ~amount.is_finite() | (amount <= 0) | ~price.is_finite())
 
 
-def _bad(subject: Subject, condition: pl.Expr) -> Iterator[Found]:
+def bad(subject: Subject, condition: pl.Expr) -> Iterator[Found]:
+    """Rows of which a condition holds."""
     count = subject.rows.select(condition.sum()).collect(engine="streaming").item() or 0
     if count:
         yield count, _row(subject, condition)

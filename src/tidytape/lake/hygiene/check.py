@@ -16,6 +16,8 @@ from tidytape.lake.hygiene._tables import chosen as chosen_of
 from tidytape.lake.hygiene._tables import tables as kept
 from tidytape.lake.hygiene.checks import CHECKS, FILES
 from tidytape.lake.hygiene.finding import CheckReport, Finding
+from tidytape.lake.rollup.recipes import RECIPES
+from tidytape.lake.rollup.state import noted
 from tidytape.lake.store import Lake
 from tidytape.lake.table import Table
 
@@ -73,7 +75,10 @@ def check(
     rows = 0
     with tqdm(unit="row", unit_scale=True, disable=None if progress is None else not progress) as bar:
         for table in wanted:
-            unlike, subjects = _subjects(lake, table, now)
+            try:
+                unlike, subjects = _subjects(lake, table, now)
+            except LakeError as error:  # a damaged log does not keep the other tables from being checked
+                unlike, subjects = [Finding("log", "error", table.name, "", 1, str(error))], []
             findings.extend(unlike)
             bar.total = (bar.total or 0) + sum(subject.size for subject in subjects)
             for subject in subjects:
@@ -110,7 +115,28 @@ def _subjects(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[S
                 now,
             )
         )
-    return [], [subject for subject in subjects if subject.files.height]
+    return [], [subject for subject in subjects if subject.files.height] + _bare(lake, table, subjects)
+
+
+def _bare(lake: Lake, table: Table, subjects: list[Subject]) -> list[Subject]:
+    """Instruments whose minutes are said to be made, and none is there: nothing else would look at them."""
+    recipe = RECIPES.get(table.name)
+    if recipe is None or not lake.has_table(recipe.raw.name):
+        return []
+    delta = _log.opened(lake, table)
+    there = {tuple(subject.partition.values()) for subject in subjects}
+    bare = [
+        names
+        for exchange, symbol in lake.instruments(recipe.raw.name)
+        if (names := (exchange, symbol)) not in there and noted(delta, names) is not None
+    ]
+    files = _log.files(delta, table).clear()
+    rows = table.empty().lazy()
+    now = time.time_ns()
+    return [
+        Subject(lake, table, delta, dict(zip(table.partitions, names, strict=True)), files, rows, now)
+        for names in bare
+    ]
 
 
 def _findings(subject: Subject, instrument: str, chosen: list[Check]) -> Iterator[Finding]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidytape.lake.hygiene import _book, _files, _minutes, _rows
+from tidytape.lake.hygiene import _book, _files, _minutes, _rows, _values
 from tidytape.lake.hygiene._subject import Check
 from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.lake.table import Table
@@ -19,8 +19,21 @@ def _timed(table: Table) -> bool:
     return "timestamp" in table.names
 
 
+def _by_time(table: Table) -> bool:
+    # Others are written token by token, or interval by interval, and so they are read.
+    return next((name for name in table.order if name not in table.partitions), None) == "timestamp"
+
+
 def _traded(table: Table) -> bool:
     return table in {TRADES, LIQUIDATIONS}
+
+
+def _measured(table: Table) -> bool:
+    return any(column.dtype == "float64" for column in table.columns)
+
+
+def _limited(table: Table) -> bool:
+    return table.name in _values.IMPOSSIBLE
 
 
 def _trades(table: Table) -> bool:
@@ -42,8 +55,12 @@ CHECKS: tuple[Check, ...] = (
     FILES,
     Check("keys", "no two rows have the same key", _every, _rows.repeated_key),
     Check("nulls", "a column that may not be null is not", _every, _rows.null),
+    Check("log", "times lie where the log says, by which readers skip files", _timed, _files.misdescribed),
     Check("times", "times lie between the year 2000 and tomorrow", _timed, _rows.unreal_time),
     Check("amounts", "amounts are finite and above zero, prices finite", _traded, _rows.unreal_amount),
+    Check("numbers", "numbers are finite; what is not known is null", _measured, _values.unreal_number),
+    Check("words", "sides, option types and contracts are known ones", _every, _values.unknown_word),
+    Check("values", "no size, rate or interval is below what it can be", _limited, _values.impossible),
     Check("sequence", "trades of one timestamp have an order", _trades, _rows.repeated_sequence),
     Check("snapshots", "a recorded book is not crossed", _books, _book.crossed_snapshot),
     Check("books", "a rebuilt book is not crossed at the end of a minute", _books, _book.crossed_book),
@@ -53,6 +70,6 @@ CHECKS: tuple[Check, ...] = (
         _rolled_up,
         _minutes.unlike_events,
     ),
-    Check("order", "rows of a file rise in time", _timed, _files.unsorted, severity="advice"),
+    Check("order", "rows of a file rise in time", _by_time, _files.unsorted, severity="advice"),
 )
 """Every check, in the order they are made."""

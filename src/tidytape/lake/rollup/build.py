@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import zlib
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 import polars as pl
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Transaction
 from tqdm.auto import tqdm
 
+from tidytape.errors import LakeError, QueryError
 from tidytape.lake import _delta
 from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe
-from tidytape.lake.rollup.state import Span, State, stale, state_of
+from tidytape.lake.rollup.state import WHOLE, Span, State, changed_since, edition, stale, state_of
 
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake
@@ -54,7 +56,8 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
 
     Only what is new since the last time is made. A process may be killed at any moment, and several may run at once:
     a chunk of minutes is there with the note that it is, or not at all. The minute of an instrument's newest event is
-    left to the next time, for it may be in progress.
+    left to the next time, for it may be in progress. An instrument whose minutes cannot be made keeps no others from
+    being made.
 
     Parameters
     ----------
@@ -70,7 +73,7 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     Raises
     ------
     LakeError
-        If the lake cannot be read or written.
+        If the lake cannot be read or written, or the minutes of an instrument not be made: after all others are.
 
     Examples
     --------
@@ -93,21 +96,81 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
         .select("exchange", "raw_symbol", "block_size")
         .iter_rows()
     }
-    work = [
-        (recipe, (exchange, symbol))
-        for recipe in RECIPES.values()
-        for exchange, symbol in lake.instruments(recipe.raw.name)
-    ]
+    passes = {name: _Pass.of(lake, recipe, sizes) for name, recipe in RECIPES.items()}
+    work = [(one.recipe, names) for one in passes.values() for names in one.due(lake)]
     written = dict.fromkeys(RECIPES, 0)
+    failed: list[tuple[str, LakeError | QueryError]] = []
     bar = tqdm(work, unit=" instruments", disable=None if progress is None else not progress)
     for recipe, names in bar:
-        bar.set_description(f"{recipe.table.name} {' '.join(names)}")
+        what = f"{recipe.table.name} {' '.join(names)}"
+        bar.set_description(what)
         size = sizes.get(names) if recipe.has_rows else None
         if size is None and recipe.has_rows:
             continue  # nobody has said of which height its rows are
-        written[recipe.table.name] += sum(_Job(lake, recipe, names, size).run())
-    count = {name: sum(recipe.table.name == name for recipe, _ in work) for name in RECIPES}
-    return tuple(RolledUp(name, count[name], rows) for name, rows in written.items())
+        try:
+            written[recipe.table.name] += sum(_Job(lake, recipe, names, size).run())
+        except (LakeError, QueryError) as error:
+            failed.append((what, error))
+            passes[recipe.table.name].failed = True
+    for one in passes.values():
+        one.note(lake)
+    if failed:
+        (what, first), more = failed[0], len(failed) - 1
+        others = f"; so did {more} more" if more else ""
+        raise LakeError(f"rollup: {what} failed: {first}{others}", path=lake.path) from first
+    return tuple(RolledUp(name, len(passes[name].instruments), rows) for name, rows in written.items())
+
+
+@dataclass(slots=True)
+class _Pass:
+    """All instruments of one table of minutes: which of them may have something new.
+
+    With thousands of instruments it would take long to ask each. So a pass that has seen to all of them notes up to
+    where the events were known, and with which block sizes; the next one asks those that changed since.
+    """
+
+    recipe: Recipe
+    instruments: list[tuple[str, str]]
+    seen: int
+    sizes: int
+    failed: bool = False
+
+    @classmethod
+    def of(cls, lake: Lake, recipe: Recipe, sizes: Mapping[tuple[str, str], Decimal | None]) -> _Pass:
+        """Begin one, with the events as they are known now."""
+        names = [(exchange, symbol) for exchange, symbol in lake.instruments(recipe.raw.name)]
+        seen = edition(lake.delta(recipe.raw.name)) if names else 0
+        heights = [(one, str(sizes.get(one))) for one in names] if recipe.has_rows else []
+        return cls(recipe, names, seen, zlib.crc32(repr(heights).encode()))
+
+    def due(self, lake: Lake) -> list[tuple[str, str]]:
+        """The instruments that may have something new."""
+        kept = self._kept(lake)
+        if kept is None:
+            return self.instruments
+        whole, sizes = (kept.transaction_version(name) for name in (WHOLE, "sizes"))
+        if whole is None or sizes != self.sizes:
+            return self.instruments
+        changed = changed_since(lake.delta(self.recipe.raw.name), whole)
+        return self.instruments if changed is None else [one for one in self.instruments if one in changed]
+
+    def note(self, lake: Lake) -> None:
+        """Note that all instruments are seen to, unless that is noted or not so."""
+        kept = self._kept(lake)
+        if kept is None or self.failed:
+            return
+        notes = {WHOLE: self.seen, "sizes": self.sizes}
+
+        def attempt(delta: DeltaTable) -> None:
+            if any(delta.transaction_version(name) != value for name, value in notes.items()):
+                _delta.noted(delta, [Transaction(name, value) for name, value in notes.items()])
+
+        uri = lake.uri(self.recipe.table.name)
+        _delta.retrying(uri, attempt, lake.storage_options, known=kept)
+
+    def _kept(self, lake: Lake) -> DeltaTable | None:
+        name = self.recipe.table.name
+        return lake.delta(name) if self.instruments and lake.has_table(name) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +188,10 @@ class _Job:
         if not lake.has_table(table.name):
             _delta.create(lake.uri(table.name), table, lake.storage_options)
         uri = lake.uri(table.name)
-        while (rows := _delta.retrying(uri, self._step, lake.storage_options)) is not None:
+        # What is open already will do: with thousands of instruments, opening it for each is what takes the time.
+        while (
+            rows := _delta.retrying(uri, self._step, lake.storage_options, known=lake.delta(table.name))
+        ) is not None:
             yield rows
 
     def _step(self, kept: DeltaTable) -> int | None:
@@ -135,6 +201,8 @@ class _Job:
         if files.is_empty():
             return None
         first, last = files.select(pl.col("first").min(), pl.col("last").max()).row(0)
+        if first is None:
+            return None  # another tool wrote them, and did not note their times; a check says so
         begin, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
         state = state_of(kept, self.names, self.block_size)
         if state is not None:
@@ -144,12 +212,12 @@ class _Job:
                 # are replaced, but nobody reads what lies beyond the note.
                 state = State(state.version, old[0][0]) if old[0][0] > begin else None
             elif old:
-                return self._write(kept, old, State(raw.version(), state.until))
+                return self._write(kept, old, State(edition(raw), state.until))
         at = begin if state is None else state.until
         if at >= newest:
             return None
         until = min(newest, _chunk_end(files, at))
-        return self._write(kept, [(at, until)], State(raw.version(), until))
+        return self._write(kept, [(at, until)], State(edition(raw), until))
 
     def _write(self, kept: DeltaTable, spans: list[Span], state: State) -> int:
         """Make the minutes of some spans, and put them in the place of what is kept there; return how many rows."""
@@ -166,6 +234,9 @@ def _chunk_end(files: pl.DataFrame, at: int) -> int:
     """Return the end of the longest run of whole days from ``at`` on that holds no more events than a chunk may."""
     day = at // _DAY
     within = files.filter(pl.col("last") >= at)
+    longest = (day + _LONGEST // _DAY) * _DAY
+    if within["rows"].sum() <= _EVENTS:
+        return longest
     span = pl.col("last") - pl.col("first") + 1
     for days in range(1, _LONGEST // _DAY + 1):
         end = (day + days) * _DAY
@@ -173,4 +244,4 @@ def _chunk_end(files: pl.DataFrame, at: int) -> int:
         events = within.select((pl.col("rows") * (inside / span).clip(0, 1)).sum()).item()
         if events > _EVENTS and days > 1:
             return end - _DAY
-    return (day + _LONGEST // _DAY) * _DAY
+    return longest

@@ -94,4 +94,6 @@ def minutes(
         recipe.minutes(lake, Ask(exchange, raw_symbol, first, last, size)).select(names)
         for first, last in holes
     ]
+    if not parts:  # the window is empty
+        return recipe.table.empty().lazy()
     return pl.concat(parts) if len(parts) != 1 else parts[0]

@@ -27,13 +27,13 @@ from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRA
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake
 
-__all__ = ["MINUTE", "RECIPES", "Ask", "Recipe"]
+__all__ = ["MINUTE", "RECIPES", "SKEW", "Ask", "Recipe"]
 
 MINUTE = 60_000_000_000
 """Length of a minute. [ns]"""
 
-# A snapshot may be timed by a clock that runs before or after that of the updates around it. [ns]
-_SKEW = 5 * MINUTE
+SKEW = 5 * MINUTE
+"""A snapshot may be timed by a clock that runs so far before or after that of the updates around it. [ns]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +125,11 @@ def _books(lake: Lake, ask: Ask) -> pl.LazyFrame:
     events = lake.scan(BOOK.name, exchange=ask.exchange, raw_symbol=ask.raw_symbol)
     time = pl.col("timestamp")
     # A book is known from a snapshot on, so the last one before is where to begin.
-    begin = events.filter("is_snapshot", time <= ask.start - _SKEW).select(time.max())
+    begin = events.filter("is_snapshot", time <= ask.start - SKEW).select(time.max())
     since = begin.collect(engine="streaming").item()
-    first = ask.start - _SKEW if since is None else since
+    first = ask.start - SKEW if since is None else since
     _, last = lake.extent(BOOK.name, *ask.names)
-    known = events.filter(time >= first - _SKEW, time < ask.end + _SKEW)
+    known = events.filter(time >= first - SKEW, time < ask.end + SKEW)
     return aggregate.book_heatmap(
         known, interval="1m", block_size=_size(ask), in_quote=True, last=last
     ).filter(time.is_between(ask.start, ask.end, closed="left"))

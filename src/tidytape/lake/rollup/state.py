@@ -8,19 +8,40 @@ what is said of them cannot part, whenever a process dies.
 from __future__ import annotations
 
 import struct
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import Any
+from urllib.parse import quote
 
 from deltalake import DeltaTable, Transaction
 
 from tidytape.lake import _delta
-from tidytape.lake.rollup.recipes import MINUTE, Recipe
+from tidytape.lake.rollup.recipes import MINUTE, SKEW, Recipe
 
-__all__ = ["Span", "State", "noted", "stale", "state_of", "union", "without"]
+__all__ = [
+    "WHOLE",
+    "Span",
+    "State",
+    "changed_since",
+    "edition",
+    "is_lost",
+    "noted",
+    "stale",
+    "state_of",
+    "union",
+    "without",
+]
 
 Span = tuple[int, int]
 """Half-open, in whole minutes. [ns since the epoch]"""
+
+WHOLE = "whole"
+"""Name of the note up to which edition of the events a rollup saw to every instrument."""
+
+_VERSIONS = 2**40
+"""More versions than a table ever has: what a note has room for beside the mark of a table."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +51,7 @@ class State:
     Attributes
     ----------
     version : int
-        Version of the raw table that they were made of.
+        Version of the raw table that they were made of, see `edition`.
     until : int
         Minutes that start before it are made. [ns since the epoch]
     """
@@ -45,13 +66,18 @@ class State:
 
 
 def state_of(delta: DeltaTable, instrument: tuple[str, str], block_size: Decimal | None) -> State | None:
-    """Return what a table of minutes says of an instrument; None where it has none of this block size."""
-    version, until, rows = (
-        delta.transaction_version(_name(what, instrument)) for what in ("version", "until", "rows")
-    )
-    if version is None or until is None or rows != _bits(block_size):
+    """Return what a table of minutes says of an instrument; None where it has none of this block size.
+
+    A table without price rows is asked with None.
+    """
+    version, until = (delta.transaction_version(_name(what, instrument)) for what in ("version", "until"))
+    if version is None or until is None:
         return None
-    return State(version, until)
+    if block_size is not None and delta.transaction_version(_name("rows", instrument)) != _bits(block_size):
+        return None
+    # A rollup that saw to every instrument found this one good, which need not have been written to.
+    whole = delta.transaction_version(WHOLE) or 0
+    return State(max(version, whole) if whole // _VERSIONS == version // _VERSIONS else version, until)
 
 
 def noted(delta: DeltaTable, instrument: tuple[str, str]) -> tuple[State, Decimal | None] | None:
@@ -62,13 +88,36 @@ def noted(delta: DeltaTable, instrument: tuple[str, str]) -> tuple[State, Decima
     return None if state is None else (state, size)
 
 
-def stale(recipe: Recipe, raw: DeltaTable, instrument: tuple[str, str], state: State) -> list[Span]:
+def edition(raw: _delta.Opened) -> int:
+    """Return a table's version with a mark of the table itself: one that was made anew counts from 0 again."""
+    mark = zlib.crc32(str(raw.metadata().id).encode()) % 2**23
+    return mark * _VERSIONS + raw.version()
+
+
+def is_lost(raw: _delta.Opened, state: State) -> bool:
+    """Whether a raw table is older than the minutes that were made of it: commits of it are gone."""
+    newest = edition(raw)
+    return newest < state.version and newest // _VERSIONS == state.version // _VERSIONS
+
+
+def changed_since(raw: _delta.Opened, seen: int) -> set[tuple[str, ...]] | None:
+    """Return the instruments that commits after an edition of a raw table wrote to; None if that is not known."""
+    spans = _since(raw, seen)
+    return None if spans is None else {tuple(names) for *names, _, _ in spans}
+
+
+def stale(recipe: Recipe, raw: _delta.Opened, instrument: tuple[str, str], state: State) -> list[Span]:
     """Return the minutes before ``state.until`` that depend on events newer than the state, sorted and apart."""
-    spans = _delta.spans_since(raw, state.version)
+    spans = _since(raw, state.version)
     if spans is None:  # nobody knows what happened since
         return [(-(2**63), state.until)]
+    # What lasts is a book: its snapshot may bear a later time than the updates that it came before.
+    early = SKEW if recipe.lasts else 0
     touched = [
-        (first // MINUTE * MINUTE, state.until if recipe.lasts else last // MINUTE * MINUTE + MINUTE)
+        (
+            (first - early) // MINUTE * MINUTE,
+            state.until if recipe.lasts else last // MINUTE * MINUTE + MINUTE,
+        )
         for *names, first, last in spans
         if tuple(names) == instrument
     ]
@@ -108,8 +157,15 @@ def without(span: Span, holes: Iterable[Span]) -> list[Span]:
     return [*left, (at, end)] if at < end else left
 
 
+def _since(raw: _delta.Opened, seen: int) -> list[list[Any]] | None:
+    newer = edition(raw) - seen
+    of_this = 0 <= newer <= raw.version()
+    return _delta.spans_since(raw, raw.version() - newer) if of_this else None
+
+
 def _name(what: str, instrument: tuple[str, str]) -> str:
-    return f"{what}:{'/'.join(instrument)}"
+    # Quoted, because names may hold slashes: A/B of C is not A of B/C.
+    return f"{what}:{'/'.join(quote(name, safe='') for name in instrument)}"
 
 
 def _bits(block_size: Decimal | None) -> int:

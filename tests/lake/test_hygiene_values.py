@@ -1,0 +1,126 @@
+"""Checks of values, of what the log says, and of minutes that are gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import deltalake
+import polars as pl
+import pytest
+
+from tidytape.errors import IngestError
+from tidytape.lake import TABLES, Lake, hygiene
+from tidytape.lake.rollup import rollup
+
+DAY = 86_400 * 10**9
+EPOCH = 19_700 * DAY
+
+
+def found(lake: Lake) -> set[tuple[str, str]]:
+    report = hygiene.check(Lake(lake.path), progress=False)
+    return {(finding.check, finding.table) for finding in report.findings}
+
+
+def put_raw(lake: Lake, table: str, **columns: object) -> None:
+    """Append one row as another tool would, past every guard of ours."""
+    row = {
+        name: {"string": "X", "int64": EPOCH, "float64": 1.0, "bool": True}.get(column.dtype)
+        for name, column in ((column.name, column) for column in TABLES[table].columns)
+    }
+    frame = TABLES[table].conform(pl.DataFrame([row | columns]))
+    deltalake.write_deltalake(f"{lake.path}/{table}", frame.to_arrow(), mode="append")
+
+
+@pytest.mark.parametrize(
+    ("table", "columns", "check"),
+    [
+        ("trades", {"side": "buy"}, "words"),
+        ("trades", {"side": "BUY", "quote_amount": float("nan")}, "numbers"),
+        ("book", {"side": "BUY"}, "words"),
+        ("book", {"side": "BID", "size": -1.0}, "values"),
+        ("open_interest", {"amount": float("inf")}, "numbers"),
+        ("open_interest", {"amount": -1.0}, "values"),
+        ("funding", {"funding_interval": 0}, "values"),
+        ("candles", {"low": 2.0}, "values"),
+        ("option_quotes", {"option_type": "C"}, "words"),
+        ("option_quotes", {"option_type": "PUT", "strike": 0.0}, "values"),
+        ("quote_rates", {"usd": 0.0}, "values"),
+        ("quote_rates", {"usd": float("nan")}, "numbers"),
+        ("markets", {"contract": "LINEAR", "block_size": 0.0}, "values"),
+    ],
+)
+def test_a_value_that_cannot_be_is_found(
+    lake: Lake, table: str, columns: dict[str, object], check: str
+) -> None:
+    put_raw(lake, table, **columns)
+    assert (check, table) in found(lake)
+
+
+def test_a_block_size_that_is_none_is_not_registered(lake: Lake) -> None:
+    for size in (0.0, -1.0, float("nan"), float("inf")):
+        with pytest.raises(IngestError, match="block_size of X A is"):
+            lake.register(pl.DataFrame({"exchange": "X", "raw_symbol": ["A"], "block_size": size}))
+
+
+def test_tables_that_are_not_written_by_time_are_not_called_unordered(lake: Lake) -> None:
+    rates = {"quote_coin": ["EUR", "EUR", "GBP", "GBP"], "timestamp": [EPOCH, EPOCH + 1] * 2, "usd": 1.0}
+    lake.append("quote_rates", pl.DataFrame(rates), source="a")
+    assert found(lake) == set()
+
+
+def test_minutes_that_are_all_gone_are_found(lake: Lake, tape) -> None:
+    lake.append("trades", tape(0, 1_000), source="a")
+    rollup(lake)
+    assert found(lake) == set()
+    deltalake.DeltaTable(f"{lake.path}/candles_1m").delete()
+    assert ("conserved", "candles_1m") in found(lake)
+
+
+def test_lost_commits_are_found(lake: Lake, tape) -> None:
+    lake.append("trades", tape(0, 1_000), source="a")
+    rollup(lake)
+    log = Path(lake.path) / "trades" / "_delta_log"
+    max(log.glob("*.json")).unlink()
+    assert ("conserved", "candles_1m") in found(lake)
+
+
+def test_a_log_that_cannot_be_read_keeps_nothing_else_from_being_checked(lake: Lake, tape) -> None:
+    lake.append("trades", tape(0, 10), source="a")
+    put_raw(lake, "quote_rates", usd=0.0)
+    log = Path(lake.path) / "trades" / "_delta_log"
+    max(log.glob("*.json")).write_text("garbage")
+    assert {("log", "trades"), ("values", "quote_rates")} <= found(lake)
+    report = hygiene.check(Lake(lake.path), tables=["trades"], progress=False)
+    assert "\n" not in report.findings[0].example
+
+
+def test_times_of_which_the_log_says_something_else_are_found(lake: Lake, tape) -> None:
+    lake.append("trades", tape(0, 1_000), source="a")
+    last = lake.extent("trades", *lake.instruments("trades")[0])[1]
+    commit = max((Path(lake.path) / "trades" / "_delta_log").glob("*.json"))
+    commit.write_text(commit.read_text().replace(str(last), str(last - 10**9)))
+    assert ("log", "trades") in found(lake)
+
+
+def test_a_damaged_page_is_found_in_a_column_that_nothing_else_looks_at(lake: Lake) -> None:
+    rows = 2_000
+    supply = pl.select(
+        token_name=pl.lit("bitcoin"),
+        timestamp=EPOCH + pl.int_range(rows),
+        total_volume=(pl.int_range(rows) * 0.37).sin(),
+    )
+    lake.append("token_supply", TABLES["token_supply"].conform(supply), source="a")
+    (path,) = (Path(lake.path) / "token_supply").glob("*.parquet")
+    held = bytearray(path.read_bytes())
+    held[len(held) // 2] ^= 0xFF
+    path.write_bytes(held)
+    assert ("files", "token_supply") in found(lake)
+
+
+def test_a_file_that_cannot_be_read_to_its_end_is_found(lake: Lake, tape) -> None:
+    lake.append("trades", tape(0, 10), source="a")
+    (path,) = (Path(lake.path) / "trades").rglob("part-*.parquet")
+    held = bytearray(path.read_bytes())
+    held[4:400] = b"\xff" * 396  # the footer stays whole
+    path.write_bytes(held)
+    assert found(lake) == {("files", "trades")}

@@ -1,0 +1,120 @@
+"""Markets that are known by recorded candles, worth that is known from the window on, depth of groups, tokens."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tidytape.lake import BOOK, Lake
+from tidytape.lake.tables import RECORDED_CANDLES, TOKEN_SUPPLY
+from tidytape.query import PointsQuery
+from tidytape.service.engine import Engine
+
+HOUR = 3_600 * 10**9
+T0 = 1_723_161_600 * 10**9  # 2024-08-09T00:00:00Z
+
+
+@pytest.fixture
+def lake(tmp_path: Path) -> Lake:
+    made = Lake.create(tmp_path / "lake")
+    for exchange, quote in (("A", "EUR"), ("B", "EUR"), ("C", "USDT"), ("D", "USDT")):
+        names = {"exchange": exchange, "raw_symbol": "BTC", "coin": "BTC", "quote_coin": quote}
+        made.register(pl.DataFrame([names | {"category": "PERPETUAL", "block_size": 1.0}]))
+    made.append(
+        "quote_rates", pl.DataFrame({"quote_coin": ["EUR"], "timestamp": [T0], "usd": [1.5]}), source="eur"
+    )
+    for exchange in "ABCD":
+        reports = pl.select(
+            exchange=pl.lit(exchange),
+            raw_symbol=pl.lit("BTC"),
+            timestamp=T0 + pl.int_range(24) * HOUR,
+            amount=pl.lit(2.0),
+        )
+        made.append("open_interest", reports, source=exchange)
+        made.append("candles", recorded(exchange, HOUR, 24), source=exchange)
+    return made
+
+
+def recorded(exchange: str, interval: int, count: int) -> pl.DataFrame:
+    """Candles of one length, in which one coin a minute was traded at 100."""
+    minutes = interval / HOUR * 60
+    return RECORDED_CANDLES.conform(
+        pl.select(
+            exchange=pl.lit(exchange),
+            raw_symbol=pl.lit("BTC"),
+            timestamp=T0 + pl.int_range(count) * interval,
+            interval=pl.lit(interval),
+            **{name: pl.lit(100.0) for name in ("open", "high", "low", "close")},
+            volume=pl.lit(minutes),
+            quote_volume=pl.lit(minutes * 100),
+        )
+    )
+
+
+def answer(
+    lake: Lake, kind: str, hours: tuple[int, int], interval: str = "1h", **more: object
+) -> pl.DataFrame:
+    start, end = (T0 // 10**9 + hour * 3_600 for hour in hours)
+    query = PointsQuery(type=kind, interval=interval, start=start, end=end, **more)
+    engine = Engine(lake, clock=lambda: T0 + 1_000 * HOUR)
+    return engine.frames(query, engine.instruments(query))[0][1]
+
+
+def test_a_group_needs_no_worth_of_the_day_before_the_window(lake: Lake) -> None:
+    group = {"exchange": ["A", "B"], "coin": "BTC"}
+    points = answer(lake, "OPEN_INTEREST_AGG", (1, 3), group_by="sum", **group)
+    assert points["close"].to_list() == [2 * 2.0 * 100 * 1.5] * 2
+
+
+def test_open_interest_of_a_market_without_trades_is_worth_its_recorded_close(lake: Lake) -> None:
+    points = answer(lake, "OPEN_INTEREST_AGG", (1, 3), exchange="C", raw_symbol="BTC", quote="USD")
+    assert points["close"].to_list() == [200.0, 200.0]
+
+
+def test_a_recorded_close_fills_gaps(lake: Lake) -> None:
+    points = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (30, 32), exchange="C", raw_symbol="BTC", gapfill=True)
+    assert points.select("close", "volume").rows() == [(100.0, 0.0)] * 2
+
+
+def test_recorded_candles_of_another_quote_are_worth_usd(lake: Lake) -> None:
+    points = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (1, 2), exchange="A", raw_symbol="BTC", quote="USD")
+    assert points["volume"].to_list() == [60 * 100 * 1.5]
+
+
+def test_a_point_is_of_the_recorded_candles_that_tell_of_most_of_it(lake: Lake) -> None:
+    lake.append("candles", recorded("E", HOUR, 12), source="hours")
+    lake.append("candles", recorded("E", HOUR // 60, 24 * 60), source="minutes")
+    lake.register(pl.DataFrame({"exchange": "E", "raw_symbol": ["BTC"], "coin": "BTC"}))
+    points = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 24), "1d", exchange="E", raw_symbol="BTC")
+    assert points["volume"].to_list() == [24 * 60.0]
+
+
+def test_a_group_is_cut_to_its_depth_after_it_is_joined(lake: Lake) -> None:
+    for exchange, bids in (("C", (100, 99, 98)), ("D", (98, 97, 96))):
+        book = pl.DataFrame({"price": [*map(float, bids), 105.0]})
+        book = book.with_columns(
+            exchange=pl.lit(exchange),
+            raw_symbol=pl.lit("BTC"),
+            timestamp=T0,
+            last_id=1,
+            is_snapshot=True,
+            side=pl.when(pl.col("price") < 105).then(pl.lit("BID")).otherwise(pl.lit("ASK")),
+            size=1.0,
+            sequence=pl.int_range(pl.len()),
+        )
+        lake.append("book", BOOK.conform(book), source=exchange)
+    group = {"exchange": ["C", "D"], "coin": "BTC", "group_by": "sum"}
+    points = answer(lake, "BLOCK_BOOK_SNAPSHOT_AGG", (0, 1), max_depth=3, **group)
+    bids = points.filter(pl.col("side") == "BID").sort("price", descending=True)
+    assert bids.select("price", "size").rows() == [(100.0, 100.0), (99.0, 99.0), (98.0, 2 * 98.0)]
+
+
+def test_a_token_whose_coin_some_reports_lack_is_one(lake: Lake) -> None:
+    reports = pl.DataFrame({"coin": ["ABC", None], "timestamp": [T0, T0 + HOUR], "marketcap": [1.0, 2.0]})
+    lake.append(
+        "token_supply", TOKEN_SUPPLY.conform(reports.with_columns(token_name=pl.lit("abc"))), source="a"
+    )
+    points = answer(lake, "TOKEN_SUPPLY_AGG", (0, 2), token_name="abc")
+    assert points.select("coin", "marketcap").rows() == [("ABC", 1.0), ("ABC", 2.0)]
