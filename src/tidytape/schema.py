@@ -186,6 +186,8 @@ class Schema:
         import polars as pl
 
         dtypes = self.polars()
+        if dict(frame.schema) == dtypes and frame.columns == list(dtypes):
+            return frame
         present = set(frame.columns)
         documented = [
             _cast(pl.col(name), frame.schema[name], dtype).alias(name)

@@ -1,6 +1,7 @@
-"""2 million trades to TPO levels, days of 30-minute blocks: tidytape, DuckDB SQL, and PyPI's MarketProfile.
+"""Trades and minutes to TPO levels, days of 30-minute blocks: tidytape, DuckDB SQL, and PyPI's MarketProfile.
 
-Run ``python tests/bench/bench_tpo.py [rows]``; ``bench_volume_profile.py`` is the same for volume profiles. tidytape
+Run ``python tests/bench/bench_tpo.py [rows]``, by default on ten days of 200,000 and of 2 million trades and on a month
+and a year of minute closes; ``bench_volume_profile.py`` is the same for volume profiles. tidytape
 and DuckDB read the same rows in memory, DuckDB from its own table, and give the same: levels with counts, volumes,
 first and last block, and of the session its initial balance and first and last price. tidytape besides gives the point
 of control, value area and flags. MarketProfile gives point of control and value area of a lighter count: how many
@@ -41,6 +42,21 @@ def trades(rows: int, *, seed: int = 0) -> pl.DataFrame:
             "side": np.array(["BUY", "SELL"])[rng.integers(0, 2, rows)],
             "price": np.round(60_000 + np.cumsum(rng.normal(0, 1, rows)), 2),
             "amount": np.round(rng.exponential(0.1, rows), 5),
+        }
+    ).select(pl.lit("BINANCE").alias("exchange"), pl.lit("BTCUSDT").alias("raw_symbol"), pl.all())
+
+
+def minutes(days: int, *, seed: int = 0) -> pl.DataFrame:
+    """Closes of one instrument, a trade per minute."""
+    rng = np.random.default_rng(seed)
+    rows = days * 1440
+    return pl.DataFrame(
+        {
+            "timestamp": np.arange(rows) * MINUTE + 19_675 * DAY,
+            "sequence": np.arange(rows),
+            "side": np.array(["BUY", "SELL"])[rng.integers(0, 2, rows)],
+            "price": np.round(60_000 * np.exp(np.cumsum(rng.normal(0, 5e-4, rows))), 2),
+            "amount": np.round(rng.exponential(10, rows), 5),
         }
     ).select(pl.lit("BINANCE").alias("exchange"), pl.lit("BTCUSDT").alias("raw_symbol"), pl.all())
 
@@ -107,9 +123,8 @@ def market_profile(frame: pl.DataFrame, mode: str = "tpo") -> Callable[[], Any] 
     return run
 
 
-def main(rows: int = 2_000_000) -> dict[str, float]:
-    """Print the times and their ratios to ours; return the ratios."""
-    frame = trades(rows)
+def side_by_side(name: str, frame: pl.DataFrame) -> dict[str, float]:
+    """Print the times over some trades and their ratios to ours; return the ratios."""
     connection = duckdb.connect()
     connection.register("frame", frame.to_arrow())
     connection.execute("CREATE TABLE trades AS SELECT * FROM frame")
@@ -123,9 +138,23 @@ def main(rows: int = 2_000_000) -> dict[str, float]:
         print("MarketProfile is not installed: skipped (pip install MarketProfile)")
     expected = ours(frame)
     touches = expected["tpo_count"].sum()
-    print(f"{rows:,} trades to {expected.height:,} levels, {touches:,} touches")
+    print(f"{name}: {frame.height:,} trades to {expected.height:,} levels, {touches:,} touches")
     assert_frame_equal(expected, in_duckdb(connection), check_exact=False, rel_tol=1e-9)
-    return contest(contenders)
+    return contest(contenders, rounds=5)
+
+
+def main(rows: int | None = None) -> dict[str, float]:
+    """Print the times and their ratios to ours, of every size or of one; return the ratios of the last."""
+    sizes = {"ten days": trades(rows)} if rows else {
+        "a month of minutes": minutes(30),
+        "a year of minutes": minutes(365),
+        "ten days, a thin market": trades(200_000),
+        "ten days, a busy one": trades(2_000_000),
+    }  # fmt: skip
+    ratios = {}
+    for name, frame in sizes.items():
+        ratios = side_by_side(name, frame)
+    return ratios
 
 
 if __name__ == "__main__":

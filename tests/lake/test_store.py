@@ -152,6 +152,20 @@ def test_a_lake_can_be_sent_to_another_process(lake, tape):
     assert pickle.loads(pickle.dumps(lake)).scan("trades").collect().height == 3
 
 
+def test_what_the_log_says_is_read_once_per_version(lake, tape):
+    lake.append("trades", tape(0, 3), source="a")
+    before = lake.delta("trades")
+    assert before.get_add_actions() is before.get_add_actions()
+    assert before.transaction_version("source:b") is None
+    lake.append("trades", tape(3, 5), source="b")
+    assert lake.delta("trades").transaction_version("source:b") == 1
+    assert lake.delta("trades").get_add_actions().num_rows == 2
+    deltalake.write_deltalake(
+        before, tape(5, 6).to_arrow(), mode="append"
+    )  # which moves it to the new version
+    assert before.get_add_actions().num_rows == 3
+
+
 # -- reading ---------------------------------------------------------------------------------------------------------
 
 

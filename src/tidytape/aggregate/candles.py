@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate import exact
 from tidytape.aggregate._columns import BUCKET, INSTRUMENT, closed, opened
-from tidytape.aggregate._ordered import first, last
+from tidytape.aggregate._ordered import first, last, order_keys
 from tidytape.aggregate.buckets import bucket_start, interval_of
 
 __all__ = ["candles"]
 
-_ORDER = ("timestamp", "sequence")
-_KEY = "__order"
-_NEEDED = (*INSTRUMENT, *_ORDER, "price", "amount")
+_NEEDED = (*INSTRUMENT, "timestamp", "sequence", "price", "amount")
 
 
 def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> IntoFrameT:
@@ -73,7 +69,7 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
     groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
     frame = opened(trades, [*_NEEDED, "side"] if by_side else _NEEDED)
     price = nw.col("price")
-    keys, order = _order(frame)
+    keys, order = order_keys(frame, "__order")
     points = (
         frame.with_columns(bucket.alias(BUCKET), *exact.parts("amount"), *keys)
         .group_by(*groups, BUCKET)
@@ -96,12 +92,3 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
         .sort(*groups, "timestamp")
     )
     return closed(points, like=trades)
-
-
-def _order(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> tuple[list[nw.Expr], tuple[str, ...]]:
-    """Columns to add, and the names of those that put the trades in order."""
-    if not frame.implementation.is_polars():
-        return [], _ORDER
-    # Both in one number, which a sequence of 64 bits leaves whole: polars orders by one column much faster than by two.
-    timestamp, sequence = (nw.col(name).cast(nw.Int128()) for name in _ORDER)
-    return [(timestamp * nw.lit(2**64, nw.Int128()) + sequence).alias(_KEY)], (_KEY,)

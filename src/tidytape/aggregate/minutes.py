@@ -12,14 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
-import narwhals
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate import exact
 from tidytape.aggregate._columns import BUCKET, INSTRUMENT, Frame, closed, opened
+from tidytape.aggregate._ordered import first, last, order_keys
 from tidytape.aggregate.buckets import bucket_start, interval_of
 from tidytape.aggregate.grid import Grid
 from tidytape.catalogue import Interval, Side
@@ -34,7 +34,7 @@ _TRADES: Final = (*INSTRUMENT, "timestamp", "sequence", "side", "price", "amount
 _FIRST: Final = ("first_timestamp", "first_sequence")
 _LAST: Final = ("last_timestamp", "last_sequence")
 _PRICES: Final = ("open", "high", "low", "close")
-_CANDLES: Final = (*INSTRUMENT, "timestamp", "side", *_PRICES, *_FIRST, *_LAST)
+_CANDLES: Final = (*INSTRUMENT, "timestamp", *_PRICES, *_FIRST, *_LAST)
 _VOLUME: Final[Mapping[str, str]] = {"coin": "volume", "quote": "quote_volume"}
 _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
     "coin": ("buy_volume", "sell_volume"),
@@ -42,22 +42,24 @@ _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def minute_candles(trades: IntoFrameT, /) -> IntoFrameT:
-    """Minutes of each instrument and side: prices, amounts, and the order of the first and the last trade.
+def minute_candles(trades: IntoFrameT, /, *, by_side: bool = True) -> IntoFrameT:
+    """Minutes of each instrument, and side: prices, amounts, and the order of the first and the last trade.
 
     Parameters
     ----------
     trades : frame, n rows, in any order
         Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``sequence`` int64, ``side``
         (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin], ``quote_amount`` [quote].
+    by_side : bool
+        One row per side instead of one over both.
 
     Returns
     -------
-    frame, one row per instrument, minute and side with a trade; of the same kind as ``trades``
-        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the minute [ns], ``side``, ``open``, ``high``,
-        ``low``, ``close`` [quote per coin], ``volume`` [coin], ``quote_volume`` [quote], ``first_timestamp``,
-        ``last_timestamp`` int64 [ns], ``first_sequence``, ``last_sequence`` int64, ``trades`` int64, how many. Sorted
-        by (exchange, raw_symbol, timestamp, side) where the engine keeps order.
+    frame, one row per instrument, minute, and side if ``by_side``, with a trade; of the same kind as ``trades``
+        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the minute [ns], ``side`` if ``by_side``, ``open``,
+        ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``quote_volume`` [quote],
+        ``first_timestamp``, ``last_timestamp`` int64 [ns], ``first_sequence``, ``last_sequence`` int64, ``trades``
+        int64, how many. Sorted by that key where the engine keeps order.
 
     Raises
     ------
@@ -79,10 +81,13 @@ def minute_candles(trades: IntoFrameT, /) -> IntoFrameT:
     ... )
     >>> minute_candles(trades).select("side", "open", "close", "volume", "quote_volume", "trades").rows()
     [('BUY', 11.0, 10.0, 3.0, 31.0, 2)]
+    >>> "side" in minute_candles(trades, by_side=False).columns
+    False
     """
     time, price = nw.col("timestamp"), nw.col("price")
     frame = opened(trades, _TRADES)
-    keys, order = _order(frame, "order", ("timestamp", "sequence"))
+    side = ["side"] if by_side else []
+    keys, order = order_keys(frame, "__order")
     minutes = (
         frame.with_columns(
             bucket_start(time, _MINUTE).alias(BUCKET),
@@ -90,29 +95,30 @@ def minute_candles(trades: IntoFrameT, /) -> IntoFrameT:
             *exact.parts("quote_amount"),
             *keys,
         )
-        .group_by(*INSTRUMENT, BUCKET, "side")
+        .group_by(*INSTRUMENT, BUCKET, *side)
         .agg(
-            _first(price, order).alias("open"),
+            first(frame, "price", order).alias("open"),
             price.max().alias("high"),
             price.min().alias("low"),
-            _last(price, order).alias("close"),
+            last(frame, "price", order).alias("close"),
             exact.summed("amount", "quote_amount"),
             time.min().alias("first_timestamp"),
             time.max().alias("last_timestamp"),
-            _first(nw.col("sequence"), order).alias("first_sequence"),
-            _last(nw.col("sequence"), order).alias("last_sequence"),
-            nw.len().cast(nw.Int64).alias("trades"),
+            first(frame, "sequence", order).alias("first_sequence"),
+            last(frame, "sequence", order).alias("last_sequence"),
+            nw.len().alias("trades"),
         )
         .select(
             *INSTRUMENT,
             nw.col(BUCKET).alias("timestamp"),
-            "side",
+            *side,
             *_PRICES,
             exact.total("amount").alias("volume"),
             exact.total("quote_amount").alias("quote_volume"),
-            *("first_timestamp", "last_timestamp", "first_sequence", "last_sequence", "trades"),
+            *("first_timestamp", "last_timestamp", "first_sequence", "last_sequence"),
+            nw.col("trades").cast(nw.Int64),
         )
-        .sort(*INSTRUMENT, "timestamp", "side")
+        .sort(*INSTRUMENT, "timestamp", *side)
     )
     return closed(minutes, like=trades)
 
@@ -125,11 +131,11 @@ def candles_of(
     Parameters
     ----------
     minutes : frame, n rows, in any order
-        From `minute_candles`.
+        From `minute_candles`, of sides or of both.
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``.
     by_side : bool
-        One candle per side instead of one over both.
+        One candle per side instead of one over both, of minutes of sides.
     amount : {"coin", "quote"}
         What ``volume`` counts.
 
@@ -160,9 +166,9 @@ def candles_of(
     wanted = interval_of(interval)
     volume = _VOLUME[_chosen(amount)]
     groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
-    frame = opened(minutes, [*_CANDLES, volume])
-    first_keys, first = _order(frame, "first", _FIRST)
-    last_keys, last = _order(frame, "last", _LAST)
+    frame = opened(minutes, [*_CANDLES, *groups, volume])
+    first_keys, by_first = order_keys(frame, "__first", _FIRST)
+    last_keys, by_last = order_keys(frame, "__last", _LAST)
     points = (
         frame.with_columns(
             bucket_start(nw.col("timestamp"), wanted).alias(BUCKET),
@@ -172,10 +178,10 @@ def candles_of(
         )
         .group_by(*groups, BUCKET)
         .agg(
-            _first(nw.col("open"), first).alias("open"),
+            first(frame, "open", by_first).alias("open"),
             nw.col("high").max(),
             nw.col("low").min(),
-            _last(nw.col("close"), last).alias("close"),
+            last(frame, "close", by_last).alias("close"),
             exact.summed(volume),
             nw.col("first_timestamp").min(),
             nw.col("last_timestamp").max(),
@@ -321,24 +327,3 @@ def _chosen(amount: str) -> str:
     if amount not in _VOLUME:
         raise QueryError("amount", got=amount, expected="'coin' or 'quote'")
     return amount
-
-
-def _order(frame: Frame, name: str, columns: tuple[str, ...]) -> tuple[list[Any], tuple[str, ...]]:
-    """Columns to add, and the names of those that put the rows in order."""
-    if not frame.implementation.is_polars():
-        return [], columns
-    # Both in one number, which a sequence of 64 bits leaves whole: polars orders by one column much faster than by two.
-    timestamp, sequence = (nw.col(column).cast(nw.Int128()) for column in columns)
-    return [(timestamp * nw.lit(2**64, nw.Int128()) + sequence).alias(f"__{name}")], (f"__{name}",)
-
-
-# `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
-# `narwhals`, whose methods do. Sorting the frame before would promise nothing to a lazy engine, and costs more.
-
-
-def _first(column: nw.Expr, order: tuple[str, ...]) -> nw.Expr:
-    return narwhals.Expr.first(column, order_by=order)
-
-
-def _last(column: nw.Expr, order: tuple[str, ...]) -> nw.Expr:
-    return narwhals.Expr.last(column, order_by=order)

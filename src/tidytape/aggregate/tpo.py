@@ -279,8 +279,8 @@ def tpo_touches(
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
     frame = opened(trades, _NEEDED)
-    _, touches = _read(frame, plan)
-    return _returned(_touches(touches, plan), frame, like=trades)
+    _, touched, traded = _read(frame, plan)
+    return _returned(_touches(touched, traded, plan), frame, like=trades)
 
 
 def tpo_touches_of(
@@ -328,8 +328,11 @@ def tpo_touches_of(
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
     frame = opened(candles, ())
-    _, touches = _made(candles, profile, plan, amount, united=united)
-    return _returned(_touches(touches, plan), frame, like=candles)
+    _, touched, traded = _made(candles, profile, plan, amount, united=united)
+    return _returned(_touches(touched, traded, plan), frame, like=candles)
+
+
+_Read = tuple[nw.LazyFrame[Any], nw.LazyFrame[Any], nw.LazyFrame[Any]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -415,37 +418,42 @@ def _with_month_start(frame: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.
 
 
 def _profiles(
-    blocks: nw.LazyFrame[Any], touches: nw.LazyFrame[Any], plan: _Plan, now: int | None
+    blocks: nw.LazyFrame[Any],
+    touched: nw.LazyFrame[Any],
+    traded: nw.LazyFrame[Any],
+    plan: _Plan,
+    now: int | None,
 ) -> nw.LazyFrame[Any]:
     """Return the levels of each session, with what is derived of it."""
     row, count = nw.col("row"), nw.col("tpo_count")
+    levels = touched.group_by(*_PROFILE, "row").agg(
+        nw.len().alias("tpo_count"),
+        nw.col("block_id").min().alias("first_touch_block"),
+        nw.col("block_id").max().alias("last_touch_block"),
+    )
+    # A number names a session in what follows: windows over three columns, two of them texts, take twice as long.
+    sessions = _sessions(blocks).with_row_index("session", order_by=_PROFILE)
     levels = (
-        touches.group_by(*_PROFILE, "row")
-        .agg(
-            nw.col("touches").sum().cast(nw.Int64).alias("tpo_count"),
-            nw.col("block_id").min().alias("first_touch_block"),
-            nw.col("block_id").max().alias("last_touch_block"),
-            exact.summed(*_SUMMED),
-        )
-        .with_columns(*map(exact.total, _SUMMED), plan.grid.price(row).alias("price"))
+        _with_volumes(levels, traded, [*_PROFILE, "row"])
+        .with_columns(count.cast(nw.Int64), plan.grid.price(row).alias("price"))
+        .join(sessions, on=[*_PROFILE], how="inner")
     )
     area = value_area(
-        levels.select(*_PROFILE, "price", "tpo_count").to_native(),
-        by=_PROFILE,
+        levels.select("session", "price", "tpo_count").to_native(),
+        by="session",
         count="tpo_count",
         row_size=plan.grid.size,
     )
     return (
         _with_flags(levels, plan, now)
         .with_columns(
-            count.sum().over(*_PROFILE).cast(nw.Int64).alias("total_tpo_count"),
+            count.sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
             nw.col("volume").alias("total_volume"),
         )
         .with_columns(*exact.parts("total_volume"))
-        .with_columns(exact.summed("total_volume").over(*_PROFILE))
+        .with_columns(exact.summed("total_volume").over("session"))
         .with_columns(exact.total("total_volume"))
-        .join(_sessions(blocks), on=[*_PROFILE], how="inner")
-        .join(nw.from_native(area).lazy(), on=[*_PROFILE], how="inner")
+        .join(nw.from_native(area).lazy(), on="session", how="inner")
         .select(
             *_PROFILE,
             nw.col("timestamp").alias("period_start"),
@@ -466,19 +474,23 @@ def _profiles(
     )
 
 
-def _touches(touches: nw.LazyFrame[Any], plan: _Plan) -> nw.LazyFrame[Any]:
+def _touches(touched: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], plan: _Plan) -> nw.LazyFrame[Any]:
     return (
-        touches.group_by(*_PROFILE, "block_id", "row")
-        .agg(exact.summed(*_SUMMED))
-        .with_columns(*map(exact.total, _SUMMED))
+        _with_volumes(touched, traded, [*_PROFILE, "block_id", "row"])
         .select(*_PROFILE, "block_id", plan.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
         .sort(*_PROFILE, "block_id", "price")
     )
 
 
+def _with_volumes(rows: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], key: list[str]) -> nw.LazyFrame[Any]:
+    """Add what was traded on rows that were touched: on most of them, at most times, nothing."""
+    volumes = traded.group_by(*key).agg(exact.summed(*_SUMMED)).select(*key, *map(exact.total, _SUMMED))
+    return rows.join(volumes, on=key, how="left").with_columns(nw.col(*_SUMMED).fill_null(0.0))
+
+
 def _made(
     candles: Any, profile: Any, plan: _Plan, amount: Literal["coin", "quote"], *, united: bool
-) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
+) -> _Read:
     """Return what `_read` does, of minutes."""
     frames = [opened(frame, ()) for frame in (candles, profile)]
     eager = isinstance(frames[0], nw.DataFrame)
@@ -497,13 +509,11 @@ def _made(
     members = _with_rows(pieces, plan, eager=eager)
     whole = _with_rows(candles_of(as_one, interval=plan.piece), plan, eager=False)
     touched = _rows_between(members).select(*_NOBODY, BUCKET, "row").unique()
-    return plan.placed(whole), plan.placed(_with_volumes(touched, traded, plan))
+    return plan.placed(whole), plan.placed(touched), plan.placed(_traded(traded, plan))
 
 
-def _read(
-    frame: nw.DataFrame[Any] | nw.LazyFrame[Any], plan: _Plan
-) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
-    """Return the pieces of the blocks, each with its prices, and the touches, with and without trades apart."""
+def _read(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], plan: _Plan) -> _Read:
+    """Return the pieces of the blocks, each with its prices, the rows they touched, and those they traded on."""
     # Of eager engines not all have lists and windows; polars has.
     trades = frame.select(*_NEEDED).lazy("polars") if isinstance(frame, nw.DataFrame) else frame
     native, piece = trades.to_native(), plan.piece
@@ -512,12 +522,10 @@ def _read(
     return _touched(pieces, traded, plan, eager=isinstance(frame, nw.DataFrame))
 
 
-def _touched(
-    pieces: Any, profile: Any, plan: _Plan, *, eager: bool
-) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
-    """Return, of candles and volume profiles of the blocks' pieces, the pieces with their rows, and the touches."""
+def _touched(pieces: Any, profile: Any, plan: _Plan, *, eager: bool) -> _Read:
+    """Return what `_read` does, of candles and volume profiles of the blocks' pieces."""
     blocks = _with_rows(pieces, plan, eager=eager)
-    return plan.placed(blocks), plan.placed(_with_volumes(_rows_between(blocks), profile, plan))
+    return plan.placed(blocks), plan.placed(_rows_between(blocks)), plan.placed(_traded(profile, plan))
 
 
 def _with_rows(pieces: Any, plan: _Plan, *, eager: bool) -> nw.LazyFrame[Any]:
@@ -531,26 +539,15 @@ def _with_rows(pieces: Any, plan: _Plan, *, eager: bool) -> nw.LazyFrame[Any]:
     return _checked(blocks.collect("polars"), plan.grid).lazy() if eager else blocks
 
 
-def _with_volumes(touched: nw.LazyFrame[Any], profile: Any, plan: _Plan) -> nw.LazyFrame[Any]:
-    """Return the rows that were touched and those that were traded on, apart."""
-    traded = (
-        nw.from_native(profile)
-        .select(
-            *INSTRUMENT,
-            nw.col("timestamp").alias(BUCKET),
-            plan.grid.row(nw.col("price")).alias("row"),
-            *_VOLUMES,
-        )
-        .with_columns(nw.lit(0, nw.Int64).alias("touches"))
+def _traded(profile: Any, plan: _Plan) -> nw.LazyFrame[Any]:
+    """Return the rows that pieces traded on, with their volumes, ready to be added up."""
+    rows: nw.LazyFrame[Any] = nw.from_native(profile).select(
+        *INSTRUMENT,
+        nw.col("timestamp").alias(BUCKET),
+        plan.grid.row(nw.col("price")).alias("row"),
+        *_SUMMED,
     )
-    touched = touched.with_columns(
-        *(nw.lit(0.0).alias(name) for name in _VOLUMES), nw.lit(1, nw.Int64).alias("touches")
-    )
-    # Put under each other and added up, not joined: sums need no care for what one side lacks.
-    columns = [*INSTRUMENT, BUCKET, "row", *_VOLUMES, "touches"]
-    touches: nw.LazyFrame[Any] = nw.concat([touched.select(columns), traded.select(columns)])
-    touches = touches.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
-    return touches.with_columns(*(part for name in _SUMMED for part in exact.parts(name)))
+    return rows.with_columns(part for name in _SUMMED for part in exact.parts(name))
 
 
 def _checked(blocks: nw.DataFrame[Any], grid: Grid) -> nw.DataFrame[Any]:
@@ -596,12 +593,12 @@ def _with_flags(levels: nw.LazyFrame[Any], plan: _Plan, now: int | None) -> nw.L
     one = nw.col("tpo_count") == 1
     levels = plan.with_end(levels).with_columns(
         one.cast(nw.Int64).alias("one"),
-        row.min().over(*_PROFILE).alias("lowest"),
-        row.max().over(*_PROFILE).alias("highest"),
+        row.min().over("session").alias("lowest"),
+        row.max().over("session").alias("highest"),
     )
     levels = levels.with_columns(
-        nw.col("one").sum().over(*_PROFILE).alias("ones"),
-        nw.col("one").cum_sum().over(*_PROFILE, order_by="row").alias("ones_below"),  # and here
+        nw.col("one").sum().over("session").alias("ones"),
+        nw.col("one").cum_sum().over("session", order_by="row").alias("ones_below"),  # and here
     )
     ones_above = nw.col("ones") - nw.col("ones_below") + 1  # and here, where it is one itself
     # It is part of a tail if everything between it and an end of the profile was touched by one block.

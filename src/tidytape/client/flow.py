@@ -472,8 +472,10 @@ def _check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
         asked["interval"] = {query.interval.value, query.interval.alias}
     if query.side is not None and data_type(name).per_side:
         asked["side"] = {query.side.value}
-    for column in asked.keys() & set(frame.columns):
-        for got in frame[column].drop_nulls().unique().cast(pl.String).to_list():
+    named = asked.keys() & set(frame.columns)
+    sent = frame.select(pl.col(column).unique().cast(pl.String).implode() for column in sorted(named))
+    for column in named:
+        for got in sent[column].item().drop_nulls():
             if got not in asked[column]:
                 wanted = " or ".join(sorted(asked[column]))
                 raise DecodeError(
@@ -483,7 +485,7 @@ def _check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
 
 def _once(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the rows without those that repeat another in full, and of them those that share their key."""
-    if not frame.select(pl.struct(key).is_duplicated().any()).item():
+    if not frame.select(key).is_duplicated().any():
         return frame, frame.clear()
     frame = frame.unique(maintain_order=True)
     return frame, frame.filter(pl.struct(key).is_duplicated())

@@ -30,9 +30,9 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait
 
 from tidytape.errors import LakeError
 from tidytape.lake import _object_store
-from tidytape.lake._parquet import ROW_GROUP, filesystem, removed, written
+from tidytape.lake._parquet import filesystem, removed, written
 from tidytape.lake.batch import Batch
-from tidytape.lake.table import Column, Dtype, Table
+from tidytape.lake.table import ROW_GROUP, Column, Dtype, Table
 
 __all__ = [
     "Opened",
@@ -65,9 +65,6 @@ _DELTA: Mapping[Dtype, PrimitiveType | ArrayType] = {
 
 _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP)
 
-# A window of minutes is a small part of a file of them.
-_MINUTES_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=32_768)
-
 # What Delta Lake calls the commits that leave a table's rows as they are.
 _SAME_ROWS = {"CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "ADD COLUMN"}
 
@@ -90,11 +87,34 @@ T = TypeVar("T")
 
 
 class Opened(DeltaTable):
-    """A table whose local files are named as they are on disk."""
+    """A table whose local files are named as they are on disk.
+
+    A lake keeps its tables open and asks the same of them at every query, so what the log of a version says is read
+    once: delta-rs takes milliseconds to list a hundred files, and half of one to find a note.
+    """
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
         self.opened_at = time.monotonic()
+        self._said: tuple[int, dict[Any, Any]] = -1, {}
+
+    def once(self, what: Any, read: Callable[[], T]) -> T:
+        """Return what ``read`` returned when it was first asked for at this version."""
+        version = self.version()
+        if self._said[0] != version:
+            self._said = version, {}
+        _, said = self._said
+        if what not in said:
+            said[what] = read()
+        return said[what]  # type: ignore[no-any-return]
+
+    def get_add_actions(self, flatten: bool = False) -> Any:  # noqa: FBT001, FBT002 - as delta-rs has it
+        """Return what the log says of the files."""
+        return self.once(("files", flatten), lambda: super(Opened, self).get_add_actions(flatten))
+
+    def transaction_version(self, app_id: str) -> int | None:
+        """Return what a note says."""
+        return self.once(("note", app_id), lambda: super(Opened, self).transaction_version(app_id))
 
     def file_uris(self, *filters: Any, **more: Any) -> list[str]:
         """Return the addresses of the files: delta-rs escapes the folders above a local table, polars does not."""
@@ -271,7 +291,7 @@ def replace_spans(
         rows.to_arrow().cast(table.empty().to_arrow().schema),
         mode="overwrite",
         predicate=" AND ".join([*here, f"({' OR '.join(times)})"]),
-        writer_properties=_MINUTES_WRITER,
+        writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=table.row_group),
         # Counted as an instrument that is written to, so that a compaction at the same time is noticed.
         commit_properties=CommitProperties(app_transactions=[*notes, _counted(delta, _counter(names))]),
     )
@@ -294,17 +314,17 @@ def spans_since(delta: DeltaTable, version: int) -> list[list[Any]] | None:
     return spans
 
 
-def files(delta: DeltaTable, names: tuple[str, ...]) -> pl.DataFrame:
+def files(delta: Opened, names: tuple[str, ...]) -> pl.DataFrame:
     """Return the files of one partition: ``rows``, and ``first`` and ``last`` timestamp, as the log says."""
-    added = _added(delta)
+    added = delta.once("added", lambda: _added(delta))
     partitions = [name for name in added.columns if name.startswith("partition.")]
     here = [pl.col(column) == name for column, name in zip(partitions, names, strict=True)]
     return added.filter(*here).select("rows", "first", "last")
 
 
-def partitions(delta: DeltaTable) -> list[tuple[str, ...]]:
+def partitions(delta: Opened) -> list[tuple[str, ...]]:
     """Return the partitions that have files, sorted."""
-    added = _added(delta)
+    added = delta.once("added", lambda: _added(delta))
     columns = [name for name in added.columns if name.startswith("partition.")]
     return sorted(added.select(columns).unique().iter_rows())
 

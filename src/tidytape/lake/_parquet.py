@@ -23,12 +23,9 @@ from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 
 from tidytape.lake.batch import Part
-from tidytape.lake.table import Table
+from tidytape.lake.table import ROW_GROUP, Table
 
 __all__ = ["filesystem", "moved", "removed", "written"]
-
-ROW_GROUP = 262_144
-"""Small enough that a reader can skip most of a file by time, large enough to compress and scan well. [rows]"""
 
 _FILE = 32 * ROW_GROUP
 _WAITING = 8 * ROW_GROUP
@@ -121,7 +118,7 @@ def moved(
     file: _File | None = None
     try:
         for frame in frames:
-            for group in frame.drop(values.keys()).iter_slices(ROW_GROUP):
+            for group in frame.drop(values.keys()).iter_slices(table.row_group):
                 if file is None:
                     file = _File(values, group, files, dictionaries=_dictionaries(table))
                 file.write(group)

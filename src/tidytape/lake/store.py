@@ -309,7 +309,7 @@ class Lake:
             return pl.DataFrame(schema=names | dict.fromkeys(("first", "last"), pl.Int64))
         return _delta.extents(delta)
 
-    def delta(self, table: str) -> DeltaTable:
+    def delta(self, table: str) -> _delta.Opened:
         """Return a table as Delta Lake has it, in its newest version, for what reads Delta tables.
 
         Parameters
@@ -487,7 +487,7 @@ class Lake:
                 self._registries[table.name] = version, rows
             return rows
 
-    def _find(self, table: Table) -> DeltaTable | None:
+    def _find(self, table: Table) -> _delta.Opened | None:
         """Return the newest version of a table, None where the lake is older than it."""
         return self.delta(table.name) if self.has_table(table.name) else None
 

@@ -11,7 +11,10 @@ import polars as pl
 
 from tidytape.errors import IngestError, MissingColumnError
 
-__all__ = ["Column", "Dtype", "Table"]
+__all__ = ["ROW_GROUP", "Column", "Dtype", "Table"]
+
+ROW_GROUP = 262_144
+"""Small enough that a reader can skip most of a file by time, large enough to compress and scan well. [rows]"""
 
 Dtype = Literal["string", "float64", "int64", "bool", "strings", "floats"]
 
@@ -75,6 +78,9 @@ class Table:
     identity : str, optional
         Column of the key that tells the events of one instrument apart. A file whose range of it lies elsewhere holds
         no repeated row.
+    row_group : int
+        Most rows of a row group, the least that a reader reads: less where an answer takes a small part of a file.
+        [rows]
     """
 
     name: str
@@ -85,6 +91,7 @@ class Table:
     partitions: tuple[str, ...]
     order: tuple[str, ...]
     identity: str = ""
+    row_group: int = ROW_GROUP
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:

@@ -117,9 +117,10 @@ class Want:
     def has_only(self, table: str, *, rather_than: str) -> bool:
         """Whether the subject has rows in one table and none in another."""
         names = self.one.exchange, self.one.raw_symbol
+        # The rarer table first: nearly always it has nothing, and that is all that has to be asked.
         return (
-            self.lake.extent(rather_than, *names)[0] is None
-            and self.lake.extent(table, *names)[0] is not None
+            self.lake.extent(table, *names)[0] is not None
+            and self.lake.extent(rather_than, *names)[0] is None
         )
 
     def worth(self, events: pl.LazyFrame) -> pl.LazyFrame:
@@ -163,17 +164,26 @@ def _trades(want: Want) -> pl.LazyFrame:
     return aggregate.raw_trades(trades)
 
 
-def candle_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
+def candle_minutes(want: Want, *, by_side: bool = False, end: int | None = None) -> pl.LazyFrame:
     """Minutes of trades, whose ``quote_volume`` is in USD where that is asked for."""
     if want.needs_rates:
-        return aggregate.minute_candles(want.events("trades", end=end))
-    return want.minutes("candles_1m", end=end)
+        return aggregate.minute_candles(want.events("trades", end=end), by_side=by_side)
+    return want.minutes("candles_1m" if by_side else "candles_of_both_1m", end=end)
 
 
 def _candles(want: Want) -> pl.LazyFrame:
     if want.has_only("candles", rather_than="trades"):
         return _recorded_candles(want)
-    return aggregate.candles_of(candle_minutes(want), interval=want.interval, amount=want.amount)
+    return _of_interval(want, candle_minutes(want), by_side=False)
+
+
+def _of_interval(want: Want, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.LazyFrame:
+    """Candles of the interval asked for; those of a minute are there already, but for what they count."""
+    if want.interval is not Interval.MINUTE:
+        return aggregate.candles_of(minutes_, interval=want.interval, by_side=by_side, amount=want.amount)
+    if want.amount == "quote":
+        minutes_ = minutes_.with_columns(volume=pl.col("quote_volume"))
+    return minutes_.drop("quote_volume", "first_sequence", "last_sequence", "trades")
 
 
 def _recorded_candles(want: Want) -> pl.LazyFrame:
@@ -203,10 +213,10 @@ def _recorded_candles(want: Want) -> pl.LazyFrame:
 
 
 def _candles_by_side(want: Want) -> pl.LazyFrame:
-    minutes_ = candle_minutes(want)
+    minutes_ = candle_minutes(want, by_side=True)
     if want.query.side:
         minutes_ = minutes_.filter(pl.col("side") == str(want.query.side))
-    return aggregate.candles_of(minutes_, interval=want.interval, by_side=True, amount=want.amount)
+    return _of_interval(want, minutes_, by_side=True)
 
 
 def _profile_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
@@ -288,7 +298,7 @@ def _open_interest(want: Want) -> pl.LazyFrame:
 
 def _closes(want: Want) -> pl.LazyFrame:
     """Closes of the window, and the last one before it."""
-    closes = aggregate.candles_of(want.minutes("candles_1m"), interval=want.interval)
+    closes = aggregate.candles_of(want.minutes("candles_of_both_1m"), interval=want.interval)
     columns = ["exchange", "raw_symbol", "timestamp", "close"]
     before = last_closes(want.lake, [want.one], want.interval, before=want.start, sides=())
     parts = [closes.select(columns)]

@@ -205,8 +205,9 @@ _FLAT = (
 
 def _check_dtypes(frame: Any, data_type: str) -> None:
     """Refuse columns of another dtype: a cast would make numbers of what are none."""
+    dtypes = schema_of(data_type).polars()
     for column in schema_of(data_type).columns:
-        wanted = schema_of(data_type).polars()[column.name]
+        wanted = dtypes[column.name]
         if column.name not in frame.columns:
             if not column.nullable:
                 raise DecodeError(f"{data_type}: the stream has no column {column.name}", data_type=data_type)

@@ -12,7 +12,15 @@ import polars as pl
 
 from tidytape import aggregate
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
-from tidytape.lake.rollup.tables import BOOKS, CANDLES, FUNDINGS, LIQUIDATED, OPEN_INTERESTS, PROFILES
+from tidytape.lake.rollup.tables import (
+    BOOKS,
+    CANDLES,
+    CANDLES_OF_BOTH,
+    FUNDINGS,
+    LIQUIDATED,
+    OPEN_INTERESTS,
+    PROFILES,
+)
 from tidytape.lake.table import Table
 from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES
 
@@ -89,6 +97,10 @@ def _candles(lake: Lake, ask: Ask) -> pl.LazyFrame:
     return aggregate.minute_candles(_events(lake, TRADES, ask))
 
 
+def _candles_of_both(lake: Lake, ask: Ask) -> pl.LazyFrame:
+    return aggregate.minute_candles(_events(lake, TRADES, ask), by_side=False)
+
+
 def _profiles(lake: Lake, ask: Ask) -> pl.LazyFrame:
     return aggregate.minute_profile(_events(lake, TRADES, ask), block_size=_size(ask))
 
@@ -131,6 +143,7 @@ def _size(ask: Ask) -> Decimal:
 
 _ALL = (
     Recipe(CANDLES, TRADES, _candles),
+    Recipe(CANDLES_OF_BOTH, TRADES, _candles_of_both),
     Recipe(PROFILES, TRADES, _profiles, has_rows=True),
     Recipe(OPEN_INTERESTS, OPEN_INTEREST, _open_interests),
     Recipe(FUNDINGS, FUNDING, _fundings),
