@@ -14,6 +14,7 @@ import pytest
 
 from conformance.lake import NOW, NS, T0, create, option_quotes
 from tidytape.lake import Lake
+from tidytape.lake.rollup import rollup
 from tidytape.service import Key, Keys, create_app, hashed
 
 
@@ -153,6 +154,14 @@ def payloads(series: dict[str, Any]) -> list[dict[str, Any]]:
 @pytest.fixture(scope="session")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return Lake(create(Path(tmp_path_factory.mktemp("conformance") / "lake")))
+
+
+@pytest.fixture(scope="session")
+def rolled_lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """The same lake, its minutes made."""
+    made = Lake(create(Path(tmp_path_factory.mktemp("conformance") / "rolled")))
+    rollup(made)
+    return made
 
 
 @pytest.fixture

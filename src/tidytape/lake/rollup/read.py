@@ -69,8 +69,8 @@ def minutes(
     kept = lake.delta(table) if lake.has_table(table) else None
     state = None if kept is None else state_of(kept, instrument, size)
     wanted: Span = (start, end)
-    if kept is None or state is None or state.until <= start:
-        parts = []
+    if kept is None or state is None or state.until <= start or end <= start:
+        parts = []  # of an empty window the raw events know the columns
         holes = [wanted]
     else:
         # Opened after the minutes, so that it is no older than what they were made of.
