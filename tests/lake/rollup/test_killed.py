@@ -53,7 +53,10 @@ def test_killed_at_twenty_moments_the_next_run_completes_it(tmp_path):
     whole = time.monotonic() - began
     expected = kept(lake)
     killed = 0
-    for moment in rng.uniform(0.25, 1.0, 20) * whole:
+    # On a busy machine some end before their moment: then there is another.
+    for moment in rng.uniform(0.2, 0.9, 80) * whole:
+        if killed == 20:
+            break
         shutil.copytree(tmp_path / "before", tmp_path / "lake")
         process = subprocess.Popen(
             [sys.executable, "-c", _ROLLUP, str(tmp_path / "lake")], stderr=subprocess.DEVNULL
@@ -71,7 +74,7 @@ def test_killed_at_twenty_moments_the_next_run_completes_it(tmp_path):
         for name, rows in expected.items():
             assert found[name].equals(rows), name
         shutil.rmtree(tmp_path / "lake")
-    assert killed >= 10  # else nothing was tried
+    assert killed == 20
 
 
 def test_two_rollups_at_once_make_what_one_does(tmp_path):
