@@ -77,7 +77,7 @@ def test_info_of_instruments(run, lake):
 
 def test_check(run, lake):
     code, said, _ = run("lake", "check", "--lake", lake)
-    assert (code, said.splitlines()[-1]) == (0, "150 rows, 10 checks: sound")
+    assert (code, said.splitlines()[-1]) == (0, "150 rows, 14 checks: sound")
     deltalake.write_deltalake(f"{lake}/trades", tape(3, 5), mode="append")
     code, said, _ = run("lake", "check", "--lake", lake, "--check", "keys")
     assert code == 1

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
 
 import deltalake
 import polars as pl
 import pytest
+from deltalake.exceptions import CommitFailedError
 
 from tidytape.errors import IngestError
 from tidytape.lake import TABLES, Lake, hygiene
@@ -38,9 +40,7 @@ def put_raw(lake: Lake, table: str, **columns: object) -> None:
         ("trades", {"side": "BUY", "quote_amount": float("nan")}, "numbers"),
         ("book", {"side": "BUY"}, "words"),
         ("book", {"side": "BID", "size": -1.0}, "values"),
-        ("open_interest", {"amount": float("inf")}, "numbers"),
         ("open_interest", {"amount": -1.0}, "values"),
-        ("funding", {"funding_interval": 0}, "values"),
         ("candles", {"low": 2.0}, "values"),
         ("option_quotes", {"option_type": "C"}, "words"),
         ("option_quotes", {"option_type": "PUT", "strike": 0.0}, "values"),
@@ -124,3 +124,25 @@ def test_a_file_that_cannot_be_read_to_its_end_is_found(lake: Lake, tape) -> Non
     held[4:400] = b"\xff" * 396  # the footer stays whole
     path.write_bytes(held)
     assert found(lake) == {("files", "trades")}
+
+
+def test_a_vacuum_that_loses_a_race_begins_again(lake: Lake, tape, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(3):
+        lake.append("trades", tape(number * 10, number * 10 + 10), source=str(number))
+    hygiene.compact(lake, progress=False)
+    module = importlib.import_module(
+        "tidytape.lake.hygiene.vacuum"
+    )  # the package has a function of that name
+    lost: list[bool] = []
+    once = module._vacuum
+
+    def overtaken(delta: deltalake.DeltaTable, hours: int, **more: bool) -> list[str]:
+        if not more["dry_run"] and not lost:
+            lost.append(True)
+            raise CommitFailedError("a concurrent transaction deleted data this operation read")
+        return once(delta, hours, **more)
+
+    monkeypatch.setattr(module, "_vacuum", overtaken)
+    done = hygiene.vacuum(lake, retention_hours=0, dry_run=False, tables=["trades"])
+    assert lost
+    assert done[0].files == 3

@@ -13,6 +13,7 @@ from tidytape.lake.hygiene._subject import Found, Subject
 from tidytape.lake.rollup.tables import BOOKS
 from tidytape.lake.tables import (
     BOOK,
+    CME_OPEN_INTEREST,
     FUNDING,
     LIQUIDATIONS,
     MARKETS,
@@ -24,13 +25,16 @@ from tidytape.lake.tables import (
     TRADES,
 )
 
-__all__ = ["IMPOSSIBLE", "impossible", "unknown_word", "unreal_number"]
+__all__ = ["IMPOSSIBLE", "REPORTS", "impossible", "unknown_word", "unreal_number"]
 
 _SIDES = tuple(map(str, Side))
 _BOOK_SIDES = tuple(map(str, BookSide))
 _WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {"side": _SIDES, "option_type": ("CALL", "PUT"), "contract": ("INVERSE", "LINEAR", "VANILLA")}
 )
+
+REPORTS = frozenset({OPEN_INTEREST, FUNDING, OPTION_QUOTES, CME_OPEN_INTEREST, TOKEN_SUPPLY})
+"""Tables of which a number that is none counts as not reported: no answer shows it."""
 
 _PRICES = ("open", "close")
 
@@ -42,7 +46,6 @@ IMPOSSIBLE: Mapping[str, pl.Expr] = MappingProxyType(
         | (pl.col("volume") < 0)
         | (pl.col("interval") <= 0),
         OPEN_INTEREST.name: pl.col("amount") < 0,
-        FUNDING.name: pl.col("funding_interval") <= 0,
         OPTION_QUOTES.name: (pl.col("strike") <= 0)
         | (pl.col("implied_volatility") < 0)
         | (pl.col("open_interest") < 0),

@@ -29,7 +29,7 @@ def _traded(table: Table) -> bool:
 
 
 def _measured(table: Table) -> bool:
-    return any(column.dtype == "float64" for column in table.columns)
+    return table not in _values.REPORTS and any(column.dtype == "float64" for column in table.columns)
 
 
 def _limited(table: Table) -> bool:
@@ -58,9 +58,11 @@ CHECKS: tuple[Check, ...] = (
     Check("log", "times lie where the log says, by which readers skip files", _timed, _files.misdescribed),
     Check("times", "times lie between the year 2000 and tomorrow", _timed, _rows.unreal_time),
     Check("amounts", "amounts are finite and above zero, prices finite", _traded, _rows.unreal_amount),
-    Check("numbers", "numbers are finite; what is not known is null", _measured, _values.unreal_number),
+    Check("numbers", "numbers that answers show are finite", _measured, _values.unreal_number),
     Check("words", "sides, option types and contracts are known ones", _every, _values.unknown_word),
-    Check("values", "no size, rate or interval is below what it can be", _limited, _values.impossible),
+    Check(
+        "values", "nothing is below what it can be, or outside of its candle", _limited, _values.impossible
+    ),
     Check("sequence", "trades of one timestamp have an order", _trades, _rows.repeated_sequence),
     Check("snapshots", "a recorded book is not crossed", _books, _book.crossed_snapshot),
     Check("books", "a rebuilt book is not crossed at the end of a minute", _books, _book.crossed_book),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from urllib.parse import unquote
 
 import pyarrow.fs
@@ -97,13 +98,13 @@ def vacuum(
         raise QueryError("retention_hours", got=retention_hours, expected="0 or more hours")
     done = []
     for table in kept(lake, tables):
-        delta = _log.opened(lake, table)
-        with _delta.failing("vacuum", lake.uri(table.name), lake.storage_options):
-            done.append(_of_table(lake, delta, table, retention_hours, dry_run=dry_run))
+        attempt = partial(_of_table, lake, table, retention_hours, dry_run=dry_run)
+        # It commits that it begins and ends, and loses to whoever replaces files at the same time.
+        done.append(_delta.retrying(lake.uri(table.name), attempt, lake.storage_options))
     return tuple(done)
 
 
-def _of_table(lake: Lake, delta: DeltaTable, table: Table, hours: int | None, *, dry_run: bool) -> Vacuumed:
+def _of_table(lake: Lake, table: Table, hours: int | None, delta: DeltaTable, *, dry_run: bool) -> Vacuumed:
     # Twice: files that were replaced, by the retention asked for, and every other one, by no less than a day.
     ways = (
         (False, RETENTION if hours is None else hours),
