@@ -87,11 +87,13 @@ def test_a_dump(run, lake, tmp_path):
 
 
 def test_files_are_recognised_and_asked_for_their_venue(run, lake, recorded):
-    names = ("tardis_bitmex_trades_XBTUSD.csv", "deribit_options_snapshot_20260305T042746Z.csv.gz")
+    names = ("tardis_bitmex_trades_XBTUSD.csv", "binance-vision_quoted_rows_BTCUSD_PERP_metrics.csv")
     with pytest.raises(QueryError, match="exchange: got None"):
         run("auto", recorded / names[1])
-    said = run("auto", recorded / names[0])
+    # A venue is for the files that do not name theirs.
+    said = run("auto", recorded / names[0], "--exchange", "BINANCE_COINM")
     assert "10 trades" in said
+    assert "10 amounts of BITMEX are kept as if they were coins" in " ".join(said.split())
     assert run("tardis", recorded / names[0], "--exchange", "OTHER").count("10 trades") >= 1
     assert lake().scan("trades").collect()["exchange"].unique().sort().to_list() == ["BITMEX", "OTHER"]
 

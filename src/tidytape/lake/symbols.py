@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-__all__ = ["QUOTES", "Symbol", "guessed"]
+from tidytape.catalogue import Category
+
+__all__ = ["QUOTES", "Symbol", "guessed", "told_class"]
 
 QUOTES = (
     "FDUSD", "PYUSD", "BUSD", "TUSD", "USDC", "USDD", "USDE", "USDP", "USDT", "USD1",
@@ -29,6 +31,9 @@ _LONGEST_FIRST = sorted(QUOTES, key=lambda quote: (-len(quote), quote))
 _SEPARATORS = re.compile(r"[-_/:.]")
 # What instruments of one pair are told apart by: kind of contract, expiry.
 _SUFFIX = re.compile(r"(PERP|PERPETUAL|SWAP|SPOT|FUTURES?|\d{4,8}|\d{1,2}[A-Z]{3}\d{2})")
+# BTC-27DEC24-60000-C: strike, which may have decimals, and kind of an option.
+_OPTION = re.compile(r"[-_]\d+(?:[.D]\d+)?[-_][CP]$")
+_DATED = re.compile(r"\d{6}|\d{8}|\d{1,2}[A-Z]{3}\d{2}")
 _COINS = {"XBT": "BTC"}
 _COIN = re.compile(r"[A-Z0-9$]{1,20}")
 
@@ -74,11 +79,10 @@ def guessed(raw_symbol: str) -> Symbol | None:
     >>> guessed("KRW-DOGE").normalized, guessed("BTC_XMR"), guessed("WHATEVER")
     ('DOGE-KRW', None, None)
     """
-    parts = [part for part in _SEPARATORS.split(raw_symbol.strip().upper()) if part]
-    if len(parts) >= 2 and parts[0] in {"FF", "FI", "PF", "PI"}:
+    pair_and_date = _OPTION.sub("", raw_symbol.strip().upper())
+    parts = [part for part in _SEPARATORS.split(pair_and_date) if part]
+    if len(parts) >= 2 and parts[0] in {"FF", "FI", "FX", "PF", "PI"}:
         parts.pop(0)  # PI_XBTUSD: kind of contract first
-    if len(parts) >= 4 and parts[-1] in {"C", "P"}:
-        parts.pop()  # BTC-27DEC24-60000-C is an option
     pair = [part for part in parts if not _SUFFIX.fullmatch(part)]
     if not pair:
         return None
@@ -100,6 +104,23 @@ def guessed(raw_symbol: str) -> Symbol | None:
     if not (_COIN.fullmatch(coin) and _COIN.fullmatch(quote)):
         return None
     return Symbol(coin, quote)
+
+
+def told_class(raw_symbol: str) -> str | None:
+    """Return the class of a market whose symbol says so, None where it says nothing.
+
+    Examples
+    --------
+    >>> [told_class(one) for one in ("BTC-27DEC24-60000-C", "BTC-PERPETUAL", "BTCUSD_240927", "BTCUSDT")]
+    ['OPTION', 'PERPETUAL', 'FUTURE', None]
+    """
+    symbol = raw_symbol.strip().upper()
+    parts = _SEPARATORS.split(symbol)
+    if _OPTION.search(symbol) and any(map(_DATED.fullmatch, parts)):
+        return Category.OPTION.value
+    if {"PERP", "PERPETUAL", "SWAP"} & set(parts):
+        return Category.PERPETUAL.value
+    return Category.FUTURE.value if any(map(_DATED.fullmatch, parts[1:])) else None
 
 
 def _cut(pair: str) -> tuple[str, str]:

@@ -261,3 +261,20 @@ def test_the_stored_book_equals_the_ticker(recorded, lake, name, shared_ids):
             assert (bid, book["BID"][bid], ask, book["ASK"][ask]) == ticker[last_id]
             compared += 1
     assert compared == shared_ids
+
+
+def test_futures_are_not_mixed_with_a_spot_market_of_the_same_name(recorded, tmp_path):
+    """Both call themselves BTCUSDT; the updates of futures alone tell the id of the one before."""
+    spot, futures = (recorded / f"binance-{kind}_ws_btcusdt_20240808.gz" for kind in ("spot", "usdm"))
+    lake = Lake.create(tmp_path / "lake")
+    ingest(spot, lake, exchange="BINANCE")
+    with pytest.raises(QueryError, match="BINANCE BTCUSDT is a spot market"):
+        ingest(futures, lake, exchange="BINANCE")
+    assert lake.scan("trades").collect().height == 9757
+    ingest(futures, lake, exchange="BINANCE_USDM")
+    assert dict(lake.markets().select("exchange", "category").iter_rows()) == {
+        "BINANCE": "SPOT",
+        "BINANCE_USDM": None,
+    }
+    with pytest.raises(QueryError, match="of futures"):
+        ingest(futures, Lake.create(tmp_path / "other"), exchange="BINANCE", category="spot")

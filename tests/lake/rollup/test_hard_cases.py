@@ -167,7 +167,7 @@ def test_only_what_changed_is_asked_again(lake: Lake, monkeypatch: pytest.Monkey
     assert asked == []
     lake.append("trades", trades(10, symbol="B", at=10), source="more")
     rollup(lake)
-    assert asked == ["B", "B"]  # candles and profile
+    assert asked == ["B", "B", "B"]  # candles of sides and of both, and profile
     lake.register(
         pl.DataFrame({"exchange": "X", "raw_symbol": ["C"], "block_size": 2.0}), replace=["block_size"]
     )

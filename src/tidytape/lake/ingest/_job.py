@@ -94,6 +94,8 @@ class Parsed:
         Instruments, (exchange, raw_symbol), whose amounts are certainly numbers of inverse contracts.
     any_class : bool
         Its venues have markets of any class, so that a trade alone does not tell that it was on a spot market.
+    futures : bool
+        Its market is certainly no spot market.
     notes : dict of str to int
         What a reader should know of rows that are kept, and of how many.
     """
@@ -107,6 +109,7 @@ class Parsed:
     coins: set[str] = field(default_factory=set)
     inverse: set[tuple[str, str]] = field(default_factory=set)
     any_class: bool = False
+    futures: bool = False
     notes: dict[str, int] = field(default_factory=dict)
     _batches: dict[str, Batch] = field(default_factory=dict)
 

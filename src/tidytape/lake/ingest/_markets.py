@@ -13,7 +13,7 @@ from tidytape.catalogue import BookSide, Category
 from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest._job import Parsed
 from tidytape.lake.ingest.contracts import COUNTED, Contract, ContractKind
-from tidytape.lake.symbols import Symbol, guessed
+from tidytape.lake.symbols import Symbol, guessed, told_class
 from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
@@ -228,6 +228,7 @@ def registry_rows(
         If the symbol of a file's only instrument cannot be guessed and is neither given nor registered, or one name
         is given to several. Of several instruments, those that cannot be guessed get no names.
     """
+    _require_class(parsed, given, registered)
     seen = _seen(parsed)
     every = sorted({*seen, *earlier})
     if len(every) > 1 and seen and (given.normalized_symbol or given.coin):
@@ -255,7 +256,7 @@ def registry_rows(
                 "exchange": instrument[0],
                 "raw_symbol": instrument[1],
                 **names,
-                "category": _class_of(given, facts, any_class=parsed.any_class),
+                "category": _class_of(instrument, given, facts, parsed),
                 "tick_size": None if given.tick_size is None else float(exact(given.tick_size)),
                 "block_size": _block_size(given, facts.price),
                 # Another clock says nothing about what the exchange's clock has said.
@@ -295,16 +296,33 @@ class _Seen:
     funded: bool
 
 
-def _class_of(given: Given, facts: _Seen, *, any_class: bool) -> str | None:
-    """The class said; else PERPETUAL of what is funded, and SPOT of what is traded where venues have nothing else.
+def _class_of(instrument: Instrument, given: Given, facts: _Seen, parsed: Parsed) -> str | None:
+    """The class said; else what the symbol tells, PERPETUAL of what is funded, and SPOT of what is traded.
 
-    Open interest alone may be of a perpetual or of a future.
+    Not SPOT where venues of every class are told of, or the file can only be of futures. Open interest alone may be of
+    a perpetual or of a future.
     """
     if given.category:
         return _category(given.category)
-    if facts.funded:
-        return Category.PERPETUAL.value
-    return Category.SPOT.value if facts.traded and not any_class else None
+    told = told_class(instrument[1])
+    if told is not None or facts.funded:
+        return told or Category.PERPETUAL.value
+    return Category.SPOT.value if facts.traded and not (parsed.any_class or parsed.futures) else None
+
+
+def _require_class(parsed: Parsed, given: Given, registered: pl.DataFrame) -> None:
+    """Raise QueryError if a file of futures would be mixed with a spot market of the same name."""
+    if not parsed.futures:
+        return
+    spot = registered.filter(pl.col("category") == Category.SPOT.value).select("exchange", "raw_symbol")
+    mixed = sorted(set(spot.iter_rows()) & set(_seen(parsed)))
+    if mixed or (given.category and _category(given.category) == Category.SPOT.value):
+        what = " ".join(mixed[0]) if mixed else "these markets"
+        raise QueryError(
+            "exchange",
+            got=mixed[0][0] if mixed else None,
+            expected=f"another name of the venue: the file is of futures, and {what} is a spot market",
+        )
 
 
 _OF_TRADES = (TRADES, BOOK, RECORDED_CANDLES)

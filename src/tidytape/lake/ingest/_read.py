@@ -7,14 +7,14 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.batch import Room, Spool
 from tidytape.lake.ingest._funding import stated
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._lines import digest
-from tidytape.lake.ingest.layouts import LAYOUTS
+from tidytape.lake.ingest.layouts import LAYOUTS, NAMING
 from tidytape.lake.ingest.recognise import recognised
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import MARKETS
@@ -119,6 +119,8 @@ class Reader:
         read = Read(job, Spool(self._room))
         try:
             layout = job.layout or recognised(job.path)
+            if job.layout is None and layout in NAMING:
+                job = replace(job, exchange=None)  # the caller means the files that do not say
             read.source = _source(job, layout, skip_bad=self._skip_bad)
             # Markets are committed last, so their source stands for the whole file.
             if self._again or not self._lake.has_source(MARKETS.name, read.source):

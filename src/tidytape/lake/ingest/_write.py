@@ -10,7 +10,7 @@ from tidytape.lake.ingest._funding import require_fillable
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._markets import Given, Instrument, contracts_of, registry_rows
 from tidytape.lake.ingest._read import Read
-from tidytape.lake.ingest.contracts import in_coin
+from tidytape.lake.ingest.contracts import assumed_coins, in_coin
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, TableCount
 from tidytape.lake.store import Appended, Lake
 from tidytape.lake.table import Table
@@ -81,9 +81,10 @@ class Writer:
     def _append(self, parsed: Parsed, source: str) -> list[Appended]:
         registered = self._lake.markets()
         contracts, stated = contracts_of(parsed, self._given, registered, self._holds_events)
-        for batch in parsed.batches:
-            if batch.table.name not in parsed.coins:
-                in_coin(batch, contracts)
+        counted = [batch for batch in parsed.batches if batch.table.name not in parsed.coins]
+        parsed.notes |= assumed_coins(counted, contracts)
+        for batch in counted:
+            in_coin(batch, contracts)
         markets, guesses = registry_rows(parsed, self._given, registered, earlier=self._instruments)
         # An append is all or nothing by itself, so only what follows the first write is checked before.
         for batch in parsed.batches if stated.height else parsed.batches[1:]:
@@ -126,7 +127,7 @@ class Writer:
         )
 
     def _concerned(self, exchange: str, raw_symbol: str) -> bool:
-        # A file that went in before was not read again, so it may be of any instrument of its venue.
+        # A file that went in before was not read again, so it may be of any instrument of the venue it was said to be.
         return (exchange, raw_symbol) in self._instruments or any(
-            job.exchange in {None, exchange} and job.raw_symbol in {None, raw_symbol} for job in self._known
+            job.exchange == exchange and job.raw_symbol in {None, raw_symbol} for job in self._known
         )

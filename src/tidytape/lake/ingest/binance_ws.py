@@ -44,6 +44,7 @@ _HEAD = pl.Struct(
                 "m": pl.Boolean(),  # the buyer was the maker, so the seller was the aggressor
                 "U": pl.Int64(),  # first update id
                 "u": pl.Int64(),  # last update id
+                "pu": pl.Int64(),  # last id of the update before: futures have it, the spot market has not
             }
         ),
     }
@@ -85,6 +86,8 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
         if job.raw_symbol is not None:
             messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
         parsed.batch(TRADES).add(_trades(messages, job.venue, parsed))
+        if messages.filter(kind="depthUpdate")["data"].struct.field("pu").is_not_null().any():
+            parsed.futures = True
         updates = _levels(_updates(messages), job.venue, rows, parsed)
         rows += updates.height
         parsed.batch(BOOK).add(BOOK.conform(updates))

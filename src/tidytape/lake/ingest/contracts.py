@@ -26,7 +26,8 @@ gives ``quote_amount``, which else stays as the file has it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -46,7 +47,15 @@ from tidytape.lake.tables import (
     TRADES,
 )
 
-__all__ = ["COUNTED", "Contract", "ContractKind", "in_coin"]
+__all__ = ["COUNTED", "Contract", "ContractKind", "assumed_coins", "in_coin"]
+
+_COUNTING = frozenset(
+    {
+        "BINANCE_DELIVERY", "BITMEX", "BYBIT", "CRYPTOFACILITIES", "DERIBIT", "GATE_IO_FUTURES", "HUOBI_DM",
+        "HUOBI_DM_LINEAR_SWAP", "HUOBI_DM_SWAP", "KUCOIN_FUTURES", "OKEX_FUTURES", "OKEX_SWAP", "PHEMEX",
+    }
+)  # fmt: skip
+"""Venues whose amounts are numbers of contracts, in all or some of their markets."""
 
 COUNTED = (TRADES, BOOK, RECORDED_CANDLES, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
 """The tables whose amounts may be numbers of contracts."""
@@ -114,6 +123,34 @@ def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None
         batch.change(partial(_converted_candles, sizes=sizes))
     else:
         batch.change(partial(_converted, table=batch.table, sizes=sizes))
+
+
+def assumed_coins(batches: Iterable[Batch], contracts: Mapping[tuple[str, str], Contract]) -> dict[str, int]:
+    """Return, by what is to be known of them, how many amounts are taken for coins at venues that count contracts.
+
+    Parameters
+    ----------
+    batches : iterable of Batch
+        Rows of a file whose amounts may be contracts.
+    contracts : mapping of (str, str) to Contract
+        Of the instruments whose contract is known, by (exchange, raw_symbol).
+    """
+    counts: Counter[str] = Counter()
+    for batch in batches:
+        if batch.table not in COUNTED:
+            continue
+        suspects = {name for name in batch.instruments if name[0] in _COUNTING and name[:2] not in contracts}
+        if suspects:
+            venue = pl.struct(_INSTRUMENT).is_in(
+                [dict(zip(_INSTRUMENT, name, strict=True)) for name in suspects]
+            )
+            for part in batch:
+                counts.update(part.frame().filter(venue)["exchange"].to_list())
+    return {
+        f"amounts of {venue} are kept as if they were coins, and many of its markets count contracts; "
+        "--contract and --contract-size, when a file first goes in, say what one is": count
+        for venue, count in counts.items()
+    }
 
 
 def _facts(contract: Contract) -> tuple[bool, float, float]:

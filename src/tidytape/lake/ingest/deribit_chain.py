@@ -92,7 +92,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
                 parsed.ignore("quote of another option", others)
             quotes = quotes.filter(pl.col("raw_symbol") == job.raw_symbol)
         parsed.batch(OPTION_QUOTES).add(
-            OPTION_QUOTES.conform(quotes.with_columns(exchange=pl.lit(job.venue)))
+            OPTION_QUOTES.conform(quotes.with_columns(exchange=pl.lit(job.exchange or "DERIBIT")))
         )
     if header is None:
         raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))

@@ -18,7 +18,7 @@ from tidytape.lake.ingest import (
 )
 from tidytape.lake.ingest._job import Layout
 
-__all__ = ["LAYOUTS", "MAPPED", "WITHOUT_FUNDING"]
+__all__ = ["LAYOUTS", "MAPPED", "NAMING", "WITHOUT_FUNDING"]
 
 LAYOUTS: Mapping[str, Layout] = MappingProxyType(
     {
@@ -40,3 +40,6 @@ MAPPED = ("csv", "jsonl", "parquet")
 
 WITHOUT_FUNDING = ("binance-ws", "deribit-chain")
 """Those that hold no funding."""
+
+NAMING = ("cryptofeed", "deribit-chain", "tardis", "tardis-node")
+"""Those that name their venues, or are of one alone."""
