@@ -196,7 +196,7 @@ def test_describe_is_one_row_per_column() -> None:
     assert described.filter(column="timestamp").row(0)[1:5] == ("timestamp", "UTC", False, True)
     assert described.filter(column="liquidations").row(0)[1:5] == (
         "float64",
-        "coin; USD if so asked",
+        "coin; USD if so asked or grouped",
         True,
         False,
     )

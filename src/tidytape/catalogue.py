@@ -323,7 +323,7 @@ IDENTITY_FIELDS: tuple[Field, ...] = (
 """The fields of a series identifier, beside ``type``."""
 
 _START = Field("timestamp", "timestamp", "timestamp", "UTC", "Start of the interval")
-_AMOUNT = "coin; USD if so asked"
+_AMOUNT = "coin; USD if so asked or grouped"
 
 _CANDLE = (
     _START,

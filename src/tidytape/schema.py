@@ -11,7 +11,7 @@ Examples
 >>> candles.key
 ('exchange', 'raw_symbol', 'timestamp')
 >>> candles["volume"].unit
-'coin; USD if so asked'
+'coin; USD if so asked or grouped'
 """
 
 from __future__ import annotations
@@ -301,7 +301,9 @@ def _column(field: Field, *, nullable: bool) -> Column:
     return Column(field.column, _DTYPE[field.kind], field.unit, nullable, field.doc)
 
 
-_VOLUME = Column("volume", "float64", "coin; USD if so asked", nullable=True, doc="buy_volume + sell_volume")
+_VOLUME = Column(
+    "volume", "float64", "coin; USD if so asked or grouped", nullable=True, doc="buy_volume + sell_volume"
+)
 _BOOK_SIDE = Column("side", "category", "", nullable=False, doc="BID or ASK")
 
 _WITHOUT_MARKET = (Selection.TOKEN, Selection.COIN)

@@ -155,6 +155,27 @@ def test_the_true_range_is_of_fourteen_whole_days(lake: Lake, tape: pl.DataFrame
     assert entry(highest, "BTCUSDT")["pct_from_ath"] == pytest.approx(expected, rel=1e-9)
 
 
+def test_the_highest_price_is_told_by_the_log_or_read(lake: Lake, tape: pl.DataFrame, tmp_path: Path) -> None:
+    import deltalake
+
+    highest = tape["price"].max()
+    assert (
+        lake.highest("trades", "price").filter(pl.col("raw_symbol") == "BTCUSDT")["highest"].item() == highest
+    )
+    other = Lake.create(tmp_path / "lake")
+    assert other.highest("trades", "price").schema == lake.highest("trades", "price").schema
+    other.append("trades", tape, source="tape")
+    # Another tool, that notes nothing of the prices.
+    more = tape.head(1).with_columns(id=pl.lit("x"), price=pl.lit(1e6))
+    deltalake.write_deltalake(
+        f"{other.path}/trades",
+        more,
+        mode="append",
+        configuration={"delta.dataSkippingStatsColumns": "timestamp"},
+    )
+    assert other.highest("trades", "price")["highest"].item() == 1e6
+
+
 def test_figures_follow_the_lake_and_do_not_depend_on_rollups(tmp_path: Path, tape: pl.DataFrame) -> None:
     lake = Lake.create(tmp_path / "lake")
     lake.append("trades", tape.head(5990), source="a")

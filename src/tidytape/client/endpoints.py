@@ -134,7 +134,7 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         Returns
         -------
         frame
-            One row per series and interval; prices [quote per coin], volume [coin, or USD if so asked].
+            One row per series and interval; prices [quote per coin], volume [coin, or USD if so asked or grouped].
             Schema TRADE_SIDE_AGNOSTIC_AGG, or TRADE_AGG by side.
 
         Raises
@@ -208,7 +208,7 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         -------
         frame
             One row per series, interval and price level: ``price`` is the low edge [quote per coin],
-            ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin, or USD if so asked].
+            ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin, or USD if so asked or grouped].
             Schema VOLUME_PROFILE_AGG.
 
         Raises

@@ -42,6 +42,7 @@ __all__ = [
     "extents",
     "failing",
     "files",
+    "highest",
     "is_old",
     "noted",
     "opened",
@@ -355,6 +356,21 @@ def extents(delta: Opened) -> pl.DataFrame:
         .group_by(names)
         .agg(pl.col("first").min(), pl.col("last").max())
         .sort(names)
+    )
+
+
+def highest(delta: Opened, column: str) -> pl.DataFrame | None:
+    """Return the ``highest`` value of a column in every partition, as the log says; None where it does not tell."""
+    names = delta.metadata().partition_columns
+    added = pl.DataFrame(pa.table(delta.get_add_actions(flatten=True)))
+    most = f"max.{column}"
+    if (
+        most not in added.columns
+        or added.filter(pl.col("num_records").ne_missing(0), pl.col(most).is_null()).height
+    ):
+        return None
+    return added.group_by([pl.col(f"partition.{name}").alias(name) for name in names]).agg(
+        pl.col(most).max().alias("highest")
     )
 
 

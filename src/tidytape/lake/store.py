@@ -309,6 +309,38 @@ class Lake:
             return pl.DataFrame(schema=names | dict.fromkeys(("first", "last"), pl.Int64))
         return _delta.extents(delta)
 
+    def highest(self, table: str, column: str) -> pl.DataFrame:
+        """Return the highest value that every instrument of a table ever had, as its log says, without reading rows.
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table.
+        column : str
+            Name of a column of numbers, e.g. ``"price"``.
+
+        Returns
+        -------
+        polars.DataFrame, one row per partition with a value, sorted
+            The table's partition columns, and ``highest``. Rows are read where the log does not tell, of files that
+            another tool wrote.
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        kind = _table(table)
+        names = list(kind.partitions)
+        delta = self._find(kind)
+        told = None if delta is None else _delta.highest(delta, column)
+        if told is None:
+            rows = self.scan(table).group_by(names).agg(highest=pl.col(column).max())
+            told = rows.collect(engine="streaming")
+        return told.drop_nulls("highest").select(*names, "highest").sort(names)
+
     def delta(self, table: str) -> _delta.Opened:
         """Return a table as Delta Lake has it, in its newest version, for what reads Delta tables.
 

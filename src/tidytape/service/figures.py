@@ -18,6 +18,7 @@ from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 from tidytape.service.engine import Engine
 from tidytape.service.options import Instrument
+from tidytape.service.plans import SOURCES
 from tidytape.service.remembered import Remembered
 
 __all__ = ["FIGURES", "Figures"]
@@ -29,7 +30,6 @@ _KEY = ["exchange", "raw_symbol"]
 _INTERVAL = Interval.FIVE_MINUTES
 _STEP = _INTERVAL.seconds
 _DAY = 86_400
-_WEEK = 7 * _DAY
 _NS = 10**9
 _TRUE_RANGES = 14
 _AT_ONCE = 200
@@ -102,7 +102,7 @@ class Figures:
         candles = self._in_usd(markets, start, end)
         interest = self._points(_INTEREST, _subjects(markets), start, end)
         found = _joined(markets.select(_KEY), _traded(candles, end), _changed(interest, end))
-        found = self._with_last_price(found)
+        found = self._with_last_price(found, end)
         if column:
             found = self._with_range(found, markets, end)
         for exchange, symbol, *row in found.select(
@@ -125,29 +125,31 @@ class Figures:
                 parts.append(self._points(_CANDLES, subjects, start, end, quote="USD"))
         return pl.concat(parts).sort("timestamp")
 
-    def _with_last_price(self, found: pl.DataFrame) -> pl.DataFrame:
-        """Add the last price of markets that have not traded for two days: of the minute of their last trade."""
+    def _with_last_price(self, found: pl.DataFrame, end: int) -> pl.DataFrame:
+        """Add the last price of markets that have not traded for two days: of their last trade."""
         older = found.filter(pl.col("last_price").is_null())
-        last = self._lake.extents("trades").join(older, on=_KEY, how="semi")
-        parts = [
-            self._points(
-                _CANDLES, [_subject(exchange, symbol)], time // _NS // 60 * 60, time // _NS // 60 * 60 + 60
-            )
+        last = (
+            self._lake.extents("trades").join(older, on=_KEY, how="semi").filter(pl.col("last") < end * _NS)
+        )
+        trades = [
+            self._lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=time, end=time + 1)
+            .sort("sequence")
+            .select(*_KEY, older="price")
+            .tail(1)
             for exchange, symbol, time in last.select(*_KEY, "last").iter_rows()
         ]
-        if not parts:
+        if not trades:
             return found
-        closes = pl.concat(parts).select(*_KEY, older="close")
+        prices = pl.concat(pl.collect_all(trades))
         return (
-            _joined(found, closes).with_columns(last_price=pl.coalesce("last_price", "older")).drop("older")
+            _joined(found, prices).with_columns(last_price=pl.coalesce("last_price", "older")).drop("older")
         )
 
     def _with_range(self, found: pl.DataFrame, markets: pl.DataFrame, end: int) -> pl.DataFrame:
         """Add ``pct_from_ath`` and ``atr_percent``."""
         subjects, today = _subjects(markets), end // _DAY * _DAY
-        since = min((*self._lake.extents("trades")["first"], end * _NS)) // _NS
-        weeks = self._points(_CANDLES, subjects, since // _WEEK * _WEEK - _WEEK, end, interval=Interval.WEEK)
-        highest = weeks.group_by(_KEY).agg(highest=pl.col("high").max())
+        highest = pl.concat([self._lake.highest("trades", "price"), self._lake.highest("candles", "high")])
+        highest = highest.group_by(_KEY).agg(pl.col("highest").max())
         # Of the day before the first only the close counts.
         days = self._points(
             _CANDLES, subjects, today - (_TRUE_RANGES + 1) * _DAY, today, interval=Interval.DAY
@@ -173,14 +175,17 @@ class Figures:
         subjects: list[Instrument],
         start: int,
         end: int,
-        interval: Interval | None = None,
+        interval: Interval = _INTERVAL,
         **more: str,
     ) -> pl.DataFrame:
-        """Points of any number of markets, as a query of them would be answered."""
+        """Points of any number of markets, as a query of them would be answered; those without events are not asked."""
+        within = (pl.col("last") >= start * _NS) & (pl.col("first") < end * _NS)
+        extents = pl.concat([self._lake.extents(table) for table in SOURCES[name]]).filter(within)
+        known = set(extents.select(_KEY).iter_rows())
+        subjects = [one for one in subjects if (one.exchange, one.raw_symbol) in known]
         if not subjects:
-            return schema_of(name).empty().with_columns(pl.col(_KEY).cast(pl.String))
-        if interval is None:
-            interval = Interval.MINUTE if end - start < _STEP else _INTERVAL
+            empty = schema_of(name).empty().with_columns(pl.col(_KEY).cast(pl.String))
+            return empty.with_columns(pl.lit(None, pl.Int64).alias("seconds"))
         query = _query(name, start, end, interval, **more)
         ((_, frame),) = self._engine.frames(query, {name: subjects})
         return frame.with_columns(
