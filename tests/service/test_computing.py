@@ -195,7 +195,8 @@ def test_closing_finishes_what_was_begun(lake: Path, window: Any) -> None:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=KEY) as client:
             asking = asyncio.create_task(client.get("/v1/points", params=window(), timeout=60))
-            await asyncio.sleep(0.3)
+            while not computing._taken:  # until it is a task of the pool
+                await asyncio.sleep(0.01)
             await asyncio.to_thread(computing.close)
             return await asking
 
