@@ -37,6 +37,7 @@ def serve(
 
     from tidytape.lake import Lake
     from tidytape.service import KeyFile, Processes, create_app, tiers_of
+    from tidytape.service.connection import LISTENING
 
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
@@ -50,7 +51,6 @@ def serve(
     computing = Processes(opened, workers=workers, waiting=waiting, seconds=seconds, memory=memory << 20)
     app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing)
     try:
-        # The service writes a log of its own, see `tidytape.service.observer`.
-        uvicorn.run(app, host=host, port=port, server_header=False, access_log=False)
+        uvicorn.run(app, host=host, port=port, **LISTENING)
     finally:
         computing.close()

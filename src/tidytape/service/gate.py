@@ -11,9 +11,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from tidytape.service.limits import Account, Accounts, rate_limit_headers
 from tidytape.service.refusals import refusal
 
-__all__ = ["Gate"]
+__all__ = ["LONGEST_TARGET", "Gate"]
 
 _log = logging.getLogger("tidytape.service")
+
+LONGEST_TARGET = 1 << 16
+"""Longest path and query that are read: some thousand symbols, and milliseconds of work. [byte]"""
 
 
 class Gate:
@@ -73,6 +76,14 @@ class Gate:
                     return
                 scope["state"]["account"] = account
                 facts.update(key=account.key.id, tier=account.tier.name)
+            length = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
+            if length > LONGEST_TARGET:
+                answer = refusal(
+                    "URI_TOO_LONG",
+                    f"path and query: got {length} bytes, expected at most {LONGEST_TARGET}",
+                )
+                await answer(scope, receive, send_with_headers)
+                return
             await self._app(scope, receive, send_with_headers)
         except Exception:  # noqa: BLE001 - whatever it is, the caller must get the one error shape
             # The log has the reason; the caller gets an id to ask for, and nothing else.

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tidytape.budget import TIERS, Admission, Tier, TokenBucket, tier
-from tidytape.catalogue import WEIGHT_WINDOW_SECONDS
+from tidytape.catalogue import RATE_LIMIT_HEADERS, USAGE_FIELDS, WEIGHT_WINDOW_SECONDS
 from tidytape.service.keys import Key, Keys
 
 __all__ = ["Account", "Accounts", "rate_limit_headers", "usage"]
@@ -60,12 +60,7 @@ class Accounts:
 
 def rate_limit_headers(state: Admission) -> dict[str, str]:
     """Return the headers that go on every response to a known key."""
-    headers = {
-        "X-RateLimit-Limit": str(state.limit),
-        "X-RateLimit-Remaining": str(state.remaining),
-        "X-RateLimit-Used": str(state.used),
-        "X-RateLimit-Reset": str(state.reset),
-    }
+    headers = {name: str(getattr(state, field)) for name, field in RATE_LIMIT_HEADERS.items()}
     if not state.admitted:
         headers["Retry-After"] = str(state.retry_after)
     return headers
@@ -73,10 +68,5 @@ def rate_limit_headers(state: Admission) -> dict[str, str]:
 
 def usage(state: Admission) -> dict[str, int]:
     """Return the body of ``GET /v1/usage``."""
-    return {
-        "limit": state.limit,
-        "remaining": state.remaining,
-        "used": state.used,
-        "reset": state.reset,
-        "window_seconds": WEIGHT_WINDOW_SECONDS,
-    }
+    known = {**asdict(state), "window_seconds": WEIGHT_WINDOW_SECONDS}
+    return {field.name: known[field.name] for field in USAGE_FIELDS}
