@@ -137,16 +137,17 @@ def test_every_error_code_is_in_it_under_its_status(described: dict[str, Any]) -
     found = set()
     for _, operation in operations(described):
         for status, response in operation["responses"].items():
+            whole = response
             if "$ref" in response:
-                response = described["components"]["responses"][response["$ref"].rpartition("/")[2]]
+                whole = described["components"]["responses"][response["$ref"].rpartition("/")[2]]
             if int(status) >= 400:
-                schema = response["content"]["application/json"]["schema"]
+                schema = whole["content"]["application/json"]["schema"]
                 codes = schema["properties"]["error"]["enum"]
                 assert {ERROR_STATUS[code] for code in codes} == {int(status)}
-                assert ("Retry-After" in response["headers"]) == (status in {"429", "503"})
+                assert ("Retry-After" in whole["headers"]) == (status in {"429", "503"})
                 found |= set(codes)
-            assert "X-Request-Id" in response["headers"]
-            assert (set(RATE_LIMIT_HEADERS) <= set(response["headers"])) == (status != "401")
+            assert "X-Request-Id" in whole["headers"]
+            assert (set(RATE_LIMIT_HEADERS) <= set(whole["headers"])) == (status != "401")
     elsewhere = {"INVALID_REQUEST", "NOT_FOUND", "METHOD_NOT_ALLOWED", "HEADERS_TOO_LONG"}
     assert found == set(ERROR_STATUS) - elsewhere
     assert {camel(code) for code in elsewhere} <= set(described["components"]["responses"])
