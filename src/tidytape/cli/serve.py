@@ -50,7 +50,7 @@ def serve(
     computing = Processes(opened, workers=workers, waiting=waiting, seconds=seconds, memory=memory << 20)
     app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing)
     try:
-        # The service writes a log of its own, see `tidytape.service.observer`.
-        uvicorn.run(app, host=host, port=port, server_header=False, access_log=False)
+        # The service writes a log of its own, see `tidytape.service.observer`. h11 bounds the length of what comes in.
+        uvicorn.run(app, host=host, port=port, server_header=False, access_log=False, http="h11", loop="auto")
     finally:
         computing.close()

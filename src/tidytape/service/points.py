@@ -16,6 +16,7 @@ from tidytape.service.computing import Answer, Computing, OverloadedError, Stopp
 from tidytape.service.engine import Engine, Subjects
 from tidytape.service.limits import Account
 from tidytape.service.openapi import parameters
+from tidytape.service.parcels import Parcel, ParcelResponse
 from tidytape.service.refusals import refusal
 from tidytape.service.validators import etag, is_known
 from tidytape.service.workers import Workers
@@ -90,7 +91,10 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         if found is None:
             return refusal("INTERNAL_ERROR", "nobody is there to read the answer")
         facts["rows"] = found.rows
-        return Response(found.body, headers={**_headers(tag), **found.headers}, media_type=form)
+        headers = {**_headers(tag), **found.headers}
+        if isinstance(found.body, Parcel):
+            return ParcelResponse(found.body, headers=headers, media_type=form)
+        return Response(found.body, headers=headers, media_type=form)
 
     return router
 
