@@ -31,6 +31,7 @@ def serve(
 ) -> None:
     """Answer the API over HTTP until interrupted. A line of JSON per request goes to the standard output."""
     import logging
+    import signal
     import sys
 
     import uvicorn
@@ -49,6 +50,8 @@ def serve(
     opened = Lake(lake)
     computing = Processes(opened, workers=workers, waiting=waiting, seconds=seconds, memory=memory << 20)
     app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing)
+    # uvicorn raises the signal again when it has finished; what stands below the try must still happen.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
         # The service writes a log of its own, see `tidytape.service.observer`. h11 bounds the length of what comes in.
         uvicorn.run(app, host=host, port=port, server_header=False, access_log=False, http="h11", loop="auto")

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Mapping
 from concurrent.futures import CancelledError
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import anyio
@@ -20,7 +19,7 @@ from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service.engine import Engine, Subjects
 from tidytape.service.packing import packed
-from tidytape.service.parcels import Parcel, Parcels, laid_down
+from tidytape.service.parcels import Parcel, laid_down
 
 if sys.platform != "win32":
     import resource
@@ -151,7 +150,6 @@ class Processes:
         self._taken = 0
         self._begin = _begin, (lake.path, lake.storage_options, memory)
         self._closed = False
-        self._parcels = Parcels()
         self._pool = self._new_pool()
 
     async def answer(self, task: Task) -> Answer:
@@ -168,11 +166,11 @@ class Processes:
             raise OverloadedError
         self._taken += 1
         future: ProcessFuture[Made] | None = None
-        place = self._parcels.place()
+        parcel = Parcel()
         try:
-            future = self._scheduled(task, place)
+            future = self._scheduled(task, parcel.path)
             body, headers, rows = await asyncio.wrap_future(future)
-            return Answer(Parcel(place) if body is None else body, headers, rows)
+            return Answer(parcel if body is None else body, headers, rows)
         except TimeoutError:
             raise StoppedError(too_long=True) from None
         except ProcessExpired:
@@ -183,9 +181,8 @@ class Processes:
             raise
         finally:
             self._taken -= 1
-            Path(place).unlink(missing_ok=True)  # by a process that was stopped, or for a caller that is gone
 
-    def _scheduled(self, task: Task, place: str) -> ProcessFuture[Made]:
+    def _scheduled(self, task: Task, place: str | None) -> ProcessFuture[Made]:
         try:
             return self._pool.schedule(_work, args=(task, place), timeout=self._seconds)
         except RuntimeError:
@@ -207,11 +204,10 @@ class Processes:
         self._closed = True
         self._pool.close()  # type: ignore[no-untyped-call]
         self._pool.join()
-        self._parcels.close()
 
 
 Made = tuple[bytes | None, Mapping[str, str], int]
-"""Body, headers and rows of an answer; no body where it was laid down in a file."""
+"""Body, headers and rows of an answer; no body where it was laid down in a parcel."""
 
 
 def _computed(engine: Engine, task: Task) -> tuple[bytes, Mapping[str, str], int]:
@@ -237,6 +233,6 @@ def _ready() -> None:
     return
 
 
-def _work(task: Task, place: str) -> Made:
+def _work(task: Task, place: str | None) -> Made:
     body, headers, rows = _computed(_engines[0], task)
     return laid_down(body, place), headers, rows

@@ -1,63 +1,45 @@
-"""Large bodies between processes: through files in memory, for a pipe takes longer than it took to make them."""
+"""Large bodies between processes: through memory that both reach, for a pipe takes longer than making them did."""
 
 from __future__ import annotations
 
-import itertools
 import os
-import shutil
-import tempfile
+import sys
 import weakref
 from collections.abc import Iterator
-from contextlib import suppress
 from pathlib import Path
 
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-__all__ = ["Parcel", "ParcelResponse", "Parcels", "laid_down"]
+__all__ = ["Parcel", "ParcelResponse", "laid_down"]
 
 _LARGE = 256 * 1024  # bytes; below it a pipe is as good
 _PART = 256 * 1024  # bytes
-_IN_MEMORY = Path("/dev/shm")
-
-
-class Parcels:
-    """A folder for bodies on their way from one process to another, removed with the object."""
-
-    def __init__(self) -> None:
-        memory = _IN_MEMORY if os.access(_IN_MEMORY, os.W_OK) else None
-        self._folder = tempfile.mkdtemp(prefix="tidytape-", dir=memory)
-        self._names = itertools.count()
-        self._finalizer = weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-
-    def place(self) -> str:
-        """Return a path where nothing is yet."""
-        return str(Path(self._folder, str(next(self._names))))
-
-    def close(self) -> None:
-        """Remove the folder."""
-        self._finalizer()
 
 
 class Parcel:
-    """A body in a file that has no name any more: it is gone with this object, or with the process.
+    """Room for a body that another process makes.
 
-    Parameters
-    ----------
-    path : str
-        Where it was laid down.
+    It is a file in memory without a name in any folder, so nothing is left of it when this object is gone, or its
+    process, however that ended.
 
     Attributes
     ----------
-    size : int
-        Its length. [byte]
+    path : str or None
+        Where the other process writes; None where the system has no such files.
     """
 
-    def __init__(self, path: str) -> None:
-        self._file = os.open(path, os.O_RDONLY)
-        weakref.finalize(self, os.close, self._file)
-        Path(path).unlink()
-        self.size = os.fstat(self._file).st_size
+    def __init__(self) -> None:
+        self.path = None
+        if sys.platform == "linux":
+            self._file = os.memfd_create("tidytape")
+            weakref.finalize(self, os.close, self._file)
+            self.path = f"/proc/{os.getpid()}/fd/{self._file}"
+
+    @property
+    def size(self) -> int:
+        """Length of the body. [byte]"""
+        return os.fstat(self._file).st_size
 
     def parts(self) -> Iterator[bytes]:
         """Give the body in parts."""
@@ -65,16 +47,13 @@ class Parcel:
             yield os.pread(self._file, _PART, start)
 
 
-def laid_down(body: bytes, path: str) -> bytes | None:
-    """Put a large body into a file; return a small one, and one for which there is no room."""
-    if len(body) < _LARGE or os.name == "nt":  # where an open file cannot lose its name
+def laid_down(body: bytes, path: str | None) -> bytes | None:
+    """Put a large body where a parcel says; return a small one, and one that cannot be put there."""
+    if path is None or len(body) < _LARGE:
         return body
     try:
-        with Path(path).open("xb") as file:
-            file.write(body)
+        Path(path).write_bytes(body)
     except OSError:
-        with suppress(OSError):
-            Path(path).unlink()
         return body
     return None
 

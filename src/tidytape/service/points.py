@@ -25,6 +25,7 @@ __all__ = ["points"]
 
 _NS, _DAY = 10**9, 86_400
 _PAUSE = 2  # seconds
+_GONE = 499  # for the log: the caller hung up, so nobody reads it
 
 
 def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Callable[[], int]) -> APIRouter:
@@ -89,7 +90,7 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
                 account.bucket.give_back(cost, now_ns=clock())
                 facts.pop("weight")
         if found is None:
-            return refusal("INTERNAL_ERROR", "nobody is there to read the answer")
+            return Response(status_code=_GONE)
         facts["rows"] = found.rows
         headers = {**_headers(tag), **found.headers}
         if isinstance(found.body, Parcel):
