@@ -227,6 +227,7 @@ def test_a_weight_no_bucket_can_hold_is_refused_without_asking(run: Any) -> None
         "redis://:hunter2@[host/0",
         "redis://:hunter2@host/zero",
         "redis://:hunter2@host/0?socket_timeout=long",
+        "redis://:hunter2@host/0?pasword=hunter2",
     ],
 )
 def test_what_is_no_address_is_refused_and_not_repeated(url: str) -> None:

@@ -18,7 +18,7 @@ from redis_server import RedisServer
 from tidytape.budget import Tier
 from tidytape.catalogue import TierName
 from tidytape.lake import Lake
-from tidytape.service import Key, Keys, RedisBuckets, create_app, hashed
+from tidytape.service import Key, Keys, MemoryBuckets, RedisBuckets, create_app, hashed
 
 SECRET = "a-secret-that-nobody-stores"
 # One token flows in per minute, so that what is counted does not depend on how long a test takes.
@@ -49,10 +49,10 @@ class Replicas:
             transport=transport, base_url="http://service", headers={"X-Service-Key": SECRET}
         )
 
-    def get(self, path: str, **params: Any) -> httpx.Response:
+    def get(self, path: str, *, key: str = SECRET, **params: Any) -> httpx.Response:
         async def ask() -> httpx.Response:
             async with self.client(self.apps[0]) as client:
-                return await client.get(path, params=params)
+                return await client.get(path, params=params, headers={"X-Service-Key": key})
 
         return self.runner.run(ask())
 
@@ -176,6 +176,23 @@ def test_no_secret_is_stored(one_service: Replicas, redis_server: RedisServer, w
         assert secret.encode() not in read
 
 
+def test_buckets_are_closed_when_the_server_shuts_down(lake: Path) -> None:
+    class Closing(MemoryBuckets):
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    async def serve_and_stop() -> list[bool]:
+        buckets = Closing()
+        app = create_app(Lake(lake), Keys([]), buckets=buckets)
+        async with app.router.lifespan_context(app):
+            seen = [buckets.closed]
+        return [*seen, buckets.closed]
+
+    assert asyncio.run(serve_and_stop()) == [False, True]
+
+
 # --- Redis is away --------------------------------------------------------------------------------------------------
 
 
@@ -186,6 +203,7 @@ def test_nobody_is_let_in_while_redis_is_away(
     assert replicas.get("/v1/points", **window()).status_code == 200
     assert replicas.get("/readyz").json() == {"status": "ready"}
     fragile_redis.kill()
+    assert replicas.get("/v1/types", key="a guess").status_code == 401
     for path, params in {"/v1/points": window(), "/v1/types": {}, "/v1/usage": {}, "/v1/nothing": {}}.items():
         answer = replicas.get(path, **params)
         assert (answer.status_code, answer.json()) == (503, AWAY)
@@ -196,6 +214,7 @@ def test_nobody_is_let_in_while_redis_is_away(
     assert ready.json() == {"error": "UNAVAILABLE", "message": "the bucket store cannot be reached"}
     assert replicas.get("/healthz").status_code == 200
     assert 'tidytape_requests_total{route="points",status="503"} 1.0' in replicas.get("/metrics").text
+    assert 'tidytape_weight_total{tier="fixed"} 1.0' in replicas.get("/metrics").text
     errors = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(errors) == 1
     assert "hunter2" not in caplog.text

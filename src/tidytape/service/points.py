@@ -66,15 +66,14 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         if is_known(tag, request.headers.get("if-none-match")):
             return Response(status_code=304, headers=_headers(tag))
         cost = weight(query)
-        facts.update(weight=cost)
         admission = await account.take(cost)
         if not admission.admitted:
-            facts.pop("weight")
             return refusal(
                 "RATE_LIMITED",
                 f"weight {cost} is more than the {admission.remaining} left; wait {admission.retry_after} s",
                 retry_after=admission.retry_after,
             )
+        facts.update(weight=cost)
         found = None
         try:
             task = Task(query, instruments, form, request.headers.get("accept-encoding", ""))

@@ -21,7 +21,7 @@ __all__ = ["RedisBuckets"]
 
 _log = logging.getLogger("tidytape.service")
 
-_SCRIPT = Path(__file__).with_suffix(".lua").read_text("utf-8")
+_SCRIPT = Path(__file__).with_suffix(".lua")
 _NS_PER_US = 1_000
 _CONNECTIONS = 32
 
@@ -59,7 +59,7 @@ class RedisBuckets:
         clock: Callable[[], int] | None = None,
     ) -> None:
         self._redis = _opened(url)
-        self._ask = self._redis.register_script(_SCRIPT)
+        self._ask = self._redis.register_script(_SCRIPT.read_text("utf-8"))
         self._prefix = prefix
         self._timeout = timeout
         self._clock = clock
@@ -140,6 +140,8 @@ def _opened(url: str) -> Redis:
         from redis.backoff import NoBackoff
     except ImportError:
         raise TidytapeError("buckets in Redis need an extra: pip install 'tidytape[redis]'") from None
+    # A request whose answer got lost was counted; sent again it would count twice.
+    once = Retry(NoBackoff(), 0)
     try:
         parts = urlsplit(url)
         if parts.scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path):
@@ -147,13 +149,13 @@ def _opened(url: str) -> Redis:
         pool = BlockingConnectionPool.from_url(
             url,
             max_connections=_CONNECTIONS,
-            timeout=None,  # one limit, on the whole of a request, is ours
-            retry=Retry(
-                NoBackoff(), 0
-            ),  # an answer that got lost was counted: asked again it would count twice
+            timeout=None,  # there is one limit, on the whole of a request
+            retry=once,
             protocol=2,  # nothing but answers comes over a connection
         )
-    except ValueError:
+        # Says whether all settings in the address exist, and connects to nothing.
+        pool.make_connection()  # type: ignore[no-untyped-call]
+    except (TypeError, ValueError):
         # Not what the library says: it may quote the address, and that may hold a password.
         raise QueryError(
             "buckets",
