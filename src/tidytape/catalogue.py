@@ -740,7 +740,7 @@ _ERRORS = (
     ("HEADERS_TOO_LONG", 431, "The headers are too long"),
     ("RATE_LIMITED", 429, "The budget is used up; `retry_after` says for how long"),
     ("INTERNAL_ERROR", 500, "The service failed; its operator finds the request by its id"),
-    ("UNAVAILABLE", 503, "Too many queries are waiting"),
+    ("UNAVAILABLE", 503, "Too many queries are waiting, or what counts their weight cannot be reached"),
     ("TIMEOUT", 504, "The answer took too long"),
 )
 

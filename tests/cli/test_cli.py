@@ -121,6 +121,22 @@ def test_a_new_key_is_alone_on_the_last_line(run: Run, tmp_path: Path) -> None:
     assert json.loads(file.read_text())[0]["tier"] == "enterprise"
 
 
+def test_keys_are_listed_by_id_and_revoked(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    _, secret, _ = run("keys", "new", "--tier", "advanced", "--keys", file, "--expires", "2100-01-01")
+    code, listed, _ = run("keys", "list", "--keys", file)
+    assert code == 0
+    name, tier, *_ = listed.split()
+    assert tier == "advanced"
+    assert "ends 2100-01-01" in listed
+    assert secret.strip() not in listed
+    assert run("keys", "revoke", name, "--keys", file)[0] == 0
+    assert run("keys", "list", "--keys", file)[:2] == (0, "")
+    code, _, told = run("keys", "revoke", name, "--keys", file)
+    assert code == 2
+    assert name in told
+
+
 def test_a_service_without_keys_does_not_start(run: Run, lake: Path, tmp_path: Path) -> None:
     code, _, told = run("serve", "--lake", lake, "--keys", tmp_path / "none.json")
     assert code == 1

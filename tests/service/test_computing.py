@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from tidytape.lake import Lake
-from tidytape.service import Key, Keys, Processes, create_app, hashed
+from tidytape.service import Key, Keys, Processes, create_app, hashed, parcels
 from tidytape.service import computing as module
 
 pytestmark = pytest.mark.slow
@@ -73,17 +73,27 @@ def begin_very_slow(path: str, options: Any, memory: int | None) -> None:
     slow(60)
 
 
+def begin_large(path: str, options: Any, memory: int | None) -> None:
+    module._begin(path, options, memory)
+    parcels._LARGE = 10  # every body is a large one
+
+
 def begin_greedy(path: str, options: Any, memory: int | None) -> None:
     module._begin(path, options, memory)
     greedy()
 
 
-def asked(app: Any, count: int, params: dict[str, Any], timeout: float = 60) -> list[httpx.Response]:
+def asked(
+    app: Any, count: int, params: dict[str, Any], timeout: float = 60, headers: dict[str, str] | None = None
+) -> list[httpx.Response]:
     async def all_at_once() -> list[httpx.Response]:
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://service", headers=KEY) as client:
             return await asyncio.gather(
-                *(client.get("/v1/points", params=params, timeout=timeout) for _ in range(count))
+                *(
+                    client.get("/v1/points", params=params, timeout=timeout, headers=headers)
+                    for _ in range(count)
+                )
             )
 
     return asyncio.run(all_at_once())
@@ -110,6 +120,18 @@ def test_processes_answer_what_threads_do(app_of: Any, service: Any, window: Any
         app, 1, window(type="VOLUME_PROFILE_AGG", rawSymbol="HUGE")
     )  # found out while it is computed
     assert (unfit.status_code, unfit.json()["error"]) == (400, "INVALID_PARAMS")
+
+
+def test_large_answers_are_the_same_ones(app_of: Any, service: Any, window: Any) -> None:
+    app = app_of(begin_large, workers=1)
+    plain = {"Accept-Encoding": "identity"}
+    for headers in (plain, plain | {"Accept": "application/vnd.apache.arrow.stream"}):
+        expected = service.get("/v1/points", params=window(), headers=headers)
+        for _ in range(2):
+            (answer,) = asked(app, 1, window(), headers=headers)
+            assert (answer.status_code, answer.content) == (200, expected.content)
+            assert answer.headers["content-type"] == expected.headers["content-type"]
+            assert answer.headers["content-length"] == str(len(expected.content))
 
 
 def test_what_takes_too_long_is_stopped_and_free(app_of: Any, window: Any) -> None:

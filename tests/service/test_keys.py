@@ -35,6 +35,22 @@ def test_keys_added_while_serving_are_seen_and_removed_ones_are_not(tmp_path: Pa
     assert served.find(first_secret, now=0) is None
 
 
+def test_a_revoked_key_is_unknown_and_the_others_stay(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    first, first_secret = KeyFile(file).new("basic")
+    second, second_secret = KeyFile(file).new("advanced")
+    served = KeyFile(file)
+    assert served.find(first_secret, now=0) == first
+    assert KeyFile(file).revoke(first.id) == first
+    assert served.find(first_secret, now=0) is None
+    assert served.find(second_secret, now=0) == second
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with pytest.raises(QueryError, match="the id of a key"):
+        KeyFile(file).revoke(first.id)
+    with pytest.raises(TidytapeError, match="there is no key file"):
+        KeyFile(tmp_path / "other.json").revoke(first.id)
+
+
 def test_an_expired_key_is_unknown(tmp_path: Path) -> None:
     key, secret = KeyFile(tmp_path / "keys.json").new("basic", expires=4_000_000_000)
     keys = KeyFile(tmp_path / "keys.json")

@@ -1,4 +1,4 @@
-"""``tidytape keys``: make the keys of a service."""
+"""``tidytape keys``: make, list and revoke the keys of a service."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ import typer
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Make the API keys of a service.", no_args_is_help=True)
-
-
-@app.callback()
-def _group() -> None:
-    """Keep ``new`` a subcommand, though it is the only one."""
+app = typer.Typer(help="Make, list and revoke the API keys of a service.", no_args_is_help=True)
 
 
 @app.command()
@@ -40,3 +35,36 @@ def new(
         f"key {key.id}, tier {key.tier}, stored as a hash in {keys}; it cannot be shown again:", err=True
     )
     typer.echo(secret)
+
+
+@app.command("list")
+def listed(
+    keys: Annotated[Path, typer.Option(help="File of keys.")],
+    tiers: Annotated[
+        Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
+    ] = None,
+) -> None:
+    """List the keys by their ids, with tier, when they were made and when they end; never the keys themselves."""
+    from tidytape.query.values import written_time
+    from tidytape.service import KeyFile, tiers_of
+
+    for key in KeyFile(keys, tiers=tiers_of(tiers)).all():
+        until = "never" if key.expires is None else written_time(key.expires)
+        typer.echo(f"{key.id}  {key.tier:<12}  made {written_time(key.created)}  ends {until}")
+
+
+@app.command()
+def revoke(
+    key_id: Annotated[
+        str, typer.Argument(metavar="ID", help="Id of the key, as 'tidytape keys list' shows it.")
+    ],
+    keys: Annotated[Path, typer.Option(help="File of keys.")],
+    tiers: Annotated[
+        Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
+    ] = None,
+) -> None:
+    """Remove a key. A service that runs refuses it from then on; no restart is needed."""
+    from tidytape.service import KeyFile, tiers_of
+
+    gone = KeyFile(keys, tiers=tiers_of(tiers)).revoke(key_id)
+    typer.echo(f"key {gone.id}, tier {gone.tier}, is revoked", err=True)

@@ -340,6 +340,12 @@ def files(delta: Opened, names: tuple[str, ...]) -> pl.DataFrame:
     return added.filter(*here).select("rows", "first", "last")
 
 
+def may_hold(delta: Opened, names: tuple[str, ...], *, start: int, end: int) -> bool:
+    """Whether files of one partition may hold rows of a span of time; one whose times the log does not say may."""
+    outside = (pl.col("last") < start) | (pl.col("first") >= end)
+    return not files(delta, names).filter(~outside.fill_null(value=False)).is_empty()
+
+
 def partitions(delta: Opened) -> list[tuple[str, ...]]:
     """Return the partitions that have files, sorted."""
     added = delta.once("added", lambda: _added(delta))
@@ -355,6 +361,7 @@ def extents(delta: Opened) -> pl.DataFrame:
         .rename({f"partition.{name}": name for name in names})
         .group_by(names)
         .agg(pl.col("first").min(), pl.col("last").max())
+        .drop_nulls()
         .sort(names)
     )
 
@@ -387,7 +394,7 @@ def _added(delta: DeltaTable) -> pl.DataFrame:
         pl.col("num_records").alias("rows"),
         pl.col("min.timestamp").alias("first"),
         pl.col("max.timestamp").alias("last"),
-    ).filter(pl.col("rows") > 0)
+    ).filter(pl.col("rows").ne_missing(0))  # others may not say how many
 
 
 def rewritten(delta: DeltaTable, table: Table, values: Mapping[str, str], files: Sequence[AddAction]) -> None:

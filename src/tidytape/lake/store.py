@@ -282,6 +282,33 @@ class Lake:
         first, last = files["first"].min(), files["last"].max()
         return (None, None) if first is None else (first, last)  # type: ignore[return-value]  # polars types any value
 
+    def may_hold(self, table: str, *partition: str, start: int, end: int) -> bool:
+        """Whether an instrument may have events in a span of time, as the table's log says, without reading rows.
+
+        Parameters
+        ----------
+        table : str
+            Name of an event table.
+        *partition : str
+            Values of the table's partition columns, e.g. ``"BINANCE", "BTCUSDT"``.
+        start, end : int
+            The span, half-open. [ns since the epoch]
+
+        Returns
+        -------
+        bool
+            False is certain; True is not.
+
+        Raises
+        ------
+        QueryError
+            If there is no such table.
+        LakeError
+            If it cannot be opened.
+        """
+        delta = self._find(_table(table))
+        return delta is not None and _delta.may_hold(delta, partition, start=start, end=end)
+
     def extents(self, table: str) -> pl.DataFrame:
         """Return the first and the last timestamp of every instrument of a table, as its log says.
 

@@ -19,6 +19,7 @@ from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service.engine import Engine, Subjects
 from tidytape.service.packing import packed
+from tidytape.service.parcels import Parcel, laid_down
 
 if sys.platform != "win32":
     import resource
@@ -59,7 +60,7 @@ class Answer:
 
     Attributes
     ----------
-    body : bytes
+    body : bytes or Parcel
         In the form and packing asked for. [byte]
     headers : mapping of str to str
         That say how it is packed.
@@ -67,7 +68,7 @@ class Answer:
         Rows of its frames.
     """
 
-    body: bytes
+    body: bytes | Parcel
     headers: Mapping[str, str]
     rows: int
 
@@ -113,7 +114,8 @@ class Threads:
 
     async def answer(self, task: Task) -> Answer:
         """Return the answer."""
-        return await anyio.to_thread.run_sync(_computed, self._engine, task, limiter=self._limiter)
+        made = await anyio.to_thread.run_sync(_computed, self._engine, task, limiter=self._limiter)
+        return Answer(*made)
 
 
 class Processes:
@@ -163,10 +165,12 @@ class Processes:
         if self._taken >= self._most:
             raise OverloadedError
         self._taken += 1
-        future: ProcessFuture[Answer] | None = None
+        future: ProcessFuture[Made] | None = None
+        parcel = Parcel()
         try:
-            future = self._scheduled(task)
-            answer: Answer = await asyncio.wrap_future(future)
+            future = self._scheduled(task, parcel.path)
+            body, headers, rows = await asyncio.wrap_future(future)
+            return Answer(parcel if body is None else body, headers, rows)
         except TimeoutError:
             raise StoppedError(too_long=True) from None
         except ProcessExpired:
@@ -177,17 +181,16 @@ class Processes:
             raise
         finally:
             self._taken -= 1
-        return answer
 
-    def _scheduled(self, task: Task) -> ProcessFuture[Answer]:
+    def _scheduled(self, task: Task, place: str | None) -> ProcessFuture[Made]:
         try:
-            return self._pool.schedule(_work, args=(task,), timeout=self._seconds)
+            return self._pool.schedule(_work, args=(task, place), timeout=self._seconds)
         except RuntimeError:
             # A process that is killed while it takes a task, by the system for want of memory, takes its pool along.
             if self._closed:
                 raise StoppedError(too_long=False) from None
             self._pool = self._new_pool()
-            return self._pool.schedule(_work, args=(task,), timeout=self._seconds)
+            return self._pool.schedule(_work, args=(task, place), timeout=self._seconds)
 
     def _new_pool(self) -> ProcessPool:
         begin, arguments = self._begin
@@ -203,11 +206,15 @@ class Processes:
         self._pool.join()
 
 
-def _computed(engine: Engine, task: Task) -> Answer:
+Made = tuple[bytes | None, Mapping[str, str], int]
+"""Body, headers and rows of an answer; no body where it was laid down in a parcel."""
+
+
+def _computed(engine: Engine, task: Task) -> tuple[bytes, Mapping[str, str], int]:
     frames = engine.frames(task.query, task.subjects)
     body = wire.to_arrow(frames[0][1]) if task.form == wire.ARROW_MIME else wire.encode_all(frames)
     body, headers = packed(body, task.coding)
-    return Answer(body, headers, sum(frame.height for _, frame in frames))
+    return body, headers, sum(frame.height for _, frame in frames)
 
 
 # --- in a process of its own ----------------------------------------------------------------------------------------
@@ -226,5 +233,6 @@ def _ready() -> None:
     return
 
 
-def _work(task: Task) -> Answer:
-    return _computed(_engines[0], task)
+def _work(task: Task, place: str | None) -> Made:
+    body, headers, rows = _computed(_engines[0], task)
+    return laid_down(body, place), headers, rows

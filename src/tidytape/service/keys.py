@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tidytape.budget import TIERS, Tier, tier
-from tidytape.errors import QueryError, TidytapeError
+from tidytape.errors import QueryError, TidytapeError, nearest
 from tidytape.query.values import written_time
 
 if sys.platform != "win32":
@@ -131,9 +131,7 @@ class KeyFile(Keys):
             except OSError:
                 if self._seen is not None:
                     return self._keys
-                raise TidytapeError(
-                    f"there is no key file {self.path}; 'tidytape keys new' makes one"
-                ) from None
+                raise _no_file(self.path) from None
             seen = (status.st_mtime_ns, status.st_size, status.st_ino)
             if seen != self._seen:
                 self._read_again(seen)
@@ -179,6 +177,38 @@ class KeyFile(Keys):
             self._write([*(self._read() if self.path.exists() else []), key])
         return key, secret
 
+    def revoke(self, key_id: str) -> Key:
+        """Remove a key, which is unknown from then on; a service that runs sees it at once.
+
+        Parameters
+        ----------
+        key_id : str
+            Public name of the key.
+
+        Returns
+        -------
+        Key
+            What was removed.
+
+        Raises
+        ------
+        QueryError
+            If the file has no such key.
+        TidytapeError
+            If the file is absent or is not a file of keys.
+        """
+        if not self.path.exists():
+            raise _no_file(self.path)
+        with self._lock, _alone(self.path):
+            keys = self._read()
+            gone = [key for key in keys if key.id == key_id]
+            if not gone:
+                close = nearest(key_id, (key.id for key in keys))
+                hint = f"did you mean {close!r}?" if close else None
+                raise QueryError("id", got=key_id, expected=f"the id of a key in {self.path}", hint=hint)
+            self._write([key for key in keys if key.id != key_id])
+        return gone[0]
+
     def _read(self) -> list[Key]:
         try:
             entries = json.loads(self.path.read_text("utf-8"))
@@ -201,6 +231,10 @@ class KeyFile(Keys):
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
+
+
+def _no_file(path: Path) -> TidytapeError:
+    return TidytapeError(f"there is no key file {path}; 'tidytape keys new' makes one")
 
 
 def _checked(key: Key, tiers: Mapping[str, Tier]) -> Key:

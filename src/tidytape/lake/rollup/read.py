@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidytape.lake import _delta
-from tidytape.lake.rollup.recipes import RECIPES, Ask
+from tidytape.lake.rollup.recipes import RECIPES, SKEW, Ask, Recipe
 from tidytape.lake.rollup.state import Span, stale, state_of, union, without
 
 if TYPE_CHECKING:
@@ -69,9 +69,8 @@ def minutes(
     kept = lake.delta(table) if lake.has_table(table) else None
     state = None if kept is None else state_of(kept, instrument, size)
     wanted: Span = (start, end)
-    if kept is None or state is None or state.until <= start or end <= start:
-        parts = []  # of an empty window the raw events know the columns
-        holes = [wanted]
+    if kept is None or state is None or state.until <= start:
+        parts, holes = [], [wanted]
     else:
         # Opened after the minutes, so that it is no older than what they were made of.
         raw = lake.delta(recipe.raw.name)
@@ -93,7 +92,14 @@ def minutes(
     parts += [
         recipe.minutes(lake, Ask(exchange, raw_symbol, first, last, size)).select(names)
         for first, last in holes
+        if _has_events(lake, recipe, instrument, (first, last))
     ]
-    if not parts:  # the window is empty
+    if not parts:
         return recipe.table.empty().lazy()
     return pl.concat(parts) if len(parts) != 1 else parts[0]
+
+
+def _has_events(lake: Lake, recipe: Recipe, instrument: tuple[str, str], span: Span) -> bool:
+    """Whether raw events may make minutes of a span: to plan for none of them costs more than most answers."""
+    since = -(2**63) if recipe.lasts else span[0]
+    return lake.may_hold(recipe.raw.name, *instrument, start=since, end=span[1] + SKEW * recipe.lasts)

@@ -11,7 +11,7 @@ from tidytape.service.openapi.payloads import camel, ref
 
 __all__ = ["answer", "headers", "known", "refusals", "shared"]
 
-_WITHOUT_ACCOUNT = ("INVALID_API_KEY",)
+_WITHOUT_QUOTA = ("INVALID_API_KEY", "UNAVAILABLE")  # of no key, or when nothing may be there to ask for it
 _WITH_RETRY = ("RATE_LIMITED", "UNAVAILABLE")
 _MORE_HEADERS = {"METHOD_NOT_ALLOWED": ("Allow",)} | dict.fromkeys(_WITH_RETRY, ("Retry-After",))
 
@@ -80,7 +80,7 @@ def shared() -> dict[str, Any]:
 
 
 def _refusal(codes: list[str]) -> dict[str, Any]:
-    of_key = _ALWAYS if codes[0] in _WITHOUT_ACCOUNT else _OF_A_KEY
+    of_key = _ALWAYS if codes[0] in _WITHOUT_QUOTA else _OF_A_KEY
     more = _MORE_HEADERS.get(codes[0], ())
     told = {"required": ["retry_after"]} if codes[0] in _WITH_RETRY else {}
     schema = {**ref("Error"), "properties": {"error": {"enum": codes}}, **told}

@@ -53,7 +53,7 @@ _LIST_OF_A_TYPE = "Without `type` the answer is 500, as the contract has it."
 _OF_NO_ROUTE = ("INVALID_REQUEST", "NOT_FOUND", "METHOD_NOT_ALLOWED", "HEADERS_TOO_LONG")
 _OF_POINTS_ONLY = (
     "UNSUPPORTED", "TYPE_NOT_PERMITTED", "HISTORY_NOT_PERMITTED", "AGGREGATION_NOT_PERMITTED", "POINT_LIMIT_EXCEEDED",
-    "RATE_LIMITED", "UNAVAILABLE", "TIMEOUT",
+    "RATE_LIMITED", "TIMEOUT",
 )  # fmt: skip
 
 # What an operation's first answer gives the next question.

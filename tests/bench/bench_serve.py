@@ -1,0 +1,270 @@
+"""Candles over HTTP on this machine: ``tidytape serve`` beside ROAPI and beside DuckDB behind FastAPI, same rows.
+
+Run ``python tests/bench/bench_serve.py [seconds per measurement]``. It needs ``wrk``, a load generator; ROAPI takes
+part where the command ``roapi`` is found or ``ROAPI`` names it. The lake holds 75 days of trades of one instrument,
+rolled up; the others read the finished candles from a Parquet file. Every server has as many processes or threads as
+the machine has processors. Requests per second and latencies are wrk's; the ratio is tidytape's throughput over the
+other's: the target is 3 for the answer of 100,000 candles.
+
+``python tests/bench/bench_serve.py soak [seconds]``: 64 clients at once, and what memory the service takes meanwhile.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+
+import httpx
+import polars as pl
+from bench_history import END, EXCHANGE, SYMBOL, filled, rolled_up
+from polars import selectors as cs
+
+from tidytape import Client, wire
+
+DAYS = 75
+CANDLES = (1_000, 100_000)
+LAST = END // 10**9 - 86_400  # seconds; a day before the last trade: nothing of it is still in progress
+TIERS = "[load]\nper_minute = 1000000000\nburst = 2000000000\naggregation = true\ntypes = 'enterprise'\n"
+COLUMNS = "time,open,high,low,close,volume,first_timestamp,last_timestamp"
+ARROW = {"Accept": wire.ARROW_MIME}
+
+FASTAPI = f"""
+import duckdb, orjson
+from fastapi import FastAPI, Response
+app = FastAPI()
+rows = duckdb.connect()
+rows.execute("CREATE TABLE candles AS SELECT * FROM 'candles.parquet'")
+@app.get("/candles")
+def candles(start: int, end: int) -> Response:
+    found = rows.cursor().execute("SELECT {COLUMNS} FROM candles WHERE time >= ? AND time < ?", [start, end])
+    names = [one[0] for one in found.description]
+    return Response(orjson.dumps([dict(zip(names, row)) for row in found.fetchall()]), media_type="application/json")
+"""
+
+
+@dataclass(frozen=True)
+class Server:
+    """One that is asked."""
+
+    name: str
+    url: str
+    """With the places {start} and {end}. [s since the epoch]"""
+    headers: dict[str, str] = field(default_factory=dict)
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running(command: list[str], *, probe: str, folder: Path) -> Iterator[int]:
+    """Run a server until it is no longer needed; gives its process."""
+    with (folder / f"{Path(command[0]).name}.log").open("wb") as log:
+        process = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
+        try:
+            for _ in range(300):
+                with contextlib.suppress(httpx.HTTPError):
+                    httpx.get(probe)
+                    break
+                time.sleep(0.1)
+            else:
+                raise SystemExit(f"{command[0]} does not answer")
+            yield process.pid
+        finally:
+            process.terminate()
+            process.wait(30)
+
+
+def prepared(folder: Path) -> None:
+    """Fill a lake, and write its candles as Parquet for the others."""
+    lake = filled(folder / "lake", days=DAYS, per_day=20_000)
+    rolled_up(lake)
+    with Client.local(folder / "lake") as client:
+        start = END // 10**9 - DAYS * 86_400
+        candles = client.candles(
+            exchange=EXCHANGE, raw_symbol=SYMBOL, interval="1m", start=start, end=END // 10**9
+        )
+    candles.with_columns(
+        cs.categorical().cast(pl.String),
+        cs.datetime().dt.replace_time_zone(None).dt.cast_time_unit("us"),
+        pl.col("timestamp").dt.epoch("s").alias("time"),
+    ).write_parquet(folder / "candles.parquet")
+
+
+@contextlib.contextmanager
+def tidytape(folder: Path) -> Iterator[tuple[Server, int]]:
+    (folder / "tiers.toml").write_text(TIERS)
+    keys = ["keys", "new", "--tier", "load", "--tiers", "tiers.toml", "--keys", "keys.json"]
+    made = subprocess.run(["tidytape", *keys], cwd=folder, capture_output=True, text=True, check=True)
+    header = {"X-Service-Key": made.stdout.split()[-1]}
+    port = free_port()
+    command = [
+        "tidytape",
+        "serve",
+        "--lake",
+        "lake",
+        "--keys",
+        "keys.json",
+        "--tiers",
+        "tiers.toml",
+        "--port",
+    ]
+    where = f"http://127.0.0.1:{port}"
+    url = (
+        f"{where}/v1/points?type=TRADE_SIDE_AGNOSTIC_AGG&exchange={EXCHANGE}&rawSymbol={SYMBOL}&interval=MINUTE"
+        "&from={start}&period={period}"
+    )
+    with running([*command, str(port)], probe=f"{where}/healthz", folder=folder) as pid:
+        yield Server("tidytape", url, header), pid
+
+
+@contextlib.contextmanager
+def roapi(folder: Path) -> Iterator[Server | None]:
+    program = os.environ.get("ROAPI") or shutil.which("roapi")
+    if program is None:
+        yield None
+        return
+    port, others = free_port(), [free_port(), free_port()]
+    (folder / "roapi.yml").write_text(
+        f"addr:\n  http: 127.0.0.1:{port}\n  postgres: 127.0.0.1:{others[0]}\n  flight_sql: 127.0.0.1:{others[1]}\n"
+        "tables:\n  - name: candles\n    uri: candles.parquet\n    option: {format: parquet, use_memory_table: true}\n"
+    )
+    where = f"http://127.0.0.1:{port}"
+    url = (
+        f"{where}/api/tables/candles?columns={COLUMNS}"
+        "&filter%5Btime%5Dgte={start}&filter%5Btime%5Dlt={end}&limit=1000000"
+    )
+    with running([program, "-c", "roapi.yml"], probe=f"{where}/health", folder=folder):
+        yield Server("ROAPI", url)
+
+
+@contextlib.contextmanager
+def fastapi(folder: Path) -> Iterator[Server]:
+    (folder / "served.py").write_text(FASTAPI)
+    port = free_port()
+    workers = ["--workers", str(os.cpu_count()), "--no-access-log"]
+    command = [sys.executable, "-m", "uvicorn", "served:app", "--port", str(port), *workers]
+    where = f"http://127.0.0.1:{port}"
+    with running(command, probe=f"{where}/docs", folder=folder):
+        yield Server("DuckDB behind FastAPI", where + "/candles?start={start}&end={end}")
+
+
+def loaded(url: str, headers: dict[str, str], *, clients: int, seconds: int) -> dict[str, float]:
+    """Return what wrk measures: requests per second, p50 and p99 [ms], answers that were none."""
+    given = [part for name, value in headers.items() for part in ("-H", f"{name}: {value}")]
+    command = ["wrk", "-t1", f"-c{clients}", f"-d{seconds}s", "--timeout", "30s", "--latency", *given, url]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    errors = sum(map(int, re.findall(r"(?:connect|read|write|timeout|responses:) (\d+)", said)))
+    found = dict(re.findall(r"(50|99)%\s+(\S+)", said))
+    rate = re.search(r"Requests/sec:\s+(\S+)", said)
+    return {
+        "rate": float(rate[1]) if rate else 0.0,
+        "p50": milliseconds(found.get("50", "0ms")),
+        "p99": milliseconds(found.get("99", "0ms")),
+        "errors": errors,
+    }
+
+
+def milliseconds(text: str) -> float:
+    number, unit = re.fullmatch(r"([\d.]+)(us|ms|s|m)", text).groups()  # type: ignore[union-attr]
+    return float(number) * {"us": 0.001, "ms": 1.0, "s": 1_000.0, "m": 60_000.0}[unit]
+
+
+def against_encode(folder: Path, server: Server) -> None:
+    """How much longer the whole answer takes than writing it down as JSON alone."""
+    with Client.local(folder / "lake") as client:
+        frame = client.candles(
+            exchange=EXCHANGE, raw_symbol=SYMBOL, interval="1m", start=LAST - 6_000_000, end=LAST
+        )
+    url, answers, alone = at(server, 100_000), [], []
+    with httpx.Client(headers=server.headers | {"Accept-Encoding": "identity"}) as http:
+        for _ in range(20):
+            began = time.perf_counter()
+            http.get(url).raise_for_status()
+            answers.append(time.perf_counter() - began)
+            began = time.perf_counter()
+            wire.encode(frame, "TRADE_SIDE_AGNOSTIC_AGG")
+            alone.append(time.perf_counter() - began)
+    whole, part = median(answers), median(alone)
+    print(
+        f"100,000 candles as JSON: {whole * 1e3:.0f} ms, wire.encode alone {part * 1e3:.0f} ms: {whole / part:.1f}x"
+    )
+
+
+def at(server: Server, candles: int) -> str:
+    start = LAST - 60 * candles
+    return server.url.format(start=start, end=LAST, period=60 * candles)
+
+
+def main(seconds: int = 8) -> None:
+    """Print requests per second, latencies and the ratios of throughput."""
+    with tempfile.TemporaryDirectory() as name, contextlib.ExitStack() as stack:
+        folder = Path(name)
+        prepared(folder)
+        ours, _ = stack.enter_context(tidytape(folder))
+        others = [stack.enter_context(roapi(folder)), stack.enter_context(fastapi(folder))]
+        against_encode(folder, ours)
+        for form, headers in (("JSON", {}), ("Arrow", ARROW)):
+            for candles in CANDLES:
+                for clients in (1, 8, 64):
+                    best = None
+                    for server in [ours, *filter(None, others)]:
+                        if form == "Arrow" and server.name.startswith("DuckDB"):
+                            continue
+                        asked = at(server, candles), {**server.headers, **headers}
+                        loaded(*asked, clients=min(clients, 8), seconds=1)  # so that nobody starts cold
+                        found = loaded(*asked, clients=clients, seconds=seconds * (1 + clients // 32))
+                        best = best or found["rate"]
+                        ratio = best / found["rate"] if found["rate"] else float("inf")
+                        print(
+                            f"{candles:>7,} candles, {form:<5}, {clients:>2} clients: {server.name:<22}"
+                            f"{found['rate']:>9.1f}/s  p50 {found['p50']:>7.1f} ms  p99 {found['p99']:>7.1f} ms"
+                            f"  errors {found['errors']:.0f}  ratio {ratio:.2f}",
+                            flush=True,
+                        )
+
+
+def soak(seconds: int = 60) -> None:
+    """Print how the memory of the service and its processes develops under 64 clients."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        prepared(folder)
+        with tidytape(folder) as (server, pid):
+            for candles, form in ((1_000, {}), (100_000, {}), (100_000, ARROW)):
+                sizes = [resident(pid)]
+                for _ in range(6):
+                    url, headers = at(server, candles), {**server.headers, **form}
+                    found = loaded(url, headers, clients=64, seconds=max(1, seconds // 6))
+                    sizes.append(resident(pid))
+                    assert not found["errors"], found
+                print(
+                    f"{candles:,} candles {'Arrow' if form else 'JSON'}, 64 clients, {seconds} s: no error, MiB:",
+                    *sizes,
+                )
+
+
+def resident(pid: int) -> int:
+    """Return the memory of a process and all below it, shared pages counted each time. [MiB]"""
+    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE") // 2**20 + sum(resident(int(child)) for child in children)
+
+
+if __name__ == "__main__":
+    if not shutil.which("wrk"):
+        raise SystemExit("this needs wrk")
+    job, numbers = (soak, sys.argv[2:]) if sys.argv[1:2] == ["soak"] else (main, sys.argv[1:])
+    job(*map(int, numbers))

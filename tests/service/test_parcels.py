@@ -1,0 +1,69 @@
+"""Large bodies that go from process to process through memory."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tidytape.service import parcels
+from tidytape.service.parcels import Parcel, ParcelResponse, laid_down
+
+BODY = os.urandom(3 * parcels._PART + 7)
+
+in_memory = pytest.mark.skipif(sys.platform != "linux", reason="no files in memory here")
+
+
+def sent(response: ParcelResponse) -> list[dict[str, Any]]:
+    messages: list[dict[str, Any]] = []
+
+    async def send(message: Any) -> None:
+        messages.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("nothing is received")
+
+    asyncio.run(response({"type": "http"}, receive, send))
+    return messages
+
+
+@in_memory
+def test_a_large_body_arrives_in_parts() -> None:
+    parcel = Parcel()
+    assert laid_down(BODY, parcel.path) is None
+    start, *parts = sent(ParcelResponse(parcel, headers={"ETag": "x"}, media_type="application/json"))
+    assert start["status"] == 200
+    headers = dict(start["headers"])
+    assert headers[b"content-length"] == str(len(BODY)).encode()
+    assert headers[b"etag"] == b"x"
+    assert b"".join(part["body"] for part in parts) == BODY
+    assert max(len(part["body"]) for part in parts) <= parcels._PART
+    assert [part["more_body"] for part in parts] == [True] * (len(parts) - 1) + [False]
+
+
+@in_memory
+def test_another_process_can_lay_a_body_down() -> None:
+    parcel = Parcel()
+    code = f"from tidytape.service.parcels import laid_down; assert laid_down(b'x' * 500_000, {parcel.path!r}) is None"
+    subprocess.run([sys.executable, "-c", code], check=True)
+    assert b"".join(parcel.parts()) == b"x" * 500_000
+
+
+@in_memory
+def test_nothing_is_left_of_a_parcel_that_nobody_wants() -> None:
+    parcel = Parcel()
+    laid_down(BODY, parcel.path)
+    number = parcel._file
+    del parcel
+    with pytest.raises(OSError, match="descriptor"):
+        os.fstat(number)
+
+
+def test_a_small_body_and_one_that_cannot_be_put_there_go_the_other_way() -> None:
+    assert laid_down(b"small", Parcel().path) == b"small"
+    assert laid_down(BODY, None) == BODY
+    assert laid_down(BODY, "/proc/self/fd/999999") == BODY
