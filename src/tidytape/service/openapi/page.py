@@ -160,7 +160,7 @@ def _data_types(schemas: Document) -> Iterable[str]:
             continue
         yield from _object(payload)
         if f"{kind}Level" in schemas:
-            yield "Each of its levels:"
+            yield f"### {kind}Level"
             yield from _object(schemas[f"{kind}Level"])
 
 
