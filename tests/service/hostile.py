@@ -160,7 +160,7 @@ def _query(rng: Random, route: str) -> bytes:
     pairs = [(_quoted(name), _quoted(value)) for name, value in right.items() if value is not None]
     if rng.random() < 0.05:
         pairs = []
-    for _ in range(rng.choice([0, 0, 1, 1, 1, 2, 3, 8])):
+    for _ in range(rng.choice([0, 1, 1, 1, 1, 2, 2, 3, 8])):
         name = _quoted(rng.choice(known) if rng.random() < 0.9 else rng.choice(NAMES))
         pair = (name, _value(rng))
         # In its place it is wrong by itself; beside what is right it contradicts it.

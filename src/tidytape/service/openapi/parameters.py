@@ -51,7 +51,7 @@ def parameters(
         one = {
             "name": wire,
             "in": "query",
-            "description": on_wire.doc if on_wire else in_words(docs[field], model),
+            "description": on_wire.doc if on_wire else in_words(docs.get(field, ""), model),
             "required": needed,
             "schema": {**schema, **(narrowed or {}).get(field, {})},
         }
@@ -74,8 +74,8 @@ def remarks(model: Model) -> str:
 
 
 def _documented(model: Model) -> dict[str, str]:
-    """Return what a model's documentation says of each field."""
-    _, *parts = _ENTRY.split(_sections(model)["Parameters"])
+    """Return what a model's documentation says of each field; nothing where Python left documentation out."""
+    _, *parts = _ENTRY.split(_sections(model).get("Parameters", ""))
     fields = zip(parts[::2], parts[1::2], strict=True)
     return {name.strip(): text for names, text in fields for name in names.split(",")}
 
