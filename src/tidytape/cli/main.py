@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import demo, fetch, ingest, keys, lake, prediction, rollup, serve
+from tidytape.cli import demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve
 from tidytape.errors import QueryError, TidytapeError
 
 __all__ = ["app", "main"]
@@ -29,6 +29,7 @@ app.command("rollup")(rollup.rollup)
 app.add_typer(lake.app, name="lake")
 app.command("markets")(fetch.markets)
 app.command("serve")(serve.serve)
+app.command("openapi")(openapi.openapi)
 app.command("demo")(demo.demo)
 
 _INTERRUPTED = 130

@@ -18,7 +18,6 @@ from tidytape.service.holdings import Holdings
 from tidytape.service.limits import usage
 from tidytape.service.lists import listed
 from tidytape.service.markets import page
-from tidytape.service.openapi import parameters
 from tidytape.service.workers import Workers
 
 __all__ = ["discovery"]
@@ -39,7 +38,7 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
     router = APIRouter()
     holdings, figures = Holdings(lake), Figures(lake, clock=clock)
 
-    @router.get("/v1/markets", openapi_extra=parameters(MarketsQuery))
+    @router.get("/v1/markets")
     async def markets(request: Request) -> Response:
         request.state.facts["route"] = "markets"
         query = MarketsQuery.from_params(request.query_params.multi_items())
@@ -47,7 +46,7 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
         return Response(body, media_type=wire.JSON_MIME)
 
     def list_route(name: str) -> None:
-        @router.get(f"/v1/{name}", name=name, openapi_extra=parameters(MetaQuery))
+        @router.get(f"/v1/{name}", name=name)
         async def list_(request: Request) -> Response:
             request.state.facts["route"] = name
             query = MetaQuery.from_params(request.query_params.multi_items())

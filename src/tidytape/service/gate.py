@@ -11,10 +11,13 @@ from tidytape.service.buckets import UnreachableError
 from tidytape.service.limits import Account, Accounts, rate_limit_headers
 from tidytape.service.refusals import refusal
 
-__all__ = ["Gate"]
+__all__ = ["LONGEST_TARGET", "Gate"]
 
 _log = logging.getLogger("tidytape.service")
 _PAUSE = 2  # seconds
+
+LONGEST_TARGET = 1 << 16
+"""Longest path and query that are read: some thousand symbols, and milliseconds of work. [byte]"""
 
 
 class Gate:
@@ -86,4 +89,9 @@ class Gate:
                 return
             scope["state"]["account"] = account
             scope["state"]["facts"].update(key=account.key.id, tier=account.tier.name)
+        length = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
+        if length > LONGEST_TARGET:
+            message = f"path and query: got {length} bytes, expected at most {LONGEST_TARGET}"
+            await refusal("URI_TOO_LONG", message)(scope, receive, send)
+            return
         await self._app(scope, receive, send)
