@@ -1,4 +1,4 @@
-"""The gate before every ``/v1`` route: a key or nothing, rate-limit headers on the way out, no secret in errors."""
+"""The gate before every route with data: a key or nothing, rate-limit headers on the way out, no secret in errors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = ["Gate"]
 
 _log = logging.getLogger("tidytape.service")
 _PAUSE = 2  # seconds
+_GUARDED = ("/v1/", "/holdings")
 
 
 class Gate:
@@ -73,7 +74,7 @@ class Gate:
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through that has a key, or needs none."""
-        if scope["path"].startswith("/v1/"):
+        if scope["path"].startswith(_GUARDED):
             secret = Headers(scope=scope).get(self._key_header)
             account = self._accounts.of(secret) if secret else None
             if account is None:
