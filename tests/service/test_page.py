@@ -178,6 +178,15 @@ def test_every_part_of_the_script_is_in_it() -> None:
         assert HERE.joinpath(f"script/{name}.js").read_text("utf-8") in page
 
 
+def test_no_name_is_given_twice() -> None:
+    """The parts are one script: a name that two of them define would be an error, or silently the later one's."""
+    declared = re.compile(r"^(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
+    parts = [HERE.joinpath(f"script/{name}.js").read_text("utf-8") for name in SCRIPTS]
+    names = [name for part in parts for name in declared.findall(part)]
+    assert len(names) > 100
+    assert sorted(names) == sorted(set(names))
+
+
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_no_part_parses_markup_runs_text_or_stores_anything(name: str) -> None:
     code = HERE.joinpath(f"script/{name}.js").read_text("utf-8")

@@ -14,7 +14,7 @@ __all__ = ["SCRIPTS", "document", "headers"]
 
 SCRIPTS = (
     "dom", "facts", "format", "weight", "query", "service", "quota", "answer", "table", "axes", "candles", "lines",
-    "profile", "heatmap", "chart", "lake", "builder", "main",
+    "profile", "heatmap", "chart", "controls", "window", "lake", "builder", "main",
 )  # fmt: skip
 """Parts of the script in the order in which they are joined: each may use what those before it define."""
 

@@ -3,7 +3,11 @@
 function answerOf(body, query, requestId) {
   const kind = KINDS.get(query.type);
   const payload = ({ Point: point }) => (kind.envelope && point[kind.envelope]) || point;
-  const series = body.series.map(({ id, points }) => ({ id, label: labelOf(id), points: points.map(payload) }));
+  const series = body.series.map(({ id, points }) => ({
+    id,
+    label: labelOf(id),
+    points: points.map(payload),
+  }));
   return { kind, query, series, requestId };
 }
 
@@ -20,9 +24,11 @@ function sharedBy(series) {
 
 const secondsOf = ({ s, ns = 0 }) => s + ns / 1e9;
 
-// In time, whichever way they were asked for.
+const NEWEST_FIRST = FACTS.choices.sortDirection.find(({ label }) => label === "desc").value;
+
+// Oldest first, whichever way they were asked for.
 function inOrder(answer, points) {
-  return answer.query.sortDirection === FACTS.choices.sortDirection.at(-1).value ? points.toReversed() : points;
+  return answer.query.sortDirection === NEWEST_FIRST ? points.toReversed() : points;
 }
 
 const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
@@ -40,7 +46,8 @@ function* levelsOf(point, levels) {
   }
 }
 
-const levelCount = (point, levels) => (point[levels.name]?.length ?? 0) / (levels.flat ? levels.fields.length : 1);
+const levelCount = (point, levels) =>
+  (point[levels.name]?.length ?? 0) / (levels.flat ? levels.fields.length : 1);
 
 // --- units, with the names of what is traded where a series tells them ---
 
@@ -49,7 +56,10 @@ function unitOf(unit, id, query) {
   const isOther = "transform.normalize.quote" in query || "transform.groupBy.type" in query;
   const chosen = otherwise && isOther ? otherwise.split(" ")[0] : usual;
   const names = { coin: id.coin ?? "coin", quote: quoteOf(id) };
-  return chosen.split(" ").map((word) => names[word] ?? word).join(" ");
+  return chosen
+    .split(" ")
+    .map((word) => names[word] ?? word)
+    .join(" ");
 }
 
 function quoteOf({ coin, normalizedSymbol: symbol }) {

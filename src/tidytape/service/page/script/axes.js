@@ -4,7 +4,10 @@ const HALF_DIGIT = 3.5; // pixels
 const MARGIN = { left: 58, right: 12, top: 24, bottom: 38 };
 
 const boxOf = (width, height) => ({
-  left: MARGIN.left, right: width - MARGIN.right, top: MARGIN.top, bottom: height - MARGIN.bottom,
+  left: MARGIN.left,
+  right: width - MARGIN.right,
+  top: MARGIN.top,
+  bottom: height - MARGIN.bottom,
 });
 
 function linear([from, to], [low, high]) {
@@ -37,11 +40,34 @@ function stepFor(span, most) {
 function ticksOf(low, high, most) {
   const step = stepFor(high - low, most);
   const count = Math.floor(high / step + 1e-9) - Math.ceil(low / step - 1e-9) + 1;
-  return { step, values: Array.from({ length: count }, (_, place) => (Math.ceil(low / step - 1e-9) + place) * step) };
+  return {
+    step,
+    values: Array.from({ length: count }, (_, place) => (Math.ceil(low / step - 1e-9) + place) * step),
+  };
 }
 
 const TIME_STEPS = [
-  1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, DAY, 2 * DAY, 5 * DAY, 10 * DAY,
+  1,
+  2,
+  5,
+  10,
+  15,
+  30,
+  60,
+  120,
+  300,
+  600,
+  900,
+  1800,
+  3600,
+  7200,
+  10800,
+  21600,
+  43200,
+  DAY,
+  2 * DAY,
+  5 * DAY,
+  10 * DAY,
 ];
 const MONTH_STEPS = [1, 2, 3, 6, 12, 24, 60, 120, 240];
 const MONTH = 30 * DAY; // about
@@ -85,7 +111,11 @@ const crisp = (pixel) => Math.round(pixel) + 0.5;
 function valueAxis(scale, domain, box, text = short) {
   const { step, values } = ticksOf(...domain, Math.max(2, Math.floor((box.bottom - box.top) / 42)));
   const label = (value) =>
-    svg("text", { class: "tick", x: box.left - 7, y: scale(value) + 4, "text-anchor": "end" }, text(value, step));
+    svg(
+      "text",
+      { class: "tick", x: box.left - 7, y: scale(value) + 4, "text-anchor": "end" },
+      text(value, step),
+    );
   return svg("g", { class: "axis" }, gridLines(scale, values, box), ...values.map(label));
 }
 
@@ -102,7 +132,11 @@ function across(scale, ticks, box, name) {
   const label = ({ at, text }) => {
     const isLast = scale(at) + text.length * HALF_DIGIT > box.right + MARGIN.right;
     const x = isLast ? box.right + MARGIN.right : scale(at);
-    return svg("text", { class: "tick", x, y: box.bottom + 18, "text-anchor": isLast ? "end" : "middle" }, text);
+    return svg(
+      "text",
+      { class: "tick", x, y: box.bottom + 18, "text-anchor": isLast ? "end" : "middle" },
+      text,
+    );
   };
   return svg(
     "g",
@@ -115,20 +149,30 @@ function across(scale, ticks, box, name) {
 
 function timeAxis(scale, [low, high], box) {
   const ticks = timeTicks(low, high, Math.max(2, Math.floor((box.right - box.left) / 90)));
-  const days = dateText(low) === dateText(high - 1) ? dateText(low) : `${dateText(low)} to ${dateText(high - 1)}`;
+  const days =
+    dateText(low) === dateText(high - 1) ? dateText(low) : `${dateText(low)} to ${dateText(high - 1)}`;
   return across(scale, ticks, box, `Time [UTC], ${days}`);
 }
 
 function amountAxis(scale, domain, box, name) {
   const { step, values } = ticksOf(...domain, Math.max(2, Math.floor((box.right - box.left) / 80)));
-  return across(scale, values.map((at) => ({ at, text: amountText(at, step) })), box, name);
+  return across(
+    scale,
+    values.map((at) => ({ at, text: amountText(at, step) })),
+    box,
+    name,
+  );
 }
 
+const AS_SERVED = "The rows below are as served.";
+
 // --- a drawing: parts of a picture, and what a pointer over it tells ---
-// { parts, canvas?, caption, legend: [[class, text]], stops: [pixel along x or y], along: "x" | "y", tell(stop, pixels) }
+// { parts, canvas?, caption, legend: [[class, text]], along: "x" | "y", stops: [pixel along it], tell(stop, pixels) }
 
 function fieldOf(kind, name) {
-  return [...kind.fields, ...kind.levels.flatMap((levels) => levels.fields)].find((field) => field.name === name);
+  return [...kind.fields, ...kind.levels.flatMap((levels) => levels.fields)].find(
+    (field) => field.name === name,
+  );
 }
 
 const windowOf = ({ from, period }) => [from, from + period];

@@ -7,8 +7,15 @@ const BODY = 0.72; // of the interval; the rest keeps neighbours apart
 function drawCandles({ answer, series: [one], width, height }) {
   const box = boxOf(width, height);
   const floor = box.bottom - (box.bottom - box.top) * VOLUME_SHARE;
-  const [prices, volumes] = [{ ...box, bottom: floor - 22 }, { ...box, top: floor }];
-  const { candles, joined, step } = joinedCandles(answer, one.points, Math.floor((box.right - box.left) / PIXELS_PER_CANDLE));
+  const [prices, volumes] = [
+    { ...box, bottom: floor - 22 },
+    { ...box, top: floor },
+  ];
+  const { candles, joined, step } = joinedCandles(
+    answer,
+    one.points,
+    Math.floor((box.right - box.left) / PIXELS_PER_CANDLE),
+  );
   if (!candles.length) return null;
   const span = windowOf(answer.query);
   const x = linear(span, [box.left, box.right]);
@@ -28,7 +35,10 @@ function drawCandles({ answer, series: [one], width, height }) {
       ...candles.map((candle) => volumeShape(candle, step, x, v)),
     ],
     caption: candlesCaption(one, candles.length, joined, step),
-    legend: [["up", "closed higher"], ["down", "closed lower"]],
+    legend: [
+      ["up", "closed higher"],
+      ["down", "closed lower"],
+    ],
     along: "x",
     stops: candles.map(({ start }) => x(start + step / 2)),
     tell: (stop) => candleText(candles[stop], step),
@@ -78,7 +88,10 @@ function candleShape(candle, step, x, y) {
     { class: `candle ${directionOf(candle)}` },
     svg("path", { d: `M${middle} ${y(high)}V${y(low)}` }),
     svg("rect", {
-      x: middle - breadth / 2, y: top, width: breadth, height: Math.max(1, y(Math.min(open, close)) - top),
+      x: middle - breadth / 2,
+      y: top,
+      width: breadth,
+      height: Math.max(1, y(Math.min(open, close)) - top),
     }),
   );
 }
@@ -88,17 +101,23 @@ function volumeShape({ start, volume, open, close }, step, x, v) {
   const top = v(volume);
   return svg("rect", {
     class: `volume ${directionOf({ open, close })}`,
-    x: x(start + step / 2) - breadth / 2, y: top, width: breadth, height: Math.max(0, v(0) - top),
+    x: x(start + step / 2) - breadth / 2,
+    y: top,
+    width: breadth,
+    height: Math.max(0, v(0) - top),
   });
 }
 
 function candlesCaption({ label, points }, drawn, joined, step) {
   const all = `${label}: ${counted(points.length, "candle")}`;
   if (joined === 1) return `${all} of ${durationText(step)}.`;
-  return `${all}, drawn as ${grouped(drawn)} of ${durationText(step)}, ${joined} intervals each. The rows below are as served.`;
+  return `${all}, drawn as ${grouped(drawn)} of ${durationText(step)}, ${joined} intervals each. ${AS_SERVED}`;
 }
 
 function candleText({ start, open, high, low, close, volume }, step) {
   const length = durationText(step);
-  return `${minuteText(start)}, ${length} · open ${open} · high ${high} · low ${low} · close ${close} · volume ${short(volume)}`;
+  const told = { open, high, low, close, volume: short(volume) };
+  return [`${minuteText(start)}, ${length}`, ...Object.entries(told).map((pair) => pair.join(" "))].join(
+    " · ",
+  );
 }

@@ -17,6 +17,7 @@ const chart = (() => {
   let chosen = { group: 0, field: null, point: 0 };
   let drawing = null;
   let at = 0; // the stop that is told
+  let drawnWidth = 0; // pixels
 
   const drawOf = (kind) => DRAWINGS[kind.name] ?? drawLines;
 
@@ -29,14 +30,20 @@ const chart = (() => {
 
   function fieldsOf(kind) {
     const numeric = kind.fields.filter((field) => field.kind === "double");
-    const usual = numeric.find(({ name }) => name === FIELDS[kind.name]) ?? numeric.find(({ name }) => /close$/i.test(name));
+    const usual =
+      numeric.find(({ name }) => name === FIELDS[kind.name]) ??
+      numeric.find(({ name }) => /close$/i.test(name));
     return { numeric, usual: usual ?? numeric[0] };
   }
 
   // --- what can be chosen ---
 
   function picker(label, options, selected, choose) {
-    const select = html("select", {}, ...options.map((text, place) => html("option", { value: place, selected: place === selected }, text)));
+    const select = html(
+      "select",
+      {},
+      ...options.map((text, place) => html("option", { value: place, selected: place === selected }, text)),
+    );
     select.addEventListener("change", () => choose(Number(select.value)));
     return html("label", { class: "inline" }, `${label} `, select);
   }
@@ -59,11 +66,25 @@ const chart = (() => {
     const points = groups.length ? inOrder(answer, groups[chosen.group].series[0].points) : [];
     const found = [];
     if (groups.length > 1) {
-      found.push(picker("Series", groups.map(({ label }) => label), chosen.group, (group) => choose({ group, point: 0 })));
+      found.push(
+        picker(
+          "Series",
+          groups.map(({ label }) => label),
+          chosen.group,
+          (group) => choose({ group, point: 0 }),
+        ),
+      );
     }
     if (drawOf(answer.kind) === drawLines && numeric.length > 1) {
       const place = numeric.indexOf(chosen.field);
-      found.push(picker("Value", numeric.map(({ column }) => column), place, (field) => choose({ field: numeric[field] })));
+      found.push(
+        picker(
+          "Value",
+          numeric.map(({ column }) => column),
+          place,
+          (field) => choose({ field: numeric[field] }),
+        ),
+      );
     }
     if (isOfPoint && points.length > 1) found.push(pointSlider(points));
     byId("chart-controls").replaceChildren(...found);
@@ -81,22 +102,49 @@ const chart = (() => {
     const host = byId("plot");
     if (!answer || !host.clientWidth) return;
     const [width, height] = [host.clientWidth, host.clientWidth < 560 ? 340 : 420];
+    drawnWidth = width;
     const group = groupsOf(answer)[chosen.group];
     drawing = group ? drawOf(answer.kind)({ answer, series: group.series, ...chosen, width, height }) : null;
     byId("readout").textContent = "";
-    byId("legend").replaceChildren(...(drawing?.legend ?? []).map(([tone, text]) => html("li", {}, html("i", { class: tone }), text)));
+    byId("legend").replaceChildren(
+      ...(drawing?.legend ?? []).map(([tone, text]) => html("li", {}, html("i", { class: tone }), text)),
+    );
     byId("caption").textContent = drawing?.caption ?? "";
-    host.replaceChildren(...(drawing ? pictureOf(drawing, width, height) : [html("p", { class: "empty" }, "No data in this window.")]));
+    host.replaceChildren(
+      ...(drawing
+        ? pictureOf(drawing, width, height)
+        : [html("p", { class: "empty" }, "No data in this window.")]),
+    );
   }
 
   function pictureOf({ parts, caption, canvas }, width, height) {
     const cursor = svg("path", { class: "cursor", id: "cursor" });
-    const picture = svg("svg", { width, height, viewBox: `0 0 ${width} ${height}`, role: "img", tabindex: 0, "aria-label": `${caption} Arrow keys read its values.` }, ...parts, cursor);
-    picture.addEventListener("pointermove", (event) => told({ x: event.offsetX, y: event.offsetY }));
+    const picture = svg(
+      "svg",
+      {
+        width,
+        height,
+        viewBox: `0 0 ${width} ${height}`,
+        role: "img",
+        tabindex: 0,
+        "aria-label": `${caption} Arrow keys read its values.`,
+      },
+      ...parts,
+      cursor,
+    );
+    picture.addEventListener("pointermove", ({ clientX, clientY }) => {
+      const { left, top } = picture.getBoundingClientRect();
+      told({ x: clientX - left, y: clientY - top });
+    });
     picture.addEventListener("keydown", stepped);
     if (!canvas) return [picture];
-    const { shape, left, right, top, bottom } = canvas;
-    Object.assign(shape.style, { left: `${left}px`, top: `${top}px`, width: `${right - left}px`, height: `${bottom - top}px` });
+    const { shape, left, right, top, bottom } = canvas; // below the picture
+    Object.assign(shape.style, {
+      left: `${left}px`,
+      top: `${top}px`,
+      width: `${right - left}px`,
+      height: `${bottom - top}px`,
+    });
     return [shape, picture];
   }
 
@@ -122,7 +170,8 @@ const chart = (() => {
   function tell(pixels) {
     const box = boxOf(byId("plot").clientWidth, Number(byId("plot").lastElementChild.getAttribute("height")));
     const place = crisp(drawing.stops[at]);
-    const line = drawing.along === "x" ? `M${place} ${box.top}V${box.bottom}` : `M${box.left} ${place}H${box.right}`;
+    const line =
+      drawing.along === "x" ? `M${place} ${box.top}V${box.bottom}` : `M${box.left} ${place}H${box.right}`;
     byId("cursor").setAttribute("d", line);
     byId("readout").textContent = drawing.tell(at, pixels);
   }
@@ -135,9 +184,9 @@ const chart = (() => {
       controls();
       draw();
     },
-    forget() {
-      answer = null;
-    },
     draw,
+    fit() {
+      if (byId("plot").clientWidth !== drawnWidth) draw();
+    },
   };
 })();

@@ -14,8 +14,7 @@ function filled(element, attributes, children) {
   return element;
 }
 
-const html = (tag, attributes = {}, ...children) =>
-  filled(document.createElement(tag), attributes, children);
+const html = (tag, attributes = {}, ...children) => filled(document.createElement(tag), attributes, children);
 
 const svg = (tag, attributes = {}, ...children) =>
   filled(document.createElementNS(SVG, tag), attributes, children);

@@ -24,7 +24,12 @@ function secondsOfText(text) {
 // Without seconds where there are none.
 const timeText = (seconds) => secondText(seconds).replace(/:00$/, "");
 
-const MAGNITUDES = [[1e12, "tn"], [1e9, "bn"], [1e6, "M"], [1e3, "k"]];
+const MAGNITUDES = [
+  [1e12, "tn"],
+  [1e9, "bn"],
+  [1e6, "M"],
+  [1e3, "k"],
+];
 
 // Few characters: 2.5k, 1M, 0.025.
 function short(value) {
@@ -43,11 +48,21 @@ function decimalsOf(step) {
   return 12;
 }
 
-const counted = (count, one, many = `${one}s`) => `${grouped(Number(count))} ${Number(count) === 1 ? one : many}`;
+const counted = (count, one, many = `${one}s`) =>
+  `${grouped(Number(count))} ${Number(count) === 1 ? one : many}`;
 
-const LENGTHS = [["week", 604800], ["day", DAY], ["hour", 3600], ["minute", 60], ["second", 1]];
+const LENGTHS = [
+  ["week", 604800],
+  ["day", DAY],
+  ["hour", 3600],
+  ["minute", 60],
+  ["second", 1],
+];
 
 function durationText(seconds) {
-  const [name, size] = LENGTHS.find(([, least]) => seconds >= least && seconds % least === 0) ?? ["second", 1];
+  const [name, size] = LENGTHS.find(([, least]) => seconds >= least && seconds % least === 0) ?? [
+    "second",
+    1,
+  ];
   return counted(seconds / size, name);
 }

@@ -1,71 +1,104 @@
 // --- heatmaps: how much at which price over time, one colour per side of a book ---
 
 const USUAL = 0.99; // quantile that has the full colour; what is above it has it too
+const PIXELS_PER_ROW = 2;
 
 function drawHeatmap({ answer, series: [one], width, height: pixels }) {
   const box = boxOf(width, pixels);
   const span = windowOf(answer.query);
   const cells = cellsOf(answer, one, box);
   if (!cells) return null;
-  const { step, height, low, rows, joined, skipped } = cells;
   const x = linear(span, [box.left, box.right]);
-  const domain = [low, low + rows * height];
+  const domain = [cells.low, cells.low + cells.rows * cells.height];
   const y = linear(domain, [box.bottom, box.top]);
-  const amount = answer.kind.levels[0].fields.at(-1);
-  const unit = unitOf(amount.unit, one.id, answer.query);
-  const strong = quantileOf(cells.layers.flatMap(({ sums }) => [...sums.values()]), USUAL);
+  const unit = unitOf(answer.kind.levels[0].fields.at(-1).unit, one.id, answer.query);
+  const strong = quantileOf(
+    cells.layers.flatMap(({ sums }) => [...sums.values()]),
+    USUAL,
+  );
+  const column = (place) => x(cells.start + place * cells.step);
   return {
-    canvas: { shape: painted(cells, strong), left: x(cells.start), right: x(cells.start + cells.columns * step), top: y(domain[1]), bottom: y(low) },
+    canvas: {
+      shape: painted(cells, strong),
+      left: column(0),
+      right: column(cells.columns),
+      top: box.top,
+      bottom: box.bottom,
+    },
     parts: [
       titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id, answer.query))),
       valueAxis(y, domain, box, priceText),
       timeAxis(x, span, box),
-      svg("path", { class: "middle", d: middleLine(answer, one, step, x, y) }),
+      svg("path", { class: "middle", d: middleLine(answer, one, x, y) }),
     ],
-    caption: `${one.label}: ${counted(one.points.length, "point")}, levels of ${cells.level}${joined > 1 ? `, ${joined} summed in each row` : ""}`
-      + `${skipped > 1 ? `, every ${skipped}th point drawn` : ""}. The full colour is ${short(strong)} ${unit} and more, which 1% of the cells have.`,
+    caption: heatmapCaption(one, cells, `${short(strong)} ${unit}`),
     legend: cells.layers.map(({ tone, name }) => [tone, name]),
     along: "x",
-    stops: Array.from({ length: cells.columns }, (_, column) => x(cells.start + (column + 0.5) * step)),
-    tell: (column, { y: at }) => heatText(cells, column, Math.floor((y.inverse(at) - low) / height), unit),
+    stops: Array.from({ length: cells.columns }, (_, place) => column(place + 0.5)),
+    tell: (stop, { y: at }) =>
+      heatmapText(cells, stop, Math.floor((y.inverse(at) - cells.low) / cells.height), unit),
   };
 }
 
-// Sums by row * columns + column, one map per array of levels; where there is none, nothing rested.
+// The grid, and on it a layer per array of levels: its sums by row * columns + column, none where nothing was.
 function cellsOf(answer, { points }, box) {
   const ordered = inOrder(answer, points);
-  const interval = stepOf(answer.query);
-  const skipped = Math.max(1, Math.ceil(answer.query.period / interval / (box.right - box.left)));
-  const step = interval * skipped;
-  const start = ordered.length ? secondsOf(ordered[0].timestamp) : 0;
-  const drawn = ordered.filter((point) => Math.round((secondsOf(point.timestamp) - start) / interval) % skipped === 0);
-  const layers = answer.kind.levels.map((levels) => ({
+  const layers = layersOf(answer.kind, ordered);
+  const prices = layers.flatMap(({ columns }) =>
+    columns.flatMap((levels) => levels.map(({ price }) => price)),
+  );
+  if (!prices.length) return null;
+  const grid = { ...timesOf(answer, ordered, box), ...pricesOf(prices, box) };
+  return { ...grid, layers: layers.map((layer) => ({ ...layer, sums: sumsOf(layer, ordered, grid) })) };
+}
+
+function layersOf(kind, points) {
+  return kind.levels.map((levels) => ({
     name: levels.bookSide ?? levels.fields.at(-1).column,
     tone: levels.bookSide === "ASK" ? "sell" : "buy",
-    levels: drawn.map((point) => [...levelsOf(point, levels)]),
     amount: levels.fields.at(-1).name,
+    columns: points.map((point) => [...levelsOf(point, levels)]),
   }));
-  const prices = layers.flatMap(({ levels }) => levels.flatMap((column) => column.map(({ price }) => price)));
-  if (!prices.length) return null;
+}
+
+// Where intervals are more than pixels, a column has several: a book stands, so it is one of theirs; a flow adds up.
+function timesOf({ kind, query }, points, box) {
+  const interval = stepOf(query);
+  const joined = Math.max(1, Math.ceil(query.period / interval / (box.right - box.left)));
+  const step = interval * joined;
+  const start = secondsOf(points[0].timestamp);
+  const columns = Math.floor((secondsOf(points.at(-1).timestamp) - start) / step) + 1;
+  return { start, step, columns, joined, isStock: kind.levels.some(({ bookSide }) => bookSide) };
+}
+
+function pricesOf(prices, box) {
   const level = heightOf(prices);
   const [lowest, highest] = extentOf(prices);
-  const least = (Math.round((highest - lowest) / level) + 1) / ((box.bottom - box.top) / 2);
-  const joined = least <= 1 ? 1 : Math.ceil(stepFor(least, 1));
-  const height = level * joined;
-  const rowOf = (price) => Math.floor(price / height + 1e-6);
-  const columns = Math.round((secondsOf(drawn.at(-1).timestamp) - start) / step) + 1;
-  const base = rowOf(lowest);
-  for (const layer of layers) {
-    layer.sums = new Map();
-    layer.levels.forEach((column, place) => {
-      const at = Math.round((secondsOf(drawn[place].timestamp) - start) / step);
-      for (const { price, [layer.amount]: amount } of column) {
-        const cell = (rowOf(price) - base) * columns + at;
-        layer.sums.set(cell, (layer.sums.get(cell) ?? 0) + amount);
-      }
-    });
-  }
-  return { layers, columns, rows: rowOf(highest) - base + 1, low: base * height, height, level, start, step, joined, skipped };
+  const least = (((highest - lowest) / level + 1) * PIXELS_PER_ROW) / (box.bottom - box.top);
+  const summed = least <= 1 ? 1 : Math.ceil(stepFor(least, 1));
+  const height = level * summed;
+  const rowOf = (price) => Math.floor(price / height + 1e-6) - Math.floor(lowest / height + 1e-6);
+  return {
+    level,
+    summed,
+    height,
+    rowOf,
+    rows: rowOf(highest) + 1,
+    low: Math.floor(lowest / height + 1e-6) * height,
+  };
+}
+
+function sumsOf({ amount, columns: levels }, points, { start, step, columns, joined, isStock, rowOf }) {
+  const sums = new Map();
+  points.forEach((point, place) => {
+    const since = secondsOf(point.timestamp) - start;
+    if (isStock && Math.round((since * joined) / step) % joined) return;
+    for (const { price, [amount]: value } of levels[place]) {
+      const cell = rowOf(price) * columns + Math.floor(since / step);
+      sums.set(cell, (sums.get(cell) ?? 0) + value);
+    }
+  });
+  return sums;
 }
 
 function quantileOf(values, share) {
@@ -97,7 +130,7 @@ function rgbOf(name) {
 }
 
 // Between the best bid and the best ask, which are the first of their arrays; nothing where there is only one array.
-function middleLine(answer, { points }, step, x, y) {
+function middleLine(answer, { points }, x, y) {
   const [bids, asks] = answer.kind.levels;
   if (!asks) return "";
   const middle = (point) => (point[bids.name]?.[0] + point[asks.name]?.[0]) / 2;
@@ -106,7 +139,15 @@ function middleLine(answer, { points }, step, x, y) {
   return known.length > 1 ? `M${known.map(place).join("L")}` : "";
 }
 
-function heatText({ layers, columns, rows, start, step, low, height }, column, row, unit) {
+function heatmapCaption({ label, points }, { level, summed, joined, isStock }, strong) {
+  const parts = [`${label}: ${counted(points.length, "point")}`, `levels of ${level}`];
+  if (summed > 1) parts.push(`${summed} summed in each row`);
+  if (joined > 1)
+    parts.push(isStock ? `one point in ${joined} drawn` : `${joined} intervals summed in each column`);
+  return `${parts.join(", ")}. The full colour is ${strong} and more, which 1% of the cells have.`;
+}
+
+function heatmapText({ layers, columns, rows, start, step, low, height }, column, row, unit) {
   const time = minuteText(start + column * step);
   if (row < 0 || row >= rows) return time;
   const told = layers

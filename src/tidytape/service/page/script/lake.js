@@ -11,32 +11,42 @@ const lake = (() => {
   // --- figures and data types ---
 
   async function load(signal) {
-    const [held, coins] = await Promise.all([service.ask("holdings", "", signal), service.ask("v1/coins", "", signal)]);
-    holdings = held.body.holdings;
-    const types = new URLSearchParams(typesHeld().map((name) => ["type", name]));
-    const symbols = holdings.length ? (await service.ask("v1/symbols", types, signal)).body.rawSymbols : [];
-    showFigures(coins.body.coins, symbols);
+    holdings = (await service.ask("holdings", "", signal)).body.holdings; // first: the others then know it
     showTypes();
-    await searched(signal);
+    const types = new URLSearchParams(typesHeld().map((name) => ["type", name]));
+    const [coins, symbols] = await Promise.all([
+      service.ask("v1/coins", "", signal),
+      holdings.length ? service.ask("v1/symbols", types, signal) : { body: { rawSymbols: [] } },
+      searched(),
+    ]);
+    showFigures(coins.body.coins, symbols.body.rawSymbols);
   }
 
   const typesHeld = () => [...new Set(holdings.map(({ type }) => type))];
-  const venuesOf = (type) => holdings.filter((one) => one.type === type && one.exchange !== null).map(({ exchange }) => exchange);
+  const venuesOf = (type) =>
+    holdings.filter((one) => one.type === type && one.exchange !== null).map(({ exchange }) => exchange);
 
   function spanOf(rows) {
     if (!rows.length) return null;
-    return [extentOf(rows.map(({ first }) => secondsOf(first)))[0], extentOf(rows.map(({ last }) => secondsOf(last)))[1]];
+    return [
+      extentOf(rows.map(({ first }) => secondsOf(first)))[0],
+      extentOf(rows.map(({ last }) => secondsOf(last)))[1],
+    ];
   }
 
   function showFigures(coins, symbols) {
     const venues = new Set(holdings.map(({ exchange }) => exchange).filter((exchange) => exchange !== null));
     const span = spanOf(holdings);
     const figures = [
-      counted(typesHeld().length, "data type"), counted(venues.size, "venue"), counted(coins.length, "coin"),
+      counted(typesHeld().length, "data type"),
+      counted(venues.size, "venue"),
+      counted(coins.length, "coin"),
       counted(symbols.length, "symbol"),
     ].map((text) => text.split(/ (.*)/));
     if (span) figures.push([`${minuteText(span[0])} to ${minuteText(span[1])}`, "UTC"]);
-    byId("lake-figures").replaceChildren(...figures.map(([much, what]) => html("span", {}, html("b", {}, much), ` ${what}`)));
+    byId("lake-figures").replaceChildren(
+      ...figures.map(([much, what]) => html("span", {}, html("b", {}, much), ` ${what}`)),
+    );
   }
 
   function showTypes() {
@@ -54,13 +64,17 @@ const lake = (() => {
     const [first, last] = spanOf(held);
     const venues = venuesOf(kind.name);
     return html(
-      "tr", {},
-      html("td", {}, button, html("small", { class: "quiet block" }, kind.name)),
+      "tr",
+      {},
+      html("td", {}, button, html("small", { class: "quiet block" }, ...breakable(kind.name))),
       html("td", { title: venues.join(", ") }, shortList(venues) || "–"),
       html("td", { class: "number" }, grouped(held.reduce((sum, { subjects }) => sum + subjects, 0))),
       html("td", { class: "time" }, minuteText(first), html("br"), minuteText(last)),
     );
   }
+
+  // A long name may be broken after each underscore.
+  const breakable = (name) => name.split(/(?<=_)/).flatMap((part) => [part, html("wbr")]);
 
   function shortList(names) {
     const first = names.slice(0, NAMES_IN_A_ROW);
@@ -70,10 +84,10 @@ const lake = (() => {
 
   // --- markets ---
 
-  async function searched(signal = searching.next()) {
+  async function searched() {
     shown = 0;
     byId("markets").tBodies[0].replaceChildren();
-    await more(signal);
+    await more(searching.next());
   }
 
   async function more(signal) {
@@ -91,30 +105,23 @@ const lake = (() => {
   function marketRow(market) {
     const { exchange, rawSymbol, normalizedSymbol, category, tenor, fullName, lastPrice } = market;
     const button = html("button", { type: "button", class: "link", title: fullName }, rawSymbol);
-    button.addEventListener("click", () => guarded(() => builder.chooseMarket(market)));
+    button.addEventListener("click", () => builder.chooseMarket(market));
     const cells = [exchange, button, normalizedSymbol ?? "", [category, tenor].filter(Boolean).join(" ")];
     return html(
-      "tr", {},
+      "tr",
+      {},
       ...cells.map((cell) => html("td", {}, cell)),
       html("td", { class: "number" }, isNumber(lastPrice) ? String(Number(lastPrice.toPrecision(8))) : ""),
     );
   }
 
-  // A refusal is shown where the lake is; what was stopped says nothing.
-  async function guarded(work) {
-    try {
-      byId("lake-refusal").replaceChildren();
-      await work();
-    } catch (error) {
-      if (error.name === "AbortError") return;
-      if (!(error instanceof Refusal)) throw error;
-      showRefusal(byId("lake-refusal"), error);
-    }
-  }
-
-  byId("search").addEventListener("input", debounced(() => guarded(searched), 200));
+  const here = byId("lake-refusal");
+  byId("search").addEventListener(
+    "input",
+    debounced(() => guarded(here, () => searched()), 200),
+  );
   byId("search-form").addEventListener("submit", (event) => event.preventDefault());
-  byId("markets-more").addEventListener("click", () => guarded(() => more(searching.next())));
+  byId("markets-more").addEventListener("click", () => guarded(here, () => more(searching.next())));
 
-  return { load, typesHeld, venuesOf, spanOf, guarded };
+  return { load, typesHeld, venuesOf, spanOf };
 })();

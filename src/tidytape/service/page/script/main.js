@@ -18,7 +18,7 @@ async function enter(event) {
     toggled(byId("account"), true);
     toggled(byId("room"), true);
     byId("lake-title").focus();
-    await lake.guarded(async () => {
+    await guarded(byId("lake-refusal"), async () => {
       await lake.load(signal);
       await builder.open();
     });
@@ -45,7 +45,7 @@ async function send(event) {
   if (faults(query).length) return;
   const signal = asking.next();
   waiting(true);
-  say("Asking …");
+  tell("Asking …");
   byId("answer-refusal").replaceChildren();
   try {
     const { body, requestId } = await service.ask("v1/points", parametersOf(query), signal);
@@ -57,14 +57,14 @@ async function send(event) {
     waiting(false);
     if (!(error instanceof Refusal)) throw error;
     byId("answer-body").hidden = true;
-    say("The service refused.");
+    tell("The service refused.");
     showRefusal(byId("answer-refusal"), error);
   }
 }
 
 function stopped() {
   waiting(false);
-  say("Stopped. What was not answered is not charged.");
+  tell("Stopped. What was not answered is not charged.");
 }
 
 function waiting(isWaiting) {
@@ -72,19 +72,19 @@ function waiting(isWaiting) {
   byId("stop").hidden = !isWaiting;
 }
 
-function say(text) {
-  byId("answer-status").textContent = text;
-}
+const tell = (text) => byId("answer-status").replaceChildren(text);
 
 function show(answer) {
   const { query, series, requestId } = answer;
   byId("answer-body").hidden = false;
-  say([
-    KINDS.get(query.type).title,
-    `${counted(rowCount(answer), "row")} in ${counted(series.length, "series", "series")}`,
-    `weight ${grouped(weight(query))}`,
-    `request ${requestId}`,
-  ].join(" · "));
+  tell(
+    [
+      KINDS.get(query.type).title,
+      `${counted(rowCount(answer), "row")} in ${counted(series.length, "series", "series")}`,
+      `weight ${grouped(weight(query))}`,
+      `request ${requestId}`,
+    ].join(" · "),
+  );
   chart.show(answer);
   showRows(answer);
 }
@@ -106,7 +106,9 @@ async function copied(text, code, button) {
     getSelection().selectAllChildren(code);
     button.textContent = "Selected";
   }
-  setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  setTimeout(() => {
+    button.textContent = "Copy";
+  }, 1500);
 }
 
 // --- beginning ---
@@ -117,5 +119,5 @@ byId("forget").addEventListener("click", forget);
 byId("query").addEventListener("submit", send);
 byId("stop").addEventListener("click", () => asking.stop());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", chart.draw);
-new ResizeObserver(debounced(chart.draw, 100)).observe(byId("plot"));
+new ResizeObserver(debounced(chart.fit, 100)).observe(byId("plot"));
 byId("key").focus();

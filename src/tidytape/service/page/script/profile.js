@@ -5,7 +5,10 @@ const PIXELS_PER_LEVEL = 3;
 // The height of a level: the least distance of two prices, as the decimal it is.
 function heightOf(prices) {
   const ordered = [...new Set(prices)].toSorted((a, b) => a - b);
-  const gaps = ordered.slice(1).map((price, place) => price - ordered[place]).filter((gap) => gap > 1e-10 * Math.abs(ordered[0] || 1));
+  const gaps = ordered
+    .slice(1)
+    .map((price, place) => price - ordered[place])
+    .filter((gap) => gap > 1e-10 * Math.abs(ordered[0] || 1));
   return gaps.length ? Number(extentOf(gaps)[0].toPrecision(6)) : Math.abs(ordered[0]) / 1000 || 1;
 }
 
@@ -17,7 +20,12 @@ function rowsOfLevels(levels, pixels) {
   const joined = least <= 1 ? 1 : Math.ceil(stepFor(least, 1));
   const rows = Map.groupBy(levels, ({ price }) => Math.floor(Math.round(price / height) / joined));
   const found = [...rows].map(([row, members]) => ({ price: row * joined * height, members }));
-  return { rows: found.toSorted((a, b) => a.price - b.price), height: height * joined, level: height, joined };
+  return {
+    rows: found.toSorted((a, b) => a.price - b.price),
+    height: height * joined,
+    level: height,
+    joined,
+  };
 }
 
 function priceScale(rows, height, box) {
@@ -34,7 +42,11 @@ function drawProfile({ answer, series: [one], point: place, width, height: pixel
   const levels = point ? [...levelsOf(point, answer.kind.levels[0])] : [];
   if (!levels.length) return null;
   const { rows, height, level, joined } = rowsOfLevels(levels, box.bottom - box.top);
-  const sums = rows.map(({ price, members }) => ({ price, buy: sumOf(members, "buyVolume"), sell: sumOf(members, "sellVolume") }));
+  const sums = rows.map(({ price, members }) => ({
+    price,
+    buy: sumOf(members, "buyVolume"),
+    sell: sumOf(members, "sellVolume"),
+  }));
   const { y, domain } = priceScale(sums, height, box);
   const most = [0, extentOf(sums.map(({ buy, sell }) => buy + sell))[1] * 1.02 || 1];
   const x = linear(most, [box.left, box.right]);
@@ -43,26 +55,42 @@ function drawProfile({ answer, series: [one], point: place, width, height: pixel
     parts: [
       titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id, answer.query))),
       valueAxis(y, domain, box, priceText),
-      amountAxis(x, most, box, withUnit("Volume", unitOf(fieldOf(answer.kind, "buyVolume").unit, one.id, answer.query))),
+      amountAxis(
+        x,
+        most,
+        box,
+        withUnit("Volume", unitOf(fieldOf(answer.kind, "buyVolume").unit, one.id, answer.query)),
+      ),
       ...sums.flatMap((row) => profileShapes(row, height, x, y)),
       ...priceMark("largest", largest.price + level / 2, y, box),
     ],
     caption: `${one.label}: ${counted(levels.length, "level")} of ${level}${joinedText(joined)}`,
-    legend: [["buy", "aggressive buys"], ["sell", "aggressive sells"]],
+    legend: [
+      ["buy", "aggressive buys"],
+      ["sell", "aggressive sells"],
+    ],
     along: "y",
     stops: sums.map(({ price }) => y(price + height / 2)),
-    tell: (stop) => `${rowText(sums[stop].price, height)} · buy ${short(sums[stop].buy)} · sell ${short(sums[stop].sell)}`,
+    tell: (stop) =>
+      `${rowText(sums[stop].price, height)} · buy ${short(sums[stop].buy)} · sell ${short(sums[stop].sell)}`,
   };
 }
 
-const joinedText = (joined) => (joined > 1 ? `, ${joined} in each bar. The rows below are as served.` : ".");
+const joinedText = (joined) => (joined > 1 ? `, ${joined} in each bar. ${AS_SERVED}` : ".");
 
 const rowText = (price, height) => `from ${priceText(price, height)} to ${priceText(price + height, height)}`;
 
 function profileShapes({ price, buy, sell }, height, x, y) {
   const whole = y(price) - y(price + height);
   const thick = whole > 5 ? whole - 1 : whole;
-  const bar = (name, from, to) => svg("rect", { class: `level ${name}`, x: x(from), y: y(price + height), width: Math.max(0, x(to) - x(from)), height: thick });
+  const bar = (name, from, to) =>
+    svg("rect", {
+      class: `level ${name}`,
+      x: x(from),
+      y: y(price + height),
+      width: Math.max(0, x(to) - x(from)),
+      height: thick,
+    });
   return [bar("buy", 0, buy), bar("sell", buy, buy + sell)];
 }
 
@@ -85,7 +113,10 @@ function drawTpo({ answer, series: [one], point: place, width, height: pixels })
   const point = inOrder(answer, one.points)[place];
   if (!point?.levels?.length) return null;
   const { rows, height, level, joined } = rowsOfLevels(point.levels, box.bottom - box.top);
-  const counts = rows.map(({ price, members }) => ({ price, blocks: [...new Set(members.flatMap((member) => member.block_ids))].toSorted((a, b) => a - b) }));
+  const counts = rows.map(({ price, members }) => ({
+    price,
+    blocks: [...new Set(members.flatMap((member) => member.block_ids))].toSorted((a, b) => a - b),
+  }));
   const { y, domain } = priceScale(counts, height, box);
   const longest = extentOf(counts.map(({ blocks }) => blocks.length))[1];
   const most = [0, Math.max(longest * 1.02, (box.right - box.left) / WIDEST_CELL)];
@@ -101,11 +132,21 @@ function drawTpo({ answer, series: [one], point: place, width, height: pixels })
       ...priceMark("VAH", point.vah_price + level / 2, y, box),
       ...priceMark("VAL", point.val_price + level / 2, y, box),
     ],
-    caption: `${one.label}: ${counted(point.total_tpo_count ?? 0, "TPO")} of ${point.block_size_minutes} minutes on ${counted(point.levels.length, "level")} of ${level}${joinedText(joined)}`,
-    legend: [["first-block", "first block"], ["last-block", "last block"], ["balance", "initial balance"]],
+    caption: [
+      `${one.label}: ${counted(point.total_tpo_count ?? 0, "TPO")} of ${point.block_size_minutes} minutes`,
+      `on ${counted(point.levels.length, "level")} of ${level}${joinedText(joined)}`,
+    ].join(" "),
+    legend: [
+      ["first-block", "first block"],
+      ["last-block", "last block"],
+      ["balance", "initial balance"],
+    ],
     along: "y",
     stops: counts.map(({ price }) => y(price + height / 2)),
-    tell: (stop) => `${rowText(counts[stop].price, height)} · ${counted(counts[stop].blocks.length, "block")}: ${counts[stop].blocks.join(", ")}`,
+    tell: (stop) => {
+      const { price, blocks } = counts[stop];
+      return `${rowText(price, height)} · ${counted(blocks.length, "block")}: ${blocks.join(", ")}`;
+    },
   };
 }
 
@@ -121,15 +162,32 @@ function tpoShapes(counts, height, x, y) {
     shape.style.fill = `color-mix(in oklab, var(--last-block) ${(100 * block) / last}%, var(--first-block))`;
     if (!hasLetters) return [shape];
     const letter = LETTERS[block % LETTERS.length];
-    return [shape, svg("text", { class: "letter", x: at.x + breadth / 2, y: at.y + thick / 2 + 3.5, "text-anchor": "middle" }, letter)];
+    return [
+      shape,
+      svg(
+        "text",
+        { class: "letter", x: at.x + breadth / 2, y: at.y + thick / 2 + 3.5, "text-anchor": "middle" },
+        letter,
+      ),
+    ];
   };
-  if (total <= MOST_CELLS) return counts.flatMap(({ price, blocks }) => blocks.flatMap((block, place) => cell(price, block, place)));
+  if (total <= MOST_CELLS)
+    return counts.flatMap(({ price, blocks }) => blocks.flatMap((block, place) => cell(price, block, place)));
   return counts.map(({ price, blocks }) =>
-    svg("rect", { class: "tpo plain", x: x(0), y: y(price + height), width: x(blocks.length) - x(0), height: thick - gap }));
+    svg("rect", {
+      class: "tpo plain",
+      x: x(0),
+      y: y(price + height),
+      width: x(blocks.length) - x(0),
+      height: thick - gap,
+    }),
+  );
 }
 
 function initialBalance({ ibr_low: low, ibr_high: high }, level, y, box) {
   if (!isNumber(low) || !isNumber(high)) return [];
   const top = y(high + level);
-  return [svg("rect", { class: "balance", x: box.left - 4, y: top, width: 3, height: Math.max(1, y(low) - top) })];
+  return [
+    svg("rect", { class: "balance", x: box.left - 4, y: top, width: 3, height: Math.max(1, y(low) - top) }),
+  ];
 }

@@ -1,4 +1,4 @@
-// --- a query: an object of parameters by their names on the wire; `exchange` is a list, `from` and `period` seconds ---
+// --- a query: an object of parameters by their names on the wire; `exchange` is a list, times are seconds ---
 
 function parametersOf(query) {
   const pairs = [];
@@ -20,14 +20,15 @@ const addressOf = (path, parameters) => {
 function faults(query) {
   const kind = KINDS.get(query.type);
   if (!kind) return ["A data type is needed."];
-  return [
-    ...faultsOfSelection(query, kind),
-    ...faultsOfWindow(query, kind),
-    ...faultsOfOptions(query, kind),
-  ];
+  return [...faultsOfSelection(query, kind), ...faultsOfWindow(query, kind), ...faultsOfOptions(query, kind)];
 }
 
-const LABELS = { rawSymbol: "a symbol", coin: "a coin", normalizedSymbol: "a normalized symbol", tokenName: "a token" };
+const LABELS = {
+  rawSymbol: "a symbol",
+  coin: "a coin",
+  normalizedSymbol: "a normalized symbol",
+  tokenName: "a token",
+};
 
 function faultsOfSelection(query, kind) {
   const found = [];
@@ -46,13 +47,16 @@ function faultsOfSelection(query, kind) {
 
 function faultsOfWindow(query, kind) {
   if (!query.interval && !kind.intervalOptional) return ["An interval is needed."];
-  if (!(query.from >= 0) || !Number.isInteger(query.period)) return ["Both ends of the window are needed, as 2024-08-09 or 2024-08-09 14:30."];
+  if (!(query.from >= 0) || !Number.isInteger(query.period))
+    return ["Both ends of the window are needed, as 2024-08-09 or 2024-08-09 14:30."];
   if (query.period <= 0) return ["The window ends before it begins."];
   const most = kind.maxPoints;
   if (pointsOf(query) <= most) return [];
   const longest = durationText(most * stepOf(query));
-  return [`${counted(pointsOf(query), "point")} are more than the ${grouped(most)} of one request: `
-    + `take ${longest} at most, or a longer interval.`];
+  return [
+    `${counted(pointsOf(query), "point")} are more than the ${grouped(most)} of one request: ` +
+      `take ${longest} at most, or a longer interval.`,
+  ];
 }
 
 function faultsOfOptions(query, kind) {
@@ -62,8 +66,10 @@ function faultsOfOptions(query, kind) {
   if ("transform.groupBy.type" in query && query.rawSymbol && !kind.groupByRawSymbol) {
     found.push("Venues are joined by coin or normalized symbol: symbols are those of one venue.");
   }
-  if (query.maxDepth && !/^[1-9]\d{0,17}$/.test(query.maxDepth)) found.push("Price levels are a whole number above 0.");
-  if (query.blockSize && !(Number(query.blockSize) > 0)) found.push("The height of a level is a number above 0.");
+  if (query.maxDepth && !/^[1-9]\d{0,17}$/.test(query.maxDepth))
+    found.push("Price levels are a whole number above 0.");
+  if (query.blockSize && !(Number(query.blockSize) > 0))
+    found.push("The height of a level is a number above 0.");
   return found;
 }
 
@@ -80,7 +86,8 @@ const pointsAddress = (query) => addressOf("v1/points", parametersOf(query));
 
 function pythonLine(query) {
   const address = [JSON.stringify(addressOf(".", "").replace(/\/$/, ""))];
-  if (FACTS.keyHeader.toLowerCase() !== "x-service-key") address.push(`auth_header=${JSON.stringify(FACTS.keyHeader)}`);
+  if (FACTS.keyHeader.toLowerCase() !== "x-service-key")
+    address.push(`auth_header=${JSON.stringify(FACTS.keyHeader)}`);
   return `tidytape.Client(${address.join(", ")}).points(tidytape.PointsQuery(${pythonArguments(query).join(", ")}))`;
 }
 
@@ -101,5 +108,7 @@ function pythonValue(query, name) {
   const value = query[name];
   if (COUNTS.has(name)) return value;
   if (!Array.isArray(value)) return JSON.stringify(value);
-  return value.length === 1 ? JSON.stringify(value[0]) : `[${value.map((one) => JSON.stringify(one)).join(", ")}]`;
+  return value.length === 1
+    ? JSON.stringify(value[0])
+    : `[${value.map((one) => JSON.stringify(one)).join(", ")}]`;
 }

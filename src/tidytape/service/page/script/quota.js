@@ -8,7 +8,9 @@ const quota = (() => {
 
   // [weight] the bucket can hold; the headers do not say it, the tiers do
   function capacity() {
-    const fitting = tiers().map((tier) => tier.burst).filter((burst) => burst >= known.remaining);
+    const fitting = tiers()
+      .map((tier) => tier.burst)
+      .filter((burst) => burst >= known.remaining);
     return fitting.length ? Math.min(...fitting) : Math.max(known.remaining, known.limit);
   }
 
@@ -26,7 +28,9 @@ const quota = (() => {
       names && `tier ${names}`,
       `refills ${grouped(known.limit)} a minute`,
       `${grouped(known.used)} used in the minute before the last answer`,
-    ].filter(Boolean).join(" · ");
+    ]
+      .filter(Boolean)
+      .join(" · ");
     const meter = byId("quota-meter");
     meter.setAttribute("aria-valuenow", left);
     meter.setAttribute("aria-valuemax", most);
@@ -44,13 +48,11 @@ const quota = (() => {
   return {
     note(headers) {
       if (!headers.has("X-RateLimit-Limit")) return;
-      const [limit, left, used] = ["Limit", "Remaining", "Used"].map((name) => Number(headers.get(`X-RateLimit-${name}`)));
+      const [limit, left, used] = ["Limit", "Remaining", "Used"].map((name) =>
+        Number(headers.get(`X-RateLimit-${name}`)),
+      );
       known = { limit, remaining: left, used, at: performance.now() };
       tick();
-    },
-    forget() {
-      known = null;
-      clearTimeout(ticking);
     },
     isKnown: () => known !== null,
     remaining,
@@ -70,3 +72,21 @@ const quota = (() => {
     },
   };
 })();
+
+// What the service would refuse for want of quota or tier, as far as the headers tell.
+function warnings(query, cost) {
+  if (!quota.isKnown()) return [];
+  const found = [];
+  if (!quota.permits(KINDS.get(query.type))) found.push("The tier of this key does not include this type.");
+  if (isAggregation(query) && !quota.aggregates()) found.push("The tier of this key does not join venues.");
+  const days = quota.historyDays();
+  if (days !== null && query.from < (Math.floor(Date.now() / 1000 / DAY) - days) * DAY) {
+    found.push(`The tier of this key reaches ${counted(days, "day")} back.`);
+  }
+  if (cost > quota.capacity()) {
+    found.push("That is more than this key can ever hold: take a shorter window.");
+  } else if (cost > quota.remaining()) {
+    found.push(`That is more than is left: wait ${quota.wait(Number(cost))} s.`);
+  }
+  return found;
+}

@@ -21,7 +21,10 @@ const service = (() => {
       });
     } catch (error) {
       if (error.name === "AbortError") throw error;
-      throw new Refusal("NO_ANSWER", "the service cannot be reached, or the key is not of characters a header may have");
+      throw new Refusal(
+        "NO_ANSWER",
+        "the service cannot be reached, or the key is not of characters a header may have",
+      );
     }
   }
 
@@ -48,7 +51,12 @@ const service = (() => {
       quota.note(response.headers);
       const body = await read(response);
       if (!response.ok) {
-        const { error, message, retry_after: retryAfter = null } = body;
+        // A proxy in between may answer in a shape of its own.
+        const {
+          error = "NO_ANSWER",
+          message = `status ${response.status}`,
+          retry_after: retryAfter = null,
+        } = body;
         throw new Refusal(error, message, { status: response.status, retryAfter, requestId });
       }
       return { body, requestId };
@@ -62,6 +70,18 @@ function showRefusal(host, refusal) {
   const note = html("p", { class: "note bad" }, ...parts);
   host.replaceChildren(note);
   if (refusal.retryAfter) countDown(note, refusal.retryAfter);
+}
+
+// Work whose refusal is shown in a place of its own; what was stopped says nothing.
+async function guarded(host, work) {
+  try {
+    host.replaceChildren();
+    await work();
+  } catch (error) {
+    if (error.name === "AbortError") return;
+    if (!(error instanceof Refusal)) throw error;
+    showRefusal(host, error);
+  }
 }
 
 // Say when it can be asked again, for as long as the note stands.

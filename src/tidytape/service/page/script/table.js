@@ -4,7 +4,8 @@ const SHOWN_ROWS = 50;
 
 function rowCount({ kind, series }) {
   const ofPoint = (point) => kind.levels.reduce((sum, levels) => sum + levelCount(point, levels), 0);
-  const ofSeries = ({ points }) => (kind.levels.length ? points.reduce((sum, point) => sum + ofPoint(point), 0) : points.length);
+  const ofSeries = ({ points }) =>
+    kind.levels.length ? points.reduce((sum, point) => sum + ofPoint(point), 0) : points.length;
   return series.reduce((sum, one) => sum + ofSeries(one), 0);
 }
 
@@ -38,7 +39,10 @@ function columnsOf({ kind, series, query }) {
   const own = rest.filter((field) => !identity.some((other) => other.name === field.name));
   const levels = kind.levels[0]?.fields ?? [];
   const id = sharedBy(series);
-  return [...identity, timestamp, ...levels, ...own].map((field) => ({ ...field, unit: unitOf(field.unit, id, query) }));
+  return [...identity, timestamp, ...levels, ...own].map((field) => ({
+    ...field,
+    unit: unitOf(field.unit, id, query),
+  }));
 }
 
 function cellText(value) {
@@ -51,12 +55,20 @@ function showRows(answer) {
   const columns = columnsOf(answer);
   const rows = firstOf(rowsOf(answer), SHOWN_ROWS);
   const count = rowCount(answer);
-  byId("rows-count").textContent = rows.length < count ? `${rows.length} of ${counted(count, "row")}` : counted(count, "row");
+  byId("rows-count").textContent =
+    rows.length < count ? `${rows.length} of ${counted(count, "row")}` : counted(count, "row");
   const isNumeric = ({ kind }) => kind === "double" || kind === "int64";
   const head = ({ column, unit, doc, ...field }) =>
-    html("th", { scope: "col", class: isNumeric(field) && "number", title: doc }, column, unit && html("small", {}, ` [${unit}]`));
+    html(
+      "th",
+      { scope: "col", class: isNumeric(field) && "number", title: doc },
+      column,
+      unit && html("small", {}, ` [${unit}]`),
+    );
   const cell = (row, field) => html("td", { class: isNumeric(field) && "number" }, cellText(row[field.name]));
   const table = byId("rows");
   table.tHead.replaceChildren(html("tr", {}, ...columns.map(head)));
-  table.tBodies[0].replaceChildren(...rows.map((row) => html("tr", {}, ...columns.map((field) => cell(row, field)))));
+  table.tBodies[0].replaceChildren(
+    ...rows.map((row) => html("tr", {}, ...columns.map((field) => cell(row, field)))),
+  );
 }
