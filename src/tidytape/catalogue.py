@@ -32,6 +32,7 @@ __all__ = [
     "POINTS_PER_WEIGHT",
     "PREDICTION_MARKET_FIELDS",
     "RATE_LIMIT_HEADERS",
+    "SURCHARGE_PARTS",
     "TPO_BLOCK_MINUTES",
     "USAGE_FIELDS",
     "USD_QUOTES",
@@ -280,6 +281,8 @@ class DataType:
         Whether instruments picked by ``raw_symbol`` may be aggregated.
     gapfill : bool
         Missing intervals can be filled.
+    funding_interval : bool
+        Its rates can be brought to another funding interval.
     included_depth : int or None
         Levels that cost nothing extra, for types weighed by depth.
     envelope : str or None
@@ -305,6 +308,7 @@ class DataType:
     group_by: GroupBy | None = None
     group_by_raw_symbol: bool = True
     gapfill: bool = False
+    funding_interval: bool = False
     included_depth: int | None = None
     envelope: str | None = None
     interval_optional: bool = False
@@ -467,6 +471,7 @@ _ALL = (
         number=11,
         fields=_FUNDING,
         group_by=GroupBy.OPEN_INTEREST_WEIGHTED_AVG,
+        funding_interval=True,
         categories=(Category.PERPETUAL,),
     ),
     DataType(
@@ -704,6 +709,9 @@ DEFAULT_FUNDING_INTERVAL_MS = 28_800_000
 
 POINTS_PER_WEIGHT = 1_000
 """Points that one multiplier of weight pays for."""
+
+SURCHARGE_PARTS = 5
+"""An aggregated exchange, and an included depth beyond the first, each add one in so many of the weight."""
 
 WEIGHT_WINDOW_SECONDS = 60
 """Window of the weight budget. [s]"""

@@ -22,6 +22,7 @@ from tidytape.service.health import health
 from tidytape.service.keys import Keys
 from tidytape.service.limits import Accounts
 from tidytape.service.observer import Figures, Observer
+from tidytape.service.page import page
 from tidytape.service.points import points
 from tidytape.service.refusals import from_query_error, refusal
 from tidytape.service.workers import Workers
@@ -88,6 +89,7 @@ def create_app(
     app.add_middleware(Gate, accounts=accounts, key_header=key_header)
     app.add_middleware(Observer, figures=figures)  # the last one added is the outermost
     app.include_router(health(lake, counted, figures, openapi.document(key_header=key_header)))
+    app.include_router(page(key_header=key_header, tiers=tiers))
     app.include_router(points(engine, workers, computing or Threads(engine), clock=clock))
     app.include_router(discovery(lake, workers, clock=clock))
 

@@ -1,4 +1,4 @@
-"""The gate before every ``/v1`` route: a key or nothing, rate-limit headers on the way out, no secret in errors."""
+"""The gate before every route with data: a key or nothing, rate-limit headers on the way out, no secret in errors."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ __all__ = ["LONGEST_TARGET", "Gate"]
 
 _log = logging.getLogger("tidytape.service")
 _PAUSE = 2  # seconds
+_GUARDED = ("/v1/", "/holdings")
 
 LONGEST_TARGET = 1 << 16
 """Longest path and query that are read: some thousand symbols, and milliseconds of work. [byte]"""
@@ -76,7 +77,7 @@ class Gate:
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through that has a key, or needs none."""
-        if scope["path"].startswith("/v1/"):
+        if scope["path"].startswith(_GUARDED):
             secret = Headers(scope=scope).get(self._key_header)
             account = self._accounts.of(secret) if secret else None
             if account is None:
