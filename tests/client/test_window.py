@@ -32,7 +32,8 @@ def least(total: int, weights: list[int]) -> int:
     @cache
     def best(left: int) -> int:
         return min(
-            (weights[part - 1] + best(left - part) for part in range(1, min(left, len(weights)) + 1)), default=0
+            (weights[part - 1] + best(left - part) for part in range(1, min(left, len(weights)) + 1)),
+            default=0,
         )
 
     return best(total)

@@ -53,9 +53,13 @@ class Window:
             raise QueryError("query", got=queries, expected="a PointsQuery, or those of PointsQuery.split")
         first = asked[0]
         if len(first.type) != 1:
-            raise QueryError("type", got=list(first.type), expected="one data type; each has a frame of its own")
+            raise QueryError(
+                "type", got=list(first.type), expected="one data type; each has a frame of its own"
+            )
         if len({_timeless(one) for one in asked}) > 1:
-            raise QueryError("query", got=f"{len(asked)} queries", expected="queries that differ in time alone")
+            raise QueryError(
+                "query", got=f"{len(asked)} queries", expected="queries that differ in time alone"
+            )
         asked.sort(key=lambda one: one.start)
         if any(one.end != other.start for one, other in pairwise(asked)):
             raise QueryError("query", got=f"{len(asked)} queries", expected="windows that adjoin")
@@ -89,14 +93,21 @@ class Window:
         if interval is None:
             return int(now)
         length = max(interval.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
-        last = int(now) - length
-        return ceiled(last + 1, interval)  # what starts at ``last`` is over now
+        return ceiled(int(now) - length + 1, interval)
+
+    @property
+    def step(self) -> int:
+        """From one point to the next; a second where they lie in no interval. [s]"""
+        return 1 if self.query.interval is None else self.query.interval.seconds
+
+    def floored(self, second: int) -> int:
+        """Return the last start of an interval at or before a second."""
+        interval = self.query.interval
+        return second if interval is None else ceiled(second - interval.seconds + 1, interval)
 
     def request(self, start: int, end: int) -> PointsQuery:
         """Return the one request for a part of it, oldest first."""
-        return self.query.model_copy(
-            update={"start": start, "end": end, "sort_direction": SortDirection.ASC}
-        )
+        return self.query.model_copy(update={"start": start, "end": end, "sort_direction": SortDirection.ASC})
 
 
 def _timeless(query: PointsQuery) -> PointsQuery:
