@@ -51,7 +51,8 @@ def _root(
 
 
 _MORE_OPTIONS = (
-    "lake", "base_url", "out", "map", "expires", "tier", "table", "time_unit", "delimiter", "tick_size"
+    "lake", "base_url", "out", "map", "expires", "tier", "table", "time_unit", "delimiter", "tick_size",
+    "buckets",
 )  # fmt: skip
 
 

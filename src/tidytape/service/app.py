@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
@@ -12,6 +13,7 @@ from tidytape._version import __version__
 from tidytape.budget import TIERS, Tier
 from tidytape.errors import BudgetError, QueryError
 from tidytape.lake import Lake
+from tidytape.service.buckets import Buckets, MemoryBuckets
 from tidytape.service.computing import Computing, Threads
 from tidytape.service.discovery import discovery
 from tidytape.service.engine import Engine
@@ -39,6 +41,7 @@ def create_app(
     key_header: str = KEY_HEADER,
     tiers: Mapping[str, Tier] = TIERS,
     computing: Computing | None = None,
+    buckets: Buckets | None = None,
     clock: Callable[[], int] = time.time_ns,
 ) -> FastAPI:
     """Return the service as an ASGI app.
@@ -55,6 +58,8 @@ def create_app(
         What each tier may ask for.
     computing : Computing, optional
         Where answers are computed; in threads of this process where left out.
+    buckets : Buckets, optional
+        Where weight is counted; in this process where left out. Closed when the server shuts down.
     clock : callable
         Returns epoch nanoseconds; tests give their own. [ns]
 
@@ -63,6 +68,13 @@ def create_app(
     FastAPI
     """
     workers, engine = Workers(), Engine(lake, clock=clock)
+    counted = buckets or MemoryBuckets(clock=clock)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await counted.close()
+
     # No interactive docs: their pages load scripts from elsewhere.
     app = FastAPI(
         title="Market Data Query Service",
@@ -70,13 +82,13 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        lifespan=lifespan,
     )
     figures = Figures()
-    app.add_middleware(
-        Gate, accounts=Accounts(keys, clock=clock, tiers=tiers), key_header=key_header, clock=clock
-    )
+    accounts = Accounts(keys, buckets=counted, clock=clock, tiers=tiers)
+    app.add_middleware(Gate, accounts=accounts, key_header=key_header)
     app.add_middleware(Observer, figures=figures)  # the last one added is the outermost
-    app.include_router(health(lake, figures))
+    app.include_router(health(lake, counted, figures))
     app.include_router(points(engine, workers, computing or Threads(engine), clock=clock))
     app.include_router(discovery(lake, workers, clock=clock))
 

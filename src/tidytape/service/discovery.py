@@ -65,7 +65,7 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
         request.state.facts["route"] = "usage"
         for name, value in request.query_params.multi_items():
             raise QueryError(name, got=value, expected="no parameter here")
-        state = request.state.account.bucket.look(now_ns=clock())
+        state = await request.state.account.look()
         return Response(orjson.dumps(usage(state)), media_type=wire.JSON_MIME)
 
     return router
