@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from itertools import combinations
+from itertools import combinations, pairwise
 from typing import Any
 
 import pytest
@@ -77,7 +77,7 @@ def test_what_is_missing_is_joined_only_where_that_costs_no_more(holes: list[int
     for size in range(count):
         for cuts in combinations(range(1, count), size):
             edges = [0, *cuts, count]
-            tried.append(sum(cost(a, b - 1) for a, b in zip(edges, edges[1:], strict=False)))
+            tried.append(sum(cost(a, b - 1) for a, b in pairwise(edges)))
     assert sum(map(weight, requests)) == min(tried)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidytape.client.aio import AsyncClient
-from tidytape.client.flow import Usage
+from tidytape.client.quota import Usage
 from tidytape.client.sync import Client
 
 __all__ = ["AsyncClient", "Client", "Usage"]

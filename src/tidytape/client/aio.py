@@ -3,17 +3,31 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Coroutine
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
 from tidytape.client.endpoints import Endpoints
-from tidytape.client.flow import FAILURES, Answer, Failure, Flow, Gathering, Send, Usage, Wait, closed_error
-from tidytape.client.settings import MAX_BODY, Backend, Settings
+from tidytape.client.quota import Usage
+from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
+from tidytape.client.steps import (
+    FAILURES,
+    Answer,
+    Call,
+    Failure,
+    Flow,
+    Gathering,
+    Send,
+    Step,
+    Together,
+    Wait,
+    closed_error,
+)
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -49,6 +63,21 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
         Most times one request is sent.
     max_body : int
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
+    on_limit : {"wait", "raise"}
+        What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
+    partial : {"raise", "flag"}
+        What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
+    parallel : int
+        Most requests that are on their way at once.
+    cache : bool or path, optional
+        Whether intervals that are over are kept and not fetched again, and where; in the user's cache folder, unless
+        a ``transport`` is given.
+    cache_limit : int
+        How much the cache may hold. [byte]
+    offline : bool
+        Answer from the cache alone.
+    progress : bool, optional
+        Show how far a fetch is; if left out, where it takes several requests and someone is looking.
     transport : httpx.AsyncBaseTransport, optional
         What carries requests, instead of the network.
 
@@ -76,12 +105,8 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
         api_key: str | None = None,
         *,
         backend: Literal["polars"] = "polars",
-        auth_header: str = ...,
-        timeout: float = ...,
-        deadline: float = ...,
-        attempts: int = ...,
-        max_body: int = ...,
         transport: httpx.AsyncBaseTransport | None = None,
+        **options: Unpack[Options],
     ) -> None: ...
 
     @overload
@@ -91,12 +116,8 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
         api_key: str | None = None,
         *,
         backend: Literal["pandas"],
-        auth_header: str = ...,
-        timeout: float = ...,
-        deadline: float = ...,
-        attempts: int = ...,
-        max_body: int = ...,
         transport: httpx.AsyncBaseTransport | None = None,
+        **options: Unpack[Options],
     ) -> None: ...
 
     def __init__(
@@ -110,6 +131,13 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
         deadline: float = 300.0,
         attempts: int = 6,
         max_body: int = MAX_BODY,
+        on_limit: OnLimit = "wait",
+        partial: Partial = "raise",
+        parallel: int = 4,
+        cache: bool | str | os.PathLike[str] | None = None,
+        cache_limit: int = CACHE_LIMIT,
+        offline: bool = False,
+        progress: bool | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         settings = Settings.read(
@@ -120,6 +148,14 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
             deadline=deadline,
             attempts=attempts,
             max_body=max_body,
+            on_limit=on_limit,
+            partial=partial,
+            parallel=parallel,
+            cache=cache,
+            cache_limit=cache_limit,
+            offline=offline,
+            progress=progress,
+            is_network=transport is None,
         )
         super().__init__(settings, backend)
         self._present: Present[FrameT] = presenter(backend)
@@ -163,11 +199,34 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
                 step = steps.send(await self._carry_out(step))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
+        finally:
+            steps.close()  # it lets go of what it holds, whatever ended it
 
-    async def _carry_out(self, step: Send | Wait) -> Answer | Failure | None:
+    async def _carry_out(self, step: Step) -> object:
+        if isinstance(step, Call):
+            return await asyncio.to_thread(step.function)
+        if isinstance(step, Together):
+            return await self._together(step)
         if isinstance(step, Wait):
             await asyncio.sleep(step.seconds)
             return None
+        return await self._sent(step)
+
+    async def _together(self, step: Together) -> list[object]:
+        places = asyncio.Semaphore(step.at_once)
+
+        async def run(steps: Flow[object]) -> object:
+            async with places:
+                return await self._run(steps)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run(steps)) for steps in step.flows]
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _sent(self, step: Send) -> Answer | Failure:
         if self._http.is_closed:
             raise closed_error()
         try:

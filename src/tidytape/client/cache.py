@@ -35,7 +35,7 @@ from tidytape.client.window import Span, Window, intersected, united, without
 from tidytape.errors import QueryError
 from tidytape.schema import schema_of
 
-__all__ = ["Cache", "Entry", "Series", "default_folder"]
+__all__ = ["LIMIT", "Cache", "Entry", "Series", "default_folder"]
 
 _FORMAT = "1"
 """Of the layout above; another one begins anew."""
@@ -117,7 +117,7 @@ class Cache:
     """
 
     def __init__(self, folder: str | os.PathLike[str] | None = None, *, limit: int = LIMIT) -> None:
-        if not isinstance(limit, int) or isinstance(limit, bool) or limit < 1:
+        if limit < 1:
             raise QueryError("cache_limit", got=limit, expected="a whole number of bytes above 0")
         self.folder = default_folder() if folder is None else Path(folder)
         self.limit = limit
@@ -299,11 +299,13 @@ class Series:
 
 def _segments(folder: Path) -> Iterator[Segment]:
     """Give the files of a series by their spans, the longer of those with one start first."""
-    found = []
+    found: list[Segment] = []
     with suppress(OSError):
-        for path in folder.iterdir():
-            if name := _NAME.fullmatch(path.name):
-                found.append(Segment(int(name[1]), int(name[2]), name[3], path))
+        found = [
+            Segment(int(name[1]), int(name[2]), name[3], path)
+            for path in folder.iterdir()
+            if (name := _NAME.fullmatch(path.name))
+        ]
     yield from sorted(found, key=lambda one: (one.start, -one.end, one.digest))
 
 

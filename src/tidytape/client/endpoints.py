@@ -14,8 +14,12 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from tidytape.client import flow
-from tidytape.client.flow import Flow, Usage
+from tidytape.client.fetching import fetched
+from tidytape.client.progress import Progress
+from tidytape.client.quota import Usage
 from tidytape.client.settings import Backend, Settings
+from tidytape.client.steps import Flow
+from tidytape.client.window import Window
 from tidytape.query import MarketsQuery, PointsQuery
 from tidytape.query.values import Names, TimeLike
 from tidytape.schema import MARKETS, Schema, schema_of
@@ -50,8 +54,13 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
     def _fetch_usage(self, steps: Flow[Usage]) -> UsageT: ...
 
     def _points(self, queries: Sequence[PointsQuery]) -> FrameT:
-        schema = schema_of(queries[0].type[0])
-        return self._fetch_frame(flow.points(self._settings, queries), schema)
+        window = Window.of(queries)
+        return self._fetch_frame(self._frame_of(window), schema_of(window.data_type))
+
+    def _frame_of(self, window: Window) -> Flow[pl.DataFrame]:
+        progress = Progress(self._settings.progress, window.data_type)
+        frame, _ = yield from fetched(self._settings, window, progress)
+        return frame
 
     def points(self, query: PointsQuery) -> FrameT:
         """Fetch one request as it stands.

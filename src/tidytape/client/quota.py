@@ -100,6 +100,11 @@ class Quota:
             self._level += weight * _WINDOW_NS
             self._trim()
 
+    def used(self, weight: int) -> None:
+        """Note that weight which was taken is spent, of which the service told nothing."""
+        with self._lock:
+            self._open -= weight
+
     def seconds_for(self, weight: int) -> float:
         """Return how long it takes until that much more weight could be used; 0 where nothing is known. [s]"""
         with self._lock:

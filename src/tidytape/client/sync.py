@@ -3,20 +3,34 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import CancelledError, Future
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
 from tidytape.client.endpoints import Endpoints
-from tidytape.client.flow import FAILURES, Answer, Failure, Flow, Gathering, Send, Usage, Wait, closed_error
-from tidytape.client.settings import MAX_BODY, Backend, Settings
+from tidytape.client.quota import Usage
+from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
+from tidytape.client.steps import (
+    FAILURES,
+    Answer,
+    Call,
+    Failure,
+    Flow,
+    Gathering,
+    Send,
+    Step,
+    Together,
+    Wait,
+    closed_error,
+)
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -52,6 +66,21 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
         Most times one request is sent.
     max_body : int
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
+    on_limit : {"wait", "raise"}
+        What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
+    partial : {"raise", "flag"}
+        What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
+    parallel : int
+        Most requests that are on their way at once.
+    cache : bool or path, optional
+        Whether intervals that are over are kept and not fetched again, and where; in the user's cache folder, unless
+        a ``transport`` is given.
+    cache_limit : int
+        How much the cache may hold. [byte]
+    offline : bool
+        Answer from the cache alone.
+    progress : bool, optional
+        Show how far a fetch is; if left out, where it takes several requests and someone is looking.
     transport : httpx.BaseTransport, optional
         What carries requests, instead of the network.
 
@@ -78,12 +107,8 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
         api_key: str | None = None,
         *,
         backend: Literal["polars"] = "polars",
-        auth_header: str = ...,
-        timeout: float = ...,
-        deadline: float = ...,
-        attempts: int = ...,
-        max_body: int = ...,
         transport: httpx.BaseTransport | None = None,
+        **options: Unpack[Options],
     ) -> None: ...
 
     @overload
@@ -93,12 +118,8 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
         api_key: str | None = None,
         *,
         backend: Literal["pandas"],
-        auth_header: str = ...,
-        timeout: float = ...,
-        deadline: float = ...,
-        attempts: int = ...,
-        max_body: int = ...,
         transport: httpx.BaseTransport | None = None,
+        **options: Unpack[Options],
     ) -> None: ...
 
     def __init__(
@@ -112,6 +133,13 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
         deadline: float = 300.0,
         attempts: int = 6,
         max_body: int = MAX_BODY,
+        on_limit: OnLimit = "wait",
+        partial: Partial = "raise",
+        parallel: int = 4,
+        cache: bool | str | os.PathLike[str] | None = None,
+        cache_limit: int = CACHE_LIMIT,
+        offline: bool = False,
+        progress: bool | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         settings = Settings.read(
@@ -122,6 +150,14 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
             deadline=deadline,
             attempts=attempts,
             max_body=max_body,
+            on_limit=on_limit,
+            partial=partial,
+            parallel=parallel,
+            cache=cache,
+            cache_limit=cache_limit,
+            offline=offline,
+            progress=progress,
+            is_network=transport is None,
         )
         super().__init__(settings, backend)
         self._present: Present[FrameT] = presenter(backend)
@@ -190,18 +226,69 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
 
         return Client(**local.demo_connection(), backend=backend)
 
-    def _run(self, steps: Flow[R]) -> R:
+    def _run(self, steps: Flow[R], stop: threading.Event | None = None) -> R:
         try:
             step = next(steps)
             while True:
-                step = steps.send(self._carry_out(step))
+                step = steps.send(self._carry_out(step, stop))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
+        finally:
+            steps.close()  # it lets go of what it holds, whatever ended it
 
-    def _carry_out(self, step: Send | Wait) -> Answer | Failure | None:
+    def _carry_out(self, step: Step, stop: threading.Event | None) -> object:
+        if isinstance(step, Call):
+            return step.function()
+        if isinstance(step, Together):
+            return self._together(step)
         if isinstance(step, Wait):
-            time.sleep(step.seconds)
+            if stop is None:
+                time.sleep(step.seconds)
+            elif stop.wait(step.seconds):
+                raise _StoppedError
             return None
+        if stop is not None and stop.is_set():
+            raise _StoppedError
+        return self._sent(step)
+
+    def _together(self, step: Together) -> list[object]:
+        """Carry out flows in threads, which go no further once one of them fails or the caller is interrupted."""
+        stop, todo, guard = threading.Event(), iter(enumerate(step.flows)), threading.Lock()
+        results: dict[int, object] = {}
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            while not stop.is_set():
+                with guard:
+                    found = next(todo, None)
+                if found is None:
+                    return
+                number, steps = found
+                try:
+                    results[number] = self._run(steps, stop)
+                except BaseException as error:  # noqa: BLE001 - raised where they are waited for
+                    errors.append(error)
+                    stop.set()
+
+        crew = [
+            threading.Thread(
+                target=contextvars.copy_context().run, args=(work,), daemon=True, name="tidytape-fetch"
+            )
+            for _ in range(min(step.at_once, len(step.flows)))
+        ]
+        try:
+            for one in crew:
+                one.start()
+            for one in crew:
+                one.join()
+        finally:
+            stop.set()  # also where Ctrl-C ends the waiting
+        for error in errors:
+            if not isinstance(error, _StoppedError):
+                raise error
+        return [results[number] for number in range(len(step.flows))]
+
+    def _sent(self, step: Send) -> Answer | Failure:
         if self._http.is_closed:
             raise closed_error()
         try:
@@ -241,6 +328,10 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
     ) -> None:
         """Close the client."""
         self.close()
+
+
+class _StoppedError(Exception):
+    """Another of the flows that are carried out together has failed."""
 
 
 def _within(seconds: float, call: Callable[[], R]) -> R:

@@ -232,7 +232,7 @@ class _Cuts:
 
 @lru_cache(maxsize=64)
 def _cheapest(total: int, weights: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the parts, none longer than there are weights, that make up a total and weigh least; the fewest of these."""
+    """Return the parts, none longer than there are weights, that make up a total and weigh least; the fewest."""
     best = [(0, 0, 0)]
     for length in range(1, total + 1):
         longest = min(length, len(weights))
