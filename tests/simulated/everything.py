@@ -13,6 +13,28 @@ from tidytape.lake import TABLES, Lake
 START, MINUTE = events.START, events.MINUTE
 DAY = 86_400
 
+_MARKET = {"exchange": "X", "coin": "BTC"}
+ASKED: dict[str, dict[str, str]] = {
+    "TRADE": _MARKET,
+    "TRADE_SIDE_AGNOSTIC_AGG": _MARKET,
+    "TRADE_AGG": _MARKET,
+    "OPEN_INTEREST_AGG": _MARKET,
+    "FUNDING_RATE_AGG": _MARKET,
+    "LIQUIDATION_AGG": _MARKET,
+    "VOLUME_PROFILE_AGG": _MARKET,
+    "TPO_AGG": _MARKET,
+    "BLOCK_BOOK_SNAPSHOT_AGG": _MARKET,
+    "VENUEX_LIQUIDATION_AGG": {"coin": "BTC"},
+    "CME_OPEN_INTEREST_AGG": {"exchange": "CME", "raw_symbol": "BTCQ4"},
+    "TOKEN_SUPPLY_AGG": {"token_name": "bitcoin"},
+    "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": {"exchange": "DERIBIT", "coin": "BTC"},
+    "SKEW_OPTION_SUMMARY_AGG": {
+        "exchange": "DERIBIT", "coin": "BTC", "raw_symbol": "BTC_25", "tenor": "1w",
+    },
+    "OPTION_OPEN_INTEREST_AGG": {"exchange": "DERIBIT", "coin": "BTC"},
+}  # fmt: skip
+"""What to ask for each data type, beside a window, so that there is an answer."""
+
 
 def everything(path: Path) -> Lake:
     """Make it: markets of X, recorded candles, a future of CME, tokens, and an option chain of DERIBIT."""

@@ -58,7 +58,7 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         return self._fetch_frame(self._frame_of(window), schema_of(window.data_type))
 
     def _frame_of(self, window: Window) -> Flow[pl.DataFrame]:
-        progress = Progress(self._settings.progress, window.data_type)
+        progress = Progress(window.data_type, wanted=self._settings.progress)
         frame, _ = yield from fetched(self._settings, window, progress)
         return frame
 

@@ -14,13 +14,13 @@ class Progress:
 
     Parameters
     ----------
-    wanted : bool, optional
-        None shows it when there is more than one request and someone is looking: at a terminal, or in a notebook.
     what : str
         What is fetched.
+    wanted : bool, optional
+        None shows it when there is more than one request and someone is looking: at a terminal, or in a notebook.
     """
 
-    def __init__(self, wanted: bool | None, what: str) -> None:  # noqa: FBT001 - the setting as it was given
+    def __init__(self, what: str, *, wanted: bool | None) -> None:
         self._wanted = wanted
         self._what = what
 

@@ -15,6 +15,9 @@ __all__ = ["Quota", "Usage", "quota_of", "reported"]
 
 _NS = 1_000_000_000
 _WINDOW_NS = WEIGHT_WINDOW_SECONDS * _NS
+_MARGIN = 0.001
+"""What is waited longer than reckoned, so that rounding never makes it too short. [s]"""
+
 _BURST = 2
 """Most weight a bucket holds, as a multiple of the budget of a minute, unless the service shows that it is another."""
 
@@ -61,7 +64,7 @@ class Quota:
     >>> quota.take(5)  # nothing is known of the budget
     0.0
     >>> quota.heard(limit=100, remaining=150, reset=None, taken=5)
-    >>> quota.take(150), quota.take(5)
+    >>> quota.take(150), round(quota.take(5), 2)
     (0.0, 3.0)
     """
 
@@ -157,11 +160,12 @@ class Quota:
 
     def _trim(self) -> None:
         if self.is_known:
-            self._level = min(self._level, self._burst * _WINDOW_NS)
+            # A bucket that is full runs over until a request that is on its way gets there.
+            self._level = min(self._level, (self._burst - max(0, self._open)) * _WINDOW_NS)
 
     def _wait(self, more: int = 0) -> float:
         short = more * _WINDOW_NS - self._level
-        return max(0, short) / self._per_minute / _NS if self.is_known else 0.0
+        return short / self._per_minute / _NS + _MARGIN if short > 0 and self.is_known else 0.0
 
 
 def _burst(limit: int, remaining: int, reset: float | None) -> int:
