@@ -62,7 +62,7 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         frame, _ = yield from fetched(self._settings, window, progress)
         return frame
 
-    def points(self, query: PointsQuery) -> FrameT:
+    def points(self, query: PointsQuery | Sequence[PointsQuery]) -> FrameT:
         """Fetch one request as it stands.
 
         Parameters
@@ -90,7 +90,7 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         ...     client.points(query)["side"].unique().sort().to_list()
         ['BUY', 'SELL']
         """
-        return self._points([query])
+        return self._points([query] if isinstance(query, PointsQuery) else query)
 
     def candles(
         self,
