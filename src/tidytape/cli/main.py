@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import demo, fetch, ingest, keys, lake, prediction, rollup, serve
+from tidytape.cli import cache, demo, fetch, ingest, keys, lake, prediction, rollup, serve, tape
 from tidytape.errors import QueryError, TidytapeError
 
 __all__ = ["app", "main"]
@@ -28,6 +28,8 @@ app.add_typer(keys.app, name="keys")
 app.command("rollup")(rollup.rollup)
 app.add_typer(lake.app, name="lake")
 app.command("markets")(fetch.markets)
+app.add_typer(cache.app, name="cache")
+app.add_typer(tape.app, name="tape")
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 
