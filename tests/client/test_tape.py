@@ -17,12 +17,11 @@ from tidytape.client.tape import Recorder, Replayer, entries, verify
 from tidytape.errors import TapeError
 from tidytape.fingerprint import fingerprint
 
+DAYS = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)]
 FRAME = pl.DataFrame(
     {
         "exchange": pl.Series(["X", "Y", None], dtype=pl.Categorical),
-        "timestamp": pl.Series(
-            [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)], dtype=pl.Datetime("ns", "UTC")
-        ),
+        "timestamp": pl.Series(DAYS, dtype=pl.Datetime("ns", "UTC")),
         "close": [1.5, None, float("inf")],
         "rank": pl.Series([1, None, 2**62], dtype=pl.Int64),
         "blocks": pl.Series([[1, 2], [], None], dtype=pl.List(pl.Int32)),
