@@ -28,7 +28,10 @@ FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
-class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usage]], Generic[FrameT]):
+class AsyncClient(
+    Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, list[str]], Coroutine[Any, Any, Usage]],
+    Generic[FrameT],
+):
     """Fetch market data as tidy frames, from asyncio. The methods are those of ``Client``, to be awaited.
 
     Parameters
@@ -191,6 +194,9 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
 
     async def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT:
         return self._present(await self._run(steps), schema)
+
+    async def _fetch_names(self, steps: Flow[list[str]]) -> list[str]:
+        return await self._run(steps)
 
     async def _fetch_usage(self, steps: Flow[Usage]) -> Usage:
         return await self._run(steps)

@@ -35,7 +35,7 @@ from tidytape.errors import (
     TierError,
     TransportError,
 )
-from tidytape.query import MarketsQuery, PointsQuery
+from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.schema import MARKETS, data_type, schema_of
 
 __all__ = [
@@ -47,6 +47,7 @@ __all__ = [
     "Send",
     "Usage",
     "Wait",
+    "ask",
     "closed_error",
     "markets",
     "points",
@@ -206,7 +207,7 @@ def points(settings: Settings, queries: Sequence[PointsQuery]) -> Flow[pl.DataFr
     accept = f"{wire.ARROW_MIME}, {wire.JSON_MIME};q=0.9"
     frames = []
     for query in queries:
-        answer = yield from _ask(settings, "/v1/points", query.to_params(), accept=accept, cost=weight(query))
+        answer = yield from ask(settings, "/v1/points", query.to_params(), accept=accept, cost=weight(query))
         frame = _decoded(answer, name)
         _check_identity(frame, query, name)
         # Services differ on whether the end of a window belongs to it; ours are half-open, so chunks never overlap.
@@ -237,7 +238,7 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
     offset = query.page_offset
     while len(pages) < _MOST_PAGES:
         params = query.model_copy(update={"page_offset": offset}).to_params()
-        answer = yield from _ask(settings, "/v1/markets", params, accept=wire.JSON_MIME, cost=0, until=until)
+        answer = yield from ask(settings, "/v1/markets", params, accept=wire.JSON_MIME, cost=0, until=until)
         frame, following = wire.decode_markets(answer.content)
         keys = set(frame.select(MARKETS.key).iter_rows())
         if keys and keys <= seen:
@@ -268,7 +269,7 @@ _MOST_PAGES = 10_000
 
 def usage(settings: Settings) -> Flow[Usage]:
     """Fetch the quota of the key."""
-    answer = yield from _ask(settings, "/v1/usage", [], accept=wire.JSON_MIME, cost=0)
+    answer = yield from ask(settings, "/v1/usage", [], accept=wire.JSON_MIME, cost=0)
     try:
         body = orjson.loads(answer.content)
         return Usage(**{name: int(body[name]) for name in Usage.__slots__})
@@ -279,7 +280,7 @@ def usage(settings: Settings) -> Flow[Usage]:
 # --- one request ----------------------------------------------------------------------------------------------------
 
 
-def _ask(
+def ask(
     settings: Settings,
     path: str,
     params: list[tuple[str, str]],
@@ -395,7 +396,9 @@ def _refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
     return ServiceError(f"{text}; is the address of the service right?", **facts)
 
 
-_FIELDS = {wire: field for field, wire in {**MarketsQuery.WIRE, **PointsQuery.WIRE}.items()}
+_FIELDS = {
+    wire: field for query in (MetaQuery, MarketsQuery, PointsQuery) for field, wire in query.WIRE.items()
+}
 
 
 def _refused_query(message: str, code: str, status: int) -> QueryError:

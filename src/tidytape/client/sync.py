@@ -31,7 +31,7 @@ FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
-class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
+class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
     """Fetch market data as tidy frames.
 
     Parameters
@@ -224,6 +224,9 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
 
     def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT:
         return self._present(self._run(steps), schema)
+
+    def _fetch_names(self, steps: Flow[list[str]]) -> list[str]:
+        return self._run(steps)
 
     def _fetch_usage(self, steps: Flow[Usage]) -> Usage:
         return self._run(steps)
