@@ -56,10 +56,10 @@ def test_what_was_recorded_comes_back(tmp_path: Path) -> None:
     assert tape.base_url == "http://service"
     for ask, answered in reversed(ASKS):
         for _ in range(2):
-            assert same(tape.find(ask), answered)
+            assert same(tape.found(ask)[0], answered)
     assert verify(path) == []
     with pytest.raises(TapeError, match="has no answer to"):
-        tape.find({"ask": "points", "params": []})
+        tape.found({"ask": "points", "params": []})
 
 
 def test_questions_asked_again_are_answered_in_turn(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_questions_asked_again_are_answered_in_turn(tmp_path: Path) -> None:
         for used in (1, 2):
             tape.add({"ask": "usage"}, Usage(100, 50, used, 0, 60))
     played = Replayer(tmp_path / "t")
-    assert [played.find({"ask": "usage"}).used for _ in range(3)] == [1, 2, 2]  # type: ignore[union-attr]
+    assert [played.found({"ask": "usage"})[0].used for _ in range(3)] == [1, 2, 2]  # type: ignore[union-attr]
 
 
 def test_a_tape_is_lines_of_json_and_has_a_manifest(tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_one_byte_changed_is_told_and_never_returned(
         return
     for ask, answered in ASKS:
         try:
-            found = tape.find(ask)
+            found, _ = tape.found(ask)
         except TapeError:
             continue
         assert same(found, answered)
@@ -129,9 +129,9 @@ def test_a_study_that_was_killed_leaves_what_it_had(tmp_path: Path) -> None:
     lines = path.read_bytes().splitlines(keepends=True)
     path.write_bytes(b"".join(lines[:3]) + lines[3][:40])
     tape = Replayer(path)
-    assert same(tape.find(ASKS[0][0]), FRAME)
+    assert same(tape.found(ASKS[0][0])[0], FRAME)
     with pytest.raises(TapeError):
-        tape.find(ASKS[2][0])
+        tape.found(ASKS[2][0])
     wrong = verify(path)
     assert wrong[0].startswith("entry 3 is damaged")
     assert "was not finished" in wrong[-1]

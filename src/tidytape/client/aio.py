@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Coroutine
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
@@ -12,7 +12,8 @@ import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
-from tidytape.client.endpoints import Endpoints
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
+from tidytape.client.fetching import Metadata, Plan
 from tidytape.client.quota import Usage
 from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
 from tidytape.client.steps import (
@@ -28,6 +29,7 @@ from tidytape.client.steps import (
     Wait,
     closed_error,
 )
+from tidytape.client.tape import Replayer
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -42,7 +44,17 @@ FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
-class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usage]], Generic[FrameT]):
+class AsyncClient(
+    Endpoints[
+        Coroutine[Any, Any, FrameT],
+        Coroutine[Any, Any, list[str]],
+        Coroutine[Any, Any, Usage],
+        Coroutine[Any, Any, Plan],
+        Coroutine[Any, Any, Fetched[FrameT]],
+        Coroutine[Any, Any, Written],
+    ],
+    Generic[FrameT],
+):
     """Fetch market data as tidy frames, from asyncio. The methods are those of ``Client``, to be awaited.
 
     Parameters
@@ -192,6 +204,41 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
 
         return AsyncClient(**local.async_demo_connection(), backend=backend)
 
+    @overload
+    @staticmethod
+    def replay(
+        tape: str | os.PathLike[str], *, backend: Literal["polars"] = "polars"
+    ) -> AsyncClient[pl.DataFrame]: ...
+
+    @overload
+    @staticmethod
+    def replay(tape: str | os.PathLike[str], *, backend: Literal["pandas"]) -> AsyncClient[pd.DataFrame]: ...
+
+    @staticmethod
+    def replay(tape: str | os.PathLike[str], *, backend: Backend = "polars") -> AsyncClient[Any]:
+        """Return a client that answers from a tape, with no network: what was asked, as it was answered.
+
+        Parameters
+        ----------
+        tape : path
+            What ``record`` made.
+        backend : {"polars", "pandas"}
+
+        Returns
+        -------
+        AsyncClient
+            Whatever was not asked when the tape was recorded is a `TapeError`.
+
+        Raises
+        ------
+        TapeError
+            If it cannot be read, or is no tape.
+        """
+        replayer = Replayer(tape)
+        client: AsyncClient[Any] = AsyncClient(replayer.base_url, "replayed", cache=False, backend=backend)
+        client._tape = replayer
+        return client
+
     async def _run(self, steps: Flow[R]) -> R:
         try:
             step = next(steps)
@@ -251,8 +298,56 @@ class AsyncClient(Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, Usa
     async def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT:
         return self._present(await self._run(steps), schema)
 
+    async def _fetch_names(self, steps: Flow[list[str]]) -> list[str]:
+        return await self._run(steps)
+
     async def _fetch_usage(self, steps: Flow[Usage]) -> Usage:
         return await self._run(steps)
+
+    async def _fetch_plan(self, steps: Flow[Plan]) -> Plan:
+        return await self._run(steps)
+
+    async def _fetch_fetched(
+        self, steps: Flow[tuple[pl.DataFrame, Metadata]], schema: Schema
+    ) -> Fetched[FrameT]:
+        frame, metadata = await self._run(steps)
+        return Fetched(self._present(frame, schema), metadata)
+
+    async def _fetch_written(self, steps: Flow[Written]) -> Written:
+        return await self._run(steps)
+
+    async def iter_frames(self, query: Asked) -> AsyncIterator[FrameT]:
+        """Fetch request by request, a frame each, so that the window may be larger than memory.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+
+        Yields
+        ------
+        frame
+            The parts of the frame that the method of that name returns, in the order of time.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name. What was fetched until then is in the cache.
+
+        Examples
+        --------
+        >>> import asyncio, tidytape
+        >>> async def rows():
+        ...     async with tidytape.AsyncClient.demo() as client:
+        ...         asked = client.query.candles(
+        ...             exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...         )
+        ...         return [frame.height async for frame in client.iter_frames(asked)]
+        >>> asyncio.run(rows())
+        [24]
+        """
+        wanted = wanted_of(query)
+        for part in self._parts(wanted):
+            yield await self._fetch_frame(first(self._answered(part)), wanted.schema)
 
     async def aclose(self) -> None:
         """Let go of connections."""

@@ -26,7 +26,7 @@ from tidytape.errors import (
     TierError,
     TransportError,
 )
-from tidytape.query import MarketsQuery, PointsQuery
+from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 
 __all__ = ["ask"]
 
@@ -218,7 +218,9 @@ def _refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
     return ServiceError(f"{text}; is the address of the service right?", **facts)
 
 
-_FIELDS = {wire: field for field, wire in {**MarketsQuery.WIRE, **PointsQuery.WIRE}.items()}
+_FIELDS = {
+    wire: field for query in (MetaQuery, MarketsQuery, PointsQuery) for field, wire in query.WIRE.items()
+}
 
 
 def _refused_query(message: str, code: str, status: int) -> QueryError:

@@ -18,7 +18,7 @@ from tidytape.budget import weight
 from tidytape.catalogue import Interval
 from tidytape.client.asking import ask
 from tidytape.client.cache import Series
-from tidytape.client.flow import usage
+from tidytape.client.listing import usage
 from tidytape.client.progress import Progress
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Call, Flow, Together, Wait
@@ -76,6 +76,11 @@ class Metadata:
     failures: tuple[TidytapeError, ...]
     at: datetime
     _frame: pl.DataFrame = field(repr=False, compare=False)
+
+    @classmethod
+    def replayed(cls, window: Window, frame: pl.DataFrame, at: datetime) -> Metadata:
+        """Return those of a frame from a tape: nothing was sent, and it is of when it was recorded."""
+        return cls(window.query, window.start, window.end, 0, 0, (), (), (), at, frame)
 
     @cached_property
     def hash(self) -> str:

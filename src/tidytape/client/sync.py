@@ -6,7 +6,7 @@ import contextvars
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import closing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
@@ -15,7 +15,8 @@ import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
-from tidytape.client.endpoints import Endpoints
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
+from tidytape.client.fetching import Metadata, Plan
 from tidytape.client.quota import Usage
 from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
 from tidytape.client.steps import (
@@ -31,6 +32,7 @@ from tidytape.client.steps import (
     Wait,
     closed_error,
 )
+from tidytape.client.tape import Replayer
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
-class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
+class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written], Generic[FrameT]):
     """Fetch market data as tidy frames.
 
     Parameters
@@ -226,6 +228,41 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
 
         return Client(**local.demo_connection(), backend=backend)
 
+    @overload
+    @staticmethod
+    def replay(
+        tape: str | os.PathLike[str], *, backend: Literal["polars"] = "polars"
+    ) -> Client[pl.DataFrame]: ...
+
+    @overload
+    @staticmethod
+    def replay(tape: str | os.PathLike[str], *, backend: Literal["pandas"]) -> Client[pd.DataFrame]: ...
+
+    @staticmethod
+    def replay(tape: str | os.PathLike[str], *, backend: Backend = "polars") -> Client[Any]:
+        """Return a client that answers from a tape, with no network: what was asked, as it was answered.
+
+        Parameters
+        ----------
+        tape : path
+            What ``record`` made.
+        backend : {"polars", "pandas"}
+
+        Returns
+        -------
+        Client
+            Whatever was not asked when the tape was recorded is a `TapeError`.
+
+        Raises
+        ------
+        TapeError
+            If it cannot be read, or is no tape.
+        """
+        replayer = Replayer(tape)
+        client: Client[Any] = Client(replayer.base_url, "replayed", cache=False, backend=backend)
+        client._tape = replayer
+        return client
+
     def _run(self, steps: Flow[R], stop: threading.Event | None = None) -> R:
         try:
             step = next(steps)
@@ -312,8 +349,52 @@ class Client(Endpoints[FrameT, Usage], Generic[FrameT]):
     def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT:
         return self._present(self._run(steps), schema)
 
+    def _fetch_names(self, steps: Flow[list[str]]) -> list[str]:
+        return self._run(steps)
+
     def _fetch_usage(self, steps: Flow[Usage]) -> Usage:
         return self._run(steps)
+
+    def _fetch_plan(self, steps: Flow[Plan]) -> Plan:
+        return self._run(steps)
+
+    def _fetch_fetched(self, steps: Flow[tuple[pl.DataFrame, Metadata]], schema: Schema) -> Fetched[FrameT]:
+        frame, metadata = self._run(steps)
+        return Fetched(self._present(frame, schema), metadata)
+
+    def _fetch_written(self, steps: Flow[Written]) -> Written:
+        return self._run(steps)
+
+    def iter_frames(self, query: Asked) -> Iterator[FrameT]:
+        """Fetch request by request, a frame each, so that the window may be larger than memory.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+
+        Yields
+        ------
+        frame
+            The parts of the frame that the method of that name returns, in the order of time.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name. What was fetched until then is in the cache.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     asked = client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     )
+        ...     [frame.height for frame in client.iter_frames(asked)]
+        [24]
+        """
+        wanted = wanted_of(query)
+        for part in self._parts(wanted):
+            yield self._fetch_frame(first(self._answered(part)), wanted.schema)
 
     def close(self) -> None:
         """Let go of connections."""

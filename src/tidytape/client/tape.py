@@ -199,8 +199,8 @@ class Replayer:
             raise TapeError(f"{self.path} is no tape, or its head is damaged", path=str(self.path))
         self.base_url = str(head["service"])
 
-    def find(self, ask: Ask) -> Answered:
-        """Return the answer to a question.
+    def found(self, ask: Ask) -> tuple[Answered, str]:
+        """Return the answer to a question, and when it was recorded, as ISO 8601 in UTC.
 
         Raises
         ------
@@ -225,7 +225,7 @@ class Replayer:
         if entry is None:
             raise _damaged(self.path, number, trouble)
         try:
-            return _read(entry)
+            return _read(entry), entry["at"]
         except ValueError as error:
             raise _damaged(self.path, number, str(error)) from None
 

@@ -48,8 +48,8 @@ class Window:
         QueryError
             If there are none, they differ in more than time, leave a gap, or are of more than one data type.
         """
-        asked = [queries] if isinstance(queries, PointsQuery) else list(queries)
-        if not asked or not all(isinstance(one, PointsQuery) for one in asked):
+        asked = [queries] if isinstance(queries, PointsQuery) else queries
+        if not (isinstance(asked, Sequence) and asked and all(isinstance(one, PointsQuery) for one in asked)):
             raise QueryError("query", got=queries, expected="a PointsQuery, or those of PointsQuery.split")
         first = asked[0]
         if len(first.type) != 1:
@@ -60,7 +60,7 @@ class Window:
             raise QueryError(
                 "query", got=f"{len(asked)} queries", expected="queries that differ in time alone"
             )
-        asked.sort(key=lambda one: one.start)
+        asked = sorted(asked, key=lambda one: one.start)
         if any(one.end != other.start for one, other in pairwise(asked)):
             raise QueryError("query", got=f"{len(asked)} queries", expected="windows that adjoin")
         return cls(first, asked[0].start, asked[-1].end)
