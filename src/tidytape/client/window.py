@@ -49,7 +49,8 @@ class Window:
             If there are none, they differ in more than time, leave a gap, or are of more than one data type.
         """
         asked = [queries] if isinstance(queries, PointsQuery) else queries
-        if not (isinstance(asked, Sequence) and asked and all(isinstance(one, PointsQuery) for one in asked)):
+        is_several: object = isinstance(asked, Sequence)  # whatever a caller without types gives
+        if not (is_several and asked and all(isinstance(one, PointsQuery) for one in asked)):
             raise QueryError("query", got=queries, expected="a PointsQuery, or those of PointsQuery.split")
         first = asked[0]
         if len(first.type) != 1:
