@@ -28,6 +28,7 @@ app.add_typer(keys.app, name="keys")
 app.command("rollup")(rollup.rollup)
 app.add_typer(lake.app, name="lake")
 app.command("markets")(fetch.markets)
+app.command("usage")(fetch.usage)
 app.command("serve")(serve.serve)
 app.command("demo")(demo.demo)
 
@@ -57,12 +58,13 @@ _MORE_OPTIONS = (
 
 def _as_options(error: QueryError) -> QueryError:
     """Return the error with parameters named as options; what a service said stands as it is."""
-    from tidytape.query import MarketsQuery, PointsQuery, respelled
+    from tidytape.client.parameters import PARAMETERS
+    from tidytape.query import respelled
 
     if error.status is not None:
         return error
-    fields = (*PointsQuery.WIRE, *MarketsQuery.WIRE, *_MORE_OPTIONS)
-    options = {field: "--" + field.replace("_", "-") for field in fields} | {"columns": "--map"}
+    names = (*PARAMETERS, *_MORE_OPTIONS)
+    options = {name: "--" + name.replace("_", "-") for name in names} | {"columns": "--map"}
     # In the text only names that are no words of prose; the parameter itself in any case.
     said = respelled(error, {name: option for name, option in options.items() if "_" in name})
     return QueryError(
