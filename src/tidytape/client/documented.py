@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from tidytape.client.parameters import PARAMETERS, Parameter
 from tidytape.schema import Schema
 
-__all__ = ["documented", "parameters_of"]
+__all__ = ["documented", "parameters_of", "prose_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -61,8 +61,8 @@ def documented(
 
     def complete(method: F) -> F:
         parameters = {
-            name: Parameter(PARAMETERS[name].kind, own.get(name, PARAMETERS[name].text))
-            for name in inspect.signature(method).parameters
+            name: Parameter(_kind(name, one.annotation), own.get(name, PARAMETERS[name].text))
+            for name, one in inspect.signature(method).parameters.items()
             if name != "self"
         }
         _described[method] = parameters
@@ -89,6 +89,23 @@ def parameters_of(method: Callable[..., Any]) -> Mapping[str, Parameter]:
     'str'
     """
     return _described[method]
+
+
+def prose_of(method: Callable[..., Any]) -> str:
+    """Return what the docstring of a method says before its first section; nothing where docstrings are left out.
+
+    Examples
+    --------
+    >>> from tidytape.client import Client
+    >>> prose_of(Client.coins)
+    'List the base assets.'
+    """
+    return _sections(method.__doc__ or "")[""]
+
+
+def _kind(name: str, annotation: str) -> str:
+    """What a parameter takes; where most methods take several names, some take one."""
+    return "str" if annotation.removesuffix(" | None") == "str" else PARAMETERS[name].kind
 
 
 def _sections(text: str) -> dict[str, str]:

@@ -62,7 +62,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         distinct: bool = False,
         page_size: int | None = None,
     ) -> FrameT:
-        """Search the markets of the service, all pages.
+        """Search the markets, all pages.
 
         Where a market is an outcome of prediction markets there is one more column, ``prediction_markets``, a list of
         them; ``prediction_markets`` has these as rows.
@@ -90,7 +90,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         distinct: bool = False,
         page_size: int | None = None,
     ) -> FrameT:
-        """Search the prediction markets of the service, all pages.
+        """Search the prediction markets, all pages.
 
         Each outcome of a prediction market is a market, so one that can be answered with yes or no has two rows, which
         differ in ``raw_symbol``, the symbol that its series are fetched by.
@@ -118,10 +118,10 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         start: TimeLike | None = None,
         end: TimeLike | None = None,
     ) -> FrameT:
-        """List the heights of a level that the service recommends for heatmaps of the order book.
+        """List block sizes for heatmaps of the order book.
 
-        These are the finest; five times that is coarse enough for a screen of a thousand lines. Where the service
-        answers with nothing but a number, exchange and symbol are null.
+        They are the heights of a level that the service recommends, the finest; five times that is coarse enough for a
+        screen of a thousand lines. Where the service answers with nothing but a number, exchange and symbol are null.
 
         Examples
         --------
@@ -257,7 +257,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         start: TimeLike | None = None,
         end: TimeLike | None = None,
     ) -> NamesT:
-        """List the exchange-native symbols that have some data types.
+        """List exchange-native symbols.
 
         Returns
         -------
@@ -285,7 +285,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         start: TimeLike | None = None,
         end: TimeLike | None = None,
     ) -> NamesT:
-        """List the cross-exchange symbols that have some data types.
+        """List cross-exchange symbols.
 
         Returns
         -------
@@ -313,7 +313,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         start: TimeLike | None = None,
         end: TimeLike | None = None,
     ) -> NamesT:
-        """List the times to expiry that summaries of options can be asked for.
+        """List the times to expiry of option summaries.
 
         Returns
         -------

@@ -63,7 +63,7 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
             f"Length of a block of time: {_MINUTES}; {DEFAULT_TPO_BLOCK_MINUTES} unless given. [min]",
         ),
         "session": Parameter("str", f"{_SESSIONS}, from 00:00 UTC; as long as ``interval`` unless given."),
-        "max_depth": Parameter("int", "Most price levels of each side, from the middle out."),
+        "max_depth": Parameter("int", "Most price levels."),
         "funding_interval": Parameter(
             "int, str or timedelta",
             f"Time that the rates are brought to, e.g. ``1h``; {_HOURS} hours unless given. A number counts "

@@ -75,10 +75,10 @@ class Derivatives(Asking[ResultT]):
         group_by: str | None = None,
         event: Names = None,
     ) -> ResultT:
-        """Fetch the funding rate of perpetuals, and the rate predicted for the next settlement.
+        """Fetch funding rates of perpetuals, and predicted ones.
 
-        A positive rate is paid by longs to shorts. A rate over another interval is the same in proportion: over eight
-        hours it is eight times that over one.
+        A positive rate is paid by longs to shorts; the predicted one is that of the next settlement. A rate over
+        another interval is the same in proportion: over eight hours it is eight times that over one.
 
         Examples
         --------
@@ -119,9 +119,10 @@ class Derivatives(Asking[ResultT]):
         group_by: str | None = None,
         event: Names = None,
     ) -> ResultT:
-        """Fetch the volume that was liquidated, longs (BUY) and shorts (SELL) apart.
+        """Fetch what was liquidated, longs and shorts apart.
 
-        Venues report some of their liquidations only, so these are lower bounds.
+        BUY are longs that were liquidated, SELL shorts. Venues report some of their liquidations only, so these are
+        lower bounds.
 
         Examples
         --------
@@ -150,7 +151,7 @@ class Derivatives(Asking[ResultT]):
         sort_direction: str = "asc",
         event: Names = None,
     ) -> ResultT:
-        """Fetch the open interest of regulated futures, with its value and the price.
+        """Fetch the open interest of regulated futures.
 
         Examples
         --------

@@ -8,13 +8,17 @@ from typing import TypeVar
 from tidytape.client.documented import documented
 from tidytape.client.series.wanted import Asking, Wanted
 from tidytape.query.values import Names, TimeLike
-from tidytape.schema import schema_of
+from tidytape.schema import data_type, schema_of
 
 __all__ = ["Heatmaps"]
 
 ResultT = TypeVar("ResultT")
 
 _IN_TIME = "Order in time, ``asc`` or ``desc``; prices always ascend."
+
+
+def _weighing(name: str) -> str:
+    return f"; more than {data_type(name).included_depth} weigh more."
 
 
 class Heatmaps(Asking[ResultT]):
@@ -25,6 +29,8 @@ class Heatmaps(Asking[ResultT]):
         sort_direction=_IN_TIME,
         quote="``USD`` converts the sizes, each at its own price.",
         group_by="``sum`` joins the books of a coin into one; sizes are in USD then.",
+        max_depth="Most price levels of each side, from the middle out"
+        + _weighing("BLOCK_BOOK_SNAPSHOT_AGG"),
     )
     def book_heatmap(
         self,
@@ -44,9 +50,10 @@ class Heatmaps(Asking[ResultT]):
         group_by: str | None = None,
         event: Names = None,
     ) -> ResultT:
-        """Fetch the resting size at each price level as each interval ended.
+        """Fetch the order book at each price level.
 
-        ``block_sizes`` says which heights of a level the service recommends. More levels than 3,500 weigh more.
+        It is the size that rested there as the interval ended. ``block_sizes`` says which heights of a level the
+        service recommends.
 
         Examples
         --------
@@ -65,7 +72,7 @@ class Heatmaps(Asking[ResultT]):
         schema_of("VENUEX_LIQUIDATION_AGG"),
         coin="Base asset.",
         exchange="Venue, where the service has several to choose from.",
-        max_depth="Most price levels.",
+        max_depth="Most price levels" + _weighing("VENUEX_LIQUIDATION_AGG"),
         sort_direction=_IN_TIME,
         quote="``USD`` converts at the price of each liquidation.",
     )
@@ -82,9 +89,9 @@ class Heatmaps(Asking[ResultT]):
         sort_direction: str = "asc",
         quote: str | None = None,
     ) -> ResultT:
-        """Fetch what was liquidated at each price level, over all markets of a coin on one venue.
+        """Fetch what was liquidated at each price level.
 
-        More levels than 1,500 weigh more.
+        It is of all markets of a coin on one venue.
 
         Examples
         --------

@@ -39,7 +39,7 @@ class Options(Asking[ResultT]):
         tenor: str | None = None,
         sort_direction: str = "asc",
     ) -> ResultT:
-        """Fetch the implied volatility of options, at constant times to expiry.
+        """Fetch implied volatility at constant times to expiry.
 
         Examples
         --------
@@ -71,8 +71,9 @@ class Options(Asking[ResultT]):
         end: TimeLike,
         sort_direction: str = "asc",
     ) -> ResultT:
-        """Fetch the skew of options, as the service defines it: of ours, how much dearer puts are than calls.
+        """Fetch the skew of options.
 
+        What it is, the service defines: ours says how much dearer puts are than calls.
         ``markets(type="SKEW_OPTION_SUMMARY_AGG")`` lists the summaries there are, and their tenors.
 
         Examples
@@ -101,7 +102,7 @@ class Options(Asking[ResultT]):
         normalized_symbol: Names = None,
         sort_direction: str = "asc",
     ) -> ResultT:
-        """Fetch the open interest of all options of a coin, and the price of what they are on.
+        """Fetch the open interest of all options of a coin.
 
         Examples
         --------

@@ -51,7 +51,9 @@ class Profiles(Asking[ResultT]):
         group_by: str | None = None,
         event: Names = None,
     ) -> ResultT:
-        """Fetch the volume traded at each price level, one profile per interval.
+        """Fetch the volume traded at each price level.
+
+        Each interval has a profile of its own.
 
         Examples
         --------
@@ -86,9 +88,10 @@ class Profiles(Asking[ResultT]):
         group_by: str | None = None,
         event: Names = None,
     ) -> ResultT:
-        """Fetch market profiles (time price opportunity): which blocks of time touched each price level.
+        """Fetch market profiles (TPO), level by level.
 
-        What is said of a session as a whole, its value area for one, stands in each of its rows.
+        Time price opportunity: which blocks of time touched each price level. What is said of a session as a whole, its
+        value area for one, stands in each of its rows.
 
         See Also
         --------
@@ -127,9 +130,10 @@ class Profiles(Asking[ResultT]):
         group_by: str | None = None,
         event: Names = None,
     ) -> ResultT:
-        """Fetch market profiles without their levels: point of control, value area and the rest of each session.
+        """Fetch market profiles (TPO), session by session.
 
-        The request and what it costs are those of ``tpo``. Fields that the contract does not name are left out.
+        Point of control, value area, initial balance and the rest, without the levels. The request and what it costs
+        are those of ``tpo``. Fields that the contract does not name are left out.
 
         See Also
         --------

@@ -32,7 +32,7 @@ class Supply(Asking[ResultT]):
         coin: Names = None,
         sort_direction: str = "asc",
     ) -> ResultT:
-        """Fetch market value, supply and dominance of a token, which is of no venue.
+        """Fetch market value, supply and dominance of a token.
 
         Examples
         --------
