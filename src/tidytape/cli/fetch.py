@@ -98,9 +98,8 @@ def _planning(method: FunctionType) -> Callable[..., None]:
         with _client(**{option: said.pop(option) for option in client_options}) as client:
             plan = client.plan(getattr(client.query, method.__name__)(**said))
         for one in plan.requests:
-            typer.echo(
-                f"{written_time(one.start)}  {written_time(one.end)}  {one.points:>7,} points  weight {weight(one)}"
-            )
+            window = f"{written_time(one.start)}  {written_time(one.end)}"
+            typer.echo(f"{window}  {one.points:>7,} points  weight {weight(one)}")
         typer.echo(str(plan))
 
     return _described(command, method, [*_options(method), *client_options.values()])
