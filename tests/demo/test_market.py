@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import time
 from decimal import Decimal
 
@@ -8,6 +7,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from simulated.fingerprint import fingerprint
 from tidytape.demo.exact import Bits, exp
 from tidytape.demo.market import START_NS, markets, trades
 from tidytape.errors import QueryError
@@ -19,17 +19,6 @@ VENUES = ("DEMO_SPOT", "DEMO_PERP")
 @pytest.fixture(scope="module")
 def tape():
     return trades()
-
-
-def fingerprint(frame):
-    """A hash of every bit, whatever the byte order and the library's own format."""
-    digest = hashlib.sha256()
-    for column in frame:
-        if column.dtype == pl.String:
-            digest.update("\n".join(column).encode())
-        else:
-            digest.update(column.to_numpy().astype("<f8" if column.dtype == pl.Float64 else "<i8").tobytes())
-    return digest.hexdigest()
 
 
 def test_layout_is_that_of_the_lakes_trades(tape):

@@ -27,7 +27,7 @@ def check_target(out: Path | None) -> None:
 def put(frame: pl.DataFrame, out: Path | None) -> None:
     """Write a frame, or print it: what is the same in every row once above, the other columns as a table."""
     if out is None:
-        typer.echo(_printable(_as_text(frame)))
+        typer.echo(_printable(_as_text(frame), keep="\n"))
         return
     # Under another name first: what bears the name asked for is whole.
     part = out.with_name(f".{out.name}.part")
@@ -99,9 +99,9 @@ def _lists_written(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _printable(text: str) -> str:
+def _printable(text: str, *, keep: str = "") -> str:
     """Write control characters out: names come from outside, and a terminal would act on them."""
     return "".join(
-        one if one.isprintable() or one == "\n" else one.encode("unicode_escape").decode("ascii")
+        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode("ascii")
         for one in text
     )

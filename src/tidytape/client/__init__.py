@@ -23,7 +23,7 @@ else:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
     def __dir__():
-        return sorted(__all__)
+        return sorted({*globals(), *_HOMES})
 
 
 __all__ = ["AsyncClient", "Client", "Usage"]
