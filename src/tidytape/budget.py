@@ -17,7 +17,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tidytape.catalogue import POINTS_PER_WEIGHT, WEIGHT_WINDOW_SECONDS, DataType, TierName
+from tidytape.catalogue import (
+    POINTS_PER_WEIGHT,
+    SURCHARGE_PARTS,
+    WEIGHT_WINDOW_SECONDS,
+    DataType,
+    TierName,
+)
 from tidytape.errors import BudgetError, QueryError, nearest
 from tidytape.query import PointsQuery
 
@@ -72,8 +78,10 @@ def weight(query: PointsQuery) -> int:
     unknown = len(query.type) - len(query.data_types)
     parts = [(kind.multiplier, _extra_depths(kind, query.max_depth)) for kind in query.data_types]
     parts += [(1, 0)] * unknown
+    whole = SURCHARGE_PARTS
     return sum(
-        -(-thousands * multiplier * (5 + exchanges) * (5 + depths) // 25) for multiplier, depths in parts
+        -(-thousands * multiplier * (whole + exchanges) * (whole + depths) // whole**2)
+        for multiplier, depths in parts
     )
 
 

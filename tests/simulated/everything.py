@@ -13,17 +13,19 @@ from tidytape.lake import TABLES, Lake
 START, MINUTE = events.START, events.MINUTE
 DAY = 86_400
 
-_MARKET = {"exchange": "X", "coin": "BTC"}
+MARKET = {"exchange": "X", "coin": "BTC"}
+
+# What selects events of each data type.
 ASKED: dict[str, dict[str, str]] = {
-    "TRADE": _MARKET,
-    "TRADE_SIDE_AGNOSTIC_AGG": _MARKET,
-    "TRADE_AGG": _MARKET,
-    "OPEN_INTEREST_AGG": _MARKET,
-    "FUNDING_RATE_AGG": _MARKET,
-    "LIQUIDATION_AGG": _MARKET,
-    "VOLUME_PROFILE_AGG": _MARKET,
-    "TPO_AGG": _MARKET,
-    "BLOCK_BOOK_SNAPSHOT_AGG": _MARKET,
+    "TRADE": MARKET,
+    "TRADE_SIDE_AGNOSTIC_AGG": MARKET,
+    "TRADE_AGG": MARKET,
+    "OPEN_INTEREST_AGG": MARKET,
+    "FUNDING_RATE_AGG": MARKET,
+    "LIQUIDATION_AGG": MARKET,
+    "VOLUME_PROFILE_AGG": MARKET,
+    "TPO_AGG": MARKET,
+    "BLOCK_BOOK_SNAPSHOT_AGG": MARKET,
     "VENUEX_LIQUIDATION_AGG": {"coin": "BTC"},
     "CME_OPEN_INTEREST_AGG": {"exchange": "CME", "raw_symbol": "BTCQ4"},
     "TOKEN_SUPPLY_AGG": {"token_name": "bitcoin"},
@@ -33,7 +35,6 @@ ASKED: dict[str, dict[str, str]] = {
     },
     "OPTION_OPEN_INTEREST_AGG": {"exchange": "DERIBIT", "coin": "BTC"},
 }  # fmt: skip
-"""What to ask for each data type, beside a window, so that there is an answer."""
 
 
 def everything(path: Path) -> Lake:

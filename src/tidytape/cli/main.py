@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import cache, demo, fetch, ingest, keys, lake, prediction, rollup, serve, tape
+from tidytape.cli import cache, demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve, tape
 from tidytape.errors import QueryError, TidytapeError
 
 __all__ = ["app", "main"]
@@ -33,6 +33,7 @@ app.command("usage")(fetch.usage)
 app.add_typer(cache.app, name="cache")
 app.add_typer(tape.app, name="tape")
 app.command("serve")(serve.serve)
+app.command("openapi")(openapi.openapi)
 app.command("demo")(demo.demo)
 
 _INTERRUPTED = 130

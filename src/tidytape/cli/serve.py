@@ -50,6 +50,7 @@ def serve(
 
     from tidytape.lake import Lake
     from tidytape.service import KeyFile, Processes, RedisBuckets, create_app, tiers_of
+    from tidytape.service.connection import LISTENING
 
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
@@ -66,7 +67,6 @@ def serve(
     # uvicorn raises the signal again when it has finished; what stands below the try must still happen.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
-        # The service writes a log of its own, see `tidytape.service.observer`. h11 bounds the length of what comes in.
-        uvicorn.run(app, host=host, port=port, server_header=False, access_log=False, http="h11", loop="auto")
+        uvicorn.run(app, host=host, port=port, **LISTENING)
     finally:
         computing.close()

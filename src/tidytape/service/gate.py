@@ -1,4 +1,4 @@
-"""The gate before every ``/v1`` route: a key or nothing, rate-limit headers on the way out, no secret in errors."""
+"""The gate before every route with data: a key or nothing, rate-limit headers on the way out, no secret in errors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,14 @@ from tidytape.service.buckets import UnreachableError
 from tidytape.service.limits import Account, Accounts, rate_limit_headers
 from tidytape.service.refusals import refusal
 
-__all__ = ["Gate"]
+__all__ = ["LONGEST_TARGET", "Gate"]
 
 _log = logging.getLogger("tidytape.service")
 _PAUSE = 2  # seconds
+_GUARDED = ("/v1/", "/holdings")
+
+LONGEST_TARGET = 1 << 16
+"""Longest path and query that are read: some thousand symbols, and milliseconds of work. [byte]"""
 
 
 class Gate:
@@ -73,7 +77,7 @@ class Gate:
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through that has a key, or needs none."""
-        if scope["path"].startswith("/v1/"):
+        if scope["path"].startswith(_GUARDED):
             secret = Headers(scope=scope).get(self._key_header)
             account = self._accounts.of(secret) if secret else None
             if account is None:
@@ -86,4 +90,9 @@ class Gate:
                 return
             scope["state"]["account"] = account
             scope["state"]["facts"].update(key=account.key.id, tier=account.tier.name)
+        length = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
+        if length > LONGEST_TARGET:
+            message = f"path and query: got {length} bytes, expected at most {LONGEST_TARGET}"
+            await refusal("URI_TOO_LONG", message)(scope, receive, send)
+            return
         await self._app(scope, receive, send)

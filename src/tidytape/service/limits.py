@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from tidytape.budget import TIERS, Admission, Tier, tier
-from tidytape.catalogue import WEIGHT_WINDOW_SECONDS
+from tidytape.catalogue import RATE_LIMIT_HEADERS, USAGE_FIELDS, WEIGHT_WINDOW_SECONDS
 from tidytape.service.buckets import Buckets
 from tidytape.service.keys import Key, Keys
 
@@ -79,20 +79,10 @@ class Accounts:
 
 def rate_limit_headers(state: Admission) -> dict[str, str]:
     """Return the headers that go on every response to a known key."""
-    return {
-        "X-RateLimit-Limit": str(state.limit),
-        "X-RateLimit-Remaining": str(state.remaining),
-        "X-RateLimit-Used": str(state.used),
-        "X-RateLimit-Reset": str(state.reset),
-    }
+    return {name: str(getattr(state, field)) for name, field in RATE_LIMIT_HEADERS.items()}
 
 
 def usage(state: Admission) -> dict[str, int]:
     """Return the body of ``GET /v1/usage``."""
-    return {
-        "limit": state.limit,
-        "remaining": state.remaining,
-        "used": state.used,
-        "reset": state.reset,
-        "window_seconds": WEIGHT_WINDOW_SECONDS,
-    }
+    known = {**asdict(state), "window_seconds": WEIGHT_WINDOW_SECONDS}
+    return {field.name: known[field.name] for field in USAGE_FIELDS}

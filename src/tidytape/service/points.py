@@ -17,7 +17,6 @@ from tidytape.service.buckets import UnreachableError
 from tidytape.service.computing import Answer, Computing, OverloadedError, StoppedError, Task
 from tidytape.service.engine import Engine, Subjects
 from tidytape.service.limits import Account
-from tidytape.service.openapi import parameters
 from tidytape.service.parcels import Parcel, ParcelResponse
 from tidytape.service.refusals import refusal
 from tidytape.service.validators import etag, is_known
@@ -47,12 +46,12 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
     """
     router = APIRouter()
 
-    @router.get("/v1/points", openapi_extra=parameters(PointsQuery))
+    @router.get("/v1/points")
     async def answer_points(request: Request) -> Response:
         account: Account = request.state.account
         facts, accept = request.state.facts, request.headers.get("accept", "")
         query = PointsQuery.from_params(request.query_params.multi_items())
-        facts.update(route="points", type=",".join(query.type))
+        facts.update(route="points", type=",".join(kind.name for kind in query.data_types))
         _require_tier(account, query, now=clock() // _NS)
         form = wire.ARROW_MIME if len(query.type) == 1 and _takes_arrow(accept) else wire.JSON_MIME
 
