@@ -15,9 +15,9 @@ import pytest
 
 import tidytape
 from simulated.everything import ASKED, START, everything
+from tidytape.client.fingerprint import fingerprint
 from tidytape.client.tape import entries, verify
 from tidytape.errors import QueryError, TapeError
-from tidytape.fingerprint import fingerprint
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 

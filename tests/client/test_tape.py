@@ -13,9 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidytape.client import Usage
+from tidytape.client.fingerprint import fingerprint
 from tidytape.client.tape import Recorder, Replayer, entries, verify
 from tidytape.errors import TapeError
-from tidytape.fingerprint import fingerprint
 
 DAYS = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)]
 FRAME = pl.DataFrame(

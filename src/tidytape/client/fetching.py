@@ -18,6 +18,7 @@ from tidytape.budget import weight
 from tidytape.catalogue import Interval
 from tidytape.client.asking import ask
 from tidytape.client.cache import Series
+from tidytape.client.fingerprint import fingerprint
 from tidytape.client.listing import usage
 from tidytape.client.progress import Progress
 from tidytape.client.settings import Settings
@@ -32,7 +33,6 @@ from tidytape.errors import (
     TidytapeError,
     TierError,
 )
-from tidytape.fingerprint import fingerprint
 from tidytape.query import PointsQuery
 
 __all__ = ["Metadata", "Plan", "fetched", "planned"]

@@ -30,9 +30,9 @@ import polars as pl
 import pyarrow as pa
 
 from tidytape._version import __version__
+from tidytape.client.fingerprint import fingerprint
 from tidytape.client.quota import Usage
 from tidytape.errors import TapeError
-from tidytape.fingerprint import fingerprint
 
 __all__ = ["Recorder", "Replayer", "TapeEntry", "entries", "verify"]
 
