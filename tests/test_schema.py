@@ -10,7 +10,17 @@ import polars as pl
 import pytest
 
 from tidytape.errors import DecodeError, MissingColumnError, QueryError
-from tidytape.schema import MARKETS, PREDICTION_MARKETS, Schema, column_name, data_type, schema_of
+from tidytape.schema import (
+    BLOCK_SIZES,
+    MARKETS,
+    PREDICTION_MARKET_ENTRY,
+    PREDICTION_MARKETS,
+    TPO_SESSIONS,
+    Schema,
+    column_name,
+    data_type,
+    schema_of,
+)
 
 SERIES = "exchange raw_symbol normalized_symbol coin category interval"
 CANDLE = "timestamp open high low close volume first_timestamp last_timestamp"
@@ -166,7 +176,7 @@ def test_rows_say_what_one_row_is() -> None:
         (MARKETS, ("exchange", "raw_symbol", "tenor"), {"available_since": "timestamp"}),
         (
             PREDICTION_MARKETS,
-            ("slug",),
+            ("exchange", "raw_symbol", "slug"),
             {
                 "outcomes": "list[string]",
                 "prices": "list[float64]",
@@ -181,6 +191,25 @@ def test_rows_say_what_one_row_is() -> None:
 def test_shape_of_the_market_lists(schema: Schema, key: tuple[str, ...], odd: dict[str, str]) -> None:
     assert schema.key == key
     assert {c.name: c.dtype for c in schema.columns if c.dtype not in {"string", "float64"}} == odd
+
+
+def test_prediction_markets_are_the_entries_with_their_market() -> None:
+    assert PREDICTION_MARKETS.names == ("exchange", "raw_symbol", *PREDICTION_MARKET_ENTRY.names)
+    assert PREDICTION_MARKET_ENTRY.key == ("slug",)
+
+
+def test_block_sizes_are_of_markets() -> None:
+    assert BLOCK_SIZES.key == ("exchange", "raw_symbol")
+    assert (BLOCK_SIZES["block_size"].unit, BLOCK_SIZES["block_size"].nullable) == ("quote per coin", False)
+
+
+def test_sessions_are_market_profiles_without_their_levels() -> None:
+    tpo = schema_of("TPO_AGG")
+    levels = {field.column for field in data_type("TPO_AGG").levels[0].fields}
+    assert TPO_SESSIONS.columns == tuple(column for column in tpo.columns if column.name not in levels)
+    assert TPO_SESSIONS.names[-1] == "single_prints"
+    assert TPO_SESSIONS.key == ("exchange", "raw_symbol", "timestamp")
+    assert TPO_SESSIONS.key_of(grouped=True)[0] == "coin"
 
 
 def test_empty_prediction_markets_have_pandas_dtypes() -> None:

@@ -20,6 +20,7 @@ from types import MappingProxyType
 from typing import Literal, Self
 
 __all__ = [
+    "BLOCK_SIZE_FIELDS",
     "DATA_TYPES",
     "DEFAULT_FUNDING_INTERVAL_MS",
     "DEFAULT_TPO_BLOCK_MINUTES",
@@ -657,6 +658,13 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
     _double("line", "line", "", "Line value for sports markets"),
 )
 """The fields of a prediction-market entry."""
+
+BLOCK_SIZE_FIELDS: tuple[Field, ...] = (
+    Field("exchange", "exchange", "string", "", "Venue identifier"),
+    Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
+    _double("blockSize", "block_size", "quote per coin", "Finest height of a row of the order-book heatmap"),
+)
+"""The fields of an entry of ``/v1/block-sizes``."""
 
 USAGE_FIELDS: tuple[Field, ...] = (
     Field("limit", "limit", "int64", "weight per window", "Budget of the tier"),

@@ -23,6 +23,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from tidytape.catalogue import (
+    BLOCK_SIZE_FIELDS,
     DATA_TYPES,
     IDENTITY_FIELDS,
     MARKET_FIELDS,
@@ -38,8 +39,11 @@ if TYPE_CHECKING:
     import polars as pl
 
 __all__ = [
+    "BLOCK_SIZES",
     "MARKETS",
     "PREDICTION_MARKETS",
+    "PREDICTION_MARKET_ENTRY",
+    "TPO_SESSIONS",
     "Column",
     "Dtype",
     "Schema",
@@ -420,13 +424,46 @@ MARKETS = Schema(
 )
 """Shape of ``Client.markets()``."""
 
-PREDICTION_MARKETS = Schema(
-    "PREDICTION_MARKETS",
+PREDICTION_MARKET_ENTRY = Schema(
+    "PREDICTION_MARKET_ENTRY",
     tuple(_column(field, nullable=field.column != "slug") for field in PREDICTION_MARKET_FIELDS),
     ("slug",),
-    "one row per prediction market",
+    "one row per prediction market of one market",
 )
-"""Shape of the prediction markets of a market entry."""
+"""Shape of the prediction markets inside a market entry."""
+
+PREDICTION_MARKETS = Schema(
+    "PREDICTION_MARKETS",
+    (MARKETS["exchange"], MARKETS["raw_symbol"], *PREDICTION_MARKET_ENTRY.columns),
+    ("exchange", "raw_symbol", "slug"),
+    "one row per market and prediction market it is an outcome of",
+)
+"""Shape of ``Client.prediction_markets()``: the entries, each with the market it came with."""
+
+BLOCK_SIZES = Schema(
+    "BLOCK_SIZES",
+    # A service may answer a question for one market with nothing but the number.
+    tuple(_column(field, nullable=field.column != "block_size") for field in BLOCK_SIZE_FIELDS),
+    ("exchange", "raw_symbol"),
+    "one row per market with a book",
+)
+"""Shape of ``Client.block_sizes()``."""
+
+
+def _sessions(name: str) -> Schema:
+    """What a data type with levels says of a session as a whole: its schema without the levels."""
+    kind, levels = data_type(name), schema_of(name)
+    whole = {column.name for column in _identity(kind)} | {field.column for field in kind.fields}
+    return Schema(
+        "TPO_SESSIONS",
+        tuple(column for column in levels.columns if column.name in whole),
+        tuple(column for column in levels.key if column != "price"),
+        "one row per series and session",
+    )
+
+
+TPO_SESSIONS = _sessions("TPO_AGG")
+"""Shape of ``Client.tpo_sessions()``."""
 
 _BOUNDARY = re.compile(r"(?<=[a-z])(?=[A-Z0-9])|(?<=[0-9])(?=[A-Z][a-z])|(?<=[A-Z])(?=[A-Z][a-z])")
 

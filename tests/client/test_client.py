@@ -14,7 +14,6 @@ import polars as pl
 import pytest
 
 import tidytape
-from tidytape.client.endpoints import Endpoints
 from tidytape.demo import fill
 from tidytape.errors import AuthenticationError, LakeError, QueryError
 from tidytape.schema import schema_of
@@ -122,29 +121,10 @@ def test_asyncio_returns_the_same_frames(lake: Path) -> None:
     assert usage.window_seconds == 60
 
 
-def test_both_clients_have_the_same_methods_from_one_definition() -> None:
-    defined = [
-        name for name, _ in inspect.getmembers(Endpoints, inspect.isfunction) if not name.startswith("_")
-    ]
-    assert defined == ["candles", "markets", "points", "usage", "volume_profile"]
-    for name in defined:
-        assert (
-            getattr(tidytape.Client, name) is getattr(tidytape.AsyncClient, name) is getattr(Endpoints, name)
-        )
-
-
 def test_constructors_agree() -> None:
     assert [*inspect.signature(tidytape.Client).parameters] == [
         *inspect.signature(tidytape.AsyncClient).parameters
     ]
-
-
-def test_methods_take_the_fields_of_the_query_by_the_same_names() -> None:
-    fields = set(tidytape.PointsQuery.WIRE) | {"by_side", "self"}
-    for name in ("candles", "volume_profile"):
-        parameters = inspect.signature(getattr(Endpoints, name)).parameters
-        assert set(parameters) <= fields
-        assert all(one.kind is one.KEYWORD_ONLY for one in parameters.values() if one.name != "self")
 
 
 def test_a_wrong_argument_is_an_error_before_anything_is_sent(lake: Path) -> None:
@@ -231,7 +211,7 @@ def test_an_unknown_backend_is_refused() -> None:
 def test_the_demo_lake_is_removed_with_its_client() -> None:
     client = tidytape.Client.demo()
     folder = Path(client._http._transport._held.folder)  # type: ignore[attr-defined]
-    assert client.markets().height == 2
+    assert client.exchanges(type="TRADE", coin="BTC") == ["DEMO_PERP", "DEMO_SPOT"]
     assert folder.is_dir()
     client.close()
     assert not folder.exists()

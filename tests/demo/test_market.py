@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import hashlib
 import time
 from decimal import Decimal
 
@@ -8,7 +7,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tidytape.demo.market import START_NS, _Bits, _exp, markets, trades
+from simulated.fingerprint import fingerprint
+from tidytape.demo.exact import Bits, exp
+from tidytape.demo.market import START_NS, markets, trades
 from tidytape.errors import QueryError
 
 MINUTE_NS = 60_000_000_000
@@ -18,17 +19,6 @@ VENUES = ("DEMO_SPOT", "DEMO_PERP")
 @pytest.fixture(scope="module")
 def tape():
     return trades()
-
-
-def fingerprint(frame):
-    """A hash of every bit, whatever the byte order and the library's own format."""
-    digest = hashlib.sha256()
-    for column in frame:
-        if column.dtype == pl.String:
-            digest.update("\n".join(column).encode())
-        else:
-            digest.update(column.to_numpy().astype("<f8" if column.dtype == pl.Float64 else "<i8").tobytes())
-    return digest.hexdigest()
 
 
 def test_layout_is_that_of_the_lakes_trades(tape):
@@ -221,7 +211,7 @@ def test_a_single_minute_anywhere(start_ns):
 
 
 def test_normal_draws_are_nearly_normal():
-    draws = _Bits(1, 0).normal(200_000)
+    draws = Bits(1, 0).normal(200_000)
     assert abs(draws.mean()) < 0.01
     assert abs(draws.std() - 1) < 0.01
     assert abs((np.abs(draws) < 1).mean() - 0.6827) < 0.01
@@ -229,4 +219,4 @@ def test_normal_draws_are_nearly_normal():
 
 def test_powers_of_e_are_close():
     x = np.linspace(-1, 1, 101)
-    np.testing.assert_allclose(_exp(x), np.exp(x), rtol=6e-4)
+    np.testing.assert_allclose(exp(x), np.exp(x), rtol=6e-4)

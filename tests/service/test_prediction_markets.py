@@ -15,7 +15,7 @@ from tidytape import Client
 from tidytape.lake import Lake
 from tidytape.lake.ingest import ingest
 from tidytape.lake.ingest.prediction import ingest_prediction_markets
-from tidytape.schema import PREDICTION_MARKETS
+from tidytape.schema import PREDICTION_MARKET_ENTRY
 from tidytape.wire import decode_markets, encode_markets
 
 EVERY_FIELD = {
@@ -52,7 +52,7 @@ def client(lake: Lake) -> Iterator[Client[pl.DataFrame]]:
 
 
 def test_every_field_comes_back_with_each_of_its_instruments(client: Any) -> None:
-    assert set(EVERY_FIELD) == set(PREDICTION_MARKETS.names)
+    assert set(EVERY_FIELD) == set(PREDICTION_MARKET_ENTRY.names)
     got = client.markets()
     of = {(row["exchange"], row["raw_symbol"]): row["prediction_markets"] for row in got.to_dicts()}
     assert of["ALPHA", "11"] is None

@@ -1,23 +1,38 @@
-"""``tidytape fetch`` and ``tidytape markets``: from a service or straight from a lake, to a file or the terminal."""
+"""``tidytape fetch``, ``plan``, ``markets`` and ``usage``: from a service or a lake, to a file or the terminal.
+
+Each command is a method of the client. Its options follow from the method's signature, and their help from what the
+method's documentation says of them.
+"""
 
 from __future__ import annotations
 
+import inspect
+import re
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from types import FunctionType
+from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from tidytape.cli.output import check_target, put
+from tidytape.budget import weight
+from tidytape.cli.output import check_target, put, put_names
+from tidytape.client.documented import parameters_of, prose_of
+from tidytape.client.lists import ListMethods
+from tidytape.client.parameters import PARAMETERS
+from tidytape.client.series import SeriesMethods
 from tidytape.errors import QueryError
+from tidytape.query.values import Names, written_time
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from tidytape.client import Client
+__all__ = ["app", "markets", "plans", "usage"]
 
-__all__ = ["app", "markets"]
-
-app = typer.Typer(help="Fetch a tidy frame.", no_args_is_help=True)
+app = typer.Typer(help="Fetch series as tidy frames, and lists of what there is.", no_args_is_help=True)
+plans = typer.Typer(
+    help="Say what fetching a series would send and cost, without fetching.", no_args_is_help=True
+)
 
 Lake = Annotated[str | None, typer.Option(help="Answer from this lake, in this process.")]
 BaseUrl = Annotated[
@@ -29,114 +44,143 @@ ApiKey = Annotated[
         envvar="TIDYTAPE_API_KEY", show_envvar=True, help="Key of the service; better in the environment."
     ),
 ]
-Exchange = Annotated[list[str], typer.Option(help="Venue; may be repeated.")]
-RawSymbol = Annotated[list[str] | None, typer.Option(help="Exchange-native symbol; may be repeated.")]
-Coin = Annotated[list[str] | None, typer.Option(help="Base asset, instead of a symbol; may be repeated.")]
-Normalized = Annotated[
-    list[str] | None, typer.Option(help="Cross-exchange symbol, instead; may be repeated.")
+Cache = Annotated[
+    bool,
+    typer.Option("--cache/--no-cache", help="Keep what is over, and do not fetch it again; services only."),
 ]
-Category = Annotated[list[str] | None, typer.Option(help="SPOT, PERPETUAL, ...; may be repeated.")]
-Interval = Annotated[str, typer.Option(help="1m 5m 15m 30m 1h 4h 1d 1w")]
-Start = Annotated[str, typer.Option(help="Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC.")]
-End = Annotated[str, typer.Option(help="End, exclusive: ISO 8601 or epoch seconds; no zone means UTC.")]
+Offline = Annotated[bool, typer.Option("--offline", help="Answer from what is kept alone; services only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Out = Annotated[Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; else the terminal.")]
-Descending = Annotated[bool, typer.Option("--descending", help="Newest first.")]
 
 
-def _client(lake: str | None, base_url: str | None, api_key: str | None) -> Client[pl.DataFrame]:
+def _client(
+    *,
+    lake: Lake = None,
+    base_url: BaseUrl = None,
+    api_key: ApiKey = None,
+    cache: Cache = True,
+    offline: Offline = False,
+    quiet: Quiet = False,
+) -> Any:
+    """Return the client that the options of every command here describe; they are these parameters."""
     from tidytape.client import Client
 
     if lake is None and base_url is None:
         raise QueryError("lake", got=None, expected="a lake, or base_url and a key of a service")
-    return Client.local(lake) if lake is not None else Client(base_url, api_key)
+    if lake is not None:
+        return Client.local(lake)
+    return Client(base_url, api_key, cache=cache, offline=offline, progress=False if quiet else None)
 
 
-@app.command()
-def candles(
-    exchange: Exchange,
-    interval: Interval,
-    start: Start,
-    end: End,
-    raw_symbol: RawSymbol = None,
-    coin: Coin = None,
-    normalized_symbol: Normalized = None,
-    category: Category = None,
-    by_side: Annotated[bool, typer.Option("--by-side", help="One series per aggressor side.")] = False,
-    side: Annotated[str | None, typer.Option(help="Keep BUY or SELL.")] = None,
-    descending: Descending = False,
-    out: Out = None,
-    lake: Lake = None,
-    base_url: BaseUrl = None,
-    api_key: ApiKey = None,
-) -> None:
-    """Fetch candles."""
-    check_target(out)
-    with _client(lake, base_url, api_key) as client:
-        frame = client.candles(
-            exchange=exchange,
-            interval=interval,
-            start=start,
-            end=end,
-            raw_symbol=raw_symbol,
-            coin=coin,
-            normalized_symbol=normalized_symbol,
-            category=category,
-            by_side=by_side,
-            side=side,
-            sort_direction="desc" if descending else "asc",
+def _command(method: FunctionType) -> Callable[..., None]:
+    """Return the command that calls a method of the client and puts what it returns where it is wanted."""
+    name = method.__name__
+    client_options = inspect.signature(_client, eval_str=True).parameters
+
+    def command(*, out: Path | None, **said: Any) -> None:
+        check_target(out)
+        with _client(**{option: said.pop(option) for option in client_options}) as client:
+            found = getattr(client, name)(**said)
+        if isinstance(found, list):
+            put_names(found, _COLUMNS[name], out)
+        else:
+            put(_as_frame(found), out)
+
+    options = [*_options(method), _option("out", Out, None), *client_options.values()]
+    return _described(command, method, options)
+
+
+def _planning(method: FunctionType) -> Callable[..., None]:
+    """Return the command that says what a method of the client would send and cost."""
+    client_options = inspect.signature(_client, eval_str=True).parameters
+
+    def command(**said: Any) -> None:
+        with _client(**{option: said.pop(option) for option in client_options}) as client:
+            plan = client.plan(getattr(client.query, method.__name__)(**said))
+        for one in plan.requests:
+            window = f"{written_time(one.start)}  {written_time(one.end)}"
+            typer.echo(f"{window}  {one.points:>7,} points  weight {weight(one)}")
+        typer.echo(str(plan))
+
+    return _described(command, method, [*_options(method), *client_options.values()])
+
+
+def _described(
+    command: Callable[..., None], method: FunctionType, options: list[inspect.Parameter]
+) -> Callable[..., None]:
+    command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
+    command.__name__ = method.__name__
+    command.__doc__ = _LITERAL.sub(_spelled, prose_of(method))
+    return command
+
+
+_COLUMNS = {
+    "types": "type",
+    "exchanges": "exchange",
+    "categories": "category",
+    "coins": "coin",
+    "symbols": "raw_symbol",
+    "normalized_symbols": "normalized_symbol",
+    "tenors": "tenor",
+}
+"""The column of a file that a list is written to."""
+
+
+def _as_frame(found: Any) -> pl.DataFrame:
+    """Return a frame as it is, and the quota as one."""
+    import polars as pl
+
+    return found if isinstance(found, pl.DataFrame) else pl.DataFrame([found])
+
+
+def _options(method: FunctionType) -> Iterator[inspect.Parameter]:
+    """The options of a command: the parameters of its method, as a terminal can spell them."""
+    hints = get_type_hints(method)
+    for name, described in parameters_of(method).items():
+        default = inspect.signature(method).parameters[name].default
+        is_optional, several = default is None, hints[name] == Names
+        help_text = _LITERAL.sub(_spelled, described.text) + (" May be repeated." if several else "")
+        kind = _kind(hints[name], several=several)
+        flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
+        yield _option(
+            name,
+            Annotated[kind | None if is_optional else kind, typer.Option(*flag, help=help_text)],
+            default,
         )
-    put(frame, out)
 
 
-@app.command()
-def volume_profile(
-    exchange: Exchange,
-    interval: Interval,
-    start: Start,
-    end: End,
-    raw_symbol: RawSymbol = None,
-    coin: Coin = None,
-    normalized_symbol: Normalized = None,
-    category: Category = None,
-    block_size: Annotated[
-        str | None, typer.Option(help="Height of a price level; else the service chooses.")
-    ] = None,
-    descending: Descending = False,
-    out: Out = None,
-    lake: Lake = None,
-    base_url: BaseUrl = None,
-    api_key: ApiKey = None,
-) -> None:
-    """Fetch the volume traded at each price level."""
-    check_target(out)
-    with _client(lake, base_url, api_key) as client:
-        frame = client.volume_profile(
-            exchange=exchange,
-            interval=interval,
-            start=start,
-            end=end,
-            raw_symbol=raw_symbol,
-            coin=coin,
-            normalized_symbol=normalized_symbol,
-            category=category,
-            block_size=block_size,
-            sort_direction="desc" if descending else "asc",
-        )
-    put(frame, out)
+def _kind(hint: Any, *, several: bool) -> Any:
+    if several:
+        return list[str]
+    # What else there is, times and numbers with a unit among them, the query reads from text.
+    return {bool: bool, int | None: int}.get(hint, str)
 
 
-def markets(
-    exchange: Annotated[list[str] | None, typer.Option(help="Venue; may be repeated.")] = None,
-    coin: Coin = None,
-    category: Category = None,
-    search: Annotated[str | None, typer.Option(help="Part of a symbol or name.")] = None,
-    out: Out = None,
-    lake: Lake = None,
-    base_url: BaseUrl = None,
-    api_key: ApiKey = None,
-) -> None:
-    """List markets."""
-    check_target(out)
-    with _client(lake, base_url, api_key) as client:
-        frame = client.markets(exchange=exchange, coin=coin, category=category, symbol_filter=search)
-    put(frame, out)
+def _option(name: str, annotation: Any, default: Any) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+
+
+_LITERAL = re.compile(r"``(.+?)``")
+
+
+def _spelled(literal: re.Match[str]) -> str:
+    text = literal[1]
+    return f"--{text.replace('_', '-')}" if text in PARAMETERS else text
+
+
+def _methods(kind: type) -> Iterator[FunctionType]:
+    """The public methods of a class, in the order in which they are written."""
+    for base in kind.__mro__:
+        for name, member in vars(base).items():
+            if isinstance(member, FunctionType) and not name.startswith("_"):
+                yield member
+
+
+markets = _command(ListMethods.markets)  # type: ignore[arg-type]
+usage = _command(ListMethods.usage)  # type: ignore[arg-type]
+
+for _method in _methods(SeriesMethods):
+    plans.command(_method.__name__.replace("_", "-"))(_planning(_method))
+for _method in (*_methods(SeriesMethods), *_methods(ListMethods)):
+    if _method.__name__ not in {"markets", "usage"}:
+        app.command(_method.__name__.replace("_", "-"))(_command(_method))

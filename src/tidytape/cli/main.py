@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve
+from tidytape.cli import cache, demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve, tape
 from tidytape.errors import QueryError, TidytapeError
 
 __all__ = ["app", "main"]
@@ -24,10 +24,14 @@ app = typer.Typer(
 ingest.app.command("polymarket-gamma")(prediction.polymarket_gamma)
 app.add_typer(ingest.app, name="ingest")
 app.add_typer(fetch.app, name="fetch")
+app.add_typer(fetch.plans, name="plan")
 app.add_typer(keys.app, name="keys")
 app.command("rollup")(rollup.rollup)
 app.add_typer(lake.app, name="lake")
 app.command("markets")(fetch.markets)
+app.command("usage")(fetch.usage)
+app.add_typer(cache.app, name="cache")
+app.add_typer(tape.app, name="tape")
 app.command("serve")(serve.serve)
 app.command("openapi")(openapi.openapi)
 app.command("demo")(demo.demo)
@@ -59,12 +63,13 @@ _MORE_OPTIONS = (
 
 def _as_options(error: QueryError) -> QueryError:
     """Return the error with parameters named as options; what a service said stands as it is."""
-    from tidytape.query import MarketsQuery, PointsQuery, respelled
+    from tidytape.client.parameters import PARAMETERS
+    from tidytape.query import respelled
 
     if error.status is not None:
         return error
-    fields = (*PointsQuery.WIRE, *MarketsQuery.WIRE, *_MORE_OPTIONS)
-    options = {field: "--" + field.replace("_", "-") for field in fields} | {"columns": "--map"}
+    names = (*PARAMETERS, *_MORE_OPTIONS)
+    options = {name: "--" + name.replace("_", "-") for name in names} | {"columns": "--map"}
     # In the text only names that are no words of prose; the parameter itself in any case.
     said = respelled(error, {name: option for name, option in options.items() if "_" in name})
     return QueryError(

@@ -9,7 +9,7 @@ import typer
 
 from tidytape.errors import QueryError
 
-__all__ = ["as_json_lines", "check_target", "put"]
+__all__ = ["as_json_lines", "check_target", "put", "put_names"]
 
 _SUFFIXES = (".parquet", ".csv", ".jsonl")
 _ROWS = 20
@@ -27,7 +27,7 @@ def check_target(out: Path | None) -> None:
 def put(frame: pl.DataFrame, out: Path | None) -> None:
     """Write a frame, or print it: what is the same in every row once above, the other columns as a table."""
     if out is None:
-        typer.echo(_as_text(frame))
+        typer.echo(_printable(_as_text(frame), keep="\n"))
         return
     # Under another name first: what bears the name asked for is whole.
     part = out.with_name(f".{out.name}.part")
@@ -35,13 +35,22 @@ def put(frame: pl.DataFrame, out: Path | None) -> None:
         if out.suffix == ".parquet":
             frame.write_parquet(part)
         elif out.suffix == ".csv":
-            _times_written(frame).write_csv(part)
+            _lists_written(_times_written(frame)).write_csv(part)
         else:
             _times_written(frame).write_ndjson(part)
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
     typer.echo(f"{frame.height} rows -> {out}", err=True)
+
+
+def put_names(names: list[str], column: str, out: Path | None) -> None:
+    """Write names as a column, or print them, one a line."""
+    if out is None:
+        for name in names:
+            typer.echo(_printable(name))
+    else:
+        put(pl.DataFrame({column: names}, schema={column: pl.String}), out)
 
 
 def as_json_lines(frame: pl.DataFrame) -> str:
@@ -76,3 +85,23 @@ def _times_written(frame: pl.DataFrame) -> pl.DataFrame:
     """Write times as ISO 8601 in UTC, to the nanosecond where there are any."""
     times = [column.name for column in frame if isinstance(column.dtype, pl.Datetime)]
     return frame.with_columns(pl.col(times).dt.to_string("%Y-%m-%dT%H:%M:%S%.fZ"))
+
+
+def _lists_written(frame: pl.DataFrame) -> pl.DataFrame:
+    """Write lists as JSON, for files that hold none."""
+    nested = [column.name for column in frame if column.dtype.is_nested()]
+    inside = '{"":'
+    return frame.with_columns(
+        pl.when(pl.col(name).is_not_null())
+        .then(pl.struct(pl.col(name).alias("")).struct.json_encode().str.slice(len(inside)).str.head(-1))
+        .alias(name)
+        for name in nested
+    )
+
+
+def _printable(text: str, *, keep: str = "") -> str:
+    """Write control characters out: names come from outside, and a terminal would act on them."""
+    return "".join(
+        one if one.isprintable() or one in keep else one.encode("unicode_escape").decode("ascii")
+        for one in text
+    )

@@ -1,9 +1,29 @@
-"""The client of the service: the same methods in plain code and in asyncio, one frame type per client."""
+"""The client of the service: the same methods in plain code and in asyncio, one frame type per client.
+
+Nothing is loaded until it is used: whoever only reads what the methods take does not load what carries them out.
+"""
 
 from __future__ import annotations
 
-from tidytape.client.aio import AsyncClient
-from tidytape.client.flow import Usage
-from tidytape.client.sync import Client
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidytape.client.aio import AsyncClient
+    from tidytape.client.quota import Usage
+    from tidytape.client.sync import Client
+else:
+    _HOMES = {"AsyncClient": "aio", "Client": "sync", "Usage": "quota"}
+
+    def __getattr__(name):
+        # Hidden from type checkers, which would otherwise accept any name at all.
+        if name in _HOMES:
+            value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__():
+        return sorted({*globals(), *_HOMES})
+
 
 __all__ = ["AsyncClient", "Client", "Usage"]

@@ -1,32 +1,119 @@
-"""The methods of a client, defined once for every kind of client.
+"""What a client can be asked, and the flow that answers each of it; defined once for every kind of client.
 
 ``Client`` fills the type variables with frames, ``AsyncClient`` with awaitables of frames; the methods, their
-parameters and their documentation are these.
+parameters and their documentation are the same.
 """
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
-from decimal import Decimal
+import os
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from tidytape.client import flow
-from tidytape.client.flow import Flow, Usage
+from tidytape.client import listing
+from tidytape.client.documented import documented
+from tidytape.client.fetching import Metadata, Plan, fetched, planned
+from tidytape.client.lists import ListMethods
+from tidytape.client.progress import Progress
+from tidytape.client.quota import Usage
+from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.client.settings import Backend, Settings
-from tidytape.query import MarketsQuery, PointsQuery
-from tidytape.query.values import Names, TimeLike
-from tidytape.schema import MARKETS, Schema, schema_of
+from tidytape.client.steps import Call, Flow
+from tidytape.client.tape import Recorder, Replayer
+from tidytape.client.window import Window, covering
+from tidytape.client.writing import ParquetFile
+from tidytape.errors import QueryError
+from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
+from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
-__all__ = ["Endpoints"]
+__all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Written", "first", "wanted_of"]
 
 FrameT = TypeVar("FrameT")
+NamesT = TypeVar("NamesT")
 UsageT = TypeVar("UsageT")
+PlanT = TypeVar("PlanT")
+FetchedT = TypeVar("FetchedT")
+WrittenT = TypeVar("WrittenT")
+R = TypeVar("R")
+
+Asked = Wanted | PointsQuery | Sequence[PointsQuery]
+"""What can be planned and fetched: what a method of ``client.query`` returns, or queries that adjoin."""
+
+_TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
+    {
+        "markets": (listing.markets, MARKETS),
+        "prediction-markets": (listing.prediction_markets, PREDICTION_MARKETS),
+        "block-sizes": (listing.block_sizes, BLOCK_SIZES),
+    }
+)
 
 
-class Endpoints(ABC, Generic[FrameT, UsageT]):
+@dataclass(frozen=True, slots=True)
+class Fetched(Generic[FrameT]):
+    """A frame, and what its fetch was.
+
+    Attributes
+    ----------
+    frame : frame
+        As the method of that name returns it.
+    metadata : Metadata
+        What was asked, what it cost, what was kept from before, what is missing, and the frame's hash.
+    """
+
+    frame: FrameT
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written to a file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    rows : int
+        How many rows it has.
+    requests : int
+        How many requests were sent.
+    weight : int
+        What they weighed together. [weight]
+    """
+
+    path: Path
+    rows: int
+    requests: int
+    weight: int
+
+
+class Queries(SeriesMethods[Wanted]):
+    """The methods of a client, each returning what it would ask for; nothing is sent.
+
+    Examples
+    --------
+    >>> asked = Queries().candles(exchange="X", coin="BTC", interval="1m", start=0, end=250_000 * 60)
+    >>> [one.points for one in asked.queries]
+    [100000, 100000, 50000]
+    """
+
+    def _points(self, wanted: Wanted) -> Wanted:
+        return wanted
+
+
+class Endpoints(
+    SeriesMethods[FrameT],
+    ListMethods[FrameT, NamesT, UsageT],
+    Generic[FrameT, NamesT, UsageT, PlanT, FetchedT, WrittenT],
+):
     """What can be asked of the service. All arguments are keyword-only.
 
     Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
@@ -38,38 +125,73 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
     def __init__(self, settings: Settings, backend: Backend) -> None:
         self._settings = settings
         self._backend = backend
+        self._tape: Recorder | Replayer | None = None
 
     def __repr__(self) -> str:
         """Return the address and the backend, never the key."""
         return f"{type(self).__name__}({self._settings.base_url!r}, backend={self._backend!r})"
 
+    # --- what a driver does with a flow ---
+
     @abstractmethod
     def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT: ...
 
     @abstractmethod
+    def _fetch_names(self, steps: Flow[list[str]]) -> NamesT: ...
+
+    @abstractmethod
     def _fetch_usage(self, steps: Flow[Usage]) -> UsageT: ...
 
-    def _points(self, queries: Sequence[PointsQuery]) -> FrameT:
-        schema = schema_of(queries[0].type[0])
-        return self._fetch_frame(flow.points(self._settings, queries), schema)
+    @abstractmethod
+    def _fetch_plan(self, steps: Flow[Plan]) -> PlanT: ...
 
-    def points(self, query: PointsQuery) -> FrameT:
-        """Fetch one request as it stands.
+    @abstractmethod
+    def _fetch_fetched(self, steps: Flow[tuple[pl.DataFrame, Metadata]], schema: Schema) -> FetchedT: ...
 
-        Parameters
-        ----------
-        query : PointsQuery
-            Of one data type.
+    @abstractmethod
+    def _fetch_written(self, steps: Flow[Written]) -> WrittenT: ...
+
+    # --- the methods of every kind of data and list go through these ---
+
+    def _points(self, wanted: Wanted) -> FrameT:
+        return self._fetch_frame(first(self._answered(wanted)), wanted.schema)
+
+    def _names(self, name: str, query: MetaQuery) -> NamesT:
+        return self._fetch_names(self._taped(name, query, listing.names(self._settings, name, query)))
+
+    def _table(self, name: str, query: MetaQuery | MarketsQuery) -> FrameT:
+        steps, schema = _TABLES[name]
+        return self._fetch_frame(self._taped(name, query, steps(self._settings, query)), schema)
+
+    def _usage(self) -> UsageT:
+        return self._fetch_usage(self._taped("usage", None, listing.usage(self._settings)))
+
+    # --- whatever is asked ---
+
+    @property
+    def query(self) -> Queries:
+        """The same methods, each returning what it would ask for: to plan it, or to fetch it in another way.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     asked = client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1m", start="2024-08-08", end="2024-08-09"
+        ...     )
+        ...     str(client.plan(asked)), client.fetch(asked).metadata.weight
+        ('1 request, weight 2, 0 s of waiting for the budget', 2)
+        """
+        return Queries()
+
+    @documented()
+    def points(self, query: Asked) -> FrameT:
+        """Fetch whatever is asked: one request, or several that adjoin.
 
         Returns
         -------
         frame
-            In the schema of the query's data type; rows by series, then time, then price.
-
-        Raises
-        ------
-        QueryError
-            If the query names more than one data type.
+            In the schema of the data type; rows by series, then time, then price.
 
         Examples
         --------
@@ -81,247 +203,201 @@ class Endpoints(ABC, Generic[FrameT, UsageT]):
         ...     client.points(query)["side"].unique().sort().to_list()
         ['BUY', 'SELL']
         """
-        return self._points([query])
+        return self._points(wanted_of(query))
 
-    def candles(
-        self,
-        *,
-        exchange: Names,
-        interval: str,
-        start: TimeLike,
-        end: TimeLike,
-        raw_symbol: Names = None,
-        coin: Names = None,
-        normalized_symbol: Names = None,
-        category: Names = None,
-        by_side: bool = False,
-        side: str | None = None,
-        sort_direction: str = "asc",
-        gapfill: bool = False,
-        quote: str | None = None,
-        group_by: str | None = None,
-        event: Names = None,
-    ) -> FrameT:
-        """Fetch candles.
+    def plan(self, query: Asked) -> PlanT:
+        """Return what fetching would send and cost as things stand: nothing that weighs anything is sent.
 
         Parameters
         ----------
-        exchange : str or list of str
-            Venue.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``.
-        start, end : int, datetime, date or str
-            The window, half-open; an interval belongs to it when it starts in it.
-        raw_symbol, coin, normalized_symbol : str or list of str
-            Exactly one of the three.
-        category : str or list of str
-            Keep these market classes.
-        by_side : bool
-            One series per aggressor side; a ``side`` implies it.
-        side : str
-            Keep BUY or SELL.
-        sort_direction : str
-            ``asc`` or ``desc``.
-        gapfill : bool
-            Fill missing intervals with the last close, if the service can.
-        quote : str
-            ``USD`` converts the volume.
-        group_by : str
-            ``sum`` joins the exchanges.
-        event : str or list of str
-            Slugs of prediction-market events.
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
 
         Returns
         -------
-        frame
-            One row per series and interval; prices [quote per coin], volume [coin, or USD if so asked or grouped].
-            Schema TRADE_SIDE_AGNOSTIC_AGG, or TRADE_AGG by side.
+        Plan
+            Requests, weight, time under the current budget, and what the cache has. A notebook shows it as a table.
 
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than ``max_body``.
-        IncompleteDataError
-            If a point came twice with different values.
+            If the queries differ in more than time, or leave a gap.
+        BudgetError
+            If not even a thousand points can be asked for at once.
 
         Examples
         --------
         >>> import tidytape
         >>> with tidytape.Client.demo() as client:
-        ...     day = client.candles(
-        ...         exchange="DEMO_SPOT", raw_symbol="BTCUSDT", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     client.plan(client.query.tpo(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1m", start="2024-01-01", end="2024-04-01"
+        ...     )).weight
+        660
+        """
+        return self._fetch_plan(planned(self._settings, Window.of(wanted_of(query).queries)))
+
+    def fetch(self, query: Asked) -> FetchedT:
+        """Fetch a frame together with what its fetch was.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+
+        Returns
+        -------
+        Fetched
+            ``frame``, as the method of that name returns it, and ``metadata``: requests, weight, spans from the cache,
+            spans that are missing (with ``partial="flag"``), and the hash of the frame.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.fetch(client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     ))
+        >>> day.frame.height, day.metadata.requests, day.metadata.missing
+        (24, 1, ())
+        """
+        wanted = wanted_of(query)
+        return self._fetch_fetched(self._answered(wanted), wanted.schema)
+
+    def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
+        """Fetch into a Parquet file, one request after the other, so that the window may be larger than memory.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+        path : path
+            The file. It is written under another name first: what bears the name asked for is whole.
+
+        Returns
+        -------
+        Written
+            Rows, requests and weight. Rows are in the order of time from request to request, and in the order of the
+            frame within one.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name. What was fetched until then is in the cache.
+
+        Examples
+        --------
+        >>> import tempfile, tidytape
+        >>> with tidytape.Client.demo() as client, tempfile.TemporaryDirectory() as folder:
+        ...     asked = client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
         ...     )
-        >>> day.height
+        ...     client.to_parquet(asked, f"{folder}/day.parquet").rows
         24
         """
-        fields = _given(locals(), leave={"by_side"})
-        kind = "TRADE_AGG" if by_side or side else "TRADE_SIDE_AGNOSTIC_AGG"
-        return self._points(PointsQuery.split(type=kind, **fields))
+        return self._fetch_written(self._written(wanted_of(query), Path(path)))
 
-    def volume_profile(
-        self,
-        *,
-        exchange: Names,
-        interval: str,
-        start: TimeLike,
-        end: TimeLike,
-        raw_symbol: Names = None,
-        coin: Names = None,
-        normalized_symbol: Names = None,
-        category: Names = None,
-        block_size: float | str | Decimal | None = None,
-        sort_direction: str = "asc",
-        quote: str | None = None,
-        group_by: str | None = None,
-        event: Names = None,
-    ) -> FrameT:
-        """Fetch the volume traded at each price level.
+    # --- tapes ---
+
+    @contextmanager
+    def record(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[None]:
+        """Keep every answer of a study in one file, from which ``replay`` gives them again.
 
         Parameters
         ----------
-        exchange : str or list of str
-            Venue.
-        interval : str
-            ``1m 5m 15m 30m 1h 4h 1d 1w``; one profile each.
-        start, end : int, datetime, date or str
-            The window, half-open; an interval belongs to it when it starts in it.
-        raw_symbol, coin, normalized_symbol : str or list of str
-            Exactly one of the three.
-        category : str or list of str
-            Keep these market classes.
-        block_size : number
-            Height of a level; the service chooses one otherwise. [quote per coin]
-        sort_direction : str
-            ``asc`` or ``desc``, in time; prices always ascend.
-        quote : str
-            ``USD`` converts the volumes.
-        group_by : str
-            ``sum`` joins the exchanges.
-        event : str or list of str
-            Slugs of prediction-market events.
-
-        Returns
-        -------
-        frame
-            One row per series, interval and price level: ``price`` is the low edge [quote per coin],
-            ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin, or USD if so asked or grouped].
-            Schema VOLUME_PROFILE_AGG.
+        path : path
+            The tape, e.g. ``"study.tape"``.
+        overwrite : bool
+            Whether a tape that is there is replaced.
 
         Raises
         ------
-        QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than ``max_body``.
-        IncompleteDataError
-            If a point came twice with different values.
+        TapeError
+            If there is one, or one is being recorded already.
 
         Examples
         --------
-        >>> import tidytape
-        >>> with tidytape.Client.demo() as client:
-        ...     levels = client.volume_profile(
-        ...         exchange="DEMO_SPOT", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09",
-        ...         block_size=100,
-        ...     )
-        >>> bool((levels["price"] % 100 == 0).all())
+        >>> import tempfile, tidytape
+        >>> day = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
+        >>> with tidytape.Client.demo() as client, tempfile.TemporaryDirectory() as folder:
+        ...     with client.record(f"{folder}/study.tape"):
+        ...         candles = client.candles(**day)
+        ...     with tidytape.Client.replay(f"{folder}/study.tape") as replayed:
+        ...         replayed.candles(**day).equals(candles)
         True
         """
-        fields = _given(locals())
-        return self._points(PointsQuery.split(type="VOLUME_PROFILE_AGG", **fields))
+        if self._tape is not None:
+            raise QueryError("record", got=str(path), expected="to record one tape at a time, and no replay")
+        with Recorder(path, base_url=self._settings.base_url, overwrite=overwrite) as tape:
+            self._tape = tape
+            try:
+                yield
+            finally:
+                self._tape = None
 
-    def markets(
-        self,
-        *,
-        exchange: Names = None,
-        coin: Names = None,
-        category: Names = None,
-        type: Names = None,
-        symbol_filter: str | None = None,
-        sort_field: str | None = None,
-        sort_direction: str | None = None,
-        distinct: bool = False,
-        page_size: int | None = None,
-    ) -> FrameT:
-        """Search the markets of the service, all pages. Costs no weight.
+    # --- flows ---
 
-        Parameters
-        ----------
-        exchange, coin, category, type : str or list of str
-            Keep these.
-        symbol_filter : str
-            Part of a symbol, coin name or title, in any case.
-        sort_field : str
-            What to sort by, e.g. ``available_since``.
-        sort_direction : str
-            ``asc`` or ``desc``.
-        distinct : bool
-            One row per normalized symbol.
-        page_size : int
-            Rows to fetch at a time; it does not change the result.
+    def _answered(self, wanted: Wanted) -> Flow[tuple[pl.DataFrame, Metadata]]:
+        """Fetch a window, or take it from the tape; a study gets the same answers either way."""
+        window, tape = Window.of(wanted.queries), self._tape
+        ask = {
+            "ask": "points",
+            "params": window.query.model_copy(update={"start": window.start, "end": window.end}).to_params(),
+        }
+        if isinstance(tape, Replayer):
+            frame, at = yield Call(lambda: tape.found(ask))
+            metadata = Metadata.replayed(window, frame, datetime.fromisoformat(at))
+        else:
+            progress = Progress(window.data_type, wanted=self._settings.progress)
+            frame, metadata = yield from fetched(self._settings, window, progress)
+            if tape is not None:
+                told = {"requests": metadata.requests, "weight": metadata.weight, "missing": metadata.missing}
+                yield Call(lambda: tape.add(ask, frame, told))
+        return (frame if wanted.finish is None else wanted.finish(frame)), metadata
 
-        Returns
-        -------
-        frame
-            One row per market, in the service's order. Schema MARKETS.
+    def _taped(self, name: str, query: MetaQuery | MarketsQuery | None, steps: Flow[R]) -> Flow[R]:
+        ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
+        if isinstance(tape, Replayer):
+            answered: R
+            answered, _ = yield Call(lambda: tape.found(ask))
+            return answered
+        answered = yield from steps
+        if tape is not None:
+            yield Call(lambda: tape.add(ask, answered))  # type: ignore[arg-type]  # a frame, names or a usage
+        return answered
 
-        Raises
-        ------
-        QueryError
-            If the request cannot be right.
-        ServiceError
-            If the service gives no answer, or not all pages in time.
-        DecodeError
-            If a page is not what the contract says, or is longer than ``max_body``.
-        IncompleteDataError
-            If the pages have no end, or a market came twice with different values.
+    def _written(self, wanted: Wanted, path: Path) -> Flow[Written]:
+        requests = weight = 0
+        with ParquetFile(path) as file:
+            for part in self._parts(wanted):
+                frame, metadata = yield from self._answered(part)
+                yield Call(partial(file.write, frame))
+                requests, weight = requests + metadata.requests, weight + metadata.weight
+        return Written(path, file.rows, requests, weight)
 
-        Examples
-        --------
-        >>> import tidytape
-        >>> with tidytape.Client.demo() as client:
-        ...     client.markets()["exchange"].to_list()
-        ['DEMO_PERP', 'DEMO_SPOT']
-        """
-        query = MarketsQuery(**_given(locals()))
-        return self._fetch_frame(flow.markets(self._settings, query), MARKETS)
-
-    def usage(self) -> UsageT:
-        """Fetch the quota of the key. Costs no weight.
-
-        Returns
-        -------
-        Usage
-            Limit, remaining and used weight, and when the bucket is full again.
-
-        Raises
-        ------
-        ServiceError
-            If the service gives no answer.
-
-        Examples
-        --------
-        >>> import tidytape
-        >>> with tidytape.Client.demo() as client:
-        ...     client.usage().window_seconds
-        60
-        """
-        return self._fetch_usage(flow.usage(self._settings))
+    def _parts(self, wanted: Wanted) -> list[Wanted]:
+        """Return a window in parts of one request each, in the order of time that was asked for."""
+        window = Window.of(wanted.queries)
+        parts = covering(window, [(window.start, window.end)], burst=self._settings.quota.burst)
+        order = window.query.sort_direction
+        turned = parts if order == "SORT_DIRECTION_ASC" else parts[::-1]
+        return [
+            Wanted((one.model_copy(update={"sort_direction": order}),), wanted.schema, wanted.finish)
+            for one in turned
+        ]
 
 
-_REQUIRED = ("start", "end", "interval")
+def wanted_of(query: Asked) -> Wanted:
+    """Return what is asked, in whatever form it was given."""
+    if isinstance(query, Wanted):
+        return query
+    window = Window.of(query)
+    queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
+    return Wanted(queries, schema_of(window.data_type))
 
 
-def _given(arguments: dict[str, Any], *, leave: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
-    """Keep the arguments of a method that its caller gave a value, or that always have one."""
-    return {
-        name: value
-        for name, value in arguments.items()
-        if name != "self" and name not in leave and (value is not None or name in _REQUIRED)
-    }
+def first(steps: Flow[tuple[pl.DataFrame, Metadata]]) -> Flow[pl.DataFrame]:
+    """Return the frame alone."""
+    frame, _ = yield from steps
+    return frame

@@ -7,6 +7,7 @@ fetches from elsewhere does not load a server.
 from __future__ import annotations
 
 import asyncio
+import atexit
 import os
 import secrets
 import shutil
@@ -15,6 +16,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Coroutine
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,7 @@ import httpx
 
 from tidytape.budget import Tier
 from tidytape.catalogue import TierName
-from tidytape.client.flow import closed_error
+from tidytape.client.steps import closed_error
 from tidytape.errors import TransportError
 from tidytape.lake import Lake
 
@@ -76,15 +78,29 @@ def _service(lake: str | Path) -> tuple[ASGIApp, str]:
 
 
 def _demo_lake() -> str:
-    from tidytape.demo import fill
-
+    """Return the path of a new lake of the demo: the data are simulated once in a process, and copied."""
     folder = tempfile.mkdtemp(prefix="tidytape-demo-")
     try:
-        fill(folder)
+        shutil.copytree(_simulated(os.getpid()), folder, dirs_exist_ok=True)
     except BaseException:
         shutil.rmtree(folder, ignore_errors=True)
         raise
     return folder
+
+
+@cache
+def _simulated(process: int) -> str:
+    from tidytape.demo import fill
+
+    folder = tempfile.mkdtemp(prefix="tidytape-demo-")
+    atexit.register(_remove, folder, process)
+    fill(folder)
+    return folder
+
+
+def _remove(folder: str, process: int) -> None:
+    if os.getpid() == process:  # and not one that was forked from it
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class AppTransport(httpx.BaseTransport):

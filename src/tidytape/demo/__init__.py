@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from tidytape.demo.journey import Journey, fill, journey
+from tidytape.demo.journey import Journey, journey
+from tidytape.demo.lake import fill
 
 __all__ = ["Journey", "fill", "journey"]

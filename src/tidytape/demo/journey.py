@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tidytape.demo import market
+from tidytape.demo.lake import fill
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Journey", "fill", "journey"]
+__all__ = ["Journey", "journey"]
 
 _EXCHANGE, _SYMBOL = "DEMO_SPOT", "BTCUSDT"
 _START, _END = "2024-08-08", "2024-08-09"
@@ -48,23 +49,6 @@ class Journey:
             ("picture", self.picture),
         ]
         return "\n".join([table, *(f"{name:<8} {path}" for name, path in places)])
-
-
-def fill(path: str | Path, *, seed: int = 7) -> None:
-    """Fill a lake with the demo's market. Filling it again changes nothing.
-
-    Parameters
-    ----------
-    path : path
-        The lake; made if it is not there.
-    seed : int
-        Another seed, another market.
-    """
-    from tidytape.lake import Lake
-
-    lake = Lake.create(path)
-    lake.register(market.markets())
-    lake.append("trades", market.trades(seed=seed), source=f"demo:{seed}")
 
 
 def journey(out: str | Path, *, progress: bool = True) -> Journey:

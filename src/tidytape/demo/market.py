@@ -4,20 +4,18 @@ Both venues trade one coin around one hidden price, a random walk whose volatili
 bursts, more of them when the market moves and at the busy hours of the day, and aggressors follow the price. It looks
 like a market and says nothing about one: no number in here was recorded anywhere.
 
-The same seed gives the same bits on every machine. A library's normal deviates and logarithms differ in the last digit
-from processor to processor, so only what IEEE 754 rounds exactly is used: raw random bits, integers, and one
-``+ - * /`` or square root at a time.
+The same seed gives the same bits on every machine, see `tidytape.demo.exact`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from tidytape.demo.exact import Bits, Floats, Integers, between, exp
 from tidytape.errors import QueryError, nearest
 
 if TYPE_CHECKING:
@@ -27,9 +25,6 @@ __all__ = ["START_NS", "markets", "trades"]
 
 START_NS = 1_722_988_800_000_000_000
 """Where the demo's two days begin: 2024-08-07T00:00Z. [ns since 1970, UTC]"""
-
-Floats: TypeAlias = NDArray[np.float64]
-Integers: TypeAlias = NDArray[np.int64]
 
 _MS = 1_000_000
 _MINUTE_MS = 60_000
@@ -160,52 +155,13 @@ def trades(
             hint = f"did you mean {close!r}?" if close else None
             raise QueryError("venues", got=name or venues, expected=f"some of {', '.join(known)}", hint=hint)
 
-    hidden = _hidden(_Bits(seed, 0), minutes, start_ns)
+    hidden = _hidden(Bits(seed, 0), minutes, start_ns)
     frames = [
-        _tape(venue, hidden, _Bits(seed, stream), start_ns)
+        _tape(venue, hidden, Bits(seed, stream), start_ns)
         for stream, venue in enumerate(_VENUES, start=1)
         if venue.exchange in venues
     ]
     return pl.concat(frames).sort("timestamp", "exchange", "sequence")
-
-
-# --- exactly rounded randomness -------------------------------------------------------------------------------------
-
-
-class _Bits:
-    """Draws that are the same everywhere: numpy promises the raw bits of PCG64, and the rest is exact."""
-
-    def __init__(self, seed: int, stream: int) -> None:
-        self._source = np.random.PCG64(np.random.SeedSequence([seed, stream]))
-
-    def uniform(self, size: int) -> Floats:
-        """Return values in [0, 1)."""
-        return (self._source.random_raw(size) >> np.uint64(11)).astype(np.float64) * 2.0**-53
-
-    def normal(self, size: int) -> Floats:
-        """Return values of mean 0 and variance 1, nearly normal: twelve 16-bit uniforms less their mean."""
-        parts = self._source.random_raw(3 * size).reshape(3, size)
-        total = np.zeros(size, dtype=np.int64)
-        for shift in (0, 16, 32, 48):
-            for part in parts:
-                total += ((part >> np.uint64(shift)) & np.uint64(0xFFFF)).astype(np.int64)
-        return (total - 6 * 0xFFFF).astype(np.float64) / 65536.0
-
-
-def _exp(x: Floats) -> Floats:
-    """Return e ** x to about x ** 2 / 2048: (1 + x / 1024) ** 1024, by squaring ten times."""
-    power = 1.0 + x / 1024.0
-    for _ in range(10):
-        power = power * power
-    return power
-
-
-def _between(levels: Floats, position: Floats) -> Floats:
-    """Return ``levels`` at fractional positions, along straight lines. (numpy's own may fuse a multiply and an add.)"""
-    left = np.floor(position)
-    weight = position - left
-    index = left.astype(np.int64)
-    return levels[index] * (1.0 - weight) + levels[index + 1] * weight
 
 
 # --- the hidden market ----------------------------------------------------------------------------------------------
@@ -220,21 +176,21 @@ class _Hidden:
     cumulative: Integers  # arrivals due before the end of each second, in parts of 2 ** -16
 
 
-def _hidden(bits: _Bits, minutes: int, start_ns: int) -> _Hidden:
+def _hidden(bits: Bits, minutes: int, start_ns: int) -> _Hidden:
     seconds = minutes * 60
     second = np.arange(seconds, dtype=np.float64)
     hour = (second + float(start_ns // (1000 * _MS) % 86_400)) / 3600.0
-    activity = _between(_DAY, (hour - 24.0 * np.floor(hour / 24.0)) / 2.0)
+    activity = between(_DAY, (hour - 24.0 * np.floor(hour / 24.0)) / 2.0)
 
     log_volatility = np.zeros(seconds)
     for length, spread in _CLUSTERS:
         levels = bits.normal(minutes // length + 2) * spread
-        log_volatility = log_volatility + _between(levels, second / (60.0 * length))
-    volatility = _exp(log_volatility)
+        log_volatility = log_volatility + between(levels, second / (60.0 * length))
+    volatility = exp(log_volatility)
 
     move = bits.normal(seconds) * volatility * np.sqrt(activity)
     step = move * (_DAILY_VOLATILITY / np.sqrt(86_400.0))
-    price = _PRICE * _exp(np.concatenate([np.zeros(1), np.cumsum(step)]))
+    price = _PRICE * exp(np.concatenate([np.zeros(1), np.cumsum(step)]))
     # Trades follow volatility, and a second that moves draws more of them.
     arrivals = activity * volatility * (0.5 + 0.5 * np.abs(move))
     # Numpy adds rows up in another order on another processor, running sums it does not.
@@ -246,7 +202,7 @@ def _hidden(bits: _Bits, minutes: int, start_ns: int) -> _Hidden:
     )
 
 
-def _tape(venue: _Venue, hidden: _Hidden, bits: _Bits, start_ns: int) -> pl.DataFrame:
+def _tape(venue: _Venue, hidden: _Hidden, bits: Bits, start_ns: int) -> pl.DataFrame:
     """Return the trades of one venue: market orders that arrive, each filled in one trade or several."""
     import polars as pl
 
@@ -276,12 +232,12 @@ def _tape(venue: _Venue, hidden: _Hidden, bits: _Bits, start_ns: int) -> pl.Data
     at_ms, order, fill, buy = at_ms[by_time], order[by_time], fill[by_time], buy[order[by_time]]
 
     basis = bits.normal(seconds // 1800 + 2) * 0.00008 + venue.basis
-    middle = _between(hidden.price, at_ms / 1000.0) * (1.0 + _between(basis, at_ms / 1_800_000.0))
+    middle = between(hidden.price, at_ms / 1000.0) * (1.0 + between(basis, at_ms / 1_800_000.0))
     away = 1 + fill // 2 + (bits.uniform(order.size) * 3.0).astype(np.int64)
     scale = 10**venue.decimals
     ticks = np.rint(middle * scale / venue.tick).astype(np.int64) + np.where(buy, away, -away)
     price = ticks * venue.tick
-    size = _exp(bits.normal(order.size) * 1.3) * venue.typical_lots
+    size = exp(bits.normal(order.size) * 1.3) * venue.typical_lots
     lots = np.maximum(np.rint(size).astype(np.int64), 1) * venue.lot
 
     timestamp = start_ns + at_ms * _MS

@@ -9,7 +9,7 @@ from tidytape.catalogue import MarketSortField, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake.predictions import by_instrument
 from tidytape.query import MarketsQuery
-from tidytape.schema import MARKETS, PREDICTION_MARKETS, data_type
+from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, data_type
 from tidytape.service.figures import Figures
 from tidytape.service.holdings import Holdings
 
@@ -86,7 +86,7 @@ def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.Da
     """Markets with a column ``prediction_markets``, a list of what each is an outcome of, null where of nothing."""
     key = ["exchange", "raw_symbol"]
     outcomes = by_instrument(predictions).join(markets.select(key).cast(pl.String), on=key, how="semi")
-    entries = PREDICTION_MARKETS.conform(outcomes.select(PREDICTION_MARKETS.names))
+    entries = PREDICTION_MARKET_ENTRY.conform(outcomes.select(PREDICTION_MARKET_ENTRY.names))
     lists = (
         outcomes.select(key)
         .with_columns(entries.to_struct("prediction_markets"))

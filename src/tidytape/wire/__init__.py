@@ -8,6 +8,8 @@ by name.
 `decode`, `encode`        one data type: JSON body to tidy frame, tidy frame to JSON body
 `encode_all`              several data types in one body
 `decode_markets`          a page of ``/v1/markets``; `encode_markets` writes one
+`decode_names`            a list of names, e.g. ``/v1/coins``
+`decode_block_sizes`      ``/v1/block-sizes``
 `decode_list`             any other list endpoint
 `from_arrow`, `to_arrow`  the same tidy frame as an Arrow IPC stream
 ========================  ==============================================================
@@ -27,14 +29,16 @@ from __future__ import annotations
 from tidytape.wire.arrow import ARROW_MIME, from_arrow, to_arrow
 from tidytape.wire.decode import JSON_MIME, decode
 from tidytape.wire.encode import encode, encode_all
-from tidytape.wire.lists import decode_list, decode_markets, encode_markets
+from tidytape.wire.lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
 
 __all__ = [
     "ARROW_MIME",
     "JSON_MIME",
     "decode",
+    "decode_block_sizes",
     "decode_list",
     "decode_markets",
+    "decode_names",
     "encode",
     "encode_all",
     "encode_markets",

@@ -10,16 +10,16 @@ from typing import Any
 
 import polars as pl
 
-from tidytape.catalogue import MARKET_FIELDS, PREDICTION_MARKET_FIELDS, Field
+from tidytape.catalogue import BLOCK_SIZE_FIELDS, LISTS, MARKET_FIELDS, PREDICTION_MARKET_FIELDS, Field
 from tidytape.errors import DecodeError, MissingColumnError, QueryError
-from tidytape.schema import MARKETS, PREDICTION_MARKETS
+from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKET_ENTRY, column_name
 from tidytape.wire import _values
 from tidytape.wire._faults import Fault, placed
 from tidytape.wire._parse import parsed
 from tidytape.wire._text import Piece, join, member
 from tidytape.wire._tolerant import Table, array
 
-__all__ = ["decode_list", "decode_markets", "encode_markets"]
+__all__ = ["decode_block_sizes", "decode_list", "decode_markets", "decode_names", "encode_markets"]
 
 _NESTED = "prediction_markets"
 _NESTED_WIRE = "predictionMarkets"
@@ -75,6 +75,81 @@ def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
     raise DecodeError(f"the body has no list {' or '.join(map(repr, names))}, and is not one")
 
 
+def decode_names(body: bytes, name: str) -> list[str]:
+    """Decode the body of a list endpoint whose elements are names.
+
+    Parameters
+    ----------
+    body : bytes
+        JSON in UTF-8, in any of the shapes `decode_list` takes. [byte]
+    name : str
+        Name of the endpoint, one of `tidytape.catalogue.LISTS`.
+
+    Returns
+    -------
+    list of str
+        In the order of the body.
+
+    Raises
+    ------
+    DecodeError
+        If the body is not what the contract says, or an element is no string.
+
+    Examples
+    --------
+    >>> decode_names(b'{"rawSymbols": ["BTCUSDT"]}', "symbols")
+    ['BTCUSDT']
+    """
+    elements = decode_list(body, _fields(name))
+    with placed(name):
+        for position, element in enumerate(elements):
+            try:
+                if _values.read(element, "string") is None:
+                    raise Fault("it is null")
+            except Fault as fault:
+                raise Fault(f"element {position}: {fault}") from None
+    return elements
+
+
+def decode_block_sizes(body: bytes) -> pl.DataFrame:
+    """Decode the body of ``/v1/block-sizes``.
+
+    Parameters
+    ----------
+    body : bytes
+        JSON in UTF-8, in any of the shapes `decode_list` takes, of objects or of plain numbers. [byte]
+
+    Returns
+    -------
+    polars.DataFrame, one row per element, schema `BLOCK_SIZES`
+        In the order of the body. A plain number has no exchange and no symbol. Unknown fields follow the schema's.
+
+    Raises
+    ------
+    DecodeError
+        If the body is not what the contract says.
+
+    Examples
+    --------
+    >>> decode_block_sizes(b'{"blockSizes": [{"exchange": "X", "rawSymbol": "BTCUSDT", "blockSize": 2.5}]}').rows()
+    [('X', 'BTCUSDT', 2.5)]
+    """
+    sizes = Table(BLOCK_SIZE_FIELDS, BLOCK_SIZES.polars())
+    elements = decode_list(body, _fields("block-sizes"))
+    with placed(BLOCK_SIZES.name):
+        for position, element in enumerate(elements):
+            try:
+                _add(sizes, element if isinstance(element, dict) else {"blockSize": element}, ["block_size"])
+            except Fault as fault:
+                raise Fault(f"element {position}: {fault}") from None
+        return BLOCK_SIZES.conform(sizes.frame())
+
+
+def _fields(name: str) -> list[str]:
+    """The fields that a list may be under: that of the contract, and the endpoint's own name."""
+    return list(dict.fromkeys([LISTS[name], column_name(LISTS[name]), name]))
+
+
 def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
     """Decode a page of ``/v1/markets``.
 
@@ -88,7 +163,7 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
     frame : polars.DataFrame, one row per market, key (exchange, raw_symbol, tenor), schema `MARKETS`
         In the order of the body. Unknown fields follow the schema's, as in `decode`. Where a market has
         prediction markets there is a column ``prediction_markets``, a list of structs with the columns of
-        `PREDICTION_MARKETS`.
+        `PREDICTION_MARKET_ENTRY`.
     next_offset : int or None
         ``nextOffset``, None where it is absent.
 
@@ -112,14 +187,14 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
             next_offset = _values.read(document.get("nextOffset"), "int64")
         except Fault as fault:
             raise Fault(f"nextOffset: {fault}") from None
-        markets = Table(MARKET_FIELDS, MARKETS.polars(), without=[_NESTED_WIRE])
-        nested = Table(PREDICTION_MARKET_FIELDS, PREDICTION_MARKETS.polars())
+        markets = Table(MARKET_FIELDS, MARKETS.polars(), without=[_NESTED_WIRE, _NESTED])
+        nested = Table(PREDICTION_MARKET_FIELDS, PREDICTION_MARKET_ENTRY.polars())
         owners: list[int] = []
         for position, entry in enumerate(array(document.get("symbols"), "symbols")):
             try:
-                _add(markets, entry, required=("exchange", "raw_symbol"))
-                for inner in array(entry.get(_NESTED_WIRE), _NESTED_WIRE):
-                    _add(nested, inner, required=("slug",))
+                _add(markets, entry, ("exchange", "raw_symbol"))
+                for inner in array(entry.get(_NESTED_WIRE, entry.get(_NESTED)), _NESTED_WIRE):
+                    _add(nested, inner, ("slug",))
                     owners.append(position)
             except Fault as fault:
                 raise Fault(f"entry {position}: {fault}") from None
@@ -133,7 +208,7 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
     return frame, next_offset
 
 
-def _add(table: Table, entry: Any, *, required: Sequence[str]) -> None:
+def _add(table: Table, entry: Any, required: Sequence[str]) -> None:
     if not isinstance(entry, dict):
         raise Fault("it is not an object")
     row = table.add(entry)

@@ -1,0 +1,155 @@
+"""The sections of a docstring that follow from facts: parameters from the signature, columns from the schema.
+
+A method's own docstring says what is only true of it; the decorator adds the rest, so that no description stands
+twice and none can differ from what it describes.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from itertools import takewhile
+from typing import Any, TypeVar
+
+from tidytape.client.parameters import PARAMETERS, Parameter
+from tidytape.schema import Schema
+
+__all__ = ["documented", "parameters_of", "prose_of"]
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_WIDTH = 100
+_SECTIONS = ("Parameters", "Returns", "Raises", "See Also", "Notes", "Examples")
+_HEADING = re.compile(rf"^({'|'.join(_SECTIONS)})\n-+\n", re.MULTILINE)
+
+_RAISES = {
+    "QueryError": "If the request cannot be right; nothing was sent or charged.",
+    "ServiceError": "If the service gives no answer in time.",
+    "DecodeError": "If the answer is not what the contract says, is of something else, or is longer than ``max_body``.",
+    "IncompleteDataError": "If a row came twice with different values.",
+}
+
+_described: dict[object, Mapping[str, Parameter]] = {}
+
+
+def documented(
+    returns: Schema | None = None, /, *, raises: Mapping[str, str] = _RAISES, **own: str
+) -> Callable[[F], F]:
+    """Return a decorator that completes the docstring of a client's method.
+
+    Parameters
+    ----------
+    returns : Schema, optional
+        Shape of the frame it returns; without one the method's docstring has the section itself.
+    raises : mapping of str to str
+        Errors, and when they are raised.
+    **own : str
+        What a parameter of this method does, where it is not what `PARAMETERS` says.
+
+    Returns
+    -------
+    callable
+        It changes ``__doc__`` and returns the method itself.
+
+    Raises
+    ------
+    KeyError
+        If a parameter of the method is described nowhere.
+    """
+
+    def complete(method: F) -> F:
+        parameters = {
+            name: Parameter(_kind(name, one.annotation), own.get(name, PARAMETERS[name].text))
+            for name, one in inspect.signature(method).parameters.items()
+            if name != "self"
+        }
+        _described[method] = parameters
+        if method.__doc__ is not None:  # python -OO has none
+            sections = _sections(method.__doc__)
+            if parameters:
+                sections["Parameters"] = "\n".join(_entries(method, parameters))
+            if returns is not None:
+                sections["Returns"] = "\n".join(_shape(returns, groups="group_by" in parameters))
+            sections["Raises"] = "\n".join(f"{name}\n{_indented(text)}" for name, text in raises.items())
+            method.__doc__ = _joined(sections)
+        return method
+
+    return complete
+
+
+def parameters_of(method: Callable[..., Any]) -> Mapping[str, Parameter]:
+    """Return what the parameters of a documented method are, by name, in the order of its signature.
+
+    Examples
+    --------
+    >>> from tidytape.client import Client
+    >>> parameters_of(Client.skew)["tenor"].kind
+    'str'
+    """
+    return _described[method]
+
+
+def prose_of(method: Callable[..., Any]) -> str:
+    """Return what the docstring of a method says before its first section; nothing where docstrings are left out.
+
+    Examples
+    --------
+    >>> from tidytape.client import Client
+    >>> prose_of(Client.coins)
+    'List the base assets.'
+    """
+    return _sections(method.__doc__ or "")[""]
+
+
+def _kind(name: str, annotation: str) -> str:
+    """What a parameter takes; where most methods take several names, some take one."""
+    return "str" if annotation.removesuffix(" | None") == "str" else PARAMETERS[name].kind
+
+
+def _sections(text: str) -> dict[str, str]:
+    """Split a docstring at its headings; what comes before the first is under an empty name."""
+    before, *rest = _HEADING.split(inspect.cleandoc(text))
+    return {"": before.rstrip()} | {
+        name: body.rstrip() for name, body in zip(rest[::2], rest[1::2], strict=True)
+    }
+
+
+def _joined(sections: Mapping[str, str]) -> str:
+    parts = [sections[""]]
+    parts += [f"{name}\n{'-' * len(name)}\n{sections[name]}" for name in _SECTIONS if name in sections]
+    return "\n\n".join(parts) + "\n"
+
+
+def _entries(method: Callable[..., Any], parameters: Mapping[str, Parameter]) -> Iterator[str]:
+    signature = inspect.signature(method).parameters
+    for name, parameter in parameters.items():
+        default = signature[name].default
+        kind = parameter.kind
+        if default is None:
+            kind += ", optional"
+        elif default is not inspect.Parameter.empty:
+            kind += f", default {default!r}"
+        yield f"{name} : {kind}\n{_indented(parameter.text)}"
+
+
+def _shape(schema: Schema, *, groups: bool) -> Iterator[str]:
+    """What a frame is: a row, the key, the order, and each column with its dtype and unit."""
+    yield f"frame, {schema.rows}, key ({', '.join(schema.key)})"
+    names = list(takewhile(lambda column: column.dtype == "category", schema.columns))
+    rest = schema.columns[len(names) :]
+    order = (
+        "Sorted by the key, in time as asked. " if "timestamp" in schema.key else "In the service's order. "
+    )
+    named = f" {', '.join(column.name for column in names)} [categorical], and" if names else ""
+    yield _indented(f"{order}Schema {schema.name}:{named}") + "\n"
+    for column in rest:
+        unit = f" [{column.unit}]" if column.unit else ""
+        yield _indented(f"- ``{column.name}`` : {column.dtype}, {column.doc}.{unit}", hanging=2)
+
+
+def _indented(text: str, *, hanging: int = 0) -> str:
+    return textwrap.fill(
+        text, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * (4 + hanging), break_on_hyphens=False
+    )

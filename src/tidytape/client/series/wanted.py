@@ -1,0 +1,56 @@
+"""What a method that fetches a series asks for, said before anything is sent."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+
+from tidytape.client.parameters import given
+from tidytape.query import PointsQuery
+from tidytape.schema import Schema, schema_of
+
+if TYPE_CHECKING:
+    import polars as pl
+
+__all__ = ["Asking", "Wanted"]
+
+ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """The requests that cover a window, and what their answers become.
+
+    Attributes
+    ----------
+    queries : tuple of PointsQuery
+        Of one data type, oldest first.
+    schema : Schema
+        Shape of the frame in the end.
+    finish : callable, optional
+        Makes that frame of the one that the answers make, which has the schema of the data type.
+    """
+
+    queries: tuple[PointsQuery, ...]
+    schema: Schema
+    finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+
+    @classmethod
+    def of(cls, name: str, arguments: Mapping[str, Any]) -> Wanted:
+        """Return what the arguments of a method ask for of a data type, as its answers come.
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        """
+        return cls(tuple(PointsQuery.split(type=name, **given(arguments))), schema_of(name))
+
+
+class Asking(ABC, Generic[ResultT]):
+    """A class whose methods say what is wanted; what they return, whoever inherits them decides."""
+
+    @abstractmethod
+    def _points(self, wanted: Wanted) -> ResultT: ...

@@ -1,0 +1,209 @@
+"""A command for every method of the client: the same names, the same arguments, the same answers."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import httpx
+import polars as pl
+import pytest
+import typer
+
+import tidytape
+from simulated.asked import LISTS, SERIES, predicted
+from simulated.everything import everything
+from tidytape.cli import app, fetch, main
+from tidytape.client.documented import parameters_of
+from tidytape.client.endpoints import Endpoints
+from tidytape.client.series import SeriesMethods
+
+Run = Callable[..., tuple[int, str, str]]
+
+ASKED: dict[str, dict[str, Any]] = {name: asked for name, (_, asked) in SERIES.items()} | LISTS
+NAMES = ["types", "exchanges", "categories", "coins", "symbols", "normalized_symbols", "tenors"]
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    def command(*words: object) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.argv", ["tidytape", *map(str, words)])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        said = capsys.readouterr()
+        return int(stopped.value.code or 0), said.out, said.err
+
+    return command
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(predicted(everything(tmp_path_factory.mktemp("fetch") / "lake")).path)
+
+
+def words_of(name: str) -> list[str]:
+    """The command of a method."""
+    return [*(["fetch"] if name not in {"markets", "usage"} else []), name.replace("_", "-")]
+
+
+def options_of(arguments: dict[str, Any]) -> list[str]:
+    """Arguments of a method, as options."""
+    return [word for name, value in arguments.items() for word in (f"--{name.replace('_', '-')}", str(value))]
+
+
+def command_of(name: str) -> click.Command:
+    found: Any = typer.main.get_command(app)
+    for word in words_of(name):
+        found = found.commands[word]
+    return found  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("name", ASKED)
+def test_options_are_the_parameters_of_the_method(name: str) -> None:
+    command, method = command_of(name), getattr(Endpoints, name)
+    shared = {"out", "lake", "base_url", "api_key", "cache", "offline", "quiet", "help"}
+    options: dict[str, Any] = {str(one.name): one for one in command.params}
+    assert set(options) - shared == set(parameters_of(method))
+    for option, described in parameters_of(method).items():
+        assert options[option].opts == [f"--{option.replace('_', '-')}"]
+        assert options[option].multiple == described.kind.endswith("list of str")
+        assert options[option].help
+        assert "``" not in options[option].help
+
+
+def test_there_is_a_command_for_every_method_and_no_other() -> None:
+    inside = typer.main.get_command(fetch.app)
+    expected = {words[-1] for words in map(words_of, ASKED) if len(words) == 2}
+    assert set(inside.commands) == expected  # type: ignore[attr-defined]
+    assert set(typer.main.get_command(fetch.plans).commands) == {  # type: ignore[attr-defined]
+        name.replace("_", "-") for name in dir(SeriesMethods) if not name.startswith("_")
+    }
+    public = {name for name in dir(Endpoints) if not name.startswith("_")}
+    assert public - {"points", "query", "plan", "fetch", "to_parquet", "record"} == set(ASKED)
+
+
+@pytest.mark.parametrize("name", [name for name in ASKED if name not in {*NAMES, "usage"}])
+def test_a_file_holds_what_the_method_returns(run: Run, lake: Path, tmp_path: Path, name: str) -> None:
+    with tidytape.Client.local(lake) as client:
+        frame = getattr(client, name)(**ASKED[name])
+    assert frame.height
+    out = tmp_path / f"{name}.parquet"
+    said = run(*words_of(name), *options_of(ASKED[name]), "--lake", lake, "--out", out)
+    assert said == (0, "", f"{frame.height} rows -> {out}\n")
+    assert pl.read_parquet(out).equals(frame)
+
+
+@pytest.mark.parametrize("name", ["tpo_sessions", "markets"])
+def test_lists_are_json_in_a_table_of_text(run: Run, lake: Path, tmp_path: Path, name: str) -> None:
+    with tidytape.Client.local(lake) as client:
+        frame = getattr(client, name)(**ASKED[name])
+    asked = (*words_of(name), *options_of(ASKED[name]), "--lake", lake, "--out")
+    for suffix in ("csv", "jsonl"):
+        assert run(*asked, tmp_path / f"rows.{suffix}")[0] == 0
+    lines = [json.loads(line) for line in (tmp_path / "rows.jsonl").read_text("utf-8").splitlines()]
+    table = pl.read_csv(tmp_path / "rows.csv", infer_schema=False)
+    assert table.columns == frame.columns == list(lines[0])
+    nested = [column for column in frame if column.dtype.is_nested()]
+    assert nested
+    for column in nested:
+        values = [line[column.name] for line in lines]
+        assert [one and json.loads(one) for one in table[column.name]] == values
+        assert [one is None for one in values] == column.is_null().to_list()
+        if column.dtype == pl.List(pl.Float64):
+            assert values == column.to_list()
+
+
+def test_the_terminal_shows_a_frame_of_lists(run: Run, lake: Path) -> None:
+    code, said, _ = run(*words_of("tpo_sessions"), *options_of(ASKED["tpo_sessions"]), "--lake", lake)
+    assert code == 0
+    assert "poc_price" in said
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_names_are_printed_one_a_line_or_written_as_a_column(
+    run: Run, lake: Path, tmp_path: Path, name: str
+) -> None:
+    with tidytape.Client.local(lake) as client:
+        names = getattr(client, name)(**ASKED[name])
+    asked = (*words_of(name), *options_of(ASKED[name]), "--lake", lake)
+    assert run(*asked) == (0, "".join(f"{one}\n" for one in names), "")
+    out = tmp_path / "names.jsonl"
+    assert run(*asked, "--out", out)[0] == 0
+    (column,) = pl.read_ndjson(out).iter_columns()
+    assert column.to_list() == names
+    assert column.name in {"type", "exchange", "category", "coin", "raw_symbol", "normalized_symbol", "tenor"}
+
+
+def test_no_names_are_an_empty_file(run: Run, lake: Path, tmp_path: Path) -> None:
+    asked = ("fetch", "coins", "--exchange", "NOWHERE", "--lake", lake)
+    assert run(*asked) == (0, "", "")
+    assert run(*asked, "--out", tmp_path / "none.parquet")[0] == 0
+    assert pl.read_parquet(tmp_path / "none.parquet").schema == {"coin": pl.String}
+
+
+def test_usage_is_a_row(run: Run, lake: Path, tmp_path: Path) -> None:
+    assert run("usage", "--lake", lake)[1].split()[:3] != []
+    out = tmp_path / "usage.jsonl"
+    assert run("usage", "--lake", lake, "--out", out)[0] == 0
+    (usage,) = pl.read_ndjson(out).to_dicts()
+    assert (usage["used"], usage["window_seconds"]) == (0, 60)
+    assert usage["remaining"] == usage["limit"] * 2 or usage["remaining"] == usage["limit"]
+
+
+def test_markets_take_all_their_filters(run: Run, lake: Path, tmp_path: Path) -> None:
+    def listed(*words: str) -> list[str]:
+        out = tmp_path / "markets.jsonl"
+        assert run("markets", "--lake", lake, *words, "--out", out)[0] == 0
+        return [json.loads(line)["raw_symbol"] for line in out.read_text("utf-8").splitlines()]
+
+    assert listed("--symbol-filter", "old") == ["OLDUSDT"]
+    assert listed("--category", "future", "--category", "option") == ["BTCQ4", "BTC_10", "BTC_25", "BTC_ATM"]
+    assert listed("--type", "CME_OPEN_INTEREST_AGG", "--coin", "BTC") == ["BTCQ4"]
+    assert listed("--exchange", "P", "--page-size", "1") == ["11", "22"]
+    newest = listed("--exchange", "X", "--sort-field", "volume_24h", "--sort-direction", "desc", "--distinct")
+    assert set(newest) == {"BTCUSDT", "BTC'PERP/x", "OLDUSDT"}
+
+
+@pytest.mark.parametrize(
+    ("words", "error"),
+    [
+        (["fetch", "tpo", "--session", "yearly"], "--session: got 'yearly', expected one of"),
+        (["fetch", "tpo", "--block-minutes", "7"], "--block-minutes: got 7, expected one of 5"),
+        (["fetch", "tpo", "--raw-symbol", "BTCUSDT"], "--coin: got "),
+        (["fetch", "tpo", "--sort-direction", "up"], "--sort-direction: got 'up'"),
+        (["fetch", "tpo", "--block-size", "wide"], "--block-size: got 'wide'"),
+        (["fetch", "funding", "--funding-interval", "soon"], "--funding-interval: got 'soon'"),
+    ],
+)
+def test_a_wrong_option_is_named_as_an_option(run: Run, lake: Path, words: list[str], error: str) -> None:
+    code, said, told = run(*words, *options_of(SERIES["tpo"][1]), "--lake", lake)
+    assert (code, said) == (2, "")
+    assert told.startswith(f"error: {error}")
+    assert told.count("\n") == 1
+
+
+def test_what_services_fail_at_is_refused_here(run: Run, lake: Path) -> None:
+    code, _, told = run("fetch", "symbols", "--lake", lake)
+    assert code == 2
+    assert told.startswith("error: --type: got None, expected at least one data type")
+
+
+def test_names_from_outside_do_not_act_on_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        if request.url.path == "/v1/coins":
+            return httpx.Response(200, json=["BTC", "\x1b[2J\r\nETH", "日本"])
+        entry = {"exchange": "X", "rawSymbol": "\x1b]0;owned\x07", "coin": "BTC"}
+        return httpx.Response(200, json={"symbols": [entry], "nextOffset": 0})
+
+    def made(**options: Any) -> Any:
+        return tidytape.Client("http://service", "a-key", transport=httpx.MockTransport(answer))
+
+    monkeypatch.setattr(fetch, "_client", made)
+    assert run("fetch", "coins")[1] == "BTC\n\\x1b[2J\\r\\nETH\n日本\n"
+    code, said, _ = run("markets")
+    assert code == 0
+    assert "\x1b" not in said
+    assert "owned" in said

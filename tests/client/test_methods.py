@@ -1,0 +1,165 @@
+"""The methods of both clients: one definition, documented in full, each answered by the real service."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+import tidytape
+from simulated.asked import LISTS, SERIES, predicted
+from simulated.everything import everything
+from tidytape.client.documented import parameters_of
+from tidytape.client.endpoints import Endpoints
+from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, TPO_SESSIONS, Schema, schema_of
+
+ASKED: dict[str, dict[str, Any]] = {name: asked for name, (_, asked) in SERIES.items()} | LISTS
+FRAMES: dict[str, Schema] = {name: schema_of(kind) for name, (kind, _) in SERIES.items()} | {
+    "tpo_sessions": TPO_SESSIONS,
+    "markets": MARKETS,
+    "prediction_markets": PREDICTION_MARKETS,
+    "block_sizes": BLOCK_SIZES,
+}
+NESTED = "prediction_markets"
+WHOLE = {"plan", "fetch", "to_parquet", "record"}  # what is done with anything that is asked
+METHODS = [
+    name
+    for name, _ in inspect.getmembers(Endpoints, inspect.isfunction)
+    if not name.startswith("_") and name not in WHOLE
+]
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(predicted(everything(tmp_path_factory.mktemp("methods") / "lake")).path)
+
+
+@pytest.fixture(scope="module")
+def client(lake: Path) -> Iterator[tidytape.Client[pl.DataFrame]]:
+    with tidytape.Client.local(lake) as local:
+        yield local
+
+
+def test_these_are_the_methods() -> None:
+    assert set(METHODS) == {*ASKED, "points"}
+
+
+def test_both_clients_have_the_same_methods_from_one_definition() -> None:
+    def public(kind: type) -> set[str]:
+        return {name for name, _ in inspect.getmembers(kind, callable) if not name.startswith("_")}
+
+    assert public(tidytape.Client) >= {*METHODS, *WHOLE, "iter_frames", "local", "demo", "replay"}
+    assert public(tidytape.Client) - {"close"} == public(tidytape.AsyncClient) - {"aclose"}
+    for name in (*METHODS, *WHOLE):
+        both = getattr(tidytape.Client, name), getattr(tidytape.AsyncClient, name)
+        assert both[0] is both[1]
+        assert inspect.signature(both[0]) == inspect.signature(both[1])
+
+
+def test_both_clients_answer_alike(lake: Path, client: Any) -> None:
+    async def fetched() -> dict[str, Any]:
+        async with tidytape.AsyncClient.local(lake) as other:
+            found = await asyncio.gather(*(getattr(other, name)(**asked) for name, asked in ASKED.items()))
+        return dict(zip(ASKED, found, strict=True))
+
+    answered = asyncio.run(fetched())
+    for name, asked in ASKED.items():
+        expected, got = getattr(client, name)(**asked), answered[name]
+        if isinstance(expected, pl.DataFrame):
+            assert expected.height, name
+            assert got.equals(expected), name
+        elif name == "usage":
+            assert (got.limit, got.window_seconds) == (expected.limit, expected.window_seconds)
+        else:
+            assert expected, name
+            assert got == expected, name
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_arguments_are_keyword_only(name: str) -> None:
+    parameters = [*inspect.signature(getattr(Endpoints, name)).parameters.values()][1:]
+    if name != "points":
+        assert all(one.kind is one.KEYWORD_ONLY for one in parameters)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_every_parameter_is_described_with_its_default(name: str) -> None:
+    method = getattr(Endpoints, name)
+    sections = re.split(r"\n\n(\w[\w ]*)\n-+\n", inspect.getdoc(method) or "")
+    described = dict(zip(sections[1::2], sections[2::2], strict=True))
+    parameters = {key: one for key, one in inspect.signature(method).parameters.items() if key != "self"}
+    assert list(parameters_of(method)) == list(parameters)
+    entries = re.findall(r"^(\w+) : (.+)\n    \S", described.get("Parameters", ""), re.MULTILINE)
+    assert [entry for entry, _ in entries] == list(parameters)
+    for entry, kind in entries:
+        default = parameters[entry].default
+        assert kind.endswith(", optional") == (default is None)
+        assert kind.endswith(f", default {default!r}") == (default not in (None, inspect.Parameter.empty))
+    assert {"Returns", "Raises", "Examples"} <= set(described)
+    assert "tidytape.Client.demo()" in described["Examples"]
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_every_column_is_described_with_its_unit(name: str) -> None:
+    text = " ".join((inspect.getdoc(getattr(Endpoints, name)) or "").split())
+    schema = FRAMES[name]
+    assert f"{schema.rows}, key ({', '.join(schema.key)})" in text
+    for column in schema.columns:
+        if f"``{column.name}`` :" in text:
+            said = f"``{column.name}`` : {column.dtype}, {column.doc}."
+            assert said + (f" [{column.unit}]" if column.unit else "") in text
+        else:  # names of the series
+            assert column.dtype == "category"
+            assert f"{column.name}" in text.partition("[categorical]")[0]
+
+
+def test_without_docstrings_the_methods_are_the_same() -> None:
+    program = (
+        "import sys\nfrom tidytape.client import Client\nfrom tidytape.cli import app\n"
+        "sys.exit(Client.candles.__doc__ is not None or not app.registered_groups)"
+    )
+    assert subprocess.run([sys.executable, "-OO", "-c", program], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("name", FRAMES)
+def test_frames_have_the_same_columns_and_dtypes_whatever_the_answer(
+    lake: Path, client: Any, name: str
+) -> None:
+    schema, asked = FRAMES[name], ASKED[name]
+    nothing = {"start": 0, "end": 86_400} if "start" in asked else {"exchange": "NOWHERE"}
+    with tidytape.Client.local(lake, backend="pandas") as other:
+        full, empty = getattr(client, name)(**asked), getattr(client, name)(**asked | nothing)
+        pandas_full, pandas_empty = getattr(other, name)(**asked), getattr(other, name)(**asked | nothing)
+    if name == "markets":  # the one column that is there only where something is in it
+        full, pandas_full = full.drop(NESTED), pandas_full.drop(columns=NESTED)
+    assert full.height == len(pandas_full) > 0
+    assert empty.height == len(pandas_empty) == 0
+    assert full.schema == empty.schema == schema.empty().schema
+    assert list(pandas_full.columns) == list(pandas_empty.columns) == list(schema.names)
+    expected = schema.to_pandas(schema.empty()).dtypes.astype(str).to_dict()
+    for frame in (pandas_full, pandas_empty):
+        assert frame.dtypes.astype(str).to_dict() == expected
+    for column in schema.identity:
+        assert full.schema[column] == pl.Categorical
+        assert str(pandas_full.dtypes[column]) == "category"
+        assert list(pandas_full[column].dropna()) == full[column].drop_nulls().to_list()
+
+
+@pytest.mark.parametrize("name", [name for name, asked in ASKED.items() if asked.get("exchange") == "X"])
+def test_one_instrument_has_the_frame_of_many(client: Any, name: str) -> None:
+    asked = {key: value for key, value in ASKED[name].items() if key != "coin"}
+    frames = [
+        getattr(client, name)(**asked, raw_symbol=symbols)
+        for symbols in ("BTCUSDT", ["BTCUSDT", "BTC'PERP/x"])
+    ]
+    assert frames[0]["raw_symbol"].unique().to_list() == ["BTCUSDT"]
+    assert frames[0].schema == frames[1].schema == FRAMES[name].empty().schema
+    assert frames[0].equals(frames[1].filter(pl.col("raw_symbol") == "BTCUSDT"))

@@ -1,0 +1,273 @@
+"""The methods that fetch series: what they ask for, and what sessions are."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qsl
+
+import httpx
+import polars as pl
+import pytest
+
+import tidytape
+from simulated.asked import SERIES
+from simulated.everything import everything
+from tidytape.catalogue import DATA_TYPES, DataType, Selection, SortDirection
+from tidytape.client.series import SeriesMethods, Wanted
+from tidytape.errors import IncompleteDataError, QueryError
+from tidytape.query import PointsQuery
+from tidytape.schema import TPO_SESSIONS, schema_of
+
+RENAMED = {"block_minutes": "tpo_block_minutes", "session": "tpo_session"}
+
+OPTIONS: dict[str, Any] = {
+    "category": "PERPETUAL",
+    "side": "sell",
+    "sort_direction": "desc",
+    "gapfill": True,
+    "quote": "usd",
+    "funding_interval": "1h",
+    "block_minutes": 5,
+    "session": "weekly",
+    "block_size": "2.5",
+    "max_depth": 7,
+    "tenor": "1m",
+    "event": ["rain", "snow"],
+}
+
+
+class Asked(SeriesMethods[Wanted]):
+    """Returns what is wanted, as a plan does."""
+
+    def _points(self, wanted: Wanted) -> Wanted:
+        return wanted
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return Path(everything(tmp_path_factory.mktemp("series") / "lake").path)
+
+
+def parameters(name: str) -> dict[str, inspect.Parameter]:
+    found = dict(inspect.signature(getattr(SeriesMethods, name)).parameters)
+    del found["self"]
+    return found
+
+
+def allowed(kind: DataType) -> set[str]:
+    """The parameters that the catalogue gives a data type."""
+    of_markets = {"exchange", "raw_symbol", "coin", "normalized_symbol", "category", "event"}
+    selecting = {
+        Selection.INSTRUMENT: of_markets,
+        Selection.OPTION_SUMMARY: {"exchange", "coin", "raw_symbol"},
+        Selection.OPTION_SKEW: {"exchange", "coin", "raw_symbol"},
+        Selection.TOKEN: {"token_name", "coin"},
+        Selection.COIN: {"coin", "exchange"},
+    }
+    options = {
+        "interval": not kind.interval_optional,
+        "side": kind.per_side,
+        "tenor": kind.per_tenor,
+        "quote": kind.usd,
+        "group_by": kind.group_by is not None,
+        "gapfill": kind.gapfill,
+        "max_depth": kind.included_depth is not None,
+        "block_size": bool(kind.levels),
+        "block_minutes": kind.name == "TPO_AGG",
+        "session": kind.name == "TPO_AGG",
+        "funding_interval": kind.name == "FUNDING_RATE_AGG",
+    }
+    # Options of a coin are no market of a class, and no outcome of an event.
+    without = {"category", "event"} if kind.name == "OPTION_OPEN_INTEREST_AGG" else set()
+    always = {"start", "end", "sort_direction"}
+    return selecting[kind.selection] - without | always | {name for name, has in options.items() if has}
+
+
+@pytest.mark.parametrize("name", SERIES)
+def test_a_method_takes_exactly_what_its_data_type_allows(name: str) -> None:
+    by_side = {"by_side", "side"} if name == "candles" else set()
+    assert set(parameters(name)) == allowed(DATA_TYPES[SERIES[name][0]]) | by_side
+
+
+def test_there_is_a_method_for_every_data_type() -> None:
+    by_side = Asked().candles(**SERIES["candles"][1], by_side=True).queries[0].type
+    assert {kind for kind, _ in SERIES.values()} | set(by_side) == set(DATA_TYPES)
+
+
+def query_of(name: str, arguments: dict[str, Any]) -> PointsQuery:
+    kind = "TRADE_AGG" if name == "candles" and "side" in arguments else SERIES[name][0]
+    return PointsQuery(type=kind, **{RENAMED.get(key, key): value for key, value in arguments.items()})
+
+
+@pytest.mark.parametrize(
+    ("name", "option"),
+    [(name, option) for name in SERIES for option in ("", *OPTIONS) if option in ("", *parameters(name))],
+)
+def test_a_request_holds_what_was_said(client: Any, script: Any, name: str, option: str) -> None:
+    transport = script(httpx.Response(200, json={"series": []}))
+    arguments = SERIES[name][1] | ({option: OPTIONS[option]} if option else {})
+    with client(transport) as asking:
+        assert getattr(asking, name)(**arguments).is_empty()
+    (request,) = transport.requests
+    assert request.url.path == "/v1/points"
+    sent = PointsQuery.from_params(parse_qsl(request.url.query.decode()))
+    # The order is the client's matter: what is kept, and what comes in parts, is oldest first.
+    assert sent == query_of(name, arguments).model_copy(update={"sort_direction": SortDirection.ASC})
+
+
+@pytest.mark.parametrize("name", [name for name in SERIES if "group_by" in parameters(name)])
+def test_a_group_is_asked_for_by_the_one_way_the_type_has(name: str) -> None:
+    kind, arguments = SERIES[name]
+    way = DATA_TYPES[kind].group_by
+    assert way is not None
+    coin = {key: value for key, value in arguments.items() if key != "raw_symbol"} | {"coin": "BTC"}
+    wanted = getattr(Asked(), name)(**coin | {"exchange": ["X", "Y"]}, group_by=way.alias)
+    assert wanted.queries[0].group_by is way
+
+
+def test_what_a_method_returns_is_not_its_own_matter() -> None:
+    wanted = Asked().open_interest(**SERIES["open_interest"][1] | {"interval": "1m", "end": 2_000_000_000})
+    assert wanted.schema is schema_of("OPEN_INTEREST_AGG")
+    assert wanted.finish is None
+    assert len(wanted.queries) > 1
+    assert all(one.points <= 100_000 for one in wanted.queries)
+    assert wanted.queries[-1].end == 2_000_000_000
+
+
+def test_a_side_makes_candles_of_sides() -> None:
+    asked = SERIES["candles"][1]
+    kinds = [
+        Asked().candles(**asked, **more).queries[0].type[0]
+        for more in ({}, {"by_side": True}, {"side": "buy"})
+    ]
+    assert kinds == ["TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "TRADE_AGG"]
+
+
+def test_a_funding_interval_is_a_duration_or_milliseconds() -> None:
+    asked = SERIES["funding"][1]
+    for given in ("8h", 28_800_000, timedelta(hours=8)):
+        assert Asked().funding(**asked, funding_interval=given).queries[0].funding_interval == 28_800_000
+
+
+@pytest.mark.parametrize(
+    ("name", "changed", "message"),
+    [
+        ("tpo", {"block_minutes": 7}, "block_minutes: got 7, expected one of 5, 30, 60, 240"),
+        ("tpo_sessions", {"session": "yearly"}, "session: got 'yearly', expected one of TPO_SESSION_DAILY"),
+        ("tpo", {"raw_symbol": "BTCUSDT"}, "coin: got .* and coin are given"),
+        ("candles", {"interval": "2m"}, "interval: got '2m'"),
+        ("open_interest", {"end": 0}, "end: got '1970-01-01"),
+        ("open_interest", {"category": "SPOT"}, "category: .* PERPETUAL"),
+        ("funding", {"funding_interval": "soon"}, "funding_interval: got 'soon'"),
+        ("funding", {"group_by": "sum"}, "group_by: .*OPEN_INTEREST_WEIGHTED_AVG"),
+        ("liquidations", {"side": "long"}, "side: got 'long'"),
+        ("book_heatmap", {"max_depth": 0}, "max_depth: got 0"),
+        ("book_heatmap", {"block_size": -1}, "block_size: got -1"),
+        ("skew", {"tenor": None}, "tenor: got None"),
+        ("skew", {"exchange": ["DERIBIT", "X"]}, "exchange: .* a single venue"),
+        ("implied_volatility", {"coin": None}, "coin: got None"),
+        ("token_supply", {"token_name": None}, "token_name: got None"),
+        ("liquidation_heatmap", {"coin": None}, "coin: got None"),
+        ("trades", {"exchange": None}, "exchange: got None"),
+    ],
+)
+def test_what_cannot_be_right_is_never_sent(
+    client: Any, script: Any, name: str, changed: dict[str, Any], message: str
+) -> None:
+    transport = script(httpx.Response(200, json={"series": []}))
+    with client(transport) as asking, pytest.raises(QueryError, match=message):
+        getattr(asking, name)(**SERIES[name][1] | changed)
+    assert transport.requests == []
+
+
+# --- the answers of the real service ---
+
+
+def test_trades_are_those_of_the_candles(lake: Path) -> None:
+    with tidytape.Client.local(lake) as client:
+        trades = client.trades(**SERIES["trades"][1])
+        candles = client.candles(**SERIES["candles"][1])
+        buys = client.trades(**SERIES["trades"][1], side="buy")
+    assert trades["amount"].sum() == pytest.approx(candles["volume"].sum(), rel=1e-12)
+    assert buys.equals(trades.filter(pl.col("side") == "BUY"))
+
+
+def test_heatmaps_keep_what_was_asked_of_their_depth(lake: Path) -> None:
+    with tidytape.Client.local(lake) as client:
+        book = client.book_heatmap(**SERIES["book_heatmap"][1], max_depth=2)
+        levels = client.liquidation_heatmap(**SERIES["liquidation_heatmap"][1], max_depth=1)
+    assert book.group_by("raw_symbol", "timestamp", "side").len()["len"].max() == 2
+    assert levels["timestamp"].is_unique().all()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"sort_direction": "desc"},
+        {"session": "daily", "block_minutes": 60},
+        {"group_by": "sum", "normalized_symbol": "BTC-USDT", "coin": None},
+        {"quote": "USD", "block_size": 2},
+    ],
+    ids=str,
+)
+def test_sessions_are_what_their_levels_say_once(lake: Path, options: dict[str, Any]) -> None:
+    asked = SERIES["tpo"][1] | options
+    with tidytape.Client.local(lake) as client:
+        levels, sessions = client.tpo(**asked), client.tpo_sessions(**asked)
+    assert sessions.columns == list(TPO_SESSIONS.names)
+    key = ["coin", *TPO_SESSIONS.key]
+    assert sessions.height == levels.select(key).n_unique() > 0
+    assert sessions.equals(levels.select(TPO_SESSIONS.names).unique(key, keep="first", maintain_order=True))
+    totals = levels.group_by(key).agg(tpo_count=pl.col("tpo_count").sum(), high=pl.col("price").max())
+    both = sessions.join(totals, on=key, nulls_equal=True)
+    assert both.height == sessions.height
+    assert both["total_tpo_count"].equals(both["tpo_count"], check_names=False)
+    assert both["profile_high"].equals(both["high"], check_names=False)
+
+
+def tpo_body(*points: dict[str, Any]) -> dict[str, Any]:
+    identity = {"type": "TPO_AGG", "exchange": "X", "coin": "BTC", "rawSymbol": "BTCUSDT"}
+    return {
+        "series": [{"id": identity, "points": [{"Point": {"TpoAggregation": point}} for point in points]}]
+    }
+
+
+@pytest.fixture
+def session() -> Callable[..., dict[str, Any]]:
+    start = SERIES["tpo"][1]["start"]
+
+    def point(*prices: float, **told: Any) -> dict[str, Any]:
+        return {"timestamp": {"s": start}, "levels": [{"price": price} for price in prices], **told}
+
+    return point
+
+
+def test_what_a_service_does_not_derive_is_null(client: Any, script: Any, session: Any) -> None:
+    transport = script(httpx.Response(200, json=tpo_body(session(1.0, 2.0, newField=3))))
+    with client(transport) as asking:
+        found = asking.tpo_sessions(**SERIES["tpo"][1])
+    assert found.schema == TPO_SESSIONS.empty().schema
+    assert found.height == 1
+    assert found["poc_price"].to_list() == [None]
+
+
+def test_a_session_that_comes_twice_with_different_values_is_refused(
+    client: Any, script: Any, session: Any
+) -> None:
+    same = script(
+        httpx.Response(200, json=tpo_body(session(1.0, poc_price=1.0), session(2.0, poc_price=1.0)))
+    )
+    other = script(
+        httpx.Response(200, json=tpo_body(session(1.0, poc_price=1.0), session(2.0, poc_price=2.0)))
+    )
+    with client(same) as asking:
+        assert asking.tpo_sessions(**SERIES["tpo"][1]).height == 1
+    start = SERIES["tpo"][1]["start"]
+    with client(other) as asking, pytest.raises(IncompleteDataError, match="1 sessions came twice") as caught:
+        asking.tpo_sessions(**SERIES["tpo"][1])
+    assert caught.value.missing == ((start, start + 1),)
