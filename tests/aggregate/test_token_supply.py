@@ -73,6 +73,15 @@ def test_a_market_cap_holds_for_24_hours(engine, later, expected):
     assert got["marketcap_dominance_percent"].to_list() == [100.0, expected]
 
 
+def test_a_report_takes_the_place_of_the_one_before(engine):
+    # In whole seconds and what is left of them their order is another one.
+    times = (1, 60 * 10**9, -1)
+    got = engine.polars(
+        token_supply(engine.frame(frame_of(*(report("a", time, 2.0) for time in times))), interval="1m")
+    )
+    assert got["marketcap_dominance_percent"].to_list() == [100.0, 100.0, 100.0]
+
+
 def test_what_a_week_reported_is_in_its_sum(engine):
     monday = 4 * DAY
     reports = frame_of(report("a", monday, 3.0), report("b", monday + 3 * DAY, 1.0))

@@ -221,7 +221,8 @@ def _next(frame: Frame, members: Sequence[str]) -> Iterable[nw.Expr]:
     """
     partition, order = _window(frame, members, ["timestamp"])
     time = nw.col("timestamp")
-    rest = time % SECOND
+    # Under a name of its own: on pandas a window is ordered by what the name of the time then means.
+    rest = (time % SECOND).alias("rest")
     apart = [] if partition else members
     follows = [nw.col(name).shift(-1).over(order_by=order) == nw.col(name) for name in apart]
     for name, part, missing in (("seconds", (time - rest) // SECOND, _NEVER), ("rest", rest, 0)):
