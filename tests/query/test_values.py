@@ -186,13 +186,15 @@ def test_names_of_venues_keep_their_case(ask) -> None:
 )
 @pytest.mark.parametrize(
     "value",
-    ["", "   ", "a\x00b", "a\nb", "a\x7fb", "\ud800", "x" * 257, 5, 1.5, True, object, b"X"],
+    ["", "   ", "a\x00b", "a\nb", "a\x7fb", "\x85a", "a\n", "\ud800", "x" * 257, 5, 1.5, True, object, b"X"],
     ids=[
         "empty",
         "blank",
         "nul",
         "newline",
         "del",
+        "control",
+        "newline at the end",
         "surrogate",
         "long",
         "int",

@@ -117,17 +117,16 @@ def choice(value: object, kind: type[E], *, parameter: str, code: str = "INVALID
 
 
 def text(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
-    """Read a name: a non-empty printable string, trimmed."""
-    if isinstance(value, str):
-        trimmed = value.strip()
-        if len(value) <= MAX_TEXT and _PRINTABLE.fullmatch(trimmed) and not _SURROGATE.search(trimmed):
-            return str(trimmed)
-    raise QueryError(
-        parameter,
-        got=value,
-        expected=f"a non-empty printable string of at most {MAX_TEXT} characters",
-        code=code,
-    )
+    """Read a name: a non-empty printable string, its spaces trimmed."""
+    short = value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
+    if not _PRINTABLE.fullmatch(short) or _SURROGATE.search(short):
+        raise QueryError(
+            parameter,
+            got=value,
+            expected=f"a non-empty printable string of at most {MAX_TEXT} characters",
+            code=code,
+        )
+    return str(short.strip())
 
 
 def many(value: object, *, parameter: str) -> tuple[object, ...]:
