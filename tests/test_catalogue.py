@@ -346,7 +346,10 @@ def test_error_codes_and_statuses() -> None:
         "METHOD_NOT_ALLOWED": 405,
         "RATE_LIMITED": 429,
         "INTERNAL_ERROR": 500,
-        "UNAVAILABLE": 503,  # ours: the specification has no word for a service that is too busy
+        "INVALID_REQUEST": 400,  # ours, as are the next three: what the specification has no word for
+        "URI_TOO_LONG": 414,
+        "HEADERS_TOO_LONG": 431,
+        "UNAVAILABLE": 503,
         "TIMEOUT": 504,
     }
 

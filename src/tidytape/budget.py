@@ -17,11 +17,28 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from tidytape.catalogue import POINTS_PER_WEIGHT, WEIGHT_WINDOW_SECONDS, DataType, TierName
+from tidytape.catalogue import (
+    POINTS_PER_WEIGHT,
+    SURCHARGE_PARTS,
+    WEIGHT_WINDOW_SECONDS,
+    DataType,
+    TierName,
+)
 from tidytape.errors import BudgetError, QueryError, nearest
 from tidytape.query import PointsQuery
 
-__all__ = ["TIERS", "Admission", "Tier", "TokenBucket", "tier", "weight"]
+__all__ = [
+    "MOST_BURST",
+    "TIERS",
+    "Admission",
+    "Tier",
+    "TokenBucket",
+    "admission",
+    "refuse_impossible",
+    "refuse_negative",
+    "tier",
+    "weight",
+]
 
 
 # --- weight ---------------------------------------------------------------------------------------------------------
@@ -61,8 +78,10 @@ def weight(query: PointsQuery) -> int:
     unknown = len(query.type) - len(query.data_types)
     parts = [(kind.multiplier, _extra_depths(kind, query.max_depth)) for kind in query.data_types]
     parts += [(1, 0)] * unknown
+    whole = SURCHARGE_PARTS
     return sum(
-        -(-thousands * multiplier * (5 + exchanges) * (5 + depths) // 25) for multiplier, depths in parts
+        -(-thousands * multiplier * (whole + exchanges) * (whole + depths) // whole**2)
+        for multiplier, depths in parts
     )
 
 
@@ -127,6 +146,9 @@ TIERS: Mapping[str, Tier] = MappingProxyType(
 )
 """The specification's tiers, by name. They are data: a service may load others, a client learns the real ones."""
 
+MOST_BURST = 100_000_000
+"""The largest burst that every store of buckets counts exactly. [weight]"""
+
 
 def tier(name: str, tiers: Mapping[str, Tier] = TIERS) -> Tier:
     """Return a tier by its name, in any case.
@@ -184,6 +206,69 @@ class Admission:
     retry_after: int
 
 
+def refuse_negative(weight: int) -> None:
+    """Raise ValueError if a weight is below zero."""
+    if weight < 0:
+        raise ValueError(f"weight: got {weight}, expected 0 or more")
+
+
+def refuse_impossible(weight: int, burst: int) -> None:
+    """Raise where no bucket of this size can ever give a weight.
+
+    Raises
+    ------
+    ValueError
+        If the weight is below zero.
+    BudgetError
+        If it is more than the bucket can ever hold: waiting would be without end.
+    """
+    refuse_negative(weight)
+    if weight > burst:
+        raise BudgetError(
+            f"weight {weight} is more than the bucket can ever hold ({burst}); ask for a smaller window",
+            weight=weight,
+            available=burst,
+        )
+
+
+def admission(
+    per_minute: int, burst: int, *, at_ns: int, missing: int, used: int, now_ns: int, refused: int = 0
+) -> Admission:
+    """Return what a bucket says that stands like this, wherever it is kept.
+
+    Parameters
+    ----------
+    per_minute, burst : int
+        Its refill rate [weight per min] and its capacity [weight].
+    at_ns : int
+        Epoch nanoseconds up to which it is refilled. [ns]
+    missing : int
+        What it lacks of being full, in units of 1/(60e9) token.
+    used : int
+        What was taken in the last 60 s. [weight]
+    now_ns : int
+        Epoch nanoseconds of the caller's clock, which may be behind the bucket's. [ns]
+    refused : int
+        Weight that was asked for and not admitted; 0 where nothing was refused. [weight]
+
+    Examples
+    --------
+    >>> admission(100, 200, at_ns=0, missing=60 * 10**9, used=1, now_ns=0).remaining
+    199
+    """
+    full = burst * _WINDOW_NS
+    short = refused * _WINDOW_NS - (full - missing)
+    wait = -(-(at_ns - now_ns - (-short // per_minute)) // _NS) if refused else 0
+    return Admission(
+        admitted=not refused,
+        limit=per_minute,
+        remaining=(full - missing) // _WINDOW_NS,
+        used=used,
+        reset=-(-(at_ns - (-missing // per_minute)) // _NS),
+        retry_after=wait,
+    )
+
+
 class TokenBucket:
     """A continuously refilled bucket of weight. Safe to share among threads; time is always given by the caller.
 
@@ -198,8 +283,11 @@ class TokenBucket:
 
     Notes
     -----
-    The level is kept in whole units of 1/(60e9) token, so that refilling is exact whatever the pattern of calls.
+    What is missing is kept in whole units of 1/(60e9) token, so that refilling is exact whatever the pattern of calls.
     A clock that steps back refills nothing until it has caught up.
+
+    What was taken in the last 60 s is kept request by request. That is at most ``burst + per_minute`` of them: no
+    more can be taken in that time, and each took at least 1.
 
     Examples
     --------
@@ -215,9 +303,10 @@ class TokenBucket:
     def __init__(self, per_minute: int, burst: int, *, now_ns: int) -> None:
         self._per_minute = per_minute
         self._burst = burst
-        self._level = burst * _WINDOW_NS
+        self._missing = 0
         self._at = now_ns
         self._taken: deque[tuple[int, int]] = deque()
+        self._used = 0  # their sum
         self._lock = threading.Lock()
 
     def take(self, weight: int, *, now_ns: int) -> Admission:
@@ -230,27 +319,17 @@ class TokenBucket:
         BudgetError
             If the bucket can never hold so much: waiting would be without end.
         """
-        _refuse_negative(weight)
-        if weight > self._burst:
-            raise BudgetError(
-                f"weight {weight} is more than the bucket can ever hold ({self._burst}); ask for a smaller window",
-                weight=weight,
-                available=self._burst,
-            )
+        refuse_impossible(weight, self._burst)
         with self._lock:
             self._refill(now_ns)
             cost = weight * _WINDOW_NS
-            admitted = cost <= self._level
-            if admitted:
-                self._level -= cost
-                if weight:
-                    self._taken.append((self._at, weight))
-            wait = 0
-            if not admitted:
-                # Counted from the caller's clock, which may be behind the bucket's.
-                refill_ns = -(-(cost - self._level) // self._per_minute)
-                wait = -(-(self._at + refill_ns - now_ns) // _NS)
-            return self._state(admitted=admitted, retry_after=wait)
+            if cost > self._burst * _WINDOW_NS - self._missing:
+                return self._state(now_ns, refused=weight)
+            if weight:
+                self._missing += cost
+                self._taken.append((self._at, weight))
+                self._used += weight
+            return self._state(now_ns)
 
     def give_back(self, weight: int, *, now_ns: int) -> Admission:
         """Return ``weight`` that was taken for an answer that was never given.
@@ -260,17 +339,19 @@ class TokenBucket:
         ValueError
             If the weight is below zero.
         """
-        _refuse_negative(weight)
+        refuse_negative(weight)
         with self._lock:
             self._refill(now_ns)
-            self._level = min(self._burst * _WINDOW_NS, self._level + weight * _WINDOW_NS)
+            self._missing = max(0, self._missing - weight * _WINDOW_NS)
             # It comes off what was taken last; what has left the window is no longer counted anyway.
             while weight and self._taken:
                 at, taken = self._taken.pop()
                 if taken > weight:
                     self._taken.append((at, taken - weight))
-                weight -= min(taken, weight)
-            return self._state(admitted=True, retry_after=0)
+                returned = min(taken, weight)
+                weight -= returned
+                self._used -= returned
+            return self._state(now_ns)
 
     def look(self, *, now_ns: int) -> Admission:
         """Return the state without taking anything."""
@@ -279,22 +360,17 @@ class TokenBucket:
     def _refill(self, now_ns: int) -> None:
         elapsed = max(0, now_ns - self._at)
         self._at += elapsed
-        self._level = min(self._burst * _WINDOW_NS, self._level + elapsed * self._per_minute)
+        self._missing = max(0, self._missing - elapsed * self._per_minute)
         while self._taken and self._taken[0][0] <= self._at - _WINDOW_NS:
-            self._taken.popleft()
+            self._used -= self._taken.popleft()[1]
 
-    def _state(self, *, admitted: bool, retry_after: int) -> Admission:
-        until_full = -(-(self._burst * _WINDOW_NS - self._level) // self._per_minute)
-        return Admission(
-            admitted=admitted,
-            limit=self._per_minute,
-            remaining=self._level // _WINDOW_NS,
-            used=sum(weight for _, weight in self._taken),
-            reset=-(-(self._at + until_full) // _NS),
-            retry_after=retry_after,
+    def _state(self, now_ns: int, *, refused: int = 0) -> Admission:
+        return admission(
+            self._per_minute,
+            self._burst,
+            at_ns=self._at,
+            missing=self._missing,
+            used=self._used,
+            now_ns=now_ns,
+            refused=refused,
         )
-
-
-def _refuse_negative(weight: int) -> None:
-    if weight < 0:
-        raise ValueError(f"weight: got {weight}, expected 0 or more")

@@ -24,6 +24,7 @@ __all__ = [
     "DATA_TYPES",
     "DEFAULT_FUNDING_INTERVAL_MS",
     "DEFAULT_TPO_BLOCK_MINUTES",
+    "ERROR_MEANING",
     "ERROR_STATUS",
     "IDENTITY_FIELDS",
     "LISTS",
@@ -31,7 +32,10 @@ __all__ = [
     "MARKET_FIELDS",
     "POINTS_PER_WEIGHT",
     "PREDICTION_MARKET_FIELDS",
+    "RATE_LIMIT_HEADERS",
+    "SURCHARGE_PARTS",
     "TPO_BLOCK_MINUTES",
+    "USAGE_FIELDS",
     "USD_QUOTES",
     "WEIGHT_WINDOW_SECONDS",
     "BookSide",
@@ -71,10 +75,11 @@ class _Named(StrEnum):
 
 
 class Interval(StrEnum):
-    """Aggregation interval. Attributes: ``seconds`` [s], ``alias``, ``number`` in the service definition.
+    """Aggregation interval.
 
-    Intervals are aligned to the Unix epoch in UTC, which began on a Thursday; ``offset`` [s] is where the first one
-    starts, so that weeks start on Mondays.
+    Attributes: ``seconds`` [s], ``alias``, ``number`` in the service definition. Intervals are aligned to the Unix
+    epoch in UTC, which began on a Thursday; ``offset`` [s] is where the first one starts, so that weeks start on
+    Mondays.
     """
 
     seconds: int
@@ -103,7 +108,10 @@ class Interval(StrEnum):
 
 
 class Tenor(StrEnum):
-    """Time-to-expiry bucket of an option summary. Attributes: ``days`` [d], ``alias``."""
+    """Time-to-expiry bucket of an option summary.
+
+    Attributes: ``days`` [d], ``alias``.
+    """
 
     days: int
     alias: str
@@ -274,6 +282,8 @@ class DataType:
         Whether instruments picked by ``raw_symbol`` may be aggregated.
     gapfill : bool
         Missing intervals can be filled.
+    funding_interval : bool
+        Its rates can be brought to another funding interval.
     included_depth : int or None
         Levels that cost nothing extra, for types weighed by depth.
     envelope : str or None
@@ -299,6 +309,7 @@ class DataType:
     group_by: GroupBy | None = None
     group_by_raw_symbol: bool = True
     gapfill: bool = False
+    funding_interval: bool = False
     included_depth: int | None = None
     envelope: str | None = None
     interval_optional: bool = False
@@ -461,6 +472,7 @@ _ALL = (
         number=11,
         fields=_FUNDING,
         group_by=GroupBy.OPEN_INTEREST_WEIGHTED_AVG,
+        funding_interval=True,
         categories=(Category.PERPETUAL,),
     ),
     DataType(
@@ -650,9 +662,32 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
 BLOCK_SIZE_FIELDS: tuple[Field, ...] = (
     Field("exchange", "exchange", "string", "", "Venue identifier"),
     Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
-    _double("blockSize", "block_size", "quote per coin", "Finest height of a row of the order-book heatmap"),
+    _double(
+        "blockSize", "block_size", "quote per coin", "Recommended height of a row of the order-book heatmap"
+    ),
 )
 """The fields of an entry of ``/v1/block-sizes``."""
+
+USAGE_FIELDS: tuple[Field, ...] = (
+    Field("limit", "limit", "int64", "weight per window", "Budget of the tier"),
+    Field("remaining", "remaining", "int64", "weight", "Weight that is left now"),
+    Field("used", "used", "int64", "weight", "Weight taken in the last window"),
+    Field(
+        "reset", "reset", "int64", "s", "Time since 1970 at which the bucket is full again, burst included"
+    ),
+    Field("window_seconds", "window_seconds", "int64", "s", "Length of the window"),
+)
+"""The fields of a caller's quota."""
+
+RATE_LIMIT_HEADERS: Mapping[str, str] = MappingProxyType(
+    {
+        "X-RateLimit-Limit": "limit",
+        "X-RateLimit-Remaining": "remaining",
+        "X-RateLimit-Used": "used",
+        "X-RateLimit-Reset": "reset",
+    }
+)
+"""The headers of every response to a known key, and the field of the quota that each shows."""
 
 LISTS: Mapping[str, str] = MappingProxyType(
     {
@@ -685,6 +720,9 @@ DEFAULT_FUNDING_INTERVAL_MS = 28_800_000
 POINTS_PER_WEIGHT = 1_000
 """Points that one multiplier of weight pays for."""
 
+SURCHARGE_PARTS = 5
+"""An aggregated exchange, and an included depth beyond the first, each add one in so many of the weight."""
+
 WEIGHT_WINDOW_SECONDS = 60
 """Window of the weight budget. [s]"""
 
@@ -693,25 +731,39 @@ USD_QUOTES: frozenset[str] = frozenset(
 )
 """Quotes that count as one USD."""
 
-ERROR_STATUS: Mapping[str, int] = MappingProxyType(
-    {
-        "INVALID_PARAMS": 400,
-        "INVALID_TYPE": 400,
-        "INVALID_EXCHANGE": 400,
-        "INVALID_SYMBOL": 400,
-        "INVALID_INTERVAL": 400,
-        "UNSUPPORTED": 400,
-        "INVALID_API_KEY": 401,
-        "TYPE_NOT_PERMITTED": 403,
-        "HISTORY_NOT_PERMITTED": 403,
-        "AGGREGATION_NOT_PERMITTED": 403,
-        "POINT_LIMIT_EXCEEDED": 403,
-        "NOT_FOUND": 404,
-        "METHOD_NOT_ALLOWED": 405,
-        "RATE_LIMITED": 429,
-        "INTERNAL_ERROR": 500,
-        "UNAVAILABLE": 503,
-        "TIMEOUT": 504,
-    }
+_ERRORS = (
+    (
+        "INVALID_PARAMS",
+        400,
+        "A parameter is unknown, missing, given twice or not what it may be, or weighs too much",
+    ),
+    ("INVALID_TYPE", 400, "There is no such data type, or none is given"),
+    ("INVALID_EXCHANGE", 400, "There is no such venue, or none is given where one is needed"),
+    (
+        "INVALID_SYMBOL",
+        400,
+        "There is no such symbol, coin or token, or not exactly one way to select is used",
+    ),
+    ("INVALID_INTERVAL", 400, "There is no such interval, or none is given"),
+    ("UNSUPPORTED", 400, "The data type, or what is selected, does not have what is asked for"),
+    ("INVALID_REQUEST", 400, "What arrived is no HTTP request"),
+    ("INVALID_API_KEY", 401, "There is no key, it is unknown, or it has expired"),
+    ("TYPE_NOT_PERMITTED", 403, "The tier does not include the data type"),
+    ("HISTORY_NOT_PERMITTED", 403, "The window begins before the history of the tier"),
+    ("AGGREGATION_NOT_PERMITTED", 403, "The tier does not join exchanges into one series"),
+    ("POINT_LIMIT_EXCEEDED", 403, "The window has more points than one request may ask for"),
+    ("NOT_FOUND", 404, "There is no such path"),
+    ("METHOD_NOT_ALLOWED", 405, "The method is not GET"),
+    ("URI_TOO_LONG", 414, "Path and query are too long"),
+    ("HEADERS_TOO_LONG", 431, "The headers are too long"),
+    ("RATE_LIMITED", 429, "The budget is used up; `retry_after` says for how long"),
+    ("INTERNAL_ERROR", 500, "The service failed; its operator finds the request by its id"),
+    ("UNAVAILABLE", 503, "Too many queries are waiting, or what counts their weight cannot be reached"),
+    ("TIMEOUT", 504, "The answer took too long"),
 )
+
+ERROR_STATUS: Mapping[str, int] = MappingProxyType({code: status for code, status, _ in _ERRORS})
 """HTTP status of each error code."""
+
+ERROR_MEANING: Mapping[str, str] = MappingProxyType({code: meaning for code, _, meaning in _ERRORS})
+"""What each error code says."""

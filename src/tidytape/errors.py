@@ -40,6 +40,7 @@ __all__ = [
     "TierError",
     "TransportError",
     "nearest",
+    "shown",
 ]
 
 
@@ -128,7 +129,7 @@ class QueryError(TidytapeError, ValueError):
         message: str | None = None,
     ) -> None:
         if message is None:
-            message = f"{parameter}: got {_shown(got)}, expected {expected}"
+            message = f"{_cut(parameter)}: got {shown(got)}, expected {expected}"
             if hint:
                 message += f"; {hint}"
         super().__init__(message)
@@ -140,8 +141,18 @@ class QueryError(TidytapeError, ValueError):
         self.status = status
 
 
-def _shown(value: object, limit: int = 120) -> str:
-    text = repr(value)
+def shown(value: object, limit: int = 120) -> str:
+    r"""Return what was given as a message quotes it: on one line, and not without end.
+
+    Examples
+    --------
+    >>> print(shown("a\nb"))
+    'a\nb'
+    """
+    return _cut(repr(value), limit)
+
+
+def _cut(text: str, limit: int = 120) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -87,6 +88,18 @@ def test_it_answers_and_writes_a_line_per_request(served: Served) -> None:
     assert line["id"] == answer.headers["X-Request-Id"]
     assert (line["status"], line["weight"]) == (200, 2)
     assert served.secret not in "".join(served.said)
+
+
+def test_what_is_no_request_is_refused_by_the_same_words(served: Served) -> None:
+    host, _, port = served.address.removeprefix("http://").partition(":")
+    told = {}
+    for sent in (b"hello?\r\n\r\n", b"GET /" + b"a" * (1 << 20)):
+        with socket.create_connection((host, int(port)), timeout=20) as sock:
+            sock.sendall(sent)
+            body = b"".join(iter(lambda: sock.recv(1 << 16), b"")).partition(b"\r\n\r\n")[2]
+            told[sent[:5]] = json.loads(body)["error"]
+    assert told == {b"hello": "INVALID_REQUEST", b"GET /": "URI_TOO_LONG"}
+    assert served.get("/v1/usage").status_code == 200
 
 
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])

@@ -242,3 +242,4 @@ def test_giving_back_and_a_clock_that_steps_back_keep_the_books(
         assert got.reset == plain.reset
         certain = sum(weight for at, weight in plain.taken[since:] if at > plain.now - 60 * NS)
         assert certain <= got.used <= plain.used
+        assert got.used <= burst + per_minute  # which bounds what a bucket has to remember

@@ -11,6 +11,7 @@ import httpx
 import polars as pl
 import pytest
 
+from redis_server import RedisServer
 from tidytape.client.local import AppTransport
 from tidytape.lake import Lake
 from tidytape.service import Key, Keys, create_app, hashed
@@ -124,6 +125,22 @@ def _served(lake: Path) -> Iterator[Service]:
     transport = AppTransport(app)
     yield Service(app, transport, clock)
     transport.close()
+
+
+@pytest.fixture(scope="session")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A server that stays up."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def fragile_redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """A server of a test's own, to be killed and frozen, that wants a password."""
+    server = RedisServer(tmp_path, password="hunter2")
+    yield server
+    server.kill()
 
 
 @pytest.fixture

@@ -369,14 +369,6 @@ def test_markets_refuses_a_page_that_is_too_large(service: Any) -> None:
     assert (response.status_code, response.json()["error"]) == (400, "INVALID_PARAMS")
 
 
-def test_openapi_describes_every_parameter(service: Any) -> None:
-    described = service.get("/openapi.json", key=None).json()["paths"]["/v1/points"]["get"]["parameters"]
-    by_name = {one["name"]: one for one in described}
-    assert by_name["transform.normalize.quote"]["schema"] == {"type": "string", "enum": ["USD"]}
-    assert by_name["exchange"]["schema"] == {"type": "array", "items": {"type": "string"}}
-    assert [name for name, one in by_name.items() if one["required"]] == ["type", "from", "period"]
-
-
 # --- found by attacking it ---
 
 

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from simulated import rollup_events as events
-from simulated.everything import everything
+from simulated.everything import ASKED, MARKET, everything
 from tidytape import Client, aggregate
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import TidytapeError
@@ -24,27 +24,6 @@ from tidytape.service.engine import Engine
 START, MINUTE = events.START, events.MINUTE
 S0 = START // 10**9
 DAY = 86_400
-MARKET = {"exchange": "X", "coin": "BTC"}
-
-ASKED = {
-    "TRADE": MARKET,
-    "TRADE_SIDE_AGNOSTIC_AGG": MARKET,
-    "TRADE_AGG": MARKET,
-    "OPEN_INTEREST_AGG": MARKET,
-    "FUNDING_RATE_AGG": MARKET,
-    "LIQUIDATION_AGG": MARKET,
-    "VOLUME_PROFILE_AGG": MARKET,
-    "TPO_AGG": MARKET,
-    "BLOCK_BOOK_SNAPSHOT_AGG": MARKET,
-    "VENUEX_LIQUIDATION_AGG": {"coin": "BTC"},
-    "CME_OPEN_INTEREST_AGG": {"exchange": "CME", "raw_symbol": "BTCQ4"},
-    "TOKEN_SUPPLY_AGG": {"token_name": "bitcoin"},
-    "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": {"exchange": "DERIBIT", "coin": "BTC"},
-    "SKEW_OPTION_SUMMARY_AGG": {
-        "exchange": "DERIBIT", "coin": "BTC", "raw_symbol": "BTC_25", "tenor": "1w",
-    },
-    "OPTION_OPEN_INTEREST_AGG": {"exchange": "DERIBIT", "coin": "BTC"},
-}  # fmt: skip
 
 
 def _points(client: Client[pl.DataFrame], **asked: Any) -> pl.DataFrame:

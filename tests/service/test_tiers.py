@@ -79,6 +79,7 @@ def test_tiers_of_a_file(tmp_path: Path) -> None:
         ("[a]\nper_minut = 5", "did you mean 'per_minute'"),
         ("[a]\nburst = 5", "per_minute"),
         ("[a]\nper_minute = 0", "above 0"),
+        ("[a]\nper_minute = 50_000_001", "at most 100000000"),
         ("[a]\nper_minute = true", "whole number"),
         ("[a]\nper_minute = 1\naggregation = 1", "a bool"),
         ('[a]\nper_minute = 1\ntypes = "some"', "basic, advanced, enterprise"),

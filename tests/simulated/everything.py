@@ -13,6 +13,29 @@ from tidytape.lake import TABLES, Lake
 START, MINUTE = events.START, events.MINUTE
 DAY = 86_400
 
+MARKET = {"exchange": "X", "coin": "BTC"}
+
+# What selects events of each data type.
+ASKED: dict[str, dict[str, str]] = {
+    "TRADE": MARKET,
+    "TRADE_SIDE_AGNOSTIC_AGG": MARKET,
+    "TRADE_AGG": MARKET,
+    "OPEN_INTEREST_AGG": MARKET,
+    "FUNDING_RATE_AGG": MARKET,
+    "LIQUIDATION_AGG": MARKET,
+    "VOLUME_PROFILE_AGG": MARKET,
+    "TPO_AGG": MARKET,
+    "BLOCK_BOOK_SNAPSHOT_AGG": MARKET,
+    "VENUEX_LIQUIDATION_AGG": {"coin": "BTC"},
+    "CME_OPEN_INTEREST_AGG": {"exchange": "CME", "raw_symbol": "BTCQ4"},
+    "TOKEN_SUPPLY_AGG": {"token_name": "bitcoin"},
+    "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": {"exchange": "DERIBIT", "coin": "BTC"},
+    "SKEW_OPTION_SUMMARY_AGG": {
+        "exchange": "DERIBIT", "coin": "BTC", "raw_symbol": "BTC_25", "tenor": "1w",
+    },
+    "OPTION_OPEN_INTEREST_AGG": {"exchange": "DERIBIT", "coin": "BTC"},
+}  # fmt: skip
+
 
 def everything(path: Path) -> Lake:
     """Make it: markets of X, recorded candles, a future of CME, tokens, and an option chain of DERIBIT."""

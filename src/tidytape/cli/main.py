@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import demo, fetch, ingest, keys, lake, prediction, rollup, serve
+from tidytape.cli import demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve
 from tidytape.errors import QueryError, TidytapeError
 
 __all__ = ["app", "main"]
@@ -30,6 +30,7 @@ app.add_typer(lake.app, name="lake")
 app.command("markets")(fetch.markets)
 app.command("usage")(fetch.usage)
 app.command("serve")(serve.serve)
+app.command("openapi")(openapi.openapi)
 app.command("demo")(demo.demo)
 
 _INTERRUPTED = 130
@@ -52,7 +53,8 @@ def _root(
 
 
 _MORE_OPTIONS = (
-    "lake", "base_url", "out", "map", "expires", "tier", "table", "time_unit", "delimiter", "tick_size"
+    "lake", "base_url", "out", "map", "expires", "tier", "table", "time_unit", "delimiter", "tick_size",
+    "buckets",
 )  # fmt: skip
 
 

@@ -27,6 +27,18 @@ def serve(
     tiers: Annotated[
         Path | None, typer.Option(help="TOML file of tiers; the contract's if left out.")
     ] = None,
+    buckets: Annotated[
+        str | None,
+        typer.Option(
+            envvar="TIDYTAPE_BUCKETS",
+            show_envvar=True,
+            help="Count weight in this Redis, shared by replicas: redis://host:6379/0. With a password better in the "
+            "environment. In this process if left out.",
+        ),
+    ] = None,
+    buckets_prefix: Annotated[
+        str, typer.Option(help="What the names of its keys in Redis begin with.")
+    ] = "tidytape:",
     key_header: Annotated[str, typer.Option(help="Header that carries the key.")] = "X-Service-Key",
 ) -> None:
     """Answer the API over HTTP until interrupted. A line of JSON per request goes to the standard output."""
@@ -37,7 +49,8 @@ def serve(
     import uvicorn
 
     from tidytape.lake import Lake
-    from tidytape.service import KeyFile, Processes, create_app, tiers_of
+    from tidytape.service import KeyFile, Processes, RedisBuckets, create_app, tiers_of
+    from tidytape.service.connection import LISTENING
 
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
@@ -48,12 +61,12 @@ def serve(
     access.addHandler(lines)
     access.setLevel(logging.INFO)
     opened = Lake(lake)
+    shared = RedisBuckets(buckets, prefix=buckets_prefix) if buckets else None
     computing = Processes(opened, workers=workers, waiting=waiting, seconds=seconds, memory=memory << 20)
-    app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing)
+    app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing, buckets=shared)
     # uvicorn raises the signal again when it has finished; what stands below the try must still happen.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
-        # The service writes a log of its own, see `tidytape.service.observer`. h11 bounds the length of what comes in.
-        uvicorn.run(app, host=host, port=port, server_header=False, access_log=False, http="h11", loop="auto")
+        uvicorn.run(app, host=host, port=port, **LISTENING)
     finally:
         computing.close()

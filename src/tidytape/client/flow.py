@@ -383,7 +383,7 @@ def _refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
         "request_id": _printable(answer.headers.get("x-request-id", "")) or None,
     }
     text = f"HTTP {status} {code or ''}".strip() + f": {message}"
-    if status == httpx.codes.BAD_REQUEST or code == "POINT_LIMIT_EXCEEDED":
+    if status in _WRONG or code == "POINT_LIMIT_EXCEEDED":
         return _refused_query(message, code or "INVALID_PARAMS", status)
     if status == httpx.codes.UNAUTHORIZED:
         return AuthenticationError(text, **facts)
@@ -396,6 +396,11 @@ def _refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
     return ServiceError(f"{text}; is the address of the service right?", **facts)
 
 
+_WRONG = {
+    httpx.codes.BAD_REQUEST,
+    httpx.codes.REQUEST_URI_TOO_LONG,
+    httpx.codes.REQUEST_HEADER_FIELDS_TOO_LARGE,
+}
 _FIELDS = {
     wire: field for query in (MetaQuery, MarketsQuery, PointsQuery) for field, wire in query.WIRE.items()
 }

@@ -3,40 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationError, ValidationInfo, field_validator
 
-from tidytape.catalogue import (
-    DATA_TYPES,
-    TPO_BLOCK_MINUTES,
-    Category,
-    GroupBy,
-    Interval,
-    MarketSortField,
-    Quote,
-    Side,
-    SortDirection,
-    Tenor,
-    TPOSession,
-)
 from tidytape.errors import QueryError, nearest
-from tidytape.query import values
-
-CODES = {
-    "type": "INVALID_TYPE",
-    "exchange": "INVALID_EXCHANGE",
-    "raw_symbol": "INVALID_SYMBOL",
-    "coin": "INVALID_SYMBOL",
-    "normalized_symbol": "INVALID_SYMBOL",
-    "interval": "INVALID_INTERVAL",
-}
-"""The service's error code for a wrong value of a parameter, where it is not INVALID_PARAMS."""
-
-_MOST_RESULTS = 2**31 - 1
+from tidytape.query._readers import CODES, READERS, Parameter
 
 
 class Query(BaseModel):
@@ -50,6 +24,9 @@ class Query(BaseModel):
     REPEATABLE: ClassVar[frozenset[str]] = frozenset()
     """Fields that may be given more than once on the wire."""
 
+    ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {}
+    """What a field is on the wire, where it is something else than in Python."""
+
     def __init__(self, **fields: Any) -> None:
         try:
             super().__init__(**fields)
@@ -61,7 +38,7 @@ class Query(BaseModel):
     def _read(cls, value: object, info: ValidationInfo) -> object:
         name = info.field_name or ""
         if value is not None:
-            return _READERS[name](value, name)
+            return READERS[name].read(value, name)
         # None is "not given", in every field.
         field = cls.model_fields[name]
         if field.is_required():
@@ -90,6 +67,9 @@ class Query(BaseModel):
         """
         fields = cls._collected(params)
         try:
+            for name, parameter in cls.ONLY_ON_WIRE.items():
+                if name in fields:
+                    fields[name] = parameter.reader.read(fields[name], name)
             return cls(**cls._from_wire(fields))
         except QueryError as error:
             raise respelled(error, cls.WIRE) from None
@@ -190,77 +170,3 @@ def _query_error(error: ValidationError, model: type[BaseModel]) -> QueryError:
     if first["type"] == "extra_forbidden":
         return _unknown(name, first["input"], model.model_fields)
     return QueryError(name, got=first["input"], expected=first["msg"])
-
-
-# --- how each field is read; a name means the same in every query ---
-
-_Reader = Callable[[object, str], object]
-
-
-def _names(value: object, name: str) -> tuple[str, ...]:
-    code = CODES.get(name, "INVALID_PARAMS")
-    texts = (values.text(one, parameter=name, code=code) for one in values.many(value, parameter=name))
-    return tuple(dict.fromkeys(texts))
-
-
-def _types(value: object, name: str) -> tuple[str, ...]:
-    # Known types may be written in any case; unknown ones are let through as they are: services add types.
-    return tuple(
-        dict.fromkeys(one.upper() if one.upper() in DATA_TYPES else one for one in _names(value, name))
-    )
-
-
-def _categories(value: object, name: str) -> tuple[Category, ...]:
-    given = values.many(value, parameter=name)
-    return tuple(dict.fromkeys(values.choice(one, Category, parameter=name) for one in given))
-
-
-def _with(read: Callable[..., object], /, **options: Any) -> _Reader:
-    return lambda value, name: read(value, parameter=name, **options)
-
-
-def _one_of(kind: type[StrEnum]) -> _Reader:
-    return lambda value, name: values.choice(
-        value, kind, parameter=name, code=CODES.get(name, "INVALID_PARAMS")
-    )
-
-
-def _block_minutes(value: object, *, parameter: str) -> int:
-    try:
-        minutes = values.whole_number(value, parameter=parameter, low=1)
-    except QueryError:
-        minutes = 0
-    if minutes not in TPO_BLOCK_MINUTES:
-        raise QueryError(parameter, got=value, expected="one of " + ", ".join(map(str, TPO_BLOCK_MINUTES)))
-    return minutes
-
-
-_READERS: dict[str, _Reader] = {
-    "type": _types,
-    "exchange": _names,
-    "raw_symbol": _names,
-    "coin": _names,
-    "normalized_symbol": _names,
-    "event": _names,
-    "category": _categories,
-    "token_name": _with(values.text),
-    "symbol_filter": _with(values.text),
-    "interval": _one_of(Interval),
-    "tenor": _one_of(Tenor),
-    "side": _one_of(Side),
-    "sort_direction": _one_of(SortDirection),
-    "sort_field": _one_of(MarketSortField),
-    "quote": _one_of(Quote),
-    "group_by": _one_of(GroupBy),
-    "tpo_session": _one_of(TPOSession),
-    "start": _with(values.epoch_seconds),
-    "end": _with(values.epoch_seconds),
-    "funding_interval": _with(values.milliseconds),
-    "tpo_block_minutes": _with(_block_minutes),
-    "block_size": _with(values.decimal_number),
-    "max_depth": _with(values.whole_number, low=1),
-    "page_size": _with(values.whole_number, low=1, high=_MOST_RESULTS),
-    "page_offset": _with(values.whole_number, low=0, high=_MOST_RESULTS),
-    "gapfill": _with(values.flag),
-    "distinct": _with(values.flag),
-}

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tidytape.catalogue import DATA_TYPES, DataType, Selection
 from tidytape.errors import QueryError
-from tidytape.query._base import CODES
+from tidytape.query._readers import CODES
 
 if TYPE_CHECKING:
     from tidytape.query.points import PointsQuery

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
 from pydantic import model_validator
@@ -10,6 +11,7 @@ from tidytape.catalogue import Category, MarketSortField, SortDirection
 from tidytape.errors import QueryError
 from tidytape.query import values
 from tidytape.query._base import Query
+from tidytape.query._readers import Parameter, whole
 from tidytape.query.values import Names, TimeLike
 
 
@@ -135,6 +137,17 @@ class MetaQuery(Query):
         "end": "to",
     }
     REPEATABLE: ClassVar[frozenset[str]] = frozenset(WIRE) - {"start", "end"}
+    # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
+    ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {
+        "start": Parameter(
+            whole(low=0, high=values.LAST_SECOND),
+            "Keep what has data at or after this time, in seconds since 1970 in UTC. [s]",
+        ),
+        "end": Parameter(
+            whole(low=0, high=values.LAST_SECOND),
+            "Keep what has data before this time, later than `from`, in seconds since 1970 in UTC. [s]",
+        ),
+    }
 
     def __init__(
         self,
@@ -151,16 +164,6 @@ class MetaQuery(Query):
     ) -> None:
         fields = {name: value for name, value in locals().items() if name in MetaQuery.WIRE}
         super().__init__(**fields, **unknown)
-
-    @classmethod
-    def _from_wire(cls, fields: dict[str, Any]) -> dict[str, Any]:
-        # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
-        seconds: dict[str, Any] = {
-            name: values.whole_number(fields[name], parameter=name, low=0, high=values.LAST_SECOND)
-            for name in ("start", "end")
-            if name in fields
-        }
-        return {**fields, **seconds}
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, Self
@@ -24,28 +25,35 @@ from tidytape.catalogue import (
 from tidytape.errors import QueryError
 from tidytape.query import _rules, values
 from tidytape.query._base import Query
+from tidytape.query._readers import Parameter, whole
 from tidytape.query.values import Names, TimeLike
 
 
 class PointsQuery(Query):
     """One request for points: what, of which instruments, when, in which form.
 
+    Data types that the catalogue does not know are let through: services add some.
+
     Parameters
     ----------
     type : str or list of str
-        Data type, e.g. ``"TRADE_AGG"``. Types that the catalogue does not know are let through: services add some.
+        Data type, e.g. ``TRADE_AGG``; of several the series follow one another, and the weights add up.
     exchange : str or list of str
         Venue, case-sensitive.
-    raw_symbol, coin, normalized_symbol : str or list of str
-        The three ways to pick instruments; exactly one of them, but for the exceptions in the notes.
+    raw_symbol : str or list of str
+        Exchange-native symbol.
+    coin : str or list of str
+        Base asset: every market of it on these venues.
+    normalized_symbol : str or list of str
+        Cross-exchange symbol, e.g. ``BTC-USDT``.
     category : str or list of str
-        Market class: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        Market class: keep the instruments of these.
     token_name : str
         Token of a supply query.
     interval : str
-        ``MINUTE`` … ``WEEK``, or ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        Length of a point, ``MINUTE`` … ``WEEK`` or ``1m 5m 15m 30m 1h 4h 1d 1w``; only raw trades have none.
     tenor : str
-        ``ONE_D`` … ``ONE_Y``, or ``1d 3d 1w 1m 2m 3m 6m 1y``.
+        Time to expiry of an option summary, ``ONE_D`` … ``ONE_Y`` or ``1d 3d 1w 1m 2m 3m 6m 1y``.
     start, end : time
         The window, start inclusive, end exclusive. Epoch seconds, datetimes or strings; what has no zone is UTC. [s]
     side : str
@@ -61,15 +69,15 @@ class PointsQuery(Query):
     funding_interval : int, timedelta or str
         Interval that funding rates are normalised to; an integer counts milliseconds. [ms]
     tpo_block_minutes : int
-        5, 30, 60 or 240. [min]
+        Length of a block of a market profile: 5, 30, 60 or 240. [min]
     tpo_session : str
-        ``daily``, ``weekly`` or ``monthly``.
+        Length of a session of a market profile, ``daily``, ``weekly`` or ``monthly``; if left out one interval.
     max_depth : int, >= 1
         Number of price levels of a heatmap.
     block_size : number
         Height of a price level, read as the decimal it is written as. [quote per coin]
     event : str or list of str
-        Slugs of prediction-market events.
+        Slugs of prediction-market events: keep the markets of these.
 
     Raises
     ------
@@ -78,8 +86,9 @@ class PointsQuery(Query):
 
     Notes
     -----
-    Option summaries take ``coin`` and ``raw_symbol`` together, token supply ``token_name`` or ``coin``, the
-    single-venue liquidation heatmap ``coin`` alone, without an exchange.
+    Instruments are picked by exactly one of ``raw_symbol``, ``normalized_symbol`` and ``coin``. But option summaries
+    take ``coin`` and ``raw_symbol`` together, token supply ``token_name`` or ``coin``, and the single-venue liquidation
+    heatmap ``coin`` alone, without an exchange.
 
     Examples
     --------
@@ -139,6 +148,17 @@ class PointsQuery(Query):
     REPEATABLE: ClassVar[frozenset[str]] = frozenset(
         {"type", "exchange", "raw_symbol", "coin", "normalized_symbol", "category", "event"}
     )
+    # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
+    ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {
+        "start": Parameter(
+            whole(low=0, high=values.LAST_SECOND - 1),
+            "Start of the window, inclusive, in seconds since 1970 in UTC. [s]",
+        ),
+        "end": Parameter(
+            whole(low=1, high=values.LAST_SECOND),
+            "Length of the window; a point belongs to it if its timestamp is before `from` + `period`. [s]",
+        ),
+    }
 
     def __init__(
         self,
@@ -238,9 +258,9 @@ class PointsQuery(Query):
         for name in ("start", "end"):
             if name not in fields:
                 raise QueryError(name, got=None, expected="a value; it is required")
-        start = values.whole_number(fields["start"], parameter="start", low=0, high=values.LAST_SECOND - 1)
-        period = values.whole_number(fields["end"], parameter="end", low=1, high=values.LAST_SECOND - start)
-        return {"type": (), **fields, "start": start, "end": start + period}
+        start, period = fields["start"], fields["end"]
+        values.whole_number(period, parameter="end", low=1, high=values.LAST_SECOND - start)
+        return {"type": (), **fields, "end": start + period}
 
     def to_params(self) -> list[tuple[str, str]]:
         """Return the URL parameters of this query, defaults left out, in a fixed order.

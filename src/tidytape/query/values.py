@@ -19,7 +19,13 @@ from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, nearest
 
 __all__ = [
+    "DURATION",
+    "LARGEST",
     "LAST_SECOND",
+    "MAX_TEXT",
+    "MOST_DIGITS",
+    "PRINTABLE",
+    "SMALLEST",
     "Names",
     "TimeLike",
     "choice",
@@ -42,16 +48,30 @@ TimeLike = int | float | str | date | datetime | Any
 LAST_SECOND = 2**32
 """First second that the service's 32-bit timestamps cannot hold. [s]"""
 
+DURATION = r"^0{0,8}[1-9]\d{0,8}(ms|s|m|h|d)$"
+"""A duration in words, ``8h``; never one of no length."""
+
+MOST_DIGITS = 15
+"""Most significant digits of a decimal: as many as a double holds exactly."""
+
+PRINTABLE = r"^[^\S\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x9f]*$"
+"""Names of venues and symbols are open, but never hold control characters, and are not blank."""
+
+MAX_TEXT = 256
+"""Most characters of a name."""
+
+SMALLEST, LARGEST = "1e-12", "1e12"
+"""Bounds that keep a decimal, and a price divided by it, well inside what a double holds exactly."""
+
 _INT64 = 2**63
 _INTEGER = re.compile(r"[+-]?\d{1,19}\Z", re.ASCII)
 _DECIMAL = re.compile(r"\d{1,40}(\.\d{1,40})?([eE][+-]?\d{1,3})?\Z", re.ASCII)
 _DATE_DIGITS = re.compile(r"\d{4}(\d{2}){0,2}\Z", re.ASCII)
 _FINER_THAN_MICROSECONDS = re.compile(r"[.,]\d{6}\d*[1-9]", re.ASCII)
-_DURATION = re.compile(r"(\d{1,9})(ms|s|m|h|d)\Z", re.ASCII)
+_DURATION = re.compile(DURATION, re.ASCII)
 _MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-# Identifiers of venues and symbols are open, but never hold control characters or lone surrogates.
-_UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f\ud800-\udfff]")
-_MAX_TEXT = 256
+_PRINTABLE = re.compile(PRINTABLE)
+_SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 E = TypeVar("E", bound=StrEnum)
 
@@ -100,12 +120,12 @@ def text(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
     """Read a name: a non-empty printable string, trimmed."""
     if isinstance(value, str):
         trimmed = value.strip()
-        if trimmed and len(trimmed) <= _MAX_TEXT and not _UNPRINTABLE.search(trimmed):
+        if len(value) <= MAX_TEXT and _PRINTABLE.fullmatch(trimmed) and not _SURROGATE.search(trimmed):
             return str(trimmed)
     raise QueryError(
         parameter,
         got=value,
-        expected=f"a non-empty printable string of at most {_MAX_TEXT} characters",
+        expected=f"a non-empty printable string of at most {MAX_TEXT} characters",
         code=code,
     )
 
@@ -170,12 +190,13 @@ def decimal_number(value: object, *, parameter: str) -> Decimal:
         number = Decimal(repr(float(value)))
     elif not isinstance(value, bool) and (whole := _index(value)) is not None:
         number = Decimal(whole)
-    # The bounds keep the number, and a price divided by it, well inside what a double holds exactly.
-    if number is None or not number.is_finite() or not Decimal("1e-12") <= number <= Decimal("1e12"):
-        raise QueryError(parameter, got=value, expected="a number from 1e-12 to 1e12")
+    if number is None or not number.is_finite() or not Decimal(SMALLEST) <= number <= Decimal(LARGEST):
+        raise QueryError(parameter, got=value, expected=f"a number from {SMALLEST} to {LARGEST}")
     number = number.normalize()
-    if len(number.as_tuple().digits) > 15:
-        raise QueryError(parameter, got=value, expected="a number of at most 15 significant digits")
+    if len(number.as_tuple().digits) > MOST_DIGITS:
+        raise QueryError(
+            parameter, got=value, expected=f"a number of at most {MOST_DIGITS} significant digits"
+        )
     return number
 
 
@@ -184,8 +205,9 @@ def milliseconds(value: object, *, parameter: str) -> int:
     counted: object = value
     if isinstance(value, timedelta):
         counted = value / timedelta(milliseconds=1)
-    elif isinstance(value, str) and (match := _DURATION.match(value.strip())):
-        counted = int(match[1]) * _MILLISECONDS[match[2]]
+    elif isinstance(value, str) and (match := _DURATION.fullmatch(value.strip())):
+        number, unit = match[0].removesuffix(match[1]), match[1]
+        counted = int(number) * _MILLISECONDS[unit]
     try:
         return whole_number(counted, parameter=parameter, low=1)
     except QueryError:

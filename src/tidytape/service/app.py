@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
 from starlette.exceptions import HTTPException
 
-from tidytape._version import __version__
 from tidytape.budget import TIERS, Tier
-from tidytape.errors import BudgetError, QueryError
+from tidytape.errors import BudgetError, QueryError, shown
 from tidytape.lake import Lake
+from tidytape.service import openapi
+from tidytape.service.buckets import Buckets, MemoryBuckets
 from tidytape.service.computing import Computing, Threads
 from tidytape.service.discovery import discovery
 from tidytape.service.engine import Engine
@@ -20,6 +22,7 @@ from tidytape.service.health import health
 from tidytape.service.keys import Keys
 from tidytape.service.limits import Accounts
 from tidytape.service.observer import Figures, Observer
+from tidytape.service.page import page
 from tidytape.service.points import points
 from tidytape.service.refusals import from_query_error, refusal
 from tidytape.service.workers import Workers
@@ -39,6 +42,7 @@ def create_app(
     key_header: str = KEY_HEADER,
     tiers: Mapping[str, Tier] = TIERS,
     computing: Computing | None = None,
+    buckets: Buckets | None = None,
     clock: Callable[[], int] = time.time_ns,
 ) -> FastAPI:
     """Return the service as an ASGI app.
@@ -55,6 +59,8 @@ def create_app(
         What each tier may ask for.
     computing : Computing, optional
         Where answers are computed; in threads of this process where left out.
+    buckets : Buckets, optional
+        Where weight is counted; in this process where left out. Closed when the server shuts down.
     clock : callable
         Returns epoch nanoseconds; tests give their own. [ns]
 
@@ -63,20 +69,27 @@ def create_app(
     FastAPI
     """
     workers, engine = Workers(), Engine(lake, clock=clock)
-    # No interactive docs: their pages load scripts from elsewhere.
+    counted = buckets or MemoryBuckets(clock=clock)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+        yield
+        await counted.close()
+
+    # No interactive docs: their pages load scripts from elsewhere. The service describes itself better than its code.
     app = FastAPI(
-        title="Market Data Query Service",
-        version=__version__,
+        openapi_url=None,
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,
+        lifespan=lifespan,
     )
     figures = Figures()
-    app.add_middleware(
-        Gate, accounts=Accounts(keys, clock=clock, tiers=tiers), key_header=key_header, clock=clock
-    )
+    accounts = Accounts(keys, buckets=counted, clock=clock, tiers=tiers)
+    app.add_middleware(Gate, accounts=accounts, key_header=key_header)
     app.add_middleware(Observer, figures=figures)  # the last one added is the outermost
-    app.include_router(health(lake, figures))
+    app.include_router(health(lake, counted, figures, openapi.document(key_header=key_header)))
+    app.include_router(page(key_header=key_header, tiers=tiers))
     app.include_router(points(engine, workers, computing or Threads(engine), clock=clock))
     app.include_router(discovery(lake, workers, clock=clock))
 
@@ -91,8 +104,8 @@ def create_app(
     @app.exception_handler(HTTPException)
     async def not_here(request: Request, error: HTTPException) -> Response:
         code = _REFUSED_BY_ROUTER.get(error.status_code, "INVALID_PARAMS")
-        what = f"{request.method} {request.url.path}"
-        answer = refusal(code, f"{what}: got no such route or method, expected GET on a documented path")
+        what = shown(f"{request.method} {request.scope['path']}")
+        answer = refusal(code, f"request: got {what}, expected GET on a documented path")
         answer.headers.update(error.headers or {})
         return answer
 

@@ -1,4 +1,4 @@
-"""Discovery, which weighs nothing: markets, the lists, and the caller's quota."""
+"""Discovery, which weighs nothing: markets, the lists, what there is from when to when, and the caller's quota."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidytape.service.holdings import Holdings
 from tidytape.service.limits import usage
 from tidytape.service.lists import listed
 from tidytape.service.markets import page
-from tidytape.service.openapi import parameters
+from tidytape.service.spans import spans
 from tidytape.service.workers import Workers
 
 __all__ = ["discovery"]
@@ -39,7 +39,7 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
     router = APIRouter()
     holdings, figures = Holdings(lake), Figures(lake, clock=clock)
 
-    @router.get("/v1/markets", openapi_extra=parameters(MarketsQuery))
+    @router.get("/v1/markets")
     async def markets(request: Request) -> Response:
         request.state.facts["route"] = "markets"
         query = MarketsQuery.from_params(request.query_params.multi_items())
@@ -47,7 +47,7 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
         return Response(body, media_type=wire.JSON_MIME)
 
     def list_route(name: str) -> None:
-        @router.get(f"/v1/{name}", name=name, openapi_extra=parameters(MetaQuery))
+        @router.get(f"/v1/{name}", name=name)
         async def list_(request: Request) -> Response:
             request.state.facts["route"] = name
             query = MetaQuery.from_params(request.query_params.multi_items())
@@ -60,12 +60,20 @@ def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIR
     for name in LISTS:
         list_route(name)
 
+    # Not below /v1, where there is the contract and nothing else.
+    @router.get("/holdings", include_in_schema=False)
+    async def held(request: Request) -> Response:
+        request.state.facts["route"] = "holdings"
+        query = MetaQuery.from_params(request.query_params.multi_items())
+        found = await workers.run(spans, holdings, query)
+        return Response(orjson.dumps({"holdings": found}), media_type=wire.JSON_MIME)
+
     @router.get("/v1/usage")
     async def quota(request: Request) -> Response:
         request.state.facts["route"] = "usage"
         for name, value in request.query_params.multi_items():
             raise QueryError(name, got=value, expected="no parameter here")
-        state = request.state.account.bucket.look(now_ns=clock())
+        state = await request.state.account.look()
         return Response(orjson.dumps(usage(state)), media_type=wire.JSON_MIME)
 
     return router

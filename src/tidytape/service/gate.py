@@ -1,19 +1,24 @@
-"""The gate before every ``/v1`` route: a key or nothing, rate-limit headers on the way out, no secret in errors."""
+"""The gate before every route with data: a key or nothing, rate-limit headers on the way out, no secret in errors."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tidytape.service.buckets import UnreachableError
 from tidytape.service.limits import Account, Accounts, rate_limit_headers
 from tidytape.service.refusals import refusal
 
-__all__ = ["Gate"]
+__all__ = ["LONGEST_TARGET", "Gate"]
 
 _log = logging.getLogger("tidytape.service")
+_PAUSE = 2  # seconds
+_GUARDED = ("/v1/", "/holdings")
+
+LONGEST_TARGET = 1 << 16
+"""Longest path and query that are read: some thousand symbols, and milliseconds of work. [byte]"""
 
 
 class Gate:
@@ -28,55 +33,66 @@ class Gate:
     accounts : Accounts
     key_header : str
         Name of the header that carries the key.
-    clock : callable
-        Returns epoch nanoseconds. [ns]
     """
 
-    def __init__(
-        self, app: ASGIApp, *, accounts: Accounts, key_header: str, clock: Callable[[], int]
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, accounts: Accounts, key_header: str) -> None:
         self._app = app
         self._accounts = accounts
         self._key_header = key_header
-        self._clock = clock
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        facts = scope["state"]["facts"]
-        account: Account | None = None
         started = False
 
         async def send_with_headers(message: Message) -> None:
             nonlocal started
             if message["type"] == "http.response.start":
-                started = True
-                headers = MutableHeaders(scope=message)
+                account: Account | None = scope["state"].get("account")
                 if account is not None:
-                    for name, value in rate_limit_headers(account.bucket.look(now_ns=self._clock())).items():
-                        headers[name] = value
+                    # Who took weight was told how its bucket stands; it is not asked again.
+                    state = account.state or await account.look()
+                    MutableHeaders(scope=message).update(rate_limit_headers(state))
+                started = True
             await send(message)
 
         try:
-            if scope["path"].startswith("/v1/"):
-                secret = Headers(scope=scope).get(self._key_header)
-                account = self._accounts.of(secret) if secret else None
-                if account is None:
-                    answer = refusal(
-                        "INVALID_API_KEY",
-                        f"{self._key_header}: got {'an unknown or expired key' if secret else 'no key'}, "
-                        "expected a valid API key",
-                    )
+            try:
+                await self._through(scope, receive, send_with_headers)
+            except UnreachableError:
+                raise
+            except Exception:  # noqa: BLE001 - whatever it is, the caller must get the one error shape
+                # The log has the reason; the caller gets an id to ask for, and nothing else.
+                number = scope["state"]["facts"]["id"]
+                _log.exception("request %s failed", number)
+                if not started:
+                    answer = refusal("INTERNAL_ERROR", f"the service failed; request {number}")
                     await answer(scope, receive, send_with_headers)
-                    return
-                scope["state"]["account"] = account
-                facts.update(key=account.key.id, tier=account.tier.name)
-            await self._app(scope, receive, send_with_headers)
-        except Exception:  # noqa: BLE001 - whatever it is, the caller must get the one error shape
-            # The log has the reason; the caller gets an id to ask for, and nothing else.
-            _log.exception("request %s failed", facts["id"])
-            if not started:
-                answer = refusal("INTERNAL_ERROR", f"the service failed; request {facts['id']}")
-                await answer(scope, receive, send_with_headers)
+        except UnreachableError as error:
+            # From taking weight, or from looking when the response starts: nothing has been sent.
+            answer = refusal("UNAVAILABLE", f"{error}; try again", retry_after=_PAUSE)
+            await answer(scope, receive, send)
+
+    async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let a request through that has a key, or needs none."""
+        if scope["path"].startswith(_GUARDED):
+            secret = Headers(scope=scope).get(self._key_header)
+            account = self._accounts.of(secret) if secret else None
+            if account is None:
+                answer = refusal(
+                    "INVALID_API_KEY",
+                    f"{self._key_header}: got {'an unknown or expired key' if secret else 'no key'}, "
+                    "expected a valid API key",
+                )
+                await answer(scope, receive, send)
+                return
+            scope["state"]["account"] = account
+            scope["state"]["facts"].update(key=account.key.id, tier=account.tier.name)
+        length = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
+        if length > LONGEST_TARGET:
+            message = f"path and query: got {length} bytes, expected at most {LONGEST_TARGET}"
+            await refusal("URI_TOO_LONG", message)(scope, receive, send)
+            return
+        await self._app(scope, receive, send)

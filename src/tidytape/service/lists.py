@@ -16,7 +16,7 @@ from tidytape.query import MetaQuery
 from tidytape.schema import data_type
 from tidytape.service.holdings import Holdings, tenors
 
-__all__ = ["listed"]
+__all__ = ["listed", "narrowed"]
 
 _NS = 10**9
 _BOOK = "BLOCK_BOOK_SNAPSHOT_AGG"
@@ -50,6 +50,31 @@ def listed(holdings: Holdings, name: str, query: MetaQuery) -> list[Any]:
     """
     if name in LISTS_OF_A_TYPE and not query.type:
         raise QueryError("type", got=None, expected="at least one data type", code="INTERNAL_ERROR")
+    return _LISTED[LISTS[name]](holdings.lake, narrowed(holdings, query), query)
+
+
+def narrowed(holdings: Holdings, query: MetaQuery) -> pl.DataFrame:
+    """Return what the lake holds of what a query asks for.
+
+    Parameters
+    ----------
+    holdings : Holdings
+        What the lake holds.
+    query : MetaQuery
+        As for `listed`.
+
+    Returns
+    -------
+    polars.DataFrame, one row per data type and subject
+        As of `tidytape.service.holdings.holdings`.
+
+    Raises
+    ------
+    QueryError
+        If a type does not exist.
+    LakeError
+        If the lake cannot be read.
+    """
     for one in query.type:
         data_type(one)  # a type that does not exist is an error, not a list of nothing
     held = holdings.all()
@@ -61,7 +86,7 @@ def listed(holdings: Holdings, name: str, query: MetaQuery) -> list[Any]:
         held = held.filter(pl.col("last") >= query.start * _NS)
     if query.end is not None:
         held = held.filter(pl.col("first") < query.end * _NS)
-    return _LISTED[LISTS[name]](holdings.lake, held, query)
+    return held
 
 
 def _column(name: str) -> Callable[[Lake, pl.DataFrame, MetaQuery], list[Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import anyio
@@ -12,10 +13,10 @@ from tidytape.budget import weight
 from tidytape.errors import QueryError
 from tidytape.query import PointsQuery, respelled
 from tidytape.query.values import written_time
+from tidytape.service.buckets import UnreachableError
 from tidytape.service.computing import Answer, Computing, OverloadedError, StoppedError, Task
 from tidytape.service.engine import Engine, Subjects
 from tidytape.service.limits import Account
-from tidytape.service.openapi import parameters
 from tidytape.service.parcels import Parcel, ParcelResponse
 from tidytape.service.refusals import refusal
 from tidytape.service.validators import etag, is_known
@@ -23,6 +24,7 @@ from tidytape.service.workers import Workers
 
 __all__ = ["points"]
 
+_log = logging.getLogger("tidytape.service")
 _NS, _DAY = 10**9, 86_400
 _PAUSE = 2  # seconds
 _GONE = 499  # for the log: the caller hung up, so nobody reads it
@@ -44,12 +46,12 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
     """
     router = APIRouter()
 
-    @router.get("/v1/points", openapi_extra=parameters(PointsQuery))
+    @router.get("/v1/points")
     async def answer_points(request: Request) -> Response:
         account: Account = request.state.account
         facts, accept = request.state.facts, request.headers.get("accept", "")
         query = PointsQuery.from_params(request.query_params.multi_items())
-        facts.update(route="points", type=",".join(query.type))
+        facts.update(route="points", type=",".join(kind.name for kind in query.data_types))
         _require_tier(account, query, now=clock() // _NS)
         form = wire.ARROW_MIME if len(query.type) == 1 and _takes_arrow(accept) else wire.JSON_MIME
 
@@ -63,15 +65,14 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         if is_known(tag, request.headers.get("if-none-match")):
             return Response(status_code=304, headers=_headers(tag))
         cost = weight(query)
-        facts.update(weight=cost)
-        admission = account.bucket.take(cost, now_ns=clock())
+        admission = await account.take(cost)
         if not admission.admitted:
-            facts.pop("weight")
             return refusal(
                 "RATE_LIMITED",
                 f"weight {cost} is more than the {admission.remaining} left; wait {admission.retry_after} s",
                 retry_after=admission.retry_after,
             )
+        facts.update(weight=cost)
         found = None
         try:
             task = Task(query, instruments, form, request.headers.get("accept-encoding", ""))
@@ -87,8 +88,7 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         finally:
             if found is None:
                 # No answer, no charge: also when the caller hung up while it was waited for.
-                account.bucket.give_back(cost, now_ns=clock())
-                facts.pop("weight")
+                await _give_back(account, cost, facts)
         if found is None:
             return Response(status_code=_GONE)
         facts["rows"] = found.rows
@@ -98,6 +98,17 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         return Response(found.body, headers=headers, media_type=form)
 
     return router
+
+
+async def _give_back(account: Account, cost: int, facts: dict[str, object]) -> None:
+    """Give the weight back, or tell the operator who is owed it."""
+    with anyio.CancelScope(shield=True):
+        try:
+            await account.give_back(cost)
+        except UnreachableError as error:
+            _log.error("weight %d was not given back to key %s: %s", cost, account.key.id, error)
+        else:
+            facts.pop("weight")
 
 
 async def _while_connected(request: Request, computing: Computing, task: Task) -> Answer | None:

@@ -56,14 +56,11 @@ def _ways(name: str) -> Selection | str:
 
 def _markets(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
     markets = lake.markets()
-    for exchange in query.exchange:
-        _require(exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")
+    _require(query.exchange, markets["exchange"], "exchange", "INVALID_EXCHANGE")
     markets = markets.filter(pl.col("exchange").is_in(query.exchange))
     for selector in ("raw_symbol", "normalized_symbol", "coin"):
-        wanted = getattr(query, selector)
-        for one in wanted:
-            _require(one, markets[selector], selector, "INVALID_SYMBOL")
-        if wanted:
+        if wanted := getattr(query, selector):
+            _require(wanted, markets[selector], selector, "INVALID_SYMBOL")
             markets = markets.filter(pl.col(selector).is_in(wanted))
     if query.event:
         markets = of_events(markets, lake.prediction_markets(), query.event)
@@ -106,21 +103,18 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Instrument:
 def _options(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
     """Options of a coin on a venue; of summaries, each flavour that the type has."""
     chains = lake.instruments("option_quotes")
-    for exchange in query.exchange:
-        _require(exchange, (venue for venue, _ in chains), "exchange", "INVALID_EXCHANGE")
+    _require(query.exchange, (venue for venue, _ in chains), "exchange", "INVALID_EXCHANGE")
     chains = [(venue, coin) for venue, coin in chains if venue in query.exchange]
     for selector in ("coin", "normalized_symbol"):  # which is the coin
-        for coin in getattr(query, selector):
-            _require(coin, (coin for _, coin in chains), selector, "INVALID_SYMBOL")
         if wanted := getattr(query, selector):
+            _require(wanted, (coin for _, coin in chains), selector, "INVALID_SYMBOL")
             chains = [(venue, coin) for venue, coin in chains if coin in wanted]
     found = [
         Instrument(venue, symbol, coin, coin, Category.OPTION.value, None)
         for venue, coin in chains
         for symbol in summaries(name, coin)
     ]
-    for symbol in query.raw_symbol:
-        _require(symbol, (one.raw_symbol for one in found), "raw_symbol", "INVALID_SYMBOL")
+    _require(query.raw_symbol, (one.raw_symbol for one in found), "raw_symbol", "INVALID_SYMBOL")
     return [one for one in found if not query.raw_symbol or one.raw_symbol in query.raw_symbol]
 
 
@@ -129,10 +123,9 @@ def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
     told = pl.col("coin").sort_by("timestamp").drop_nulls().last()
     tokens = lake.scan("token_supply").group_by("token_name").agg(told).sort("token_name").collect()
     if query.token_name:
-        _require(query.token_name, tokens["token_name"], "token_name", "INVALID_SYMBOL")
+        _require([query.token_name], tokens["token_name"], "token_name", "INVALID_SYMBOL")
         tokens = tokens.filter(pl.col("token_name") == query.token_name)
-    for coin in query.coin:
-        _require(coin, tokens["coin"], "coin", "INVALID_SYMBOL")
+    _require(query.coin, tokens["coin"], "coin", "INVALID_SYMBOL")
     if query.coin:
         tokens = tokens.filter(pl.col("coin").is_in(query.coin))
     return [Instrument("", token, None, coin, None, None) for token, coin in tokens.iter_rows()]
@@ -141,8 +134,7 @@ def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
 def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
     """A coin across all markets of one venue that are quoted alike."""
     venues = sorted({venue for venue, _ in lake.instruments("liquidations")})
-    for exchange in query.exchange:
-        _require(exchange, venues, "exchange", "INVALID_EXCHANGE")
+    _require(query.exchange, venues, "exchange", "INVALID_EXCHANGE")
     if not query.exchange and HEATMAP_VENUE not in venues and len(venues) != 1:
         raise QueryError(
             "exchange",
@@ -152,8 +144,7 @@ def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
         )
     venue = HEATMAP_VENUE if HEATMAP_VENUE in venues else venues[0]
     markets = lake.markets().filter(pl.col("exchange").is_in(query.exchange or [venue]))
-    for coin in query.coin:
-        _require(coin, markets["coin"], "coin", "INVALID_SYMBOL")
+    _require(query.coin, markets["coin"], "coin", "INVALID_SYMBOL")
     found = []
     chosen = markets.filter(pl.col("coin").is_in(query.coin)).sort("exchange", "coin", "raw_symbol")
     for (exchange, coin), members in chosen.group_by("exchange", "coin", maintain_order=True):
@@ -190,14 +181,16 @@ def _decimal(size: object) -> Decimal | None:
     return None if size is None else Decimal(repr(size))
 
 
-def _require(name: str, known: Iterable[str | None], parameter: str, code: str) -> None:
-    names = sorted({one for one in known if one is not None})
-    if name not in names:
-        close = nearest(name, names)
-        raise QueryError(
-            parameter,
-            got=name,
-            expected="one that the lake holds",
-            hint=f"did you mean {close!r}?" if close else "ask /v1/markets for what there is",
-            code=code,
-        )
+def _require(wanted: Iterable[str], known: Iterable[str | None], parameter: str, code: str) -> None:
+    """Refuse the first name that is not known."""
+    names = {one for one in known if one is not None}
+    for name in wanted:
+        if name not in names:
+            close = nearest(name, sorted(names))
+            raise QueryError(
+                parameter,
+                got=name,
+                expected="one that the lake holds",
+                hint=f"did you mean {close!r}?" if close else "ask /v1/markets for what there is",
+                code=code,
+            )

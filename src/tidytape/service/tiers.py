@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from tidytape.budget import TIERS, Tier
+from tidytape.budget import MOST_BURST, TIERS, Tier
 from tidytape.catalogue import TierName
 from tidytape.errors import QueryError, nearest
 
@@ -82,10 +82,13 @@ def _tier(name: str, table: Any) -> Tier:
             got=f"{name}.types = {rank!r}",
             expected="one of " + ", ".join(one.alias for one in TierName),
         )
+    burst = table.get("burst", 2 * table["per_minute"])
+    if burst > MOST_BURST:
+        raise QueryError("tiers", got=f"{name}: a burst of {burst}", expected=f"at most {MOST_BURST}")
     return Tier(
         name,
         table["per_minute"],
-        table.get("burst", 2 * table["per_minute"]),
+        burst,
         table.get("history_days"),
         aggregation=table.get("aggregation", False),
         rank=next(one for one in TierName if one.alias == rank),

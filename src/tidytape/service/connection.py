@@ -1,0 +1,116 @@
+"""How the service listens: bounded requests, bounded patience, and the one error shape for what is no HTTP at all.
+
+The app never sees such bytes, so it cannot answer them; the server would, in words of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+import sys
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import h11
+import orjson
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
+
+from tidytape.service.gate import LONGEST_TARGET
+from tidytape.service.refusals import refusal
+
+__all__ = ["LISTENING", "Connection"]
+
+_log = logging.getLogger("tidytape.access")
+
+_LONGEST_HEAD = LONGEST_TARGET + (1 << 15)  # bytes of request line and headers
+_PATIENCE = 30.0  # seconds for a request to arrive
+_LINGER = 2.0  # seconds for a caller to read why it was refused
+_TOO_LONG = 431
+
+
+class Connection(H11Protocol):
+    """One connection to a caller."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._refused = False
+        self._deadline: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the server has it
+        """Begin to wait for a request."""
+        super().connection_made(transport)
+        self._wait(_PATIENCE)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Wait no more."""
+        self._wait(None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Take what arrived; while nothing is being answered, the whole request has to arrive in time."""
+        if self._refused:
+            return  # it is still sending, and is let finish so that it reads the answer
+        super().data_received(data)
+        if self._is_answering():
+            self._wait(None)
+        elif self._deadline is None and not self.transport.is_closing():
+            self._wait(_PATIENCE)
+
+    def send_400_response(self, msg: str) -> None:
+        """Refuse what is no HTTP request, or one whose head has no end; the server calls this as it catches why."""
+        if self._is_answering():
+            # A body that breaks off while its request is answered: there is one answer already, or none any more.
+            self.cycle.disconnected = True
+            self.cycle.message_event.set()
+            self.transport.close()
+            return
+        answer = self._why(sys.exception())
+        request_id = secrets.token_hex(8)
+        _log.info(orjson.dumps({"id": request_id, "status": answer.status_code}).decode())
+        headers = [*answer.raw_headers, (b"x-request-id", request_id.encode()), (b"connection", b"close")]
+        parts = (
+            h11.Response(status_code=answer.status_code, headers=headers),
+            h11.Data(data=bytes(answer.body)),
+            h11.EndOfMessage(),
+        )
+        self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
+        # To close now would reset the connection under a caller that has not read yet.
+        self._refused = True
+        if self.transport.can_write_eof():
+            self.transport.write_eof()
+        self._wait(_LINGER)
+
+    def _is_answering(self) -> bool:
+        cycle: RequestResponseCycle | None = self.cycle
+        return cycle is not None and not cycle.response_complete
+
+    def _why(self, error: BaseException | None) -> Any:
+        if getattr(error, "error_status_hint", None) != _TOO_LONG:
+            return refusal(
+                "INVALID_REQUEST", "request: got bytes that are no HTTP request, expected HTTP/1.1"
+            )
+        if b"\n" in self.conn.trailing_data[0]:
+            return refusal(
+                "HEADERS_TOO_LONG", f"headers: got more than {_LONGEST_HEAD} bytes with the request line"
+            )
+        return refusal("URI_TOO_LONG", f"path and query: got more than {_LONGEST_HEAD} bytes")
+
+    def _wait(self, seconds: float | None) -> None:
+        """Close the connection after some time, or none."""
+        if self._deadline is not None:
+            self._deadline.cancel()
+        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.close)
+
+
+LISTENING: Mapping[str, Any] = MappingProxyType(
+    {
+        "http": Connection,
+        "ws": "none",
+        "h11_max_incomplete_event_size": _LONGEST_HEAD,
+        "server_header": False,
+        "access_log": False,  # the service writes a log of its own, see `tidytape.service.observer`
+    }
+)
+"""Arguments of ``uvicorn.run``."""

@@ -1,0 +1,165 @@
+"""Buckets in Redis, which replicas of the service share. Needs the extra ``redis``."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import quote, urlsplit
+
+from tidytape.budget import MOST_BURST, TIERS, Admission, Tier, admission, refuse_impossible, refuse_negative
+from tidytape.errors import QueryError, TidytapeError
+from tidytape.service.buckets import UnreachableError
+
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+__all__ = ["RedisBuckets"]
+
+_log = logging.getLogger("tidytape.service")
+
+_SCRIPT = Path(__file__).with_suffix(".lua")
+_NS_PER_US = 1_000
+_CONNECTIONS = 32
+
+
+class RedisBuckets:
+    """Buckets in Redis: each request is one round trip, which happens as a whole or not at all.
+
+    Belongs to the event loop that asks it first.
+
+    Parameters
+    ----------
+    url : str
+        ``redis://[user:password@]host[:port][/database]``, ``rediss://`` with TLS, or ``unix://path``.
+    prefix : str
+        What the names of its keys begin with. The public id of a service key follows, never the key.
+    timeout : float
+        The longest that one request may take. [s]
+    clock : callable, optional
+        Returns epoch nanoseconds; where left out the time is the Redis server's, on which all replicas agree. [ns]
+
+    Raises
+    ------
+    QueryError
+        If the address is none.
+    TidytapeError
+        If the extra is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        prefix: str = "tidytape:",
+        timeout: float = 1.0,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self._redis = _opened(url)
+        self._ask = self._redis.register_script(_SCRIPT.read_text("utf-8"))
+        self._prefix = prefix
+        self._timeout = timeout
+        self._clock = clock
+        self._away = False
+
+    async def take(self, owner: str, tier: Tier, weight: int) -> Admission:
+        """Take a weight if the bucket holds it, else nothing.
+
+        Raises
+        ------
+        BudgetError
+            If the bucket can never hold so much.
+        UnreachableError
+            If Redis does not answer in time. The weight may have been taken, the request must not be admitted.
+        """
+        refuse_impossible(weight, tier.burst)
+        return await self._asked(self._name(owner, tier), tier, take=weight)
+
+    async def give_back(self, owner: str, tier: Tier, weight: int) -> Admission:
+        """Return a weight that was taken for an answer that was never given."""
+        refuse_negative(weight)
+        return await self._asked(self._name(owner, tier), tier, give_back=weight)
+
+    async def look(self, owner: str, tier: Tier) -> Admission:
+        """Return the state without taking anything."""
+        return await self._asked(self._name(owner, tier), tier)
+
+    async def check(self) -> None:
+        """Return where weight could be taken now: the same request, of a bucket that is nobody's."""
+        await self._asked(f"{self._prefix}check", TIERS["basic"])
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._redis.aclose()
+
+    def _name(self, owner: str, tier: Tier) -> str:
+        if tier.burst > MOST_BURST:
+            raise ValueError(f"tier {tier.name}: got a burst of {tier.burst}, expected at most {MOST_BURST}")
+        # The size is part of the name, as a bucket of another size is another one. Quoted, so that no two are alike.
+        words = (quote(owner, safe=""), quote(tier.name, safe=""), str(tier.per_minute), str(tier.burst))
+        return self._prefix + ":".join(words)
+
+    async def _asked(self, name: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
+        given = "" if self._clock is None else self._clock() // _NS_PER_US
+        arguments = [take, give_back, tier.per_minute, tier.burst, given]
+        admitted, now, at, missing, used = await self._in_time(name, arguments)
+        return admission(
+            tier.per_minute,
+            tier.burst,
+            at_ns=at * _NS_PER_US,
+            missing=missing * _NS_PER_US,
+            used=used,
+            now_ns=now * _NS_PER_US,
+            refused=0 if admitted else take,
+        )
+
+    async def _in_time(self, name: str, arguments: list[int | str]) -> list[int]:
+        from redis.exceptions import RedisError
+
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer: list[int] = await self._ask(keys=[name], args=arguments)
+        except (RedisError, OSError, TimeoutError) as error:
+            if not self._away:
+                self._away = True
+                _log.error("the bucket store cannot be reached, requests get 503: %r", error)
+            raise UnreachableError from None
+        if self._away:
+            self._away = False
+            _log.warning("the bucket store answers again")
+        return answer
+
+
+def _opened(url: str) -> Redis:
+    try:
+        from redis.asyncio import BlockingConnectionPool, Redis
+        from redis.asyncio.retry import Retry
+        from redis.backoff import NoBackoff
+    except ImportError:
+        raise TidytapeError("buckets in Redis need an extra: pip install 'tidytape[redis]'") from None
+    # A request whose answer got lost was counted; sent again it would count twice.
+    once = Retry(NoBackoff(), 0)
+    try:
+        parts = urlsplit(url)
+        if parts.scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path):
+            raise ValueError("a database is a number")
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=_CONNECTIONS,
+            timeout=None,  # there is one limit, on the whole of a request
+            retry=once,
+            protocol=2,  # nothing but answers comes over a connection
+        )
+        # Says whether all settings in the address exist, and connects to nothing.
+        pool.make_connection()  # type: ignore[no-untyped-call]
+    except (TypeError, ValueError):
+        # Not what the library says: it may quote the address, and that may hold a password.
+        raise QueryError(
+            "buckets",
+            got="an address that cannot be read",
+            expected="redis://[user:password@]host[:port][/database], with special characters in percent-encoding",
+        ) from None
+    return Redis.from_pool(pool)

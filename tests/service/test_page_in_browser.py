@@ -1,0 +1,801 @@
+"""The page at ``/`` in a browser: a key, what there is, queries with their weight, charts and rows, no way out."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import re
+import shutil
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+import httpx
+import numpy as np
+import polars as pl
+import pytest
+import uvicorn
+
+from simulated import rollup_events as events
+from simulated.everything import everything
+from tidytape import Client, wire
+from tidytape.budget import TIERS, Tier, weight
+from tidytape.catalogue import DATA_TYPES, Interval, TierName
+from tidytape.errors import QueryError
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery
+from tidytape.service import Key, Keys, create_app, hashed
+from tidytape.service.computing import Answer, Task, Threads
+from tidytape.service.engine import Engine
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+pytestmark = [
+    pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="needs chromium and chromedriver"),
+    pytest.mark.slow,
+]
+
+NS = 10**9
+NOW = events.START + 2 * 86_400 * NS  # the service's clock stands still, so that no weight comes back
+EVIL = "<img src=x onerror=alert(1)>"
+VENUE = "x<b>EVIL</b>"
+SMALL = Tier("small", 10, 20, None, aggregation=False, rank=TierName.BASIC)
+SECRET = "a-key-that-nothing-may-keep"
+KEYS = {"basic": "basic", "enterprise": "enterprise", "small": "small", SECRET: "enterprise"}
+
+
+# --- a service and a browser ---
+
+
+@dataclass
+class Held:
+    """Computes answers, and keeps them back for as long as it is told to."""
+
+    inner: Threads
+    back: bool = False
+    asked: list[PointsQuery] = field(default_factory=list)
+
+    async def answer(self, task: Task) -> Answer:
+        self.asked.append(task.query)
+        while self.back:
+            await asyncio.sleep(0.01)
+        return await self.inner.answer(task)
+
+
+@dataclass
+class Served:
+    """A service on this machine, over a small lake with events of every type."""
+
+    lake: Lake
+    held: Held
+    origin: str = ""
+
+    def ask(self, path: str, key: str = "enterprise") -> httpx.Response:
+        return httpx.get(f"{self.origin}{path}", headers={"X-Service-Key": key})
+
+    def used(self, key: str = "enterprise") -> int:
+        return int(self.ask("/v1/usage", key).json()["used"])
+
+
+def below(prefix: str, app: Any) -> Any:
+    """What a proxy does that passes on what is below a prefix, and nothing else."""
+
+    async def passed_on(scope: Any, receive: Any, send: Any) -> None:
+        assert scope["path"].startswith(prefix), scope["path"]
+        await app({**scope, "path": scope["path"].removeprefix(prefix)}, receive, send)
+
+    return passed_on
+
+
+@contextmanager
+def serving(lake: Lake, *, prefix: str = "", **options: Any) -> Iterator[Served]:
+    held = Held(Threads(Engine(lake, clock=lambda: NOW)))
+    tiers = {**TIERS, SMALL.name: SMALL}
+    keys = Keys(
+        [Key(f"id-{place}", hashed(key), tier, created=0) for place, (key, tier) in enumerate(KEYS.items())]
+    )
+    app = create_app(lake, keys, tiers=tiers, computing=held, clock=lambda: NOW, **options)
+    server = uvicorn.Server(
+        uvicorn.Config(below(prefix, app), port=0, log_config=None, access_log=False, lifespan="off")
+    )
+    thread = threading.Thread(target=server.run, daemon=True)
+    thread.start()
+    until(lambda: server.started)
+    port = server.servers[0].sockets[0].getsockname()[1]
+    try:
+        yield Served(lake, held, f"http://127.0.0.1:{port}{prefix}")
+    finally:
+        server.should_exit = True
+        thread.join()
+
+
+def until(is_so: Any) -> None:
+    for _ in range(1_000):
+        if is_so():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it never came to that")
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    made = everything(tmp_path_factory.mktemp("page") / "lake")
+    market = {"exchange": VENUE, "raw_symbol": EVIL, "normalized_symbol": "<i>A</i>-USD", "coin": "<i>A</i>"}
+    made.register(pl.DataFrame({**market, "quote_coin": "USD", "category": "SPOT", "block_size": 0.25}))
+    rng = np.random.default_rng(1)
+    times = events.START + np.arange(40) * events.MINUTE
+    trades = events.events("trades", times, rng, 999)
+    named = trades.with_columns(exchange=pl.lit(VENUE), raw_symbol=pl.lit(EVIL))
+    made.append("trades", named, source="evil")
+    nameless = {"exchange": "X", "raw_symbol": ["SILENT", "STILL"]}  # and without any events
+    made.register(pl.DataFrame(nameless))
+    return made
+
+
+@pytest.fixture(scope="module")
+def served(lake: Lake) -> Iterator[Served]:
+    with serving(lake) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    webdriver = pytest.importorskip("selenium.webdriver")
+    options = webdriver.ChromeOptions()
+    options.binary_location = str(CHROMIUM)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    for flag in (
+        *("--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"),
+        *("--disable-background-networking", "--disable-component-update", "--disable-sync"),
+        "--disable-dev-shm-usage",  # which is small in some containers
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+        "--window-size=1280,1000",
+    ):
+        options.add_argument(flag)
+    made = webdriver.Chrome(options=options, service=webdriver.ChromeService(DRIVER))
+    yield made
+    made.quit()
+
+
+class Page:
+    """The page as its reader uses it."""
+
+    def __init__(self, driver: Any, origin: str) -> None:
+        self.driver = driver
+        self.origin = origin
+
+    def open(self) -> None:
+        for kind in ("browser", "performance"):
+            self.driver.get_log(kind)  # what another test left
+        self.driver.get(f"{self.origin}/")
+
+    def is_entered(self) -> bool:
+        room = "document.querySelector('#room')"
+        return bool(
+            self.js(f"return location.href === `${{arguments[0]}}/` && {room}?.hidden === false", self.origin)
+        )
+
+    def js(self, script: str, *arguments: Any) -> Any:
+        return self.driver.execute_script(script, *arguments)
+
+    def find(self, selector: str) -> Any:
+        return self.driver.find_element("css selector", selector)
+
+    def all(self, selector: str) -> list[Any]:
+        return list(self.driver.find_elements("css selector", selector))
+
+    def text(self, selector: str) -> str:
+        return str(self.js("return document.querySelector(arguments[0]).textContent", selector))
+
+    def texts(self, selector: str) -> list[str]:
+        found = self.js(
+            "return [...document.querySelectorAll(arguments[0])].map((one) => one.textContent)", selector
+        )
+        return [str(one) for one in found]
+
+    def offered(self) -> set[str]:
+        """Names of the parameters that can be chosen."""
+        shown = "[...document.querySelectorAll('[data-parameter]')].filter((one) => !one.disabled)"
+        return set(self.js(f"return {shown}.map((one) => one.dataset.parameter)"))
+
+    def enter(self, key: str = "enterprise") -> None:
+        self.find("#key").send_keys(key + "\n")
+        until(self.is_ready)
+
+    def is_ready(self) -> bool:
+        return self.is_at_rest("query")
+
+    def is_at_rest(self, name: str) -> bool:
+        return bool(self.js("return document.getElementById(arguments[0]).ariaBusy === 'false'", name))
+
+    def choose(self, control: str, value: str) -> None:
+        from selenium.webdriver.support.ui import Select
+
+        Select(self.find(control)).select_by_value(value)
+        until(self.is_ready)
+
+    def tick(self, selector: str, value: str, *, on: bool = True) -> None:
+        (box,) = [one for one in self.all(selector) if one.get_attribute("value") == value]
+        if box.is_selected() != on:
+            self.js("arguments[0].click()", box)
+        until(self.is_ready)
+
+    def type(self, selector: str, text: str) -> None:
+        box = self.find(selector)
+        box.clear()
+        box.send_keys(text + "\t")
+        until(self.is_ready)
+
+    def send(self) -> None:
+        self.js("arguments[0].scrollIntoView({ block: 'center' })", self.find("#send"))
+        self.find("#send").click()
+
+    def ask(self) -> None:
+        self.send()
+        until(lambda: self.is_at_rest("answer"))
+
+    def lines(self) -> dict[str, str]:
+        return dict(zip(self.texts("#lines dt"), self.texts("#lines code"), strict=True))
+
+    def weight(self) -> int:
+        return int(self.text("#weight").removeprefix("Weight ").replace(",", ""))
+
+    def rows(self) -> list[dict[str, str]]:
+        names = [text.partition(" [")[0] for text in self.texts("#rows th")]
+        cells = self.js(
+            "return [...document.querySelectorAll('#rows tbody tr')]"
+            ".map((row) => [...row.cells].map((cell) => cell.textContent))"
+        )
+        return [dict(zip(names, row, strict=True)) for row in cells]
+
+
+@pytest.fixture
+def page(driver: Any, served: Served) -> Iterator[Page]:
+    """The page as it is opened."""
+    opened = Page(driver, served.origin)
+    opened.open()
+    yield opened
+    assert_harmless(opened)
+
+
+@pytest.fixture
+def entered(driver: Any, served: Served) -> Iterator[Page]:
+    """The page with a key, as the last test with one left it."""
+    opened = Page(driver, served.origin)
+    if not opened.is_entered():
+        opened.open()
+        opened.enter()
+    yield opened
+    assert_harmless(opened)
+
+
+def assert_harmless(page: Page) -> None:
+    """Whatever was done: no error, nothing that the policy refused, no foreign element, no request to anybody else."""
+    complaints = [one for one in page.driver.get_log("browser") if one["source"] != "network"]
+    assert complaints == []
+    assert {origin_of(url) for url in requested(page.driver)} <= {origin_of(page.origin)}
+    assert page.js("return document.querySelectorAll('img, #room i + i, [onerror], [onload]').length") == 0
+
+
+def requested(driver: Any) -> list[str]:
+    messages = (json.loads(one["message"])["message"] for one in driver.get_log("performance"))
+    urls = [
+        one["params"]["request"]["url"] for one in messages if one["method"] == "Network.requestWillBeSent"
+    ]
+    return [url for url in urls if not url.startswith("data:")]
+
+
+def origin_of(url: str) -> str:
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
+# --- a key ---
+
+
+def test_before_a_key_there_is_no_data(page: Page) -> None:
+    assert not page.find("#room").is_displayed()
+    assert page.find("#key").is_displayed()
+    assert page.driver.switch_to.active_element == page.find("#key")
+    assert page.text("#key-header") == "X-Service-Key"
+    assert {urlsplit(url).path for url in requested(page.driver)} == {"/"}
+
+
+def test_a_wrong_key_is_refused_in_the_words_of_the_service(page: Page, served: Served) -> None:
+    page.find("#key").send_keys("wrong\n")
+    until(lambda: page.text("#entry-refusal"))
+    said = served.ask("/v1/usage", "wrong").json()
+    assert page.text("#entry-refusal").startswith(f"{said['error']} {said['message']} request ")
+    assert re.search(r"request [0-9a-f]{16}$", page.text("#entry-refusal"))
+    assert not page.find("#room").is_displayed()
+
+
+def test_the_key_is_kept_nowhere(page: Page, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.DEBUG, "tidytape"), caplog.at_level(logging.DEBUG, "uvicorn"):
+        page.enter(SECRET)
+        page.ask()
+    kept = page.js(
+        "return [document.documentElement.outerHTML, location.href, document.cookie, ...Object.values(localStorage),"
+        " ...Object.values(sessionStorage), JSON.stringify(history.state),"
+        " ...[...document.querySelectorAll('input')].map((one) => one.value),"
+        " ...performance.getEntries().map((one) => one.name)]"
+    )
+    assert len(kept) > 10
+    assert not any(SECRET in one for one in kept)
+    lines = [one.getMessage() for one in caplog.records if one.name.startswith(("tidytape", "uvicorn"))]
+    assert any('"route":"points"' in line for line in lines)
+    assert not any(SECRET in line for line in lines)
+    page.find("#forget").click()
+    until(lambda: page.find("#key").is_displayed())
+    assert not page.find("#room").is_displayed()
+
+
+def test_another_header_may_carry_the_key_and_a_proxy_pass_it_on(driver: Any, lake: Lake) -> None:
+    with serving(lake, prefix="/market/data", key_header="X-Other") as served:
+        page = Page(driver, served.origin)
+        page.open()
+        page.enter()
+        assert page.text("#key-header") == "X-Other"
+        assert '-H "X-Other: $TIDYTAPE_API_KEY"' in page.lines()["curl"]
+        assert f'tidytape.Client("{served.origin}", auth_header="X-Other")' in page.lines()["Python"]
+        page.ask()
+        assert page.rows()
+        assert_harmless(page)
+
+
+def test_an_empty_lake_says_so(driver: Any, tmp_path: Any) -> None:
+    with serving(Lake.create(tmp_path / "lake")) as served:
+        page = Page(driver, served.origin)
+        page.open()
+        page.find("#key").send_keys("basic\n")
+        until(lambda: page.texts("#types tbody td") == ["This lake is empty."])
+        until(lambda: page.text("#markets-note") == "No market is called so.")
+        assert not page.find("#query").is_displayed()
+        assert_harmless(page)
+
+
+# --- what there is ---
+
+
+def test_a_key_shows_what_the_lake_holds(page: Page, served: Served) -> None:
+    page.enter()
+    listed = {name: served.ask(f"/v1/{name}").json()[name] for name in ("types", "exchanges", "coins")}
+    assert page.texts("#types tbody small") == listed["types"] == list(DATA_TYPES)
+    markets = served.ask("/v1/markets").json()["symbols"]
+    page.find("#markets-more").click()
+    until(lambda: not page.find("#markets-more").is_displayed())
+    shown = page.texts("#markets tbody tr td:nth-child(1)"), page.texts("#markets tbody tr td:nth-child(2)")
+    assert shown == ([one["exchange"] for one in markets], [one["rawSymbol"] for one in markets])
+    symbols = served.ask("/v1/symbols?" + urlencode([("type", name) for name in DATA_TYPES])).json()[
+        "rawSymbols"
+    ]
+    figures = page.texts("#lake-figures span")
+    assert figures[:4] == [f"{len(DATA_TYPES)} data types", f"{len(listed['exchanges'])} venues",
+                           f"{len(listed['coins'])} coins", f"{len(symbols)} symbols"]  # fmt: skip
+    assert figures[4].startswith("2024-08-09 00:00 to 2024-08-09 ")
+
+
+def test_a_search_finds_markets_and_a_market_fills_the_query(page: Page) -> None:
+    page.enter()
+    page.type("#search", "perp")
+    until(lambda: page.texts("#markets tbody button") == ["BTC'PERP/x"])
+    page.find("#markets tbody button").click()
+    until(lambda: page.find("#rawSymbol").get_attribute("value") == "BTC'PERP/x")
+    until(page.is_ready)
+    page.ask()
+    assert {row["raw_symbol"] for row in page.rows()} == {"BTC'PERP/x"}
+    assert "BTC%27PERP%2Fx" in page.lines()["curl"]
+
+
+def test_names_that_are_markup_are_text(page: Page) -> None:
+    page.enter()
+    page.tick("input[name=exchange]", VENUE)
+    page.tick("input[name=exchange]", "X", on=False)
+    assert page.find("#rawSymbol").get_attribute("value") == EVIL
+    assert page.js("return [...document.querySelector('#rawSymbols').options].map((one) => one.value)") == [
+        EVIL
+    ]
+    page.ask()
+    assert {(row["exchange"], row["raw_symbol"], row["coin"]) for row in page.rows()} == {
+        (VENUE, EVIL, "<i>A</i>")
+    }
+    assert f"{VENUE} {EVIL}" in page.text("#caption")
+    assert "[USD per <i>A</i>]" in page.text("#plot")
+    # The browser itself would not parse it, whatever the page did.
+    with pytest.raises(Exception, match="TrustedHTML"):
+        page.js("document.body.innerHTML = '<p>'")
+    page.driver.get_log("browser")
+
+
+# --- queries ---
+
+
+@pytest.mark.parametrize("name", sorted(DATA_TYPES))
+def test_a_query_of_every_type(entered: Page, served: Served, name: str) -> None:
+    kind, page = DATA_TYPES[name], entered
+    page.choose("#type", name)
+    if name == "BLOCK_BOOK_SNAPSHOT_AGG":
+        page.type("#rawSymbol", "BTCUSDT")  # of the other there is no snapshot, and so no book
+    assert {
+        "gapfill",
+        "transform.normalize.quote",
+        "transform.groupBy.type",
+        "maxDepth",
+        "side",
+    } & page.offered() == {
+        parameter
+        for parameter, is_there in {
+            "gapfill": kind.gapfill,
+            "transform.normalize.quote": kind.usd,
+            "transform.groupBy.type": kind.group_by,
+            "maxDepth": kind.included_depth,
+            "side": kind.per_side,
+        }.items()
+        if is_there
+    }
+    lines, told, before = page.lines(), page.weight(), served.used()
+    page.ask()
+    assert page.text("#answer-refusal") == ""
+    assert served.used() - before == told
+    assert f"weight {told} · request" in page.text("#answer-status")
+
+    body = served.ask(lines["URL"].removeprefix(served.origin)).content
+    frame = wire.decode(body, name)
+    assert frame.height
+    rows = page.rows()
+    assert len(rows) == min(50, frame.height)
+    assert f"{frame.height:,} row" in page.text("#rows-count")
+    for shown, row in zip(rows, frame.iter_rows(named=True), strict=False):
+        for column, cell in shown.items():
+            assert is_written(cell, row[column]), (column, cell, row[column])
+
+    drawn = page.js(
+        "return document.querySelectorAll('#plot :is(.candle, .bar, .level, .tpo, .dot)').length"
+        " + [...document.querySelectorAll('#plot .series')].filter((one) => one.getAttribute('d')).length"
+        " + document.querySelectorAll('#plot canvas').length"
+    )
+    assert drawn, name
+    assert page.text("#caption")
+
+
+def is_written(cell: str, value: Any) -> bool:
+    """Whether a cell says what a frame has."""
+    if value is None:
+        return cell == ""
+    if isinstance(value, list):
+        return cell == ", ".join(f"{one:g}" for one in value)
+    if isinstance(value, int | float):
+        return float(cell) == value
+    return (
+        cell.replace(" ", "T").startswith(value.isoformat()[:19])
+        if hasattr(value, "isoformat")
+        else cell == value
+    )
+
+
+def test_every_candle_is_drawn_where_it_is(page: Page, served: Served) -> None:
+    page.enter()
+    page.ask()
+    body = json.loads(served.ask(page.lines()["URL"].removeprefix(served.origin)).content)
+    candles = [one["Point"] for one in body["series"][0]["points"]]
+    classes = page.js("return [...document.querySelectorAll('#plot .candle')].map((one) => one.classList[1])")
+    assert classes == [
+        "flat" if one["open"] == one["close"] else "up" if one["close"] > one["open"] else "down"
+        for one in candles
+    ]
+    wicks = page.js(
+        "return [...document.querySelectorAll('#plot .candle path')]"
+        ".map((one) => one.getBBox()).map(({ y, height }) => [y, height])"
+    )
+    scale = (wicks[0][1] - wicks[1][1]) / (spread(candles[0]) - spread(candles[1]))
+    for (top, height), one in zip(wicks, candles, strict=True):
+        assert height == pytest.approx(scale * spread(one), abs=0.01)
+        assert top == pytest.approx(wicks[0][0] + scale * (candles[0]["high"] - one["high"]), abs=0.01)
+
+
+def spread(candle: dict[str, float]) -> float:
+    return candle["high"] - candle["low"]
+
+
+def test_joined_candles_are_those_of_the_longer_interval(page: Page, served: Served) -> None:
+    window = {"type": "TRADE_SIDE_AGNOSTIC_AGG", "exchange": "X", "rawSymbol": "BTCUSDT"} | {
+        "from": events.START // NS,
+        "period": 4 * 3_600,
+    }
+    minutes, hours = (
+        [
+            one["Point"]
+            for one in served.ask(f"/v1/points?{urlencode({**window, 'interval': interval})}").json()[
+                "series"
+            ][0]["points"]
+        ]
+        for interval in ("MINUTE", "HOUR")
+    )
+    query = page_form([(name, str(value)) for name, value in window.items()]) | {"interval": "MINUTE"}
+    found = page.js("return joinedCandles({ query: arguments[0] }, arguments[1], 4)", query, minutes)
+    assert (found["joined"], found["step"]) == (60, 3_600)
+    for candle, hour in zip(found["candles"], hours, strict=True):
+        assert candle["start"] == hour["timestamp"]["s"]
+        assert [candle[name] for name in ("open", "high", "low", "close")] == [
+            hour[name] for name in ("open", "high", "low", "close")
+        ]
+        assert candle["volume"] == pytest.approx(hour["volume"])
+
+
+def test_a_heatmap_has_a_cell_where_something_rests(page: Page, served: Served) -> None:
+    page.enter()
+    page.choose("#type", "BLOCK_BOOK_SNAPSHOT_AGG")
+    page.type("#rawSymbol", "BTCUSDT")
+    page.ask()
+    frame = wire.decode(
+        served.ask(page.lines()["URL"].removeprefix(served.origin)).content, "BLOCK_BOOK_SNAPSHOT_AGG"
+    )
+    painted = page.js(
+        "const canvas = document.querySelector('#plot canvas');"
+        "const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);"
+        "let count = 0; for (let at = 3; at < data.length; at += 4) count += data[at] > 0; return count"
+    )
+    assert painted == frame.filter(pl.col("size") > 0).select("timestamp", "price").unique().height
+
+
+def test_options_change_the_request_and_its_weight(page: Page, served: Served) -> None:
+    page.enter()
+    page.js("document.querySelector('#options').open = true")
+    page.tick("input[name=way]", "coin")
+    page.tick("input[name=exchange]", VENUE)
+    page.tick("input[name=exchange]", "X")
+    page.find("#groupBy").click()
+    page.type("#from", "2024-08-09")
+    page.type("#to", "2024-08-10 00:00:00")
+    page.choose("#interval", "MINUTE")
+    asked = PointsQuery.from_params(parse_qsl(urlsplit(page.lines()["URL"]).query))
+    assert (asked.exchange, asked.group_by, asked.interval) == (
+        ("X", VENUE),
+        "GROUP_BY_TYPE_SUM",
+        Interval.MINUTE,
+    )
+    assert (asked.start, asked.end) == (events.START // NS, events.START // NS + 86_400)
+    assert page.weight() == weight(asked) == 3
+    page.type("#to", "2024-08-08")
+    assert page.texts("#faults li") == ["The window ends before it begins."]
+    assert not page.find("#send").is_enabled()
+    page.type("#to", "tomorrow")
+    assert page.texts("#faults li")[0].startswith("Both ends of the window are needed")
+
+
+def test_a_refusal_is_shown_with_its_code_and_request(page: Page, served: Served) -> None:
+    page.enter()
+    page.type("#rawSymbol", "BTCUSDX")
+    page.ask()
+    said = served.ask(page.lines()["URL"].removeprefix(served.origin)).json()
+    assert page.text("#answer-refusal").startswith(f"{said['error']} {said['message']} request ")
+    assert "did you mean 'BTCUSDT'" in page.text("#answer-refusal")
+    assert not page.find("#answer-body").is_displayed()
+
+
+def test_an_empty_window_says_so(page: Page) -> None:
+    page.enter()
+    page.type("#from", "2024-08-01")
+    page.type("#to", "2024-08-02")
+    page.ask()
+    assert page.text("#plot") == "No data in this window."
+    assert page.text("#rows-count") == "0 rows"
+
+
+def test_a_budget_that_is_used_up(page: Page, served: Served) -> None:
+    page.enter("small")
+    page.choose("#type", "TPO_AGG")
+    assert page.weight() == 5
+    for left in (15, 10, 5, 0):
+        page.ask()
+        shown = re.match(r"(\d+) of 20 weight left$", page.text("#quota-text"))
+        assert shown
+        assert left <= int(shown[1]) < left + 5  # the page counts on, as a service's own clock would
+    page.ask()
+    said = r"RATE_LIMITED weight 5 is more than the 0 left; wait 30 s request \w+ Again in \d+ s\."
+    assert re.fullmatch(said, page.text("#answer-refusal"))
+    assert any(one.startswith("That is more than is left: wait ") for one in page.texts("#faults li"))
+    assert served.used("small") == 20
+
+
+def test_a_tier_is_told_what_it_does_not_include(page: Page) -> None:
+    page.enter("basic")
+    disabled = page.js(
+        "return [...document.querySelector('#type').options].filter((one) => one.disabled).map((one) => one.value)"
+    )
+    assert disabled == [name for name, kind in DATA_TYPES.items() if not TIERS["basic"].permits(kind)]
+    assert "tier basic" in page.text("#quota-more")
+    assert page.texts("#faults li") == ["The tier of this key reaches 90 days back."]
+
+
+def test_what_is_stopped_or_asked_anew_is_not_charged(page: Page, served: Served) -> None:
+    page.enter()
+    before = served.used()
+    served.held.back, served.held.asked = True, []
+    try:
+        page.send()
+        until(lambda: len(served.held.asked) == 1)
+        assert page.text("#answer-status") == "Asking …"
+        page.find("#stop").click()
+        until(lambda: page.text("#answer-status").startswith("Stopped."))
+        until(lambda: served.used() == before)
+        page.send()
+        until(lambda: len(served.held.asked) == 2)
+        page.choose("#interval", "HOUR")
+        page.send()
+        until(lambda: len(served.held.asked) == 3)
+        until(lambda: served.used() == before + 1)
+    finally:
+        served.held.back = False
+    until(lambda: page.is_at_rest("answer"))
+    assert "of 1 hour" in page.text("#caption")
+    assert served.used() == before + 1
+
+
+# --- what a page computes is what the service computes ---
+
+
+def test_weights_are_those_of_the_service(page: Page) -> None:
+    chosen = random.Random(5)
+    queries = [some_query(chosen) for _ in range(1_500)]
+    found = page.js(
+        "return arguments[0].map((query) => String(weight(query)))", [as_page(one) for one in queries]
+    )
+    assert [int(one) for one in found] == [weight(one) for one in queries]
+    assert len({weight(one) for one in queries}) > 50
+
+
+def some_query(chosen: random.Random) -> PointsQuery:
+    kind = chosen.choice(list(DATA_TYPES.values()))
+    interval = chosen.choice(list(Interval))
+    points = min(chosen.choice([1, 999, 1_000, 1_001, kind.max_points]), 2**31 // interval.seconds)
+    count = chosen.randint(1, 12)
+    asked: dict[str, Any] = {"type": kind.name, "exchange": [f"V{one}" for one in range(count)], "coin": "A"}
+    if "one exchange" in kind.selection:
+        asked |= {"exchange": "V", "raw_symbol": "A", "tenor": "1w"}
+    if kind.group_by and chosen.random() < 0.7:
+        asked["group_by"] = kind.group_by
+    if kind.included_depth and chosen.random() < 0.8:
+        asked["max_depth"] = kind.included_depth * chosen.randint(1, 9) + chosen.randint(-1, 1)
+    if chosen.random() < 0.05:
+        asked["max_depth"] = 10**17
+    seconds = max(1, points * interval.seconds - chosen.randint(0, interval.seconds - 1))
+    return PointsQuery(**asked, interval=interval, start=0, end=seconds)
+
+
+def as_page(query: PointsQuery) -> dict[str, Any]:
+    return page_form(query.to_params())
+
+
+def page_form(params: list[tuple[str, str]]) -> dict[str, Any]:
+    """A query as the page has it."""
+    found: dict[str, Any] = {}
+    for name, value in params:
+        if name == "exchange":
+            found.setdefault(name, []).append(value)
+        else:
+            found[name] = int(value) if name in {"from", "period"} else value
+    return found
+
+
+def test_faults_are_those_of_the_query_model(page: Page) -> None:
+    chosen = random.Random(6)
+    attempts = [some_attempt(chosen) for _ in range(1_500)]
+    found = page.js("return arguments[0].map((query) => faults(query))", [page_form(one) for one in attempts])
+    right = [is_right(one) for one in attempts]
+    assert 100 < sum(right) < 1_400
+    for attempt, is_ok, wrong in zip(attempts, right, found, strict=True):
+        assert (not wrong) == is_ok, (attempt, wrong)
+
+
+def is_right(params: list[tuple[str, str]]) -> bool:
+    try:
+        PointsQuery.from_params(params)
+    except QueryError:
+        return False
+    return True
+
+
+def some_attempt(chosen: random.Random) -> list[tuple[str, str]]:
+    kind = chosen.choice(list(DATA_TYPES.values()))
+    maybe = lambda share: chosen.random() < share  # noqa: E731
+    picked = chosen.choice(
+        [["rawSymbol"], ["coin"], ["normalizedSymbol"], ["rawSymbol", "coin"], ["coin"], []]
+    )
+    if picked == ["rawSymbol", "coin"] and kind.name.startswith("IMPLIED"):
+        picked = ["coin"]  # both at once are right, and nothing this page offers
+    if kind.name == "TOKEN_SUPPLY_AGG":
+        picked = chosen.choice([["coin"], ["tokenName"], []])
+    interval = chosen.choice(list(Interval))
+    params = [("type", kind.name), *((name, "A") for name in picked)]
+    params += [("exchange", f"V{one}") for one in range(chosen.choice([0, 1, 1, 1, 2]))]
+    params += [("interval", interval.value)] if maybe(0.9) else []
+    period = chosen.choice(
+        [0, 60, 60, interval.seconds * chosen.choice([1_000, 4_000, 4_001, 20_001, 100_001])]
+    )
+    params += [("from", "0"), ("period", str(min(period, 2**32)))]
+    options = {
+        "gapfill": "true",
+        "transform.normalize.quote": "USD",
+        "transform.groupBy.type": kind.group_by or "GROUP_BY_TYPE_SUM",
+        "tpoSession": "TPO_SESSION_DAILY",
+        "tpoBlockSizeMinutes": "30",
+        "blockSize": chosen.choice(["1", "0.5", "0", "-1", "x"]),
+    }
+    params += [(name, value) for name, value in options.items() if maybe(0.08)]
+    if kind.included_depth and maybe(0.4):
+        params.append(("maxDepth", chosen.choice(["1", "20000", "0", "-3", "1.5", "x"])))
+    return params + ([("tenor", "ONE_W")] if maybe(0.8 if kind.per_tenor else 0.05) else [])
+
+
+def test_lines_to_copy_ask_the_same(page: Page, served: Served) -> None:
+    page.enter()
+    page.choose("#type", "BLOCK_BOOK_SNAPSHOT_AGG")
+    page.type("#rawSymbol", "BTCUSDT")
+    lines = page.lines()
+    asked = PointsQuery.from_params(parse_qsl(urlsplit(lines["URL"]).query))
+    assert lines["curl"] == f"""curl --compressed -H "X-Service-Key: $TIDYTAPE_API_KEY" '{lines["URL"]}'"""
+    found = re.fullmatch(
+        r'tidytape\.Client\("(.*?)"\)\.points\(tidytape\.(PointsQuery\(.*\))\)', lines["Python"]
+    )
+    assert found
+    assert found[1] == served.origin
+    query = eval(found[2], {"PointsQuery": PointsQuery})
+    assert query == asked
+    with Client(served.origin, "enterprise") as client:
+        assert client.points(query).height
+
+
+# --- how it is used and how it looks ---
+
+
+def test_it_works_by_keyboard(page: Page) -> None:
+    from selenium.webdriver.common.keys import Keys as Pressed
+
+    page.enter()
+    page.js("document.querySelector('#type').focus()")
+    for _ in range(40):
+        page.driver.switch_to.active_element.send_keys(Pressed.TAB)
+        if page.driver.switch_to.active_element.get_attribute("id") == "send":
+            break
+    page.driver.switch_to.active_element.send_keys(Pressed.ENTER)
+    until(lambda: page.all("#plot svg"))
+    until(lambda: page.is_at_rest("answer"))
+    page.find("#plot svg").send_keys(Pressed.ARROW_RIGHT)
+    first = page.text("#readout")
+    assert re.match(r"2024-08-09 \d\d:\d\d, .* · open [\d.]+ · high", first)
+    page.find("#plot svg").send_keys(Pressed.ARROW_RIGHT)
+    assert page.text("#readout") not in {"", first}
+
+
+def test_every_control_has_a_name(page: Page) -> None:
+    page.enter()
+    nameless = page.js(
+        "return [...document.querySelectorAll('input, select, button')]"
+        ".filter((one) => !one.labels?.length && !one.getAttribute('aria-label') && !one.textContent.trim())"
+        ".map((one) => one.id)"
+    )
+    assert nameless == []
+
+
+def test_it_fits_a_narrow_screen_and_the_dark(page: Page) -> None:
+    wide = {"width": 400, "height": 800, "deviceScaleFactor": 1, "mobile": False}
+    paper = "return getComputedStyle(document.body).backgroundColor"
+    light = page.js(paper)
+    try:
+        page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", wide)
+        scheme = [{"name": "prefers-color-scheme", "value": "dark"}]
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": scheme})
+        page.enter()
+        page.ask()
+        assert page.js("return document.documentElement.scrollWidth <= innerWidth && innerWidth === 400")
+        assert page.find("#plot svg").size["width"] < 400
+        assert page.js(paper) != light
+    finally:
+        page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+        page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
