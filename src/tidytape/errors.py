@@ -13,6 +13,7 @@
     ├── BudgetError                      the weight would exceed what the caller allowed, or what the tier can ever hold
     ├── DecodeError                      a body that is not what the contract says
     ├── IncompleteDataError              a result that does not cover what was asked
+    ├── TapeError                        a tape that is damaged, or has no answer to what is asked
     ├── MissingColumnError (also a KeyError)  a frame without a column the function needs
     ├── IngestError                      a file that cannot go into the lake; nothing of it was stored
     └── LakeError                        a lake that cannot be opened, read or written
@@ -36,6 +37,7 @@ __all__ = [
     "RateLimitError",
     "ServerError",
     "ServiceError",
+    "TapeError",
     "TidytapeError",
     "TierError",
     "TransportError",
@@ -281,6 +283,23 @@ class IncompleteDataError(TidytapeError):
     def __init__(self, message: str, *, missing: tuple[tuple[int, int], ...] = ()) -> None:
         super().__init__(message)
         self.missing = missing
+
+
+class TapeError(TidytapeError):
+    """A tape that cannot be read, is not what was recorded, or has no answer to what is asked.
+
+    Attributes
+    ----------
+    path : str or None
+        The tape.
+    entries : tuple of int
+        The entries at fault, counted from 1.
+    """
+
+    def __init__(self, message: str, *, path: str | None = None, entries: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.path = path
+        self.entries = entries
 
 
 class MissingColumnError(TidytapeError, KeyError):

@@ -19,6 +19,7 @@ from simulated.everything import everything
 from tidytape.cli import app, fetch, main
 from tidytape.client.documented import parameters_of
 from tidytape.client.endpoints import Endpoints
+from tidytape.client.series import SeriesMethods
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -63,7 +64,7 @@ def command_of(name: str) -> click.Command:
 @pytest.mark.parametrize("name", ASKED)
 def test_options_are_the_parameters_of_the_method(name: str) -> None:
     command, method = command_of(name), getattr(Endpoints, name)
-    shared = {"out", "lake", "base_url", "api_key", "help"}
+    shared = {"out", "lake", "base_url", "api_key", "cache", "offline", "quiet", "help"}
     options: dict[str, Any] = {str(one.name): one for one in command.params}
     assert set(options) - shared == set(parameters_of(method))
     for option, described in parameters_of(method).items():
@@ -77,8 +78,11 @@ def test_there_is_a_command_for_every_method_and_no_other() -> None:
     inside = typer.main.get_command(fetch.app)
     expected = {words[-1] for words in map(words_of, ASKED) if len(words) == 2}
     assert set(inside.commands) == expected  # type: ignore[attr-defined]
+    assert set(typer.main.get_command(fetch.plans).commands) == {  # type: ignore[attr-defined]
+        name.replace("_", "-") for name in dir(SeriesMethods) if not name.startswith("_")
+    }
     public = {name for name in dir(Endpoints) if not name.startswith("_")}
-    assert public - {"points"} == set(ASKED)
+    assert public - {"points", "query", "plan", "fetch", "to_parquet", "record"} == set(ASKED)
 
 
 @pytest.mark.parametrize("name", [name for name in ASKED if name not in {*NAMES, "usage"}])

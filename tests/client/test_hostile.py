@@ -279,7 +279,7 @@ def test_pages_without_end_end_with_the_deadline(ask: Ask) -> None:
 def test_pages_without_end_end_with_their_number(
     client: Any, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidytape.client.flow._MOST_PAGES", 5)
+    monkeypatch.setattr("tidytape.client.listing._MOST_PAGES", 5)
 
     def answer(request: httpx.Request) -> httpx.Response:
         at = page_at(str(request.url))

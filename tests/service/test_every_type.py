@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from simulated import rollup_events as events
-from simulated.everything import ASKED, MARKET, everything
+from simulated.everything import ASKED, everything
 from tidytape import Client, aggregate
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import TidytapeError
@@ -89,7 +89,7 @@ def test_recorded_candles_answer_where_there_are_no_trades(lake: Lake) -> None:
 
 def test_a_bucket_is_whole_whatever_the_window(lake: Lake) -> None:
     """The last bucket that starts inside the window is not cut at its end."""
-    asked = {"type": "TRADE_SIDE_AGNOSTIC_AGG", "interval": "1h", **MARKET, "start": S0}
+    asked = {"type": "TRADE_SIDE_AGNOSTIC_AGG", "interval": "1h", **ASKED["TRADE"], "start": S0}
     with Client.local(lake.path) as client:
         whole = _points(client, **asked, end=S0 + 3 * 3_600)
         cut = _points(client, **asked, end=S0 + 2 * 3_600 + 60)
@@ -97,7 +97,7 @@ def test_a_bucket_is_whole_whatever_the_window(lake: Lake) -> None:
 
 
 def test_the_trades_of_a_lake_without_rollups_are_those_of_one_with(lake: Lake, tmp_path: Path) -> None:
-    asked = {"type": "TRADE_AGG", "interval": "5m", **MARKET, "start": S0, "end": S0 + DAY}
+    asked = {"type": "TRADE_AGG", "interval": "5m", **ASKED["TRADE"], "start": S0, "end": S0 + DAY}
     with Client.local(lake.path) as client:
         before = _points(client, **asked)
     rollup(lake)

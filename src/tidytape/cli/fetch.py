@@ -1,4 +1,4 @@
-"""``tidytape fetch``, ``markets`` and ``usage``: from a service or straight from a lake, to a file or the terminal.
+"""``tidytape fetch``, ``plan``, ``markets`` and ``usage``: from a service or a lake, to a file or the terminal.
 
 Each command is a method of the client. Its options follow from the method's signature, and their help from what the
 method's documentation says of them.
@@ -15,20 +15,24 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
+from tidytape.budget import weight
 from tidytape.cli.output import check_target, put, put_names
 from tidytape.client.documented import parameters_of, prose_of
 from tidytape.client.lists import ListMethods
 from tidytape.client.parameters import PARAMETERS
 from tidytape.client.series import SeriesMethods
 from tidytape.errors import QueryError
-from tidytape.query.values import Names
+from tidytape.query.values import Names, written_time
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["app", "markets", "usage"]
+__all__ = ["app", "markets", "plans", "usage"]
 
 app = typer.Typer(help="Fetch series as tidy frames, and lists of what there is.", no_args_is_help=True)
+plans = typer.Typer(
+    help="Say what fetching a series would send and cost, without fetching.", no_args_is_help=True
+)
 
 Lake = Annotated[str | None, typer.Option(help="Answer from this lake, in this process.")]
 BaseUrl = Annotated[
@@ -40,16 +44,32 @@ ApiKey = Annotated[
         envvar="TIDYTAPE_API_KEY", show_envvar=True, help="Key of the service; better in the environment."
     ),
 ]
+Cache = Annotated[
+    bool,
+    typer.Option("--cache/--no-cache", help="Keep what is over, and do not fetch it again; services only."),
+]
+Offline = Annotated[bool, typer.Option("--offline", help="Answer from what is kept alone; services only.")]
+Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Out = Annotated[Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; else the terminal.")]
 
 
-def _client(*, lake: Lake = None, base_url: BaseUrl = None, api_key: ApiKey = None) -> Any:
+def _client(
+    *,
+    lake: Lake = None,
+    base_url: BaseUrl = None,
+    api_key: ApiKey = None,
+    cache: Cache = True,
+    offline: Offline = False,
+    quiet: Quiet = False,
+) -> Any:
     """Return the client that the options of every command here describe; they are these parameters."""
     from tidytape.client import Client
 
     if lake is None and base_url is None:
         raise QueryError("lake", got=None, expected="a lake, or base_url and a key of a service")
-    return Client.local(lake) if lake is not None else Client(base_url, api_key)
+    if lake is not None:
+        return Client.local(lake)
+    return Client(base_url, api_key, cache=cache, offline=offline, progress=False if quiet else None)
 
 
 def _command(method: FunctionType) -> Callable[..., None]:
@@ -67,8 +87,29 @@ def _command(method: FunctionType) -> Callable[..., None]:
             put(_as_frame(found), out)
 
     options = [*_options(method), _option("out", Out, None), *client_options.values()]
+    return _described(command, method, options)
+
+
+def _planning(method: FunctionType) -> Callable[..., None]:
+    """Return the command that says what a method of the client would send and cost."""
+    client_options = inspect.signature(_client, eval_str=True).parameters
+
+    def command(**said: Any) -> None:
+        with _client(**{option: said.pop(option) for option in client_options}) as client:
+            plan = client.plan(getattr(client.query, method.__name__)(**said))
+        for one in plan.requests:
+            window = f"{written_time(one.start)}  {written_time(one.end)}"
+            typer.echo(f"{window}  {one.points:>7,} points  weight {weight(one)}")
+        typer.echo(str(plan))
+
+    return _described(command, method, [*_options(method), *client_options.values()])
+
+
+def _described(
+    command: Callable[..., None], method: FunctionType, options: list[inspect.Parameter]
+) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
-    command.__name__ = name
+    command.__name__ = method.__name__
     command.__doc__ = _LITERAL.sub(_spelled, prose_of(method))
     return command
 
@@ -138,6 +179,8 @@ def _methods(kind: type) -> Iterator[FunctionType]:
 markets = _command(ListMethods.markets)  # type: ignore[arg-type]
 usage = _command(ListMethods.usage)  # type: ignore[arg-type]
 
+for _method in _methods(SeriesMethods):
+    plans.command(_method.__name__.replace("_", "-"))(_planning(_method))
 for _method in (*_methods(SeriesMethods), *_methods(ListMethods)):
     if _method.__name__ not in {"markets", "usage"}:
         app.command(_method.__name__.replace("_", "-"))(_command(_method))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve
+from tidytape.cli import cache, demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve, tape
 from tidytape.errors import QueryError, TidytapeError
 
 __all__ = ["app", "main"]
@@ -24,11 +24,14 @@ app = typer.Typer(
 ingest.app.command("polymarket-gamma")(prediction.polymarket_gamma)
 app.add_typer(ingest.app, name="ingest")
 app.add_typer(fetch.app, name="fetch")
+app.add_typer(fetch.plans, name="plan")
 app.add_typer(keys.app, name="keys")
 app.command("rollup")(rollup.rollup)
 app.add_typer(lake.app, name="lake")
 app.command("markets")(fetch.markets)
 app.command("usage")(fetch.usage)
+app.add_typer(cache.app, name="cache")
+app.add_typer(tape.app, name="tape")
 app.command("serve")(serve.serve)
 app.command("openapi")(openapi.openapi)
 app.command("demo")(demo.demo)

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidytape.client.aio import AsyncClient
-    from tidytape.client.flow import Usage
+    from tidytape.client.quota import Usage
     from tidytape.client.sync import Client
 else:
-    _HOMES = {"AsyncClient": "aio", "Client": "sync", "Usage": "flow"}
+    _HOMES = {"AsyncClient": "aio", "Client": "sync", "Usage": "quota"}
 
     def __getattr__(name):
         # Hidden from type checkers, which would otherwise accept any name at all.

@@ -3,17 +3,33 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+import os
+from collections.abc import AsyncIterator, Coroutine
 from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
-from tidytape.client.endpoints import Endpoints
-from tidytape.client.flow import FAILURES, Answer, Failure, Flow, Gathering, Send, Usage, Wait, closed_error
-from tidytape.client.settings import MAX_BODY, Backend, Settings
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
+from tidytape.client.fetching import Metadata, Plan
+from tidytape.client.quota import Usage
+from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
+from tidytape.client.steps import (
+    FAILURES,
+    Answer,
+    Call,
+    Failure,
+    Flow,
+    Gathering,
+    Send,
+    Step,
+    Together,
+    Wait,
+    closed_error,
+)
+from tidytape.client.tape import Replayer
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -29,7 +45,14 @@ R = TypeVar("R")
 
 
 class AsyncClient(
-    Endpoints[Coroutine[Any, Any, FrameT], Coroutine[Any, Any, list[str]], Coroutine[Any, Any, Usage]],
+    Endpoints[
+        Coroutine[Any, Any, FrameT],
+        Coroutine[Any, Any, list[str]],
+        Coroutine[Any, Any, Usage],
+        Coroutine[Any, Any, Plan],
+        Coroutine[Any, Any, Fetched[FrameT]],
+        Coroutine[Any, Any, Written],
+    ],
     Generic[FrameT],
 ):
     """Fetch market data as tidy frames, from asyncio. The methods are those of ``Client``, to be awaited.
@@ -52,6 +75,21 @@ class AsyncClient(
         Most times one request is sent.
     max_body : int
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
+    on_limit : {"wait", "raise"}
+        What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
+    partial : {"raise", "flag"}
+        What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
+    parallel : int
+        Most requests that are on their way at once.
+    cache : bool or path, optional
+        Whether intervals that are over are kept and not fetched again, and where; in the user's cache folder, unless
+        a ``transport`` is given.
+    cache_limit : int
+        How much the cache may hold. [byte]
+    offline : bool
+        Answer from the cache alone.
+    progress : bool, optional
+        Show how far a fetch is; if left out, where it takes several requests and someone is looking.
     transport : httpx.AsyncBaseTransport, optional
         What carries requests, instead of the network.
 
@@ -79,12 +117,8 @@ class AsyncClient(
         api_key: str | None = None,
         *,
         backend: Literal["polars"] = "polars",
-        auth_header: str = ...,
-        timeout: float = ...,
-        deadline: float = ...,
-        attempts: int = ...,
-        max_body: int = ...,
         transport: httpx.AsyncBaseTransport | None = None,
+        **options: Unpack[Options],
     ) -> None: ...
 
     @overload
@@ -94,12 +128,8 @@ class AsyncClient(
         api_key: str | None = None,
         *,
         backend: Literal["pandas"],
-        auth_header: str = ...,
-        timeout: float = ...,
-        deadline: float = ...,
-        attempts: int = ...,
-        max_body: int = ...,
         transport: httpx.AsyncBaseTransport | None = None,
+        **options: Unpack[Options],
     ) -> None: ...
 
     def __init__(
@@ -113,6 +143,13 @@ class AsyncClient(
         deadline: float = 300.0,
         attempts: int = 6,
         max_body: int = MAX_BODY,
+        on_limit: OnLimit = "wait",
+        partial: Partial = "raise",
+        parallel: int = 4,
+        cache: bool | str | os.PathLike[str] | None = None,
+        cache_limit: int = CACHE_LIMIT,
+        offline: bool = False,
+        progress: bool | None = None,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         settings = Settings.read(
@@ -123,6 +160,14 @@ class AsyncClient(
             deadline=deadline,
             attempts=attempts,
             max_body=max_body,
+            on_limit=on_limit,
+            partial=partial,
+            parallel=parallel,
+            cache=cache,
+            cache_limit=cache_limit,
+            offline=offline,
+            progress=progress,
+            is_network=transport is None,
         )
         super().__init__(settings, backend)
         self._present: Present[FrameT] = presenter(backend)
@@ -159,6 +204,41 @@ class AsyncClient(
 
         return AsyncClient(**local.async_demo_connection(), backend=backend)
 
+    @overload
+    @staticmethod
+    def replay(
+        tape: str | os.PathLike[str], *, backend: Literal["polars"] = "polars"
+    ) -> AsyncClient[pl.DataFrame]: ...
+
+    @overload
+    @staticmethod
+    def replay(tape: str | os.PathLike[str], *, backend: Literal["pandas"]) -> AsyncClient[pd.DataFrame]: ...
+
+    @staticmethod
+    def replay(tape: str | os.PathLike[str], *, backend: Backend = "polars") -> AsyncClient[Any]:
+        """Return a client that answers from a tape, with no network: what was asked, as it was answered.
+
+        Parameters
+        ----------
+        tape : path
+            What ``record`` made.
+        backend : {"polars", "pandas"}
+
+        Returns
+        -------
+        AsyncClient
+            Whatever was not asked when the tape was recorded is a `TapeError`.
+
+        Raises
+        ------
+        TapeError
+            If it cannot be read, or is no tape.
+        """
+        replayer = Replayer(tape)
+        client: AsyncClient[Any] = AsyncClient(replayer.base_url, "replayed", cache=False, backend=backend)
+        client._tape = replayer
+        return client
+
     async def _run(self, steps: Flow[R]) -> R:
         try:
             step = next(steps)
@@ -166,11 +246,34 @@ class AsyncClient(
                 step = steps.send(await self._carry_out(step))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
+        finally:
+            steps.close()  # it lets go of what it holds, whatever ended it
 
-    async def _carry_out(self, step: Send | Wait) -> Answer | Failure | None:
+    async def _carry_out(self, step: Step) -> object:
+        if isinstance(step, Call):
+            return await asyncio.to_thread(step.function)
+        if isinstance(step, Together):
+            return await self._together(step)
         if isinstance(step, Wait):
             await asyncio.sleep(step.seconds)
             return None
+        return await self._sent(step)
+
+    async def _together(self, step: Together) -> list[object]:
+        places = asyncio.Semaphore(step.at_once)
+
+        async def run(steps: Flow[object]) -> object:
+            async with places:
+                return await self._run(steps)
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(run(steps)) for steps in step.flows]
+        except BaseExceptionGroup as several:
+            raise several.exceptions[0] from None
+        return [task.result() for task in tasks]
+
+    async def _sent(self, step: Send) -> Answer | Failure:
         if self._http.is_closed:
             raise closed_error()
         try:
@@ -200,6 +303,51 @@ class AsyncClient(
 
     async def _fetch_usage(self, steps: Flow[Usage]) -> Usage:
         return await self._run(steps)
+
+    async def _fetch_plan(self, steps: Flow[Plan]) -> Plan:
+        return await self._run(steps)
+
+    async def _fetch_fetched(
+        self, steps: Flow[tuple[pl.DataFrame, Metadata]], schema: Schema
+    ) -> Fetched[FrameT]:
+        frame, metadata = await self._run(steps)
+        return Fetched(self._present(frame, schema), metadata)
+
+    async def _fetch_written(self, steps: Flow[Written]) -> Written:
+        return await self._run(steps)
+
+    async def iter_frames(self, query: Asked) -> AsyncIterator[FrameT]:
+        """Fetch request by request, a frame each, so that the window may be larger than memory.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+
+        Yields
+        ------
+        frame
+            The parts of the frame that the method of that name returns, in the order of time.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name. What was fetched until then is in the cache.
+
+        Examples
+        --------
+        >>> import asyncio, tidytape
+        >>> async def rows():
+        ...     async with tidytape.AsyncClient.demo() as client:
+        ...         asked = client.query.candles(
+        ...             exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...         )
+        ...         return [frame.height async for frame in client.iter_frames(asked)]
+        >>> asyncio.run(rows())
+        [24]
+        """
+        wanted = wanted_of(query)
+        for part in self._parts(wanted):
+            yield await self._fetch_frame(first(self._answered(part)), wanted.schema)
 
     async def aclose(self) -> None:
         """Let go of connections."""

@@ -6,38 +6,114 @@ parameters and their documentation are the same.
 
 from __future__ import annotations
 
+import os
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
+from pathlib import Path
 from types import MappingProxyType
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 import polars as pl
 
-from tidytape.client import flow, list_flow
+from tidytape.client import listing
 from tidytape.client.documented import documented
-from tidytape.client.flow import Flow, Usage
+from tidytape.client.fetching import Metadata, Plan, fetched, planned
 from tidytape.client.lists import ListMethods
+from tidytape.client.progress import Progress
+from tidytape.client.quota import Usage
 from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.client.settings import Backend, Settings
+from tidytape.client.steps import Call, Flow
+from tidytape.client.tape import Recorder, Replayer
+from tidytape.client.window import Window, covering
+from tidytape.client.writing import ParquetFile
+from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
-__all__ = ["Endpoints"]
+__all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Written", "first", "wanted_of"]
 
 FrameT = TypeVar("FrameT")
 NamesT = TypeVar("NamesT")
 UsageT = TypeVar("UsageT")
+PlanT = TypeVar("PlanT")
+FetchedT = TypeVar("FetchedT")
+WrittenT = TypeVar("WrittenT")
+R = TypeVar("R")
+
+Asked = Wanted | PointsQuery | Sequence[PointsQuery]
+"""What can be planned and fetched: what a method of ``client.query`` returns, or queries that adjoin."""
 
 _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
     {
-        "markets": (flow.markets, MARKETS),
-        "prediction-markets": (list_flow.prediction_markets, PREDICTION_MARKETS),
-        "block-sizes": (list_flow.block_sizes, BLOCK_SIZES),
+        "markets": (listing.markets, MARKETS),
+        "prediction-markets": (listing.prediction_markets, PREDICTION_MARKETS),
+        "block-sizes": (listing.block_sizes, BLOCK_SIZES),
     }
 )
 
 
-class Endpoints(SeriesMethods[FrameT], ListMethods[FrameT, NamesT, UsageT]):
+@dataclass(frozen=True, slots=True)
+class Fetched(Generic[FrameT]):
+    """A frame, and what its fetch was.
+
+    Attributes
+    ----------
+    frame : frame
+        As the method of that name returns it.
+    metadata : Metadata
+        What was asked, what it cost, what was kept from before, what is missing, and the frame's hash.
+    """
+
+    frame: FrameT
+    metadata: Metadata
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What was written to a file.
+
+    Attributes
+    ----------
+    path : Path
+        The file.
+    rows : int
+        How many rows it has.
+    requests : int
+        How many requests were sent.
+    weight : int
+        What they weighed together. [weight]
+    """
+
+    path: Path
+    rows: int
+    requests: int
+    weight: int
+
+
+class Queries(SeriesMethods[Wanted]):
+    """The methods of a client, each returning what it would ask for; nothing is sent.
+
+    Examples
+    --------
+    >>> asked = Queries().candles(exchange="X", coin="BTC", interval="1m", start=0, end=250_000 * 60)
+    >>> [one.points for one in asked.queries]
+    [100000, 100000, 50000]
+    """
+
+    def _points(self, wanted: Wanted) -> Wanted:
+        return wanted
+
+
+class Endpoints(
+    SeriesMethods[FrameT],
+    ListMethods[FrameT, NamesT, UsageT],
+    Generic[FrameT, NamesT, UsageT, PlanT, FetchedT, WrittenT],
+):
     """What can be asked of the service. All arguments are keyword-only.
 
     Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
@@ -49,10 +125,13 @@ class Endpoints(SeriesMethods[FrameT], ListMethods[FrameT, NamesT, UsageT]):
     def __init__(self, settings: Settings, backend: Backend) -> None:
         self._settings = settings
         self._backend = backend
+        self._tape: Recorder | Replayer | None = None
 
     def __repr__(self) -> str:
         """Return the address and the backend, never the key."""
         return f"{type(self).__name__}({self._settings.base_url!r}, backend={self._backend!r})"
+
+    # --- what a driver does with a flow ---
 
     @abstractmethod
     def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT: ...
@@ -63,27 +142,56 @@ class Endpoints(SeriesMethods[FrameT], ListMethods[FrameT, NamesT, UsageT]):
     @abstractmethod
     def _fetch_usage(self, steps: Flow[Usage]) -> UsageT: ...
 
+    @abstractmethod
+    def _fetch_plan(self, steps: Flow[Plan]) -> PlanT: ...
+
+    @abstractmethod
+    def _fetch_fetched(self, steps: Flow[tuple[pl.DataFrame, Metadata]], schema: Schema) -> FetchedT: ...
+
+    @abstractmethod
+    def _fetch_written(self, steps: Flow[Written]) -> WrittenT: ...
+
+    # --- the methods of every kind of data and list go through these ---
+
     def _points(self, wanted: Wanted) -> FrameT:
-        return self._fetch_frame(_finished(self._settings, wanted), wanted.schema)
+        return self._fetch_frame(first(self._answered(wanted)), wanted.schema)
 
     def _names(self, name: str, query: MetaQuery) -> NamesT:
-        return self._fetch_names(list_flow.names(self._settings, name, query))
+        return self._fetch_names(self._taped(name, query, listing.names(self._settings, name, query)))
 
     def _table(self, name: str, query: MetaQuery | MarketsQuery) -> FrameT:
         steps, schema = _TABLES[name]
-        return self._fetch_frame(steps(self._settings, query), schema)
+        return self._fetch_frame(self._taped(name, query, steps(self._settings, query)), schema)
 
     def _usage(self) -> UsageT:
-        return self._fetch_usage(flow.usage(self._settings))
+        return self._fetch_usage(self._taped("usage", None, listing.usage(self._settings)))
+
+    # --- whatever is asked ---
+
+    @property
+    def query(self) -> Queries:
+        """The same methods, each returning what it would ask for: to plan it, or to fetch it in another way.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     asked = client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1m", start="2024-08-08", end="2024-08-09"
+        ...     )
+        ...     str(client.plan(asked)), client.fetch(asked).metadata.weight
+        ('1 request, weight 2, 0 s of waiting for the budget', 2)
+        """
+        return Queries()
 
     @documented()
-    def points(self, query: PointsQuery) -> FrameT:
-        """Fetch one request as it stands.
+    def points(self, query: Asked) -> FrameT:
+        """Fetch whatever is asked: one request, or several that adjoin.
 
         Returns
         -------
         frame
-            In the schema of the query's data type; rows by series, then time, then price.
+            In the schema of the data type; rows by series, then time, then price.
 
         Examples
         --------
@@ -95,9 +203,201 @@ class Endpoints(SeriesMethods[FrameT], ListMethods[FrameT, NamesT, UsageT]):
         ...     client.points(query)["side"].unique().sort().to_list()
         ['BUY', 'SELL']
         """
-        return self._points(Wanted((query,), schema_of(query.type[0])))
+        return self._points(wanted_of(query))
+
+    def plan(self, query: Asked) -> PlanT:
+        """Return what fetching would send and cost as things stand: nothing that weighs anything is sent.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+
+        Returns
+        -------
+        Plan
+            Requests, weight, time under the current budget, and what the cache has. A notebook shows it as a table.
+
+        Raises
+        ------
+        QueryError
+            If the queries differ in more than time, or leave a gap.
+        BudgetError
+            If not even a thousand points can be asked for at once.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     client.plan(client.query.tpo(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1m", start="2024-01-01", end="2024-04-01"
+        ...     )).weight
+        660
+        """
+        return self._fetch_plan(planned(self._settings, Window.of(wanted_of(query).queries)))
+
+    def fetch(self, query: Asked) -> FetchedT:
+        """Fetch a frame together with what its fetch was.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+
+        Returns
+        -------
+        Fetched
+            ``frame``, as the method of that name returns it, and ``metadata``: requests, weight, spans from the cache,
+            spans that are missing (with ``partial="flag"``), and the hash of the frame.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.fetch(client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     ))
+        >>> day.frame.height, day.metadata.requests, day.metadata.missing
+        (24, 1, ())
+        """
+        wanted = wanted_of(query)
+        return self._fetch_fetched(self._answered(wanted), wanted.schema)
+
+    def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
+        """Fetch into a Parquet file, one request after the other, so that the window may be larger than memory.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+        path : path
+            The file. It is written under another name first: what bears the name asked for is whole.
+
+        Returns
+        -------
+        Written
+            Rows, requests and weight. Rows are in the order of time from request to request, and in the order of the
+            frame within one.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name. What was fetched until then is in the cache.
+
+        Examples
+        --------
+        >>> import tempfile, tidytape
+        >>> with tidytape.Client.demo() as client, tempfile.TemporaryDirectory() as folder:
+        ...     asked = client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     )
+        ...     client.to_parquet(asked, f"{folder}/day.parquet").rows
+        24
+        """
+        return self._fetch_written(self._written(wanted_of(query), Path(path)))
+
+    # --- tapes ---
+
+    @contextmanager
+    def record(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[None]:
+        """Keep every answer of a study in one file, from which ``replay`` gives them again.
+
+        Parameters
+        ----------
+        path : path
+            The tape, e.g. ``"study.tape"``.
+        overwrite : bool
+            Whether a tape that is there is replaced.
+
+        Raises
+        ------
+        TapeError
+            If there is one, or one is being recorded already.
+
+        Examples
+        --------
+        >>> import tempfile, tidytape
+        >>> day = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
+        >>> with tidytape.Client.demo() as client, tempfile.TemporaryDirectory() as folder:
+        ...     with client.record(f"{folder}/study.tape"):
+        ...         candles = client.candles(**day)
+        ...     with tidytape.Client.replay(f"{folder}/study.tape") as replayed:
+        ...         replayed.candles(**day).equals(candles)
+        True
+        """
+        if self._tape is not None:
+            raise QueryError("record", got=str(path), expected="to record one tape at a time, and no replay")
+        with Recorder(path, base_url=self._settings.base_url, overwrite=overwrite) as tape:
+            self._tape = tape
+            try:
+                yield
+            finally:
+                self._tape = None
+
+    # --- flows ---
+
+    def _answered(self, wanted: Wanted) -> Flow[tuple[pl.DataFrame, Metadata]]:
+        """Fetch a window, or take it from the tape; a study gets the same answers either way."""
+        window, tape = Window.of(wanted.queries), self._tape
+        ask = {
+            "ask": "points",
+            "params": window.query.model_copy(update={"start": window.start, "end": window.end}).to_params(),
+        }
+        if isinstance(tape, Replayer):
+            frame, at = yield Call(lambda: tape.found(ask))
+            metadata = Metadata.replayed(window, frame, datetime.fromisoformat(at))
+        else:
+            progress = Progress(window.data_type, wanted=self._settings.progress)
+            frame, metadata = yield from fetched(self._settings, window, progress)
+            if tape is not None:
+                told = {"requests": metadata.requests, "weight": metadata.weight, "missing": metadata.missing}
+                yield Call(lambda: tape.add(ask, frame, told))
+        return (frame if wanted.finish is None else wanted.finish(frame)), metadata
+
+    def _taped(self, name: str, query: MetaQuery | MarketsQuery | None, steps: Flow[R]) -> Flow[R]:
+        ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
+        if isinstance(tape, Replayer):
+            answered: R
+            answered, _ = yield Call(lambda: tape.found(ask))
+            return answered
+        answered = yield from steps
+        if tape is not None:
+            yield Call(lambda: tape.add(ask, answered))  # type: ignore[arg-type]  # a frame, names or a usage
+        return answered
+
+    def _written(self, wanted: Wanted, path: Path) -> Flow[Written]:
+        requests = weight = 0
+        with ParquetFile(path) as file:
+            for part in self._parts(wanted):
+                frame, metadata = yield from self._answered(part)
+                yield Call(partial(file.write, frame))
+                requests, weight = requests + metadata.requests, weight + metadata.weight
+        return Written(path, file.rows, requests, weight)
+
+    def _parts(self, wanted: Wanted) -> list[Wanted]:
+        """Return a window in parts of one request each, in the order of time that was asked for."""
+        window = Window.of(wanted.queries)
+        parts = covering(window, [(window.start, window.end)], burst=self._settings.quota.burst)
+        order = window.query.sort_direction
+        turned = parts if order == "SORT_DIRECTION_ASC" else parts[::-1]
+        return [
+            Wanted((one.model_copy(update={"sort_direction": order}),), wanted.schema, wanted.finish)
+            for one in turned
+        ]
 
 
-def _finished(settings: Settings, wanted: Wanted) -> Flow[pl.DataFrame]:
-    frame = yield from flow.points(settings, wanted.queries)
-    return frame if wanted.finish is None else wanted.finish(frame)
+def wanted_of(query: Asked) -> Wanted:
+    """Return what is asked, in whatever form it was given."""
+    if isinstance(query, Wanted):
+        return query
+    window = Window.of(query)
+    queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
+    return Wanted(queries, schema_of(window.data_type))
+
+
+def first(steps: Flow[tuple[pl.DataFrame, Metadata]]) -> Flow[pl.DataFrame]:
+    """Return the frame alone."""
+    frame, _ = yield from steps
+    return frame

@@ -24,7 +24,7 @@ import httpx
 
 from tidytape.budget import Tier
 from tidytape.catalogue import TierName
-from tidytape.client.flow import closed_error
+from tidytape.client.steps import closed_error
 from tidytape.errors import TransportError
 from tidytape.lake import Lake
 

@@ -5,21 +5,46 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from typing import Literal, NoReturn
+from typing import Any, Literal, NoReturn, TypedDict, get_args
 
 import httpx
 
+from tidytape.client.cache import LIMIT, Cache
+from tidytape.client.quota import Quota, quota_of
 from tidytape.errors import AuthenticationError, QueryError
 
-__all__ = ["MAX_BODY", "Backend", "Settings"]
+__all__ = ["CACHE_LIMIT", "MAX_BODY", "Backend", "OnLimit", "Options", "Partial", "Settings"]
 
 Backend = Literal["polars", "pandas"]
+OnLimit = Literal["wait", "raise"]
+Partial = Literal["raise", "flag"]
 
 _BASE_URL = "TIDYTAPE_BASE_URL"
 _API_KEY = "TIDYTAPE_API_KEY"
 
+CACHE_LIMIT = LIMIT
+"""How much a cache holds unless a client is told otherwise. [byte]"""
+
 MAX_BODY = 512 * 2**20
 """Longest body a client reads unless it is told otherwise: several times the longest answer. [byte]"""
+
+
+class Options(TypedDict, total=False):
+    """The settings that a client may be given by name; `Client` says what each is."""
+
+    auth_header: str
+    timeout: float
+    deadline: float
+    attempts: int
+    max_body: int
+    on_limit: OnLimit
+    partial: Partial
+    parallel: int
+    cache: bool | str | os.PathLike[str] | None
+    cache_limit: int
+    offline: bool
+    progress: bool | None
+
 
 _LONGEST = 10**6
 """Longest time that can be asked for, 11 days: sockets take not much more. [s]"""
@@ -47,6 +72,20 @@ class Settings:
         Most times one request is sent.
     max_body : int
         Longest body of one response, decompressed. [byte]
+    on_limit : {"wait", "raise"}
+        What to do where the budget of the key is used up.
+    partial : {"raise", "flag"}
+        What to do where a part of a window is not answered.
+    parallel : int
+        Most requests that are on their way at once.
+    offline : bool
+        Whether nothing may be sent.
+    progress : bool or None
+        Whether to show how far a fetch is; None where someone is looking.
+    cache : Cache or None
+        What was fetched before.
+    quota : Quota
+        What is left of the key's budget.
     """
 
     base_url: str
@@ -56,6 +95,13 @@ class Settings:
     deadline: float
     attempts: int
     max_body: int
+    on_limit: OnLimit
+    partial: Partial
+    parallel: int
+    offline: bool
+    progress: bool | None
+    cache: Cache | None
+    quota: Quota = field(repr=False)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: the key would travel along."""
@@ -72,6 +118,14 @@ class Settings:
         deadline: float,
         attempts: int,
         max_body: int,
+        on_limit: str,
+        partial: str,
+        parallel: int,
+        offline: bool,
+        progress: bool | None,
+        cache: bool | str | os.PathLike[str] | None,
+        cache_limit: int,
+        is_network: bool,
     ) -> Settings:
         """Take the arguments of a client, or the environment where they are absent.
 
@@ -83,15 +137,36 @@ class Settings:
         AuthenticationError
             If there is no key, or it cannot be sent in a header. The key is not in the message.
         """
-        return cls(
+        address, key = (
             _address(base_url or os.environ.get(_BASE_URL)),
             _key(api_key or os.environ.get(_API_KEY)),
+        )
+        if cache is None:
+            cache = is_network  # what carries requests in the place of the network may answer anything
+        if offline and cache is False:
+            raise QueryError("offline", got=offline, expected="a cache to answer from")
+        return cls(
+            address,
+            key,
             _header(auth_header),
             _seconds("timeout", timeout),
             _seconds("deadline", deadline),
             _count("attempts", attempts),
             _count("max_body", max_body),
+            _one_of("on_limit", on_limit, get_args(OnLimit)),
+            _one_of("partial", partial, get_args(Partial)),
+            _count("parallel", parallel),
+            bool(offline),
+            progress,
+            None if cache is False else Cache(None if cache is True else cache, limit=cache_limit),
+            quota_of(address, key),
         )
+
+
+def _one_of(name: str, given: object, known: tuple[Any, ...]) -> Any:
+    if given not in known:
+        raise QueryError(name, got=given, expected=" or ".join(map(repr, known)))
+    return given
 
 
 def _header(given: object) -> str:

@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
 from contextlib import closing
-from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
-from tidytape.client.endpoints import Endpoints
-from tidytape.client.flow import FAILURES, Answer, Failure, Flow, Gathering, Send, Usage, Wait, closed_error
-from tidytape.client.settings import MAX_BODY, Backend, Settings
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
+from tidytape.client.fetching import Metadata, Plan
+from tidytape.client.quota import Usage
+from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
+from tidytape.client.steps import (
+    FAILURES,
+    Answer,
+    Call,
+    Failure,
+    Flow,
+    Gathering,
+    Send,
+    Step,
+    Together,
+    Wait,
+    closed_error,
+)
+from tidytape.client.tape import Replayer
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -31,7 +47,7 @@ FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
-class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
+class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written], Generic[FrameT]):
     """Fetch market data as tidy frames.
 
     Parameters
@@ -52,6 +68,21 @@ class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
         Most times one request is sent.
     max_body : int
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
+    on_limit : {"wait", "raise"}
+        What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
+    partial : {"raise", "flag"}
+        What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
+    parallel : int
+        Most requests that are on their way at once.
+    cache : bool or path, optional
+        Whether intervals that are over are kept and not fetched again, and where; in the user's cache folder, unless
+        a ``transport`` is given.
+    cache_limit : int
+        How much the cache may hold. [byte]
+    offline : bool
+        Answer from the cache alone.
+    progress : bool, optional
+        Show how far a fetch is; if left out, where it takes several requests and someone is looking.
     transport : httpx.BaseTransport, optional
         What carries requests, instead of the network.
 
@@ -78,12 +109,8 @@ class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
         api_key: str | None = None,
         *,
         backend: Literal["polars"] = "polars",
-        auth_header: str = ...,
-        timeout: float = ...,
-        deadline: float = ...,
-        attempts: int = ...,
-        max_body: int = ...,
         transport: httpx.BaseTransport | None = None,
+        **options: Unpack[Options],
     ) -> None: ...
 
     @overload
@@ -93,12 +120,8 @@ class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
         api_key: str | None = None,
         *,
         backend: Literal["pandas"],
-        auth_header: str = ...,
-        timeout: float = ...,
-        deadline: float = ...,
-        attempts: int = ...,
-        max_body: int = ...,
         transport: httpx.BaseTransport | None = None,
+        **options: Unpack[Options],
     ) -> None: ...
 
     def __init__(
@@ -112,6 +135,13 @@ class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
         deadline: float = 300.0,
         attempts: int = 6,
         max_body: int = MAX_BODY,
+        on_limit: OnLimit = "wait",
+        partial: Partial = "raise",
+        parallel: int = 4,
+        cache: bool | str | os.PathLike[str] | None = None,
+        cache_limit: int = CACHE_LIMIT,
+        offline: bool = False,
+        progress: bool | None = None,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
         settings = Settings.read(
@@ -122,6 +152,14 @@ class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
             deadline=deadline,
             attempts=attempts,
             max_body=max_body,
+            on_limit=on_limit,
+            partial=partial,
+            parallel=parallel,
+            cache=cache,
+            cache_limit=cache_limit,
+            offline=offline,
+            progress=progress,
+            is_network=transport is None,
         )
         super().__init__(settings, backend)
         self._present: Present[FrameT] = presenter(backend)
@@ -190,18 +228,104 @@ class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
 
         return Client(**local.demo_connection(), backend=backend)
 
-    def _run(self, steps: Flow[R]) -> R:
+    @overload
+    @staticmethod
+    def replay(
+        tape: str | os.PathLike[str], *, backend: Literal["polars"] = "polars"
+    ) -> Client[pl.DataFrame]: ...
+
+    @overload
+    @staticmethod
+    def replay(tape: str | os.PathLike[str], *, backend: Literal["pandas"]) -> Client[pd.DataFrame]: ...
+
+    @staticmethod
+    def replay(tape: str | os.PathLike[str], *, backend: Backend = "polars") -> Client[Any]:
+        """Return a client that answers from a tape, with no network: what was asked, as it was answered.
+
+        Parameters
+        ----------
+        tape : path
+            What ``record`` made.
+        backend : {"polars", "pandas"}
+
+        Returns
+        -------
+        Client
+            Whatever was not asked when the tape was recorded is a `TapeError`.
+
+        Raises
+        ------
+        TapeError
+            If it cannot be read, or is no tape.
+        """
+        replayer = Replayer(tape)
+        client: Client[Any] = Client(replayer.base_url, "replayed", cache=False, backend=backend)
+        client._tape = replayer
+        return client
+
+    def _run(self, steps: Flow[R], stop: threading.Event | None = None) -> R:
         try:
             step = next(steps)
             while True:
-                step = steps.send(self._carry_out(step))
+                step = steps.send(self._carry_out(step, stop))
         except StopIteration as done:
             return done.value  # type: ignore[no-any-return]
+        finally:
+            steps.close()  # it lets go of what it holds, whatever ended it
 
-    def _carry_out(self, step: Send | Wait) -> Answer | Failure | None:
+    def _carry_out(self, step: Step, stop: threading.Event | None) -> object:
+        if isinstance(step, Call):
+            return step.function()
+        if isinstance(step, Together):
+            return self._together(step)
         if isinstance(step, Wait):
-            time.sleep(step.seconds)
+            if stop is None:
+                time.sleep(step.seconds)
+            elif stop.wait(step.seconds):
+                raise _StoppedError
             return None
+        if stop is not None and stop.is_set():
+            raise _StoppedError
+        return self._sent(step)
+
+    def _together(self, step: Together) -> list[object]:
+        """Carry out flows in threads, which go no further once one of them fails or the caller is interrupted."""
+        stop, todo, guard = threading.Event(), iter(enumerate(step.flows)), threading.Lock()
+        results: dict[int, object] = {}
+        errors: list[BaseException] = []
+
+        def work() -> None:
+            while not stop.is_set():
+                with guard:
+                    found = next(todo, None)
+                if found is None:
+                    return
+                number, steps = found
+                try:
+                    results[number] = self._run(steps, stop)
+                except BaseException as error:  # noqa: BLE001 - raised where they are waited for
+                    errors.append(error)
+                    stop.set()
+
+        crew = [
+            threading.Thread(
+                target=contextvars.copy_context().run, args=(work,), daemon=True, name="tidytape-fetch"
+            )
+            for _ in range(min(step.at_once, len(step.flows)))
+        ]
+        try:
+            for one in crew:
+                one.start()
+            for one in crew:
+                one.join()
+        finally:
+            stop.set()  # also where Ctrl-C ends the waiting
+        for error in errors:
+            if not isinstance(error, _StoppedError):
+                raise error
+        return [results[number] for number in range(len(step.flows))]
+
+    def _sent(self, step: Send) -> Answer | Failure:
         if self._http.is_closed:
             raise closed_error()
         try:
@@ -231,6 +355,47 @@ class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
     def _fetch_usage(self, steps: Flow[Usage]) -> Usage:
         return self._run(steps)
 
+    def _fetch_plan(self, steps: Flow[Plan]) -> Plan:
+        return self._run(steps)
+
+    def _fetch_fetched(self, steps: Flow[tuple[pl.DataFrame, Metadata]], schema: Schema) -> Fetched[FrameT]:
+        frame, metadata = self._run(steps)
+        return Fetched(self._present(frame, schema), metadata)
+
+    def _fetch_written(self, steps: Flow[Written]) -> Written:
+        return self._run(steps)
+
+    def iter_frames(self, query: Asked) -> Iterator[FrameT]:
+        """Fetch request by request, a frame each, so that the window may be larger than memory.
+
+        Parameters
+        ----------
+        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+
+        Yields
+        ------
+        frame
+            The parts of the frame that the method of that name returns, in the order of time.
+
+        Raises
+        ------
+        TidytapeError
+            As for the method of that name. What was fetched until then is in the cache.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     asked = client.query.candles(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+        ...     )
+        ...     [frame.height for frame in client.iter_frames(asked)]
+        [24]
+        """
+        wanted = wanted_of(query)
+        for part in self._parts(wanted):
+            yield self._fetch_frame(first(self._answered(part)), wanted.schema)
+
     def close(self) -> None:
         """Let go of connections."""
         self._http.close()
@@ -244,6 +409,10 @@ class Client(Endpoints[FrameT, list[str], Usage], Generic[FrameT]):
     ) -> None:
         """Close the client."""
         self.close()
+
+
+class _StoppedError(Exception):
+    """Another of the flows that are carried out together has failed."""
 
 
 def _within(seconds: float, call: Callable[[], R]) -> R:

@@ -1,7 +1,7 @@
 """``GET /``: the service for a person with a browser, on one page that loads nothing else.
 
 The page is the same for everybody and holds no data. What it shows it asks for with the key that is typed into it,
-through the routes that every other caller uses; see ``docs/adr/0014-a-page-at-the-root.md``.
+through the routes that every other caller uses; see ``docs/adr/0015-a-page-at-the-root.md``.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ const chart = (() => {
   let answer = null;
   let chosen = { group: 0, field: null, point: 0 };
   let drawing = null;
-  let at = 0; // the stop that is told
+  let at = -1; // the stop that is told, none before the first
   let drawnWidth = 0; // pixels
 
   const drawOf = (kind) => DRAWINGS[kind.name] ?? drawLines;
@@ -105,6 +105,7 @@ const chart = (() => {
     drawnWidth = width;
     const group = groupsOf(answer)[chosen.group];
     drawing = group ? drawOf(answer.kind)({ answer, series: group.series, ...chosen, width, height }) : null;
+    at = -1;
     byId("readout").textContent = "";
     byId("legend").replaceChildren(
       ...(drawing?.legend ?? []).map(([tone, text]) => html("li", {}, html("i", { class: tone }), text)),
@@ -179,7 +180,6 @@ const chart = (() => {
   return {
     show(found) {
       answer = found;
-      at = 0;
       chosen = { group: 0, field: fieldsOf(found.kind).usual, point: 0 };
       controls();
       draw();

@@ -1,0 +1,40 @@
+"""``tidytape tape``: look into the tape of a study, and check that it is as it was recorded."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+__all__ = ["app"]
+
+app = typer.Typer(help="Tapes: every answer of a study in one file.", no_args_is_help=True)
+
+Tape = Annotated[Path, typer.Argument(help="The tape.")]
+
+
+@app.command()
+def verify(tape: Tape) -> None:
+    """Check every byte of a tape; what is not as it was recorded is named, and the exit code is 1."""
+    from tidytape.client.tape import entries
+    from tidytape.client.tape import verify as wrong_with
+
+    wrong = wrong_with(tape)
+    for one in wrong:
+        typer.echo(one)
+    if wrong:
+        raise typer.Exit(1)
+    typer.echo(f"{len(entries(tape))} entries, as they were recorded", err=True)
+
+
+@app.command("ls")
+def listed(tape: Tape) -> None:
+    """List what a tape has: one line per answer, in the order of recording."""
+    import orjson
+
+    from tidytape.client.tape import entries
+
+    for one in entries(tape):
+        rows = "" if one.rows is None else f"  {one.rows:,} rows"
+        typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {orjson.dumps(one.ask).decode()}")

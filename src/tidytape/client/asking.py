@@ -1,0 +1,267 @@
+"""One request until it is answered: admitted by the budget, sent, tried again, or told as the error it is."""
+
+from __future__ import annotations
+
+import math
+import time
+from datetime import UTC
+from email.utils import parsedate_to_datetime
+from typing import Any
+
+import httpx
+import orjson
+import tenacity
+
+from tidytape._version import __version__
+from tidytape.client.quota import reported
+from tidytape.client.settings import Settings
+from tidytape.client.steps import Answer, Failure, Flow, Send, Wait, printable
+from tidytape.errors import (
+    AuthenticationError,
+    BudgetError,
+    QueryError,
+    RateLimitError,
+    ServerError,
+    ServiceError,
+    TierError,
+    TransportError,
+)
+from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
+
+__all__ = ["ask"]
+
+
+def ask(
+    settings: Settings,
+    path: str,
+    params: list[tuple[str, str]],
+    *,
+    accept: str,
+    cost: int,
+    until: float | None = None,
+) -> Flow[Answer]:
+    """Send one GET until it is answered, the attempts are used up or the deadline would pass.
+
+    Parameters
+    ----------
+    settings : Settings
+    path : str
+        Beginning with ``/v1/``.
+    params : list of (str, str)
+        URL parameters.
+    accept : str
+        Media types that are understood.
+    cost : int
+        Weight of the request. [weight]
+    until : float, optional
+        When to give up, on the clock of ``time.monotonic``; the deadline of the settings from the moment on that the
+        budget admits the request, if left out. [s]
+
+    Returns
+    -------
+    Answer
+        Of status 200.
+
+    Raises
+    ------
+    BudgetError
+        If the budget is used up, and the client was told not to wait.
+    ServiceError
+        If there was no answer; which one says why.
+    """
+    if settings.offline:
+        raise TransportError(f"{path}: the client is offline", url=settings.base_url + path, weight=cost)
+    yield from _admitted(settings, cost)
+    taken = cost
+    try:
+        if until is None:
+            until = time.monotonic() + settings.deadline
+        pause: list[float] = []
+        longest = _HEARD
+        retrying = tenacity.Retrying(
+            retry=tenacity.retry_if_exception_type((RateLimitError, ServerError, TransportError)),
+            stop=lambda state: (
+                state.attempt_number >= settings.attempts or time.monotonic() + state.upcoming_sleep >= until
+            ),
+            wait=lambda state: _patience(state, longest),
+            sleep=pause.append,  # it only notes the pause; the driver carries it out
+            reraise=True,
+        )
+        for attempt in retrying:
+            while pause:
+                yield Wait(pause.pop())
+            with attempt:
+                step = Send(_request(settings, path, params, accept, until), until, settings.max_body)
+                answer = (yield step) if step.remaining else TimeoutError()
+                if isinstance(answer, Answer):
+                    accepted = answer.status == httpx.codes.OK
+                    _listen(settings, answer, taken=taken if accepted else 0)
+                    if accepted:
+                        taken = 0
+                        return answer
+                    longest = _HEARD
+                    raise _refused(answer, step.request, cost)
+                longest = _UNHEARD if isinstance(answer, httpx.ConnectError) else _HEARD
+                raise _transport_error(answer, step, settings.deadline, cost)
+        raise AssertionError("tenacity returns or raises")  # pragma: no cover
+    finally:
+        if taken:
+            settings.quota.give_back(taken)
+
+
+def _admitted(settings: Settings, cost: int) -> Flow[None]:
+    """Take the weight from the budget, as far as it is known, and wait until it is there."""
+    if not cost:
+        return
+    quota = settings.quota
+    available = quota.available
+    wait = quota.take(cost)
+    if wait and settings.on_limit == "raise":
+        quota.give_back(cost)
+        raise BudgetError(
+            f"weight {cost} is more than the {available} left; it will be there in {wait:.1f} s",
+            weight=cost,
+            available=available,
+        )
+    try:
+        if wait:
+            yield Wait(wait)
+    except BaseException:
+        quota.give_back(cost)
+        raise
+
+
+def _listen(settings: Settings, answer: Answer, *, taken: int) -> None:
+    """Learn of the budget from what a response says of it."""
+    told = reported(answer.headers, now=time.time())
+    if told is None:
+        settings.quota.used(taken)
+        return
+    limit, remaining, reset = told
+    settings.quota.heard(limit=limit, remaining=remaining, reset=reset, taken=taken)
+
+
+def _request(
+    settings: Settings, path: str, params: list[tuple[str, str]], accept: str, until: float
+) -> httpx.Request:
+    """Return one GET, whose single steps take no longer than the whole may."""
+    timeout = max(0.001, min(settings.timeout, until - time.monotonic()))
+    return httpx.Request(
+        "GET",
+        settings.base_url + path,
+        params=httpx.QueryParams(params),  # type: ignore[arg-type]
+        headers={
+            settings.auth_header: settings.api_key,
+            "Accept": accept,
+            "Accept-Encoding": "gzip",
+            "User-Agent": f"tidytape/{__version__}",
+        },
+        extensions={"timeout": httpx.Timeout(timeout).as_dict()},
+    )
+
+
+_HEARD = 30.0
+"""Longest pause after a service that is there has failed. [s]"""
+
+_UNHEARD = 0.4
+"""Longest pause where nothing listens: that seldom passes, and whoever mistyped a port should hear of it soon. [s]"""
+
+
+def _patience(state: tenacity.RetryCallState, longest: float) -> float:
+    """Wait as long as the service says, or else longer each time, at random so that clients do not move in step."""
+    error = state.outcome.exception() if state.outcome else None
+    if isinstance(error, RateLimitError) and error.retry_after is not None:
+        return error.retry_after
+    return float(tenacity.wait_random_exponential(multiplier=0.5, max=longest)(state))
+
+
+_CLOSE = 0.01
+"""What may be left of the deadline when a timeout that was cut down to it strikes. [s]"""
+
+
+def _transport_error(failure: Failure | None, step: Send, deadline: float, cost: int) -> TransportError:
+    """Return what the library says when no usable response came back."""
+    url = step.request.url
+    late = isinstance(failure, httpx.TimeoutException) and step.remaining < _CLOSE
+    if late or isinstance(failure, TimeoutError):
+        said = f"no whole answer within the deadline of {deadline:g} s, retries and waits included"
+    else:
+        said = f"{type(failure).__name__}: {printable(str(failure))}"
+    if isinstance(failure, httpx.ConnectError):
+        said += "; is a service running there?"
+    where = f"{url.scheme}://{url.netloc.decode('ascii')}"
+    return TransportError(f"{where}: {said}", url=str(url), weight=cost)
+
+
+def _refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
+    """Turn any status but 200 into the error it means."""
+    status = answer.status
+    code, message = _said(answer)
+    facts: dict[str, Any] = {
+        "status": status,
+        "code": code,
+        "url": str(request.url),
+        "weight": cost,
+        "request_id": printable(answer.headers.get("x-request-id", "")) or None,
+    }
+    text = f"HTTP {status} {code or ''}".strip() + f": {message}"
+    if status in _WRONG or code == "POINT_LIMIT_EXCEEDED":
+        return _refused_query(message, code or "INVALID_PARAMS", status)
+    if status == httpx.codes.UNAUTHORIZED:
+        return AuthenticationError(text, **facts)
+    if status == httpx.codes.FORBIDDEN:
+        return TierError(text, **facts)
+    if status == httpx.codes.TOO_MANY_REQUESTS:
+        return RateLimitError(text, retry_after=_retry_after(answer), **facts)
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        return ServerError(text, **facts)
+    return ServiceError(f"{text}; is the address of the service right?", **facts)
+
+
+_WRONG = {
+    httpx.codes.BAD_REQUEST,
+    httpx.codes.REQUEST_URI_TOO_LONG,
+    httpx.codes.REQUEST_HEADER_FIELDS_TOO_LARGE,
+}
+_FIELDS = {
+    wire: field for query in (MetaQuery, MarketsQuery, PointsQuery) for field, wire in query.WIRE.items()
+}
+
+
+def _refused_query(message: str, code: str, status: int) -> QueryError:
+    """Read what the service says of a parameter, and name it as a caller in Python does."""
+    parameter, colon, rest = message.partition(": ")
+    field = _FIELDS.get(parameter, parameter) if colon else "request"
+    return QueryError(
+        field,
+        got=rest or message,
+        expected="a request the service accepts",
+        code=code,
+        status=status,
+        message=f"{field}: {rest or message} ({code})",
+    )
+
+
+def _said(answer: Answer) -> tuple[str | None, str]:
+    """Read the error shape; a body of any other shape is quoted. Both are for a terminal, so nothing in them acts."""
+    try:
+        body = orjson.loads(answer.content)
+        return printable(str(body["error"])), printable(str(body["message"]))
+    except (ValueError, TypeError, KeyError):
+        quoted = answer.content[:200].decode("utf-8", "replace").strip()
+        return None, printable(quoted) or httpx.codes.get_reason_phrase(answer.status)
+
+
+def _retry_after(answer: Answer) -> float | None:
+    """Return the seconds to wait, from a number or a date; None where it says nothing or asks to come back at once."""
+    said = answer.headers.get("retry-after", "")
+    try:
+        seconds = float(said)
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(said)
+            # A date without a zone is in UTC.
+            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - time.time()
+        except (ValueError, OverflowError):
+            return None
+    return seconds if math.isfinite(seconds) and seconds > 0 else None

@@ -1,0 +1,339 @@
+"""What was fetched before: whole closed intervals of a series, as Parquet files that anything can read.
+
+::
+
+    <folder>/<data type>/<hash of what is asked>/
+        query.json                      what is asked, and of which service
+        <start>-<end>-<hash>.parquet    the points of a span that was over, half-open, in epoch seconds
+        .lock
+
+A file is written under another name first and never changed, and its name tells the hash of its bytes: one that is not
+what it was is removed and fetched again, never returned. What is missing of a window is what no file covers.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import filelock
+import platformdirs
+import polars as pl
+
+from tidytape.client.window import Span, Window, intersected, united, without
+from tidytape.errors import QueryError
+from tidytape.schema import schema_of
+
+__all__ = ["LIMIT", "Cache", "Entry", "Series", "default_folder"]
+
+_FORMAT = "1"
+"""Of the layout above; another one begins anew."""
+
+_NAME = re.compile(r"(\d+)-(\d+)-([0-9a-f]{32})\.parquet")
+_SMALL = 8 * 2**20
+"""Files that adjoin and are together no longer than this become one. [byte]"""
+
+_BELIEVED = 7 * 86_400
+"""Data may come late, so that there is nothing at the end of an answer is believed once it is so old. [s]"""
+
+_ABANDONED = 3_600
+"""A part of a file that is so old was left by a process that died. [s]"""
+
+LIMIT = 10 * 2**30
+"""How much a cache holds unless it is told otherwise. [byte]"""
+
+
+def default_folder() -> Path:
+    """Return the folder of the cache: ``TIDYTAPE_CACHE_DIR``, else the user's."""
+    return Path(
+        os.environ.get("TIDYTAPE_CACHE_DIR") or platformdirs.user_cache_dir("tidytape", appauthor=False)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """The points of one span."""
+
+    start: int
+    end: int
+    digest: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One series of the cache.
+
+    Attributes
+    ----------
+    data_type : str
+        Name of the data type.
+    base_url : str
+        The service it is from.
+    params : list of (str, str)
+        What is asked, as URL parameters.
+    spans : list of (int, int)
+        What is kept, half-open. [s since the epoch]
+    size : int
+        Of its files. [byte]
+    used : float
+        When it was read last. [s since the epoch]
+    """
+
+    data_type: str
+    base_url: str
+    params: list[tuple[str, str]]
+    spans: list[Span]
+    size: int
+    used: float
+
+
+class Cache:
+    """Folder of what was fetched before, shared by every process of a user.
+
+    Parameters
+    ----------
+    folder : path, optional
+        Where; the user's cache folder if left out.
+    limit : int
+        How much it may hold; what was not read for longest goes first. [byte]
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> Cache(tempfile.mkdtemp()).entries()
+    []
+    """
+
+    def __init__(self, folder: str | os.PathLike[str] | None = None, *, limit: int = LIMIT) -> None:
+        if limit < 1:
+            raise QueryError("cache_limit", got=limit, expected="a whole number of bytes above 0")
+        self.folder = default_folder() if folder is None else Path(folder)
+        self.limit = limit
+
+    def series(self, base_url: str, window: Window) -> Series:
+        """Return what is kept of what a window asks, whatever its time."""
+        asked = {"format": _FORMAT, "base_url": base_url, "params": window.params}
+        name = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
+        return Series(self, self.folder / window.data_type / name, window, asked)
+
+    def entries(self) -> list[Entry]:
+        """Return what is kept, the series that was read last first."""
+        found = []
+        for said in self.folder.glob("*/*/query.json"):
+            try:
+                asked = json.loads(said.read_text("utf-8"))
+                segments = list(_segments(said.parent))
+                stats = [one.path.stat() for one in segments]
+                params = [(str(name), str(value)) for name, value in asked["params"]]
+                url = str(asked["base_url"])
+            except (OSError, ValueError, KeyError, TypeError):
+                continue  # another process removes it
+            found.append(
+                Entry(
+                    said.parent.parent.name,
+                    url,
+                    params,
+                    united((one.start, one.end) for one in segments),
+                    sum(one.st_size for one in stats),
+                    max((one.st_mtime for one in stats), default=0.0),
+                )
+            )
+        return sorted(found, key=lambda one: -one.used)
+
+    def clear(self) -> int:
+        """Remove everything that is kept, and return how much that was. [byte]"""
+        freed = 0
+        for folder in self.folder.glob("*/*"):
+            if (folder / "query.json").exists():
+                freed += sum(one.path.stat().st_size for one in _segments(folder))
+                shutil.rmtree(folder, ignore_errors=True)
+        return freed
+
+    def trim(self) -> None:
+        """Remove what was not read for longest until the rest is within the limit."""
+        files: list[tuple[float, int, Path]] = []
+        for path in self.folder.glob("*/*/*.parquet"):
+            with suppress(OSError):
+                stat = path.stat()
+                files.append((stat.st_mtime, stat.st_size, path))
+        over = sum(size for _, size, _ in files) - self.limit
+        for _, size, path in sorted(files):
+            if over <= 0:
+                return
+            path.unlink(missing_ok=True)
+            over -= size
+
+
+class Series:
+    """What is kept of one series of points: a query but for its time.
+
+    Parameters
+    ----------
+    cache : Cache
+    folder : path
+        Its folder.
+    window : Window
+        What is asked; its time does not matter.
+    asked : dict
+        What stands in ``query.json``.
+    """
+
+    def __init__(self, cache: Cache, folder: Path, window: Window, asked: dict[str, Any]) -> None:
+        self._cache = cache
+        self._folder = folder
+        self._window = window
+        self._asked = asked
+        self._schema = schema_of(window.data_type)
+
+    def missing(self, span: Span) -> list[Span]:
+        """Return what of a span no file covers."""
+        return without(span, ((one.start, one.end) for one in _segments(self._folder)))
+
+    def read(self, span: Span) -> tuple[list[pl.DataFrame], list[Span]]:
+        """Return the points of a span that are kept, each once, and of which parts of it nothing is.
+
+        A file that is damaged is removed, and what it covered is missing.
+        """
+        frames: list[pl.DataFrame] = []
+        taken: list[Span] = []
+        for one in _segments(self._folder):
+            parts = [
+                part
+                for overlap in intersected(span, [(one.start, one.end)])
+                for part in without(overlap, taken)
+            ]
+            if not parts:
+                continue
+            frame = _opened(one)
+            if frame is None:
+                one.path.unlink(missing_ok=True)
+                continue
+            frames += [_between(frame, part) for part in parts]
+            taken = united([*taken, *parts])
+        return [self._schema.conform(frame) for frame in frames], without(span, taken)
+
+    def store(self, span: Span, frame: pl.DataFrame, *, closed: int, now: float) -> None:
+        """Keep the points of a span as far as it is closed.
+
+        Parameters
+        ----------
+        span : (int, int)
+            What was asked for and answered. [s since the epoch]
+        frame : polars.DataFrame
+            Its points.
+        closed : int
+            Points that start before it can no longer change. [s since the epoch]
+        now : float
+            [s since the epoch]
+        """
+        start, end = span[0], min(span[1], closed)
+        believed = self._window.floored(int(now) - _BELIEVED)
+        if end > believed:
+            last = _between(frame, (start, end))["timestamp"].dt.epoch("s").max()
+            told = start if last is None else int(last) + self._window.step  # type: ignore[arg-type]
+            end = min(end, max(told, believed))
+        if start >= end:
+            return
+        self._folder.mkdir(parents=True, exist_ok=True)
+        said = self._folder / "query.json"
+        if not said.exists():
+            _put(said, json.dumps(self._asked, indent=1).encode())
+        self._write((start, end), _between(frame, (start, end)))
+
+    def tidy(self) -> None:
+        """Make files that adjoin and are small into one, and see to the limit of the cache."""
+        run: list[Segment] = []
+        size = 0
+        for one in [*_segments(self._folder), None]:
+            length = 0
+            if one is not None:
+                with suppress(OSError):
+                    length = one.path.stat().st_size
+            if one is not None and run and one.start == run[-1].end and size + length <= _SMALL:
+                run.append(one)
+                size += length
+                continue
+            if len(run) > 1:
+                self._join(run)
+            run, size = ([one] if one is not None else []), length
+        for part in self._folder.glob(".*.part"):
+            with suppress(OSError):
+                if part.stat().st_mtime < time.time() - _ABANDONED:
+                    part.unlink()
+        self._cache.trim()
+
+    def _join(self, run: Sequence[Segment]) -> None:
+        frames = [_opened(one) for one in run]
+        sound = [frame for frame in frames if frame is not None]
+        if len(sound) < len(run):
+            return  # it is found out when it is read
+        self._write((run[0].start, run[-1].end), pl.concat(sound, how="diagonal_relaxed"))
+        for one in run:
+            one.path.unlink(missing_ok=True)
+
+    def _write(self, span: Span, frame: pl.DataFrame) -> None:
+        body = io.BytesIO()
+        frame.write_parquet(body, compression="zstd", compression_level=1)
+        content = body.getvalue()
+        digest = hashlib.sha256(content).hexdigest()[:32]
+        _put(self._folder / f"{span[0]}-{span[1]}-{digest}.parquet", content)
+
+    def lock(self) -> filelock.FileLock:
+        """Return the lock of whoever fetches what is missing; it ends with the process that holds it."""
+        self._folder.mkdir(parents=True, exist_ok=True)
+        # Not of one thread: a task of asyncio may go on in another one.
+        return filelock.FileLock(self._folder / ".lock", thread_local=False)
+
+
+def _segments(folder: Path) -> Iterator[Segment]:
+    """Give the files of a series by their spans, the longer of those with one start first."""
+    found: list[Segment] = []
+    with suppress(OSError):
+        found = [
+            Segment(int(name[1]), int(name[2]), name[3], path)
+            for path in folder.iterdir()
+            if (name := _NAME.fullmatch(path.name))
+        ]
+    yield from sorted(found, key=lambda one: (one.start, -one.end, one.digest))
+
+
+def _opened(segment: Segment) -> pl.DataFrame | None:
+    """Return the points of a file, None if they are not what was written."""
+    try:
+        content = segment.path.read_bytes()
+        if hashlib.sha256(content).hexdigest()[:32] != segment.digest:
+            return None
+        frame = pl.read_parquet(io.BytesIO(content))
+    except (OSError, pl.exceptions.PolarsError):
+        return None
+    with suppress(OSError):
+        os.utime(segment.path)  # it was read just now
+    return frame
+
+
+def _between(frame: pl.DataFrame, span: Span) -> pl.DataFrame:
+    second = pl.col("timestamp").dt.epoch("s")
+    return frame.filter(second >= span[0], second < span[1])
+
+
+def _put(path: Path, content: bytes) -> None:
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=".", suffix=".part")
+    try:
+        with os.fdopen(handle, "wb") as file:
+            file.write(content)
+        Path(name).replace(path)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise

@@ -1,0 +1,377 @@
+"""The fetch of a window: what is kept, what that leaves to ask for at the least weight, and whether it is all there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from itertools import pairwise
+
+import filelock
+import polars as pl
+
+from tidytape import wire
+from tidytape.budget import weight
+from tidytape.catalogue import Interval
+from tidytape.client.asking import ask
+from tidytape.client.cache import Series
+from tidytape.client.fingerprint import fingerprint
+from tidytape.client.listing import usage
+from tidytape.client.progress import Progress
+from tidytape.client.settings import Settings
+from tidytape.client.steps import Call, Flow, Together, Wait
+from tidytape.client.tidying import decoded, joined, within
+from tidytape.client.window import Span, Window, covering, united, without
+from tidytape.errors import (
+    AuthenticationError,
+    BudgetError,
+    IncompleteDataError,
+    ServiceError,
+    TidytapeError,
+    TierError,
+)
+from tidytape.query import PointsQuery
+
+__all__ = ["Metadata", "Plan", "fetched", "planned"]
+
+_ACCEPT = f"{wire.ARROW_MIME}, {wire.JSON_MIME};q=0.9"
+_POLL = 0.1
+"""How often to look whether another process has finished what it fetches. [s]"""
+
+
+@dataclass(frozen=True)
+class Metadata:
+    """What a fetch was, and what it cost.
+
+    Attributes
+    ----------
+    query : PointsQuery
+        What was asked; of its time only the start counts.
+    start, end : int
+        The window, half-open. [s since the epoch]
+    requests : int
+        How many were sent.
+    weight : int
+        What they weighed together. [weight]
+    cached : tuple of (int, int)
+        Spans that were kept from before, half-open. [s since the epoch]
+    missing : tuple of (int, int)
+        Spans without an answer, half-open; none unless ``partial="flag"``. [s since the epoch]
+    failures : tuple of TidytapeError
+        Why these are missing.
+    at : datetime
+        When it was fetched, in UTC.
+    """
+
+    query: PointsQuery
+    start: int
+    end: int
+    requests: int
+    weight: int
+    cached: tuple[Span, ...]
+    missing: tuple[Span, ...]
+    failures: tuple[TidytapeError, ...]
+    at: datetime
+    _frame: pl.DataFrame = field(repr=False, compare=False)
+
+    @classmethod
+    def replayed(cls, window: Window, frame: pl.DataFrame, at: datetime) -> Metadata:
+        """Return those of a frame from a tape: nothing was sent, and it is of when it was recorded."""
+        return cls(window.query, window.start, window.end, 0, 0, (), (), (), at, frame)
+
+    @cached_property
+    def hash(self) -> str:
+        """Fingerprint of the frame: equal for equal names, kinds, values and order, whatever library holds them."""
+        return fingerprint(self._frame)
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a fetch would send, and what that would cost, as things stand now.
+
+    Attributes
+    ----------
+    requests : tuple of PointsQuery
+        What would be sent, oldest first.
+    weight : int
+        What they weigh together. [weight]
+    seconds : float or None
+        How long the budget would make the client wait; None where the budget is not known. [s]
+    cached : tuple of (int, int)
+        Spans that are kept from before and cost nothing, half-open. [s since the epoch]
+    """
+
+    requests: tuple[PointsQuery, ...]
+    weight: int
+    seconds: float | None
+    cached: tuple[Span, ...]
+
+    def __str__(self) -> str:
+        count = len(self.requests)
+        said = f"{count} request{'' if count == 1 else 's'}, weight {self.weight}"
+        if self.seconds is not None:
+            said += f", {self.seconds:.0f} s of waiting for the budget"
+        return said + (f", {len(self.cached)} spans from the cache" if self.cached else "")
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it: the sum, and a table of the first requests."""
+        from html import escape
+
+        rows = "".join(
+            f"<tr><td>{_written(one.start)}</td><td>{_written(one.end)}</td>"
+            f"<td style='text-align:right'>{one.points:,}</td><td style='text-align:right'>{weight(one)}</td></tr>"
+            for one in self.requests[:_SHOWN]
+        )
+        more = len(self.requests) - _SHOWN
+        rest = f"<tr><td colspan=4>and {more} more</td></tr>" if more > 0 else ""
+        head = "<tr><th>from</th><th>until</th><th>points at most</th><th>weight</th></tr>"
+        table = f"<table>{head}{rows}{rest}</table>" if rows else ""
+        return f"<p><b>Plan</b>: {escape(str(self))}</p>{table}"
+
+
+_SHOWN = 10
+
+
+def _written(second: int) -> str:
+    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d %H:%M")
+
+
+# --- the two flows --------------------------------------------------------------------------------------------------
+
+
+def planned(settings: Settings, window: Window) -> Flow[Plan]:
+    """Plan a fetch: nothing that weighs anything is sent."""
+    kept = settings.cache.series(settings.base_url, window) if settings.cache else None
+    missing = (yield Call(lambda: kept.missing(window.span))) if kept else _whole(window)
+    if missing:
+        yield from _informed(settings)
+    requests = covering(window, missing, burst=settings.quota.burst)
+    total = sum(map(weight, requests))
+    seconds = settings.quota.seconds_for(total) if settings.quota.is_known else None
+    return Plan(tuple(requests), total, seconds, tuple(without(window.span, missing)))
+
+
+def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tuple[pl.DataFrame, Metadata]]:
+    """Fetch a window: from the cache what it has, the rest from the service, several requests at once.
+
+    Returns
+    -------
+    polars.DataFrame
+        In the schema of the data type; rows by series, then time in the direction asked for, then price.
+    Metadata
+        What it was and what it cost.
+
+    Raises
+    ------
+    DecodeError
+        If the service sent something that is not what the contract says.
+    IncompleteDataError
+        If a point came twice with different values, an answer is not whole, or the client is offline and not all of
+        it is in the cache.
+    ServiceError
+        If a part was not answered, unless ``partial="flag"``.
+    """
+    gathered = _Gathered(settings, window)
+    if settings.cache is None:
+        yield from gathered.ask_for(_whole(window), progress)
+    else:
+        kept = gathered.kept = settings.cache.series(settings.base_url, window)
+        missing = yield Call(gathered.look)
+        if missing and settings.offline:
+            raise IncompleteDataError(
+                f"{window.data_type}: the client is offline, and the cache lacks {_named(missing)}",
+                missing=tuple(missing),
+            )
+        if missing:
+            lock = yield Call(kept.lock)
+            with _held(lock) as take:
+                while not (yield Call(take)):  # another process fetches the same: what it gets is kept for us
+                    yield Wait(_POLL)
+                yield from gathered.ask_for((yield Call(gathered.look)), progress)
+                yield Call(kept.tidy)
+    frame = joined([one for one in gathered.frames if one.width], window.query)
+    frame = within(frame, window.start, window.end)
+    if window.query.gapfill:
+        _check_filled(frame, window)
+    return frame, gathered.told(frame)
+
+
+def _whole(window: Window) -> list[Span]:
+    # As it was asked for: without a cache nothing has to lie on a grid.
+    return [(window.start, window.end)]
+
+
+@contextmanager
+def _held(lock: filelock.BaseFileLock) -> Iterator[Callable[[], bool]]:
+    """Give a function that tries to take a lock; it is let go of at the end."""
+
+    def take() -> bool:
+        try:
+            lock.acquire(blocking=False)
+        except filelock.Timeout:
+            return False
+        return True
+
+    try:
+        yield take
+    finally:
+        lock.release()
+
+
+def _informed(settings: Settings) -> Flow[None]:
+    """Ask the service for the budget, if nothing is known of it yet."""
+    if settings.quota.is_known or settings.offline:
+        return
+    try:
+        told = yield from usage(settings)
+    except (ServiceError, TidytapeError) as error:
+        if isinstance(error, AuthenticationError):
+            raise
+        return  # a service without that route still tells with every answer
+    settings.quota.heard(limit=told.limit, remaining=told.remaining, reset=told.reset - time.time(), taken=0)
+
+
+class _Gathered:
+    """What has come together of a window."""
+
+    def __init__(self, settings: Settings, window: Window) -> None:
+        self._settings = settings
+        self._window = window
+        self.kept: Series | None = None
+        self.frames: list[pl.DataFrame] = []
+        self._cached: list[Span] = []
+        self._missing: list[Span] = []
+        self._failures: list[TidytapeError] = []
+        self._requests = 0
+        self._weight = 0
+
+    def look(self) -> list[Span]:
+        """Read what is kept; return what is missing."""
+        assert self.kept is not None
+        self.frames, missing = self.kept.read(self._window.span)
+        self._cached = without(self._window.span, missing)
+        return missing
+
+    def ask_for(self, missing: Sequence[Span], progress: Progress) -> Flow[None]:
+        """Fetch what is missing."""
+        settings = self._settings
+        requests = covering(self._window, missing, burst=settings.quota.burst)
+        if len(requests) > 1 and not settings.quota.is_known:
+            yield from _informed(settings)
+            requests = covering(self._window, missing, burst=settings.quota.burst)
+        with progress.of(len(requests)) as advance:
+            flows = [self._part(one, advance) for one in requests]
+            if len(flows) == 1:
+                yield from flows[0]
+            elif flows:
+                yield Together(flows, settings.parallel)
+
+    def _part(self, query: PointsQuery, advance: Callable[[], None]) -> Flow[None]:
+        try:
+            yield from self._asked(query)
+        except (ServiceError, BudgetError) as error:
+            if self._settings.partial != "flag" or isinstance(error, AuthenticationError | TierError):
+                raise
+            self._missing.append((query.start, query.end))
+            self._failures.append(error)
+        advance()
+
+    def _asked(self, query: PointsQuery) -> Flow[None]:
+        """Fetch one request, and go on asking where its answer seems to have been cut."""
+        frame = yield from self._answered(query)
+        if self.kept is not None:
+            kept, now = self.kept, time.time()
+            closed = self._window.closed(now)
+            yield Call(lambda: kept.store((query.start, query.end), frame, closed=closed, now=now))
+        self.frames.append(frame)
+
+    def _answered(self, query: PointsQuery) -> Flow[pl.DataFrame]:
+        cost = weight(query)
+        answer = yield from ask(self._settings, "/v1/points", query.to_params(), accept=_ACCEPT, cost=cost)
+        self._requests += 1
+        self._weight += cost
+        frame = decoded(answer, query)
+        rest = _cut_off(frame, query)
+        if rest is None:
+            return frame
+        more = yield from self._answered(query.model_copy(update={"start": rest[0], "end": rest[1]}))
+        return frame if more.is_empty() else pl.concat([frame, more], how="diagonal_relaxed")
+
+    def told(self, frame: pl.DataFrame) -> Metadata:
+        """Return what the fetch was."""
+        window = self._window
+        return Metadata(
+            window.query,
+            window.start,
+            window.end,
+            self._requests,
+            self._weight,
+            tuple(self._cached),
+            tuple(united(self._missing)),
+            tuple(self._failures),
+            datetime.now(UTC),
+            frame,
+        )
+
+
+# --- completeness ---------------------------------------------------------------------------------------------------
+
+_ROUND = 100
+
+
+def _cut_off(frame: pl.DataFrame, query: PointsQuery) -> Span | None:
+    """Return what to ask for again where an answer may have been cut: a round number of points, ending early.
+
+    Services that cut do so at a limit of theirs, a round number. That an answer has one by chance costs one request
+    more, for what is left of its window; an answer that was cut and taken for whole would cost the truth.
+    """
+    if frame.is_empty():
+        return None
+    series = [name for name in ("exchange", "raw_symbol", "coin", "side", "tenor") if name in frame.columns]
+    if query.interval is None:
+        counts = frame.group_by(series).agg(pl.len().alias("n"), pl.col("timestamp").max())
+    else:
+        counts = frame.group_by(series).agg(
+            pl.col("timestamp").n_unique().alias("n"), pl.col("timestamp").max()
+        )
+    most = int(counts["n"].max())  # type: ignore[arg-type]
+    whole = frame.height
+    if not any(n and n % _ROUND == 0 for n in (most, whole)):
+        return None
+    last = int(counts["timestamp"].dt.epoch("s").max())  # type: ignore[arg-type]
+    step = 1 if query.interval is None else query.interval.seconds
+    return (last + step, query.end) if last + step < query.end else None
+
+
+def _check_filled(frame: pl.DataFrame, window: Window) -> None:
+    """Raise where candles that were to be filled have gaps."""
+    assert isinstance(window.query.interval, Interval)
+    step = window.query.interval.seconds
+    series = [name for name in ("exchange", "raw_symbol", "coin", "side") if name in frame.columns]
+    counts = frame.group_by(series).agg(
+        pl.len().alias("n"),
+        pl.col("timestamp").min().dt.epoch("s").alias("first"),
+        pl.col("timestamp").max().dt.epoch("s").alias("last"),
+    )
+    gaps = counts.filter((pl.col("last") - pl.col("first")) // step + 1 != pl.col("n"))
+    if gaps.is_empty():
+        return
+    found = []
+    for names in gaps.select(series).iter_rows(named=True):
+        of_it = frame.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in names.items()))
+        at = of_it["timestamp"].dt.epoch("s").sort().to_list()
+        found += [(one + step, other) for one, other in pairwise(at) if other - one > step]
+    missing = united(found)
+    raise IncompleteDataError(
+        f"{window.data_type}: asked for without gaps, the service left {_named(missing)}",
+        missing=tuple(missing),
+    )
+
+
+def _named(missing: Sequence[Span]) -> str:
+    shown = ", ".join(f"{_written(start)} to {_written(end)}" for start, end in missing[:3])
+    more = f" and {len(missing) - 3} spans more" if len(missing) > 3 else ""
+    return f"{shown}{more} UTC"

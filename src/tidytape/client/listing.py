@@ -1,0 +1,118 @@
+"""The flows of the lists, which weigh nothing: markets, names, sizes and the quota."""
+
+from __future__ import annotations
+
+import time
+
+import orjson
+import polars as pl
+
+from tidytape import wire
+from tidytape.client.asking import ask
+from tidytape.client.quota import Usage
+from tidytape.client.settings import Settings
+from tidytape.client.steps import Flow, printable
+from tidytape.client.tidying import once
+from tidytape.errors import DecodeError, IncompleteDataError
+from tidytape.query import MarketsQuery, MetaQuery
+from tidytape.schema import MARKETS, PREDICTION_MARKETS
+
+__all__ = ["block_sizes", "markets", "names", "prediction_markets", "usage"]
+
+_NESTED = "prediction_markets"
+
+
+def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
+    """Fetch every page of a search for markets, all of them within one deadline.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per market, in the service's order.
+
+    Raises
+    ------
+    IncompleteDataError
+        If the pages have no end, or a market came twice with different values.
+    """
+    until = time.monotonic() + settings.deadline
+    pages: list[pl.DataFrame] = []
+    seen: set[tuple[str | None, ...]] = set()
+    offset = query.page_offset
+    while len(pages) < _MOST_PAGES:
+        params = query.model_copy(update={"page_offset": offset}).to_params()
+        answer = yield from ask(settings, "/v1/markets", params, accept=wire.JSON_MIME, cost=0, until=until)
+        frame, following = wire.decode_markets(answer.content)
+        keys = set(frame.select(MARKETS.key).iter_rows())
+        if keys and keys <= seen:
+            raise IncompleteDataError(
+                f"/v1/markets: the page at {offset} brings nothing that was not on the pages before it; "
+                "the service does not heed pageOffset"
+            )
+        seen |= keys
+        pages.append(frame)
+        # The end cannot be told from a full page: ask until one is empty or the offset stands still.
+        if frame.is_empty() or following is None or following <= offset:
+            listed = MARKETS.conform(pl.concat(pages, how="diagonal_relaxed"))
+            listed, clash = once(listed, MARKETS.key)
+            if not clash.is_empty():
+                exchange, symbol, _ = clash.select(MARKETS.key).row(0)
+                raise IncompleteDataError(
+                    f"/v1/markets: {printable(symbol)} of {printable(exchange)} came twice with different values"
+                )
+            return listed
+        offset = following
+    raise IncompleteDataError(
+        f"/v1/markets: {_MOST_PAGES} pages and no end; a larger page_size takes fewer, if the service heeds it"
+    )
+
+
+_MOST_PAGES = 10_000
+
+
+def usage(settings: Settings) -> Flow[Usage]:
+    """Fetch the quota of the key."""
+    answer = yield from ask(settings, "/v1/usage", [], accept=wire.JSON_MIME, cost=0)
+    try:
+        body = orjson.loads(answer.content)
+        return Usage(**{name: int(body[name]) for name in Usage.__slots__})
+    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        raise DecodeError(f"/v1/usage: expected the quota as an object of integers, got {error!r}") from None
+
+
+def names(settings: Settings, name: str, query: MetaQuery) -> Flow[list[str]]:
+    """Fetch a list of names, in the service's order."""
+    answer = yield from ask(settings, f"/v1/{name}", query.to_params(), accept=wire.JSON_MIME, cost=0)
+    return wire.decode_names(answer.content, name)
+
+
+def block_sizes(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
+    """Fetch the recommended block sizes, in the service's order."""
+    answer = yield from ask(settings, "/v1/block-sizes", query.to_params(), accept=wire.JSON_MIME, cost=0)
+    return wire.decode_block_sizes(answer.content)
+
+
+def prediction_markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
+    """Fetch every page of a search for markets, and return the prediction markets in them.
+
+    Returns
+    -------
+    polars.DataFrame
+        One row per market and prediction market, in the service's order.
+
+    Raises
+    ------
+    IncompleteDataError
+        As for `markets`, or if a market has two prediction markets of one name.
+    """
+    found = yield from markets(settings, query)
+    owner = ["exchange", "raw_symbol"]
+    if _NESTED not in found.columns:
+        return PREDICTION_MARKETS.empty()
+    entries = found.select(*owner, _NESTED).explode(_NESTED).drop_nulls(_NESTED)
+    # An entry may have fields of these names that the contract does not know; its market's are meant.
+    told = entries[_NESTED].struct.unnest().drop(owner, strict=False)
+    rows = PREDICTION_MARKETS.conform(entries.select(owner).hstack(told)).unique(maintain_order=True)
+    if rows.select(PREDICTION_MARKETS.key).is_duplicated().any():
+        raise IncompleteDataError("/v1/markets: a prediction market came twice with different values")
+    return rows

@@ -1,0 +1,206 @@
+"""What is left of a key's budget, as far as this process knows: so that a client waits instead of being refused."""
+
+from __future__ import annotations
+
+import hashlib
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidytape.catalogue import WEIGHT_WINDOW_SECONDS
+
+__all__ = ["Quota", "Usage", "quota_of", "reported"]
+
+_NS = 1_000_000_000
+_WINDOW_NS = WEIGHT_WINDOW_SECONDS * _NS
+_MARGIN = 0.001
+"""What is waited longer than reckoned, so that rounding never makes it too short. [s]"""
+
+_BURST = 2
+"""Most weight a bucket holds, as a multiple of the budget of a minute, unless the service shows that it is another."""
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """The quota of a key, as the service reports it.
+
+    Attributes
+    ----------
+    limit : int
+        Sustained budget. [weight per window]
+    remaining : int
+        What is left now. [weight]
+    used : int
+        What was taken in the last window. [weight]
+    reset : int
+        Epoch second at which the bucket is full again. [s]
+    window_seconds : int
+        Length of the window. [s]
+    """
+
+    limit: int
+    remaining: int
+    used: int
+    reset: int
+    window_seconds: int
+
+
+class Quota:
+    """The bucket of one key, learned from what the service says. Safe to share among threads and tasks.
+
+    Weight is taken when a request is decided on, so that requests that wait keep their order, and the level may be
+    below zero: whoever takes waits until it is not.
+
+    Parameters
+    ----------
+    clock : callable
+        Returns nanoseconds that only go forward. [ns]
+
+    Examples
+    --------
+    >>> quota = Quota(clock=lambda: 0)
+    >>> quota.take(5)  # nothing is known of the budget
+    0.0
+    >>> quota.heard(limit=100, remaining=150, reset=None, taken=5)
+    >>> quota.take(150), round(quota.take(5), 2)
+    (0.0, 3.0)
+    """
+
+    def __init__(self, *, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._per_minute = 0
+        self._burst = 0
+        self._level = 0  # [weight / _WINDOW_NS], so that refilling is exact
+        self._at = clock()
+        self._open = 0  # weight that was taken and of which the service has not told yet
+
+    @property
+    def is_known(self) -> bool:
+        """Whether the service has told of the budget."""
+        return self._per_minute > 0
+
+    @property
+    def burst(self) -> int | None:
+        """The most that one request may weigh, None where that is not known. [weight]"""
+        return self._burst if self.is_known else None
+
+    def take(self, weight: int) -> float:
+        """Take weight, and return how long to wait before it may be used. [s]"""
+        with self._lock:
+            self._refill()
+            self._open += weight
+            self._level -= weight * _WINDOW_NS
+            return self._wait()
+
+    def give_back(self, weight: int) -> None:
+        """Return weight that was taken and never used, or whose answer the service did not give."""
+        with self._lock:
+            self._refill()
+            self._open -= weight
+            self._level += weight * _WINDOW_NS
+            self._trim()
+
+    def used(self, weight: int) -> None:
+        """Note that weight which was taken is spent, of which the service told nothing."""
+        with self._lock:
+            self._open -= weight
+
+    def seconds_for(self, weight: int) -> float:
+        """Return how long it takes until that much more weight could be used; 0 where nothing is known. [s]"""
+        with self._lock:
+            self._refill()
+            return self._wait(weight) if self.is_known else 0.0
+
+    @property
+    def available(self) -> int:
+        """What could be taken without waiting. [weight]"""
+        with self._lock:
+            self._refill()
+            return max(0, self._level // _WINDOW_NS)
+
+    def heard(self, *, limit: int, remaining: int, reset: float | None, taken: int) -> None:
+        """Take in what a response says.
+
+        Parameters
+        ----------
+        limit, remaining : int
+            As reported. [weight per minute], [weight]
+        reset : float, optional
+            Time until the bucket is full again, as reported. [s]
+        taken : int
+            What was taken for the request that this answers. [weight]
+        """
+        if limit < 1 or remaining < 0:
+            return
+        with self._lock:
+            self._refill()
+            self._open -= taken
+            first = not self.is_known
+            self._per_minute = limit
+            self._burst = max(_burst(limit, remaining, reset), remaining)
+            # What others have taken may or may not have reached the service when it spoke; and it speaks in whole
+            # numbers. Within that, what is known here is the finer reading.
+            level, open_ = self._level // _WINDOW_NS, max(0, self._open)
+            if first:
+                self._level = (remaining - open_) * _WINDOW_NS
+            elif remaining < level:
+                self._level = remaining * _WINDOW_NS
+            elif remaining > level + open_ + 1:
+                self._level = (remaining - open_) * _WINDOW_NS
+            self._trim()
+
+    def _refill(self) -> None:
+        now = self._clock()
+        self._level += (now - self._at) * self._per_minute
+        self._at = now
+        self._trim()
+
+    def _trim(self) -> None:
+        if self.is_known:
+            # A bucket that is full runs over until a request that is on its way gets there.
+            self._level = min(self._level, (self._burst - max(0, self._open)) * _WINDOW_NS)
+
+    def _wait(self, more: int = 0) -> float:
+        short = more * _WINDOW_NS - self._level
+        return short / self._per_minute / _NS + _MARGIN if short > 0 and self.is_known else 0.0
+
+
+def _burst(limit: int, remaining: int, reset: float | None) -> int:
+    """How much the bucket holds: what is left and what comes in until it is full."""
+    usual = _BURST * limit
+    if reset is None:
+        return usual
+    # Both are rounded: what is left down by less than one, the time by less than a second.
+    told = remaining + max(0.0, reset) * limit / WEIGHT_WINDOW_SECONDS
+    slack = limit / WEIGHT_WINDOW_SECONDS + 2
+    return usual if abs(told - usual) <= slack else max(1, int(told - slack))
+
+
+_shared: weakref.WeakValueDictionary[str, Quota] = weakref.WeakValueDictionary()
+_sharing = threading.Lock()
+
+
+def quota_of(base_url: str, api_key: str) -> Quota:
+    """Return the quota of a key, the same one to every client of this process that has the key."""
+    # By a hash, so that the key stands in one more place only for as long as this takes.
+    name = hashlib.sha256(f"{base_url}\n{api_key}".encode("utf-8", "surrogatepass")).hexdigest()
+    with _sharing:
+        quota = _shared.get(name)
+        if quota is None:
+            quota = _shared[name] = Quota()
+        return quota
+
+
+def reported(headers: Mapping[str, str], *, now: float) -> tuple[int, int, float | None] | None:
+    """Read limit, remaining and the time until the bucket is full from the headers of a response; None where absent."""
+    try:
+        limit, remaining = (int(headers[f"x-ratelimit-{name}"]) for name in ("limit", "remaining"))
+    except (KeyError, ValueError):
+        return None
+    try:
+        return limit, remaining, int(headers["x-ratelimit-reset"]) - now
+    except (KeyError, ValueError):
+        return limit, remaining, None

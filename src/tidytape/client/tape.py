@@ -1,0 +1,351 @@
+"""A tape: every answer of a study in one file, so that it comes out the same next year, anywhere, without a network.
+
+A tape is lines of JSON, each of one form::
+
+    {"sha256":"<of the bytes of the entry>","entry":{...}}
+
+The first entry says what recorded it and when. Each one after it is an answer: what was asked, when, what it cost, and
+the body: a frame as an Arrow stream, or a list or an object as JSON, compressed with zstd and in base 64. The last one
+says that the tape is whole. An entry holds the hash of the one before, so that none can be changed, moved or left out
+without notice; and what was recorded up to a crash can be read.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import io
+import os
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import orjson
+import polars as pl
+import pyarrow as pa
+
+from tidytape._version import __version__
+from tidytape.client.fingerprint import fingerprint
+from tidytape.client.quota import Usage
+from tidytape.errors import TapeError
+
+__all__ = ["Recorder", "Replayer", "TapeEntry", "entries", "verify"]
+
+_FORMAT = 1
+_OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
+_DIGEST = 64
+_ZSTD = pa.Codec("zstd", compression_level=3)
+
+Ask = Mapping[str, Any]
+"""What is asked, as JSON can say it: the same for the same question."""
+
+Answered = pl.DataFrame | list[str] | Usage
+
+
+@dataclass(frozen=True, slots=True)
+class TapeEntry:
+    """One line of the manifest of a tape.
+
+    Attributes
+    ----------
+    number : int
+        Counted from 1; the head of the tape has none.
+    ask : dict
+        What was asked.
+    at : str
+        When, as ISO 8601 in UTC.
+    rows : int or None
+        Of a frame.
+    hash : str
+        Fingerprint of a frame, or SHA-256 of anything else.
+    told : dict
+        What else is known of it, such as requests and weight.
+    """
+
+    number: int
+    ask: dict[str, Any]
+    at: str
+    rows: int | None
+    hash: str
+    told: dict[str, Any]
+
+
+# --- writing --------------------------------------------------------------------------------------------------------
+
+
+class Recorder:
+    """Writes a tape: a context manager, whose end makes the tape whole.
+
+    Parameters
+    ----------
+    path : path
+        The tape.
+    base_url : str
+        The service that is asked.
+    overwrite : bool
+        Whether a tape that is there is replaced.
+
+    Raises
+    ------
+    TapeError
+        If there is one.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, base_url: str, overwrite: bool = False) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._last = ""
+        self._count = 0
+        try:
+            self._file = self.path.open("wb" if overwrite else "xb")
+        except FileExistsError:
+            raise TapeError(
+                f"{self.path} is there already; overwrite=True records it anew", path=str(self.path)
+            ) from None
+        versions = {"tidytape": __version__, "polars": pl.__version__, "python": sys.version.split()[0]}
+        self._put({"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions})
+
+    def add(self, ask: Ask, answered: Answered, told: Mapping[str, Any] | None = None) -> None:
+        """Record an answer."""
+        form, body, hashed = _written(answered)
+        entry = {
+            "ask": ask,
+            "at": _now(),
+            "told": told or {},
+            "rows": answered.height if isinstance(answered, pl.DataFrame) else None,
+            "hash": hashed,
+            "form": form,
+            "size": len(body),
+            "body": base64.b64encode(_ZSTD.compress(body, asbytes=True)).decode("ascii"),
+        }
+        with self._lock:
+            self._count += 1
+            self._put({"number": self._count, **entry})
+
+    def _put(self, entry: dict[str, Any]) -> None:
+        content = orjson.dumps({**entry, "before": self._last})
+        self._last = hashlib.sha256(content).hexdigest()
+        self._file.write(_OPENING + self._last.encode() + _BETWEEN + content + _CLOSING)
+        self._file.flush()
+
+    def close(self) -> None:
+        """Make it whole."""
+        with self._lock:
+            if not self._file.closed:
+                self._put({"end": self._count, "at": _now()})
+                os.fsync(self._file.fileno())
+                self._file.close()
+
+    def __enter__(self) -> Recorder:
+        """Return it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Make it whole; what a study did before it failed is recorded too."""
+        self.close()
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def _written(answered: Answered) -> tuple[str, bytes, str]:
+    if isinstance(answered, pl.DataFrame):
+        stream = io.BytesIO()
+        answered.write_ipc_stream(stream)
+        return "arrow", stream.getvalue(), fingerprint(answered)
+    form = "usage" if isinstance(answered, Usage) else "names"
+    body = orjson.dumps(asdict(answered) if isinstance(answered, Usage) else answered)
+    return form, body, hashlib.sha256(body).hexdigest()
+
+
+# --- reading --------------------------------------------------------------------------------------------------------
+
+
+class Replayer:
+    """Gives the answers of a tape, in the order in which they were recorded; the last of a question for ever.
+
+    Parameters
+    ----------
+    path : path
+        The tape.
+
+    Raises
+    ------
+    TapeError
+        If it cannot be read, or its head is not one.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._lock = threading.Lock()
+        self._lines: dict[bytes, list[tuple[int, int, int]]] = {}
+        self._next: dict[bytes, int] = {}
+        head: dict[str, Any] | None = None
+        for number, offset, line in _lines(self.path):
+            entry, _ = _checked(line)
+            if number == 0:
+                head = entry
+            elif entry is not None and "ask" in entry:
+                self._lines.setdefault(_key(entry["ask"]), []).append((number, offset, len(line)))
+        if head is None or head.get("tape") != _FORMAT:
+            raise TapeError(f"{self.path} is no tape, or its head is damaged", path=str(self.path))
+        self.base_url = str(head["service"])
+
+    def found(self, ask: Ask) -> tuple[Answered, str]:
+        """Return the answer to a question, and when it was recorded, as ISO 8601 in UTC.
+
+        Raises
+        ------
+        TapeError
+            If the tape has none, or it is not what was recorded.
+        """
+        key = _key(ask)
+        with self._lock:
+            found = self._lines.get(key)
+            if not found:
+                raise TapeError(
+                    f"{self.path} has no answer to {orjson.dumps(ask).decode()}; it was not asked when the tape was "
+                    "recorded, or its entry is damaged",
+                    path=str(self.path),
+                )
+            turn = self._next.get(key, 0)
+            self._next[key] = min(turn + 1, len(found) - 1)
+        number, offset, length = found[turn]
+        with self.path.open("rb") as file:
+            file.seek(offset)
+            entry, trouble = _checked(file.read(length))
+        if entry is None:
+            raise _damaged(self.path, number, trouble)
+        try:
+            return _read(entry), entry["at"]
+        except ValueError as error:
+            raise _damaged(self.path, number, str(error)) from None
+
+
+def _damaged(path: Path, number: int, trouble: str) -> TapeError:
+    return TapeError(f"{path}: entry {number} is damaged: {trouble}", path=str(path), entries=(number,))
+
+
+def _key(ask: Ask) -> bytes:
+    return orjson.dumps(ask, option=orjson.OPT_SORT_KEYS)
+
+
+def _lines(path: Path) -> Iterator[tuple[int, int, bytes]]:
+    """Give number, offset and bytes of each line; the head is number 0."""
+    offset = 0
+    try:
+        with path.open("rb") as file:
+            for number, line in enumerate(file):
+                yield number, offset, line
+                offset += len(line)
+    except OSError as error:
+        raise TapeError(f"{path} cannot be read: {error.strerror}", path=str(path)) from None
+
+
+def _checked(line: bytes) -> tuple[dict[str, Any] | None, str]:
+    """Return the entry of a line, or None and what is wrong with it."""
+    at = len(_OPENING)
+    framed = (
+        line.startswith(_OPENING)
+        and line[at + _DIGEST : at + _DIGEST + len(_BETWEEN)] == _BETWEEN
+        and line.endswith(_CLOSING)
+    )
+    if not framed:
+        return None, "the line is not one of a tape, or not whole"
+    content = line[at + _DIGEST + len(_BETWEEN) : -len(_CLOSING)]
+    if hashlib.sha256(content).hexdigest().encode() != line[at : at + _DIGEST]:
+        return None, "its bytes are not those that were recorded"
+    try:
+        entry = orjson.loads(content)
+    except ValueError:
+        return None, "it is no JSON"
+    return (entry, "") if isinstance(entry, dict) else (None, "it is no entry")
+
+
+def _read(entry: dict[str, Any]) -> Answered:
+    """Return the answer of an entry; ValueError where it is not what its hash says."""
+    try:
+        body = _ZSTD.decompress(
+            base64.b64decode(entry["body"]), decompressed_size=entry["size"], asbytes=True
+        )
+        if entry["form"] == "arrow":
+            frame = pl.read_ipc_stream(io.BytesIO(body))
+            if fingerprint(frame) != entry["hash"]:
+                raise ValueError("the frame is not the one that was recorded")
+            return frame
+        if hashlib.sha256(body).hexdigest() != entry["hash"]:
+            raise ValueError("the answer is not the one that was recorded")
+        said = orjson.loads(body)
+        return Usage(**said) if entry["form"] == "usage" else list(said)
+    except (KeyError, TypeError, pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
+        raise ValueError(str(error)) from None
+
+
+def entries(path: str | os.PathLike[str]) -> list[TapeEntry]:
+    """Return the manifest of a tape: one entry per answer, in the order of recording.
+
+    Raises
+    ------
+    TapeError
+        If it cannot be read.
+    """
+    found = []
+    for number, _, line in _lines(Path(path)):
+        entry, _ = _checked(line)
+        if entry is not None and "ask" in entry:
+            found.append(
+                TapeEntry(number, entry["ask"], entry["at"], entry["rows"], entry["hash"], entry["told"])
+            )
+    return found
+
+
+def verify(path: str | os.PathLike[str]) -> list[str]:
+    """Return what is wrong with a tape, entry by entry; nothing where it is whole and as it was recorded.
+
+    Raises
+    ------
+    TapeError
+        If it cannot be read.
+    """
+    wrong: list[str] = []
+    before: str | None = ""
+    ended: int | None = None
+    number = -1
+    for number, _, line in _lines(Path(path)):
+        name = f"entry {number}" if number else "the head"
+        entry, trouble = _checked(line)
+        if ended is not None:
+            wrong.append(f"{name} stands after the end of the tape")
+        if entry is None:
+            wrong.append(f"{name} is damaged: {trouble}")
+            before = None
+            continue
+        if before is not None and entry.get("before") != before:
+            wrong.append(f"{name} does not follow the one before it: an entry was moved, added or left out")
+        before = line[len(_OPENING) : len(_OPENING) + _DIGEST].decode("ascii")
+        if "ask" in entry:
+            if entry.get("number") != number:
+                wrong.append(f"{name} was recorded as {entry.get('number')}")
+            try:
+                _read(entry)
+            except ValueError as error:
+                wrong.append(f"{name} is damaged: {error}")
+        elif "end" in entry:
+            ended = int(entry["end"])
+            if ended != number - 1:
+                wrong.append(f"the tape was recorded with {ended} entries and has {number - 1}")
+        elif number or entry.get("tape") != _FORMAT:
+            wrong.append(f"{name} is of another kind than a tape of format {_FORMAT} has")
+    if number < 0:
+        wrong.append("the tape is empty")
+    elif ended is None:
+        wrong.append("the tape was not finished: the study was ended before it was, or its end was cut off")
+    return wrong

@@ -1,0 +1,105 @@
+"""From the body of an answer to rows that were asked for: decoded, of what was asked, each once, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from tidytape import wire
+from tidytape.client.steps import Answer, printable
+from tidytape.errors import DecodeError, IncompleteDataError
+from tidytape.query import PointsQuery
+from tidytape.schema import data_type, schema_of
+
+__all__ = ["check_identity", "decoded", "joined", "once", "within"]
+
+
+def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
+    """Return the points of an answer that belong to the window of its query.
+
+    Services differ on whether the end of a window belongs to it; ours are half-open, so answers never overlap.
+
+    Raises
+    ------
+    DecodeError
+        If the body is not what the contract says, or has series of something that was not asked for.
+    """
+    name = query.type[0]
+    frame = _read(answer, name)
+    check_identity(frame, query, name)
+    return within(frame, query.start, query.end)
+
+
+def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
+    """Return the points that start in a span. [s since the epoch]"""
+    first, last = (pl.from_epoch(pl.lit(second), "s").dt.cast_time_unit("ns") for second in (start, end))
+    moment = pl.col("timestamp").dt.replace_time_zone(None)
+    return frame.filter((moment >= first) & (moment < last))
+
+
+def _read(answer: Answer, name: str) -> pl.DataFrame:
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind == wire.ARROW_MIME:
+        return wire.from_arrow(answer.content, name)
+    return wire.decode(answer.content, name)
+
+
+def check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
+    """Refuse series of something that was not asked for; what a series does not say of itself is accepted."""
+    asked: dict[str, set[str]] = {
+        column: set(getattr(query, column))
+        for column in ("raw_symbol", "normalized_symbol", "coin")
+        if getattr(query, column)
+    }
+    if query.exchange and query.group_by is None:  # a group is of no single exchange
+        asked["exchange"] = set(query.exchange)
+    if query.interval is not None:
+        asked["interval"] = {query.interval.value, query.interval.alias}
+    if query.side is not None and data_type(name).per_side:
+        asked["side"] = {query.side.value}
+    named = asked.keys() & set(frame.columns)
+    sent = frame.select(pl.col(column).unique().cast(pl.String).implode() for column in sorted(named))
+    for column in named:
+        for got in sent[column].item().drop_nulls():
+            if got not in asked[column]:
+                wanted = " or ".join(sorted(asked[column]))
+                raise DecodeError(
+                    f"{name}: asked for {column} {wanted}, the service sent {printable(got)}", data_type=name
+                )
+
+
+def once(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Return the rows without those that repeat another in full, and of them those that share their key."""
+    if not frame.select(key).is_duplicated().any():
+        return frame, frame.clear()
+    frame = frame.unique(maintain_order=True)
+    return frame, frame.filter(pl.struct(key).is_duplicated())
+
+
+def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
+    """Return one frame of the parts of a window: rows by series, then time in the direction asked for, then price.
+
+    Raises
+    ------
+    IncompleteDataError
+        If a point came twice with different values.
+    """
+    name = query.type[0]
+    schema = schema_of(name)
+    key = schema.key_of(grouped=query.group_by is not None)
+    newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
+    frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
+    frame = schema.conform(frame).sort(
+        key,
+        descending=[newest_first and column == "timestamp" for column in key],
+        maintain_order=True,
+    )
+    frame, clash = once(frame, key)
+    if not clash.is_empty():
+        moments = tuple(clash["timestamp"].dt.epoch("s").unique().sort())
+        raise IncompleteDataError(
+            f"{name}: {len(moments)} timestamps came twice with different values, the first at {moments[0]}",
+            missing=tuple((moment, moment + 1) for moment in moments),
+        )
+    return frame

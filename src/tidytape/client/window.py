@@ -1,0 +1,298 @@
+"""A window of any length: which requests cover it, or what is missing of it, at the least weight. No I/O.
+
+Spans are half-open pairs of epoch seconds, ``(start, end)``. [s]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
+from math import gcd
+
+from tidytape.budget import weight
+from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSession
+from tidytape.errors import BudgetError, QueryError
+from tidytape.query import PointsQuery
+
+__all__ = ["Span", "Window", "covering", "intersected", "united", "without"]
+
+Span = tuple[int, int]
+
+_LONGEST_SESSION = {TPOSession.DAILY: 86_400, TPOSession.WEEKLY: 7 * 86_400, TPOSession.MONTHLY: 31 * 86_400}
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """What is asked, over a time that may be longer than one request can cover.
+
+    Attributes
+    ----------
+    query : PointsQuery
+        What is asked; of its own time only the start counts.
+    start, end : int
+        The time, half-open. [s since the epoch]
+    """
+
+    query: PointsQuery
+    start: int
+    end: int
+
+    @classmethod
+    def of(cls, queries: PointsQuery | Sequence[PointsQuery]) -> Window:
+        """Return the window that requests cover together.
+
+        Raises
+        ------
+        QueryError
+            If there are none, they differ in more than time, leave a gap, or are of more than one data type.
+        """
+        asked = [queries] if isinstance(queries, PointsQuery) else queries
+        is_several: object = isinstance(asked, Sequence)  # whatever a caller without types gives
+        if not (is_several and asked and all(isinstance(one, PointsQuery) for one in asked)):
+            raise QueryError("query", got=queries, expected="a PointsQuery, or those of PointsQuery.split")
+        first = asked[0]
+        if len(first.type) != 1:
+            raise QueryError(
+                "type", got=list(first.type), expected="one data type; each has a frame of its own"
+            )
+        if len({_timeless(one) for one in asked}) > 1:
+            raise QueryError(
+                "query", got=f"{len(asked)} queries", expected="queries that differ in time alone"
+            )
+        asked = sorted(asked, key=lambda one: one.start)
+        if any(one.end != other.start for one, other in pairwise(asked)):
+            raise QueryError("query", got=f"{len(asked)} queries", expected="windows that adjoin")
+        return cls(first, asked[0].start, asked[-1].end)
+
+    @property
+    def data_type(self) -> str:
+        """Name of its data type."""
+        return self.query.type[0]
+
+    @property
+    def span(self) -> Span:
+        """The window on the grid of its intervals: a point belongs to it when it starts in it."""
+        interval = self.query.interval
+        if interval is None:
+            return self.start, self.end
+        return ceiled(self.start, interval), ceiled(self.end, interval)
+
+    @property
+    def params(self) -> list[tuple[str, str]]:
+        """The URL parameters without those that say when, and in which order."""
+        return [
+            (name, value)
+            for name, value in self.query.to_params()
+            if name not in {"from", "period", "sortDirection"}
+        ]
+
+    def closed(self, now: float) -> int:
+        """Return the end of what can no longer change: points that start before it were over by then."""
+        interval, session = self.query.interval, self.query.tpo_session
+        if interval is None:
+            return int(now)
+        length = max(interval.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
+        return ceiled(int(now) - length + 1, interval)
+
+    @property
+    def step(self) -> int:
+        """From one point to the next; a second where they lie in no interval. [s]"""
+        return 1 if self.query.interval is None else self.query.interval.seconds
+
+    def floored(self, second: int) -> int:
+        """Return the last start of an interval at or before a second."""
+        interval = self.query.interval
+        return second if interval is None else ceiled(second - interval.seconds + 1, interval)
+
+    def request(self, start: int, end: int) -> PointsQuery:
+        """Return the one request for a part of it, oldest first."""
+        return self.query.model_copy(update={"start": start, "end": end, "sort_direction": SortDirection.ASC})
+
+
+def _timeless(query: PointsQuery) -> PointsQuery:
+    return query.model_copy(update={"start": 0, "end": 1})
+
+
+def ceiled(second: int, interval: Interval) -> int:
+    """Return the first start of an interval at or after a second."""
+    step, offset = interval.seconds, interval.offset
+    return -(-(second - offset) // step) * step + offset
+
+
+# --- requests -------------------------------------------------------------------------------------------------------
+
+
+def covering(window: Window, missing: Sequence[Span], *, burst: int | None = None) -> list[PointsQuery]:
+    """Return the requests for what is missing of a window, oldest first, that weigh least together.
+
+    A request pays for whole thousands of points, so every cut but the last lies on a multiple of 1,000 points from
+    where its span starts, and spans that lie so close that one request costs no more are asked for in one.
+
+    Parameters
+    ----------
+    window : Window
+    missing : sequence of (int, int)
+        Sorted and apart.
+    burst : int, optional
+        The most that one request may weigh. [weight]
+
+    Raises
+    ------
+    BudgetError
+        If not even a thousand points can be asked for at once.
+
+    Examples
+    --------
+    >>> query = PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=60)
+    >>> window = Window(query, 0, 250_000 * 60)
+    >>> [one.points for one in covering(window, [window.span])]
+    [100000, 100000, 50000]
+    >>> [one.points for one in covering(window, [(0, 60), (120, 180), (180_000, 180_060)])]
+    [3, 1]
+    """
+    if not missing:
+        return []
+    cuts = _Cuts(window, burst)
+    # The cheapest way to join neighbours: best[i] is the weight of the first i spans, and where the last join began.
+    best: list[tuple[int, int, int]] = [(0, 0, 0)]
+    for last in range(1, len(missing) + 1):
+        ways, apart = [], 0
+        for first in range(last, 0, -1):
+            thousands = cuts.thousands(missing[first - 1][0], missing[last - 1][1])
+            apart += cuts.thousands(*missing[first - 1])
+            if thousands - apart >= first:
+                break  # a wider join saves at most the rounding of one thousand for each span it takes in
+            cost, requests = cuts.cost(thousands)
+            before = best[first - 1]
+            ways.append((before[0] + cost, before[1] + requests, first - 1))
+        best.append(min(ways))
+    queries: list[PointsQuery] = []
+    last = len(missing)
+    while last:
+        first = best[last][2]
+        queries[:0] = cuts.requests(missing[first][0], missing[last - 1][1])
+        last = first
+    return queries
+
+
+class _Cuts:
+    """How spans of one window are cut into requests."""
+
+    def __init__(self, window: Window, burst: int | None) -> None:
+        self._window = window
+        self._step = window.query.step
+        self._thousand = POINTS_PER_WEIGHT * self._step
+        self._weights: dict[int, int] = {}
+        # What a thousand points weigh before rounding, as a fraction: the exact formula is linear but for its ceiling.
+        whole = 25
+        self._per_25 = self._weight(whole)
+        most = max(1, min(kind.max_points for kind in window.query.data_types) // POINTS_PER_WEIGHT)
+        while burst is not None and most > 1 and self._weight(most) > burst:
+            most -= 1
+        if burst is not None and self._weight(most) > burst:
+            raise BudgetError(
+                f"a thousand points of {window.data_type} weigh {self._weight(1)}, more than the bucket can ever hold "
+                f"({burst}); ask for fewer exchanges or less depth",
+                weight=self._weight(1),
+                available=burst,
+            )
+        # Requests of so many thousands lose nothing to rounding, if so many may be asked for at once.
+        even = whole // gcd(whole, self._per_25)
+        self._most = most // even * even or most
+        self._is_even = most >= even
+
+    def _weight(self, thousands: int) -> int:
+        if thousands not in self._weights:
+            self._weights[thousands] = weight(self._window.request(0, thousands * self._thousand))
+        return self._weights[thousands]
+
+    def thousands(self, start: int, end: int) -> int:
+        return -(-(end - start) // self._thousand)
+
+    def cost(self, thousands: int) -> tuple[int, int]:
+        parts = self._parts(thousands)
+        return sum(self._weight(part) for part in parts), len(parts)
+
+    def _parts(self, thousands: int) -> list[int]:
+        if self._is_even:
+            full, rest = divmod(thousands, self._most)
+            return [self._most] * full + [rest] * bool(rest)
+        weights = tuple(self._weight(part) for part in range(1, self._most + 1))
+        return list(_cheapest(thousands, weights))
+
+    def requests(self, start: int, end: int) -> list[PointsQuery]:
+        queries, at = [], start
+        for part in self._parts(self.thousands(start, end)):
+            until = min(at + part * self._thousand, end)
+            queries.append(self._window.request(at, until))
+            at = until
+        return queries
+
+
+@lru_cache(maxsize=64)
+def _cheapest(total: int, weights: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the parts, none longer than there are weights, that make up a total and weigh least; the fewest."""
+    best = [(0, 0, 0)]
+    for length in range(1, total + 1):
+        longest = min(length, len(weights))
+        best.append(
+            min(
+                (best[length - part][0] + weights[part - 1], best[length - part][1] + 1, -part)
+                for part in range(1, longest + 1)
+            )
+        )
+    parts, left = [], total
+    while left:
+        parts.append(-best[left][2])
+        left -= parts[-1]
+    return tuple(sorted(parts, reverse=True))
+
+
+# --- spans ----------------------------------------------------------------------------------------------------------
+
+
+def united(spans: Iterable[Span]) -> list[Span]:
+    """Return the same time in as few spans as can be, sorted.
+
+    Examples
+    --------
+    >>> united([(5, 9), (0, 2), (2, 3), (6, 7)])
+    [(0, 3), (5, 9)]
+    """
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        elif start < end:
+            joined.append((start, end))
+    return joined
+
+
+def without(span: Span, taken: Iterable[Span]) -> list[Span]:
+    """Return what is left of a span.
+
+    Examples
+    --------
+    >>> without((0, 10), [(4, 6), (-5, 1), (9, 12)])
+    [(1, 4), (6, 9)]
+    """
+    left, (at, end) = [], span
+    for first, last in united(taken):
+        if at < min(first, end):
+            left.append((at, min(first, end)))
+        at = max(at, last)
+    return [*left, (at, end)] if at < end else left
+
+
+def intersected(span: Span, spans: Iterable[Span]) -> list[Span]:
+    """Return what of spans lies in one of them.
+
+    Examples
+    --------
+    >>> intersected((2, 8), [(0, 3), (5, 6), (8, 9)])
+    [(2, 3), (5, 6)]
+    """
+    cut = [(max(first, span[0]), min(last, span[1])) for first, last in united(spans)]
+    return [one for one in cut if one[0] < one[1]]

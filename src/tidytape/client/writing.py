@@ -1,0 +1,75 @@
+"""A Parquet file that is written part by part."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+import pyarrow.parquet as pq
+
+from tidytape.errors import DecodeError
+
+__all__ = ["ParquetFile"]
+
+
+class ParquetFile:
+    """A context manager that writes frames of one schema; only a whole file gets the name asked for.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Attributes
+    ----------
+    rows : int
+        How many were written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.rows = 0
+        self._path = path
+        self._part = path.with_name(f".{path.name}.part")
+        self._writer: pq.ParquetWriter | None = None
+        self._columns: dict[str, pl.DataType] = {}
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Write the rows of one frame.
+
+        Raises
+        ------
+        DecodeError
+            If it has a column that the first frame had not: a service began to send a field that it did not send.
+        """
+        # Text as text: a dictionary of its own in every part is of use to nobody.
+        frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
+        if self._writer is None:
+            self._columns = dict(frame.schema)
+            self._writer = pq.ParquetWriter(self._part, frame.to_arrow().schema, compression="zstd")
+        new = [name for name in frame.columns if name not in self._columns]
+        if new:
+            raise DecodeError(
+                f"column {new[0]} is in a later answer and not in the first; a file has one schema"
+            )
+        rows = frame.select(
+            pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype).alias(name)
+            for name, dtype in self._columns.items()
+        )
+        self._writer.write_table(rows.to_arrow())
+        self.rows += frame.height
+
+    def __enter__(self) -> ParquetFile:
+        """Return it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the file its name, or remove what there is of it."""
+        if self._writer is not None:
+            self._writer.close()
+        if error is None:
+            self._part.replace(self._path)
+        else:
+            self._part.unlink(missing_ok=True)

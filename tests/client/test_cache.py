@@ -1,0 +1,255 @@
+"""What was fetched is not fetched again: by closed intervals, across clients and processes, and never damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from client.driven import NS, Clock, Driven
+from simulated.everything import ASKED, START, everything
+from tidytape import Client
+from tidytape.client.cache import Cache
+from tidytape.client.local import AppTransport
+from tidytape.client.window import Window, without
+from tidytape.errors import IncompleteDataError, QueryError
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery
+from tidytape.service import Key, Keys, create_app, hashed
+
+S0 = START // NS
+HOUR = 3_600
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return everything(tmp_path_factory.mktemp("cached") / "lake")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock(S0 + 200 * 86_400)
+
+
+@pytest.fixture
+def service(lake: Lake, clock: Clock) -> Iterator[AppTransport]:
+    keys = Keys([Key("k", hashed("the-secret-key"), "enterprise", created=0)])
+    transport = AppTransport(create_app(lake, keys, clock=clock))
+    yield transport
+    transport.close()
+
+
+def window_of(name: str, start: int, end: int, **more: Any) -> Window:
+    return Window.of(PointsQuery.split(type=name, interval="1m", start=start, end=end, **ASKED[name], **more))
+
+
+@pytest.mark.parametrize("name", sorted(ASKED))
+def test_the_second_fetch_is_the_same_and_costs_nothing(
+    service: Any, clock: Clock, tmp_path: Path, name: str
+) -> None:
+    client = Driven(service, clock, cache=tmp_path)
+    plain, _ = Driven(service, clock).fetch(window_of(name, S0, S0 + 6 * HOUR))
+    first, told = client.fetch(window_of(name, S0, S0 + 6 * HOUR))
+    assert told.weight > 0
+    again, told = client.fetch(window_of(name, S0, S0 + 6 * HOUR))
+    assert (told.weight, told.requests) == (0, 0)
+    assert told.cached == (window_of(name, S0, S0 + 6 * HOUR).span,)
+    for frame in (first, again):
+        assert frame.schema == plain.schema
+        assert frame.equals(plain)
+    newest_first = window_of(name, S0, S0 + 6 * HOUR, sort_direction="desc")
+    turned, told = client.fetch(newest_first)
+    assert told.weight == 0
+    assert turned.equals(Driven(service, clock).fetch(newest_first)[0])
+
+
+def test_only_what_is_missing_is_asked_for(service: Any, clock: Clock, tmp_path: Path) -> None:
+    client = Driven(service, clock, cache=tmp_path)
+    client.fetch(window_of("TRADE_AGG", S0 + 2 * HOUR, S0 + 3 * HOUR))
+    day = window_of("TRADE_AGG", S0 - 30 * 86_400, S0 + 60 * 86_400)
+    client.requests.clear()
+    frame, told = client.fetch(day)
+    asked = [
+        (int(one.url.params["from"]), int(one.url.params["from"]) + int(one.url.params["period"]))
+        for one in client.requests
+        if one.url.path == "/v1/points"
+    ]
+    assert without(day.span, [*asked, (S0 + 2 * HOUR, S0 + 3 * HOUR)]) == []
+    assert told.weight <= 130  # as much as the whole would have weighed
+    assert frame.equals(Driven(service, clock).fetch(day)[0])
+    _, told = client.fetch(window_of("TRADE_AGG", S0 - 86_400 + 30, S0 + 86_400 + 30))
+    assert told.weight == 0
+
+
+def test_what_is_still_going_on_is_not_kept(tmp_path: Path) -> None:
+    window = window_of("TRADE_AGG", 0, 60)
+    kept = Cache(tmp_path).series("http://service", window)
+    now = 10 * 86_400 + 90
+    seconds = range(now - 90 - HOUR, now + HOUR, 60)
+    frame = pl.DataFrame({"timestamp": [second * NS for second in seconds]}).cast(pl.Datetime("ns", "UTC"))
+    kept.store((seconds[0], now + HOUR), frame, closed=window.closed(now), now=now)
+    assert kept.missing((seconds[0], now + HOUR)) == [(now - 30, now + HOUR)]
+
+
+def test_that_there_is_nothing_yet_is_believed_after_a_week_only(tmp_path: Path) -> None:
+    window = window_of("TRADE_AGG", 0, 60)
+    kept = Cache(tmp_path).series("http://service", window)
+    empty = pl.DataFrame(schema={"timestamp": pl.Datetime("ns", "UTC")})
+    day = 86_400
+    kept.store((0, day), empty, closed=2 * day, now=2 * day)
+    assert kept.missing((0, day)) == [(0, day)]
+    kept.store((0, day), empty, closed=10 * day, now=10 * day)
+    assert kept.missing((0, day)) == []
+    one = pl.DataFrame({"timestamp": [10 * day * NS]}).cast(pl.Datetime("ns", "UTC"))
+    kept.store((10 * day, 11 * day), one, closed=12 * day, now=12 * day)
+    assert kept.missing((10 * day, 11 * day)) == [(10 * day + 60, 11 * day)]
+
+
+def test_a_damaged_file_is_fetched_again_and_never_returned(
+    service: Any, clock: Clock, tmp_path: Path
+) -> None:
+    client = Driven(service, clock, cache=tmp_path)
+    window = window_of("TRADE_AGG", S0, S0 + 6 * HOUR)
+    plain, _ = client.fetch(window)
+    for damage in (
+        lambda content: b"",
+        lambda content: content[:-9],
+        lambda content: content[:50] + b"x" + content[51:],
+    ):
+        (file,) = tmp_path.glob("TRADE_AGG/*/*.parquet")
+        file.write_bytes(damage(file.read_bytes()))
+        frame, told = client.fetch(window)
+        assert told.weight == 1
+        assert frame.equals(plain)
+        assert client.fetch(window)[1].weight == 0
+
+
+def test_files_are_plain_parquet_and_say_what_they_are(service: Any, clock: Clock, tmp_path: Path) -> None:
+    client = Driven(service, clock, cache=tmp_path)
+    plain, _ = client.fetch(window_of("TRADE_AGG", S0, S0 + 6 * HOUR))
+    (file,) = tmp_path.glob("TRADE_AGG/*/*.parquet")
+    assert pl.read_parquet(file).height == plain.height
+    said = json.loads(file.with_name("query.json").read_text())
+    assert said["base_url"] == "http://service"
+    assert ["coin", "BTC"] in said["params"]
+    everywhere = b"".join(one.read_bytes() for one in tmp_path.rglob("*") if one.is_file())
+    assert b"the-secret-key" not in everywhere
+
+
+def test_small_files_that_adjoin_become_one(service: Any, clock: Clock, tmp_path: Path) -> None:
+    client = Driven(service, clock, cache=tmp_path)
+    for hour in range(6):
+        client.fetch(window_of("TRADE_AGG", S0 + hour * HOUR, S0 + (hour + 1) * HOUR))
+    assert len(list(tmp_path.glob("TRADE_AGG/*/*.parquet"))) == 1
+    window = window_of("TRADE_AGG", S0, S0 + 6 * HOUR)
+    frame, told = client.fetch(window)
+    assert told.weight == 0
+    assert frame.equals(Driven(service, clock).fetch(window)[0])
+
+
+def test_what_was_not_read_for_longest_goes_first(service: Any, clock: Clock, tmp_path: Path) -> None:
+    client = Driven(service, clock, cache=tmp_path)
+    for age, name in enumerate(("TRADE_AGG", "LIQUIDATION_AGG", "OPEN_INTEREST_AGG")):
+        client.fetch(window_of(name, S0, S0 + HOUR))
+        (file,) = tmp_path.glob(f"{name}/*/*.parquet")
+        os.utime(file, (10**9 + age, 10**9 + age))
+    client.fetch(window_of("TRADE_AGG", S0, S0 + HOUR))  # read just now
+    sizes = {one.data_type: one.size for one in Cache(tmp_path).entries()}
+    Cache(tmp_path, limit=sum(sizes.values()) - 1).trim()
+    left = {one.data_type for one in Cache(tmp_path).entries() if one.size}
+    assert left == {"TRADE_AGG", "OPEN_INTEREST_AGG"}
+    assert Cache(tmp_path).entries()[0].data_type == "TRADE_AGG"
+    assert Cache(tmp_path).clear() == sizes["TRADE_AGG"] + sizes["OPEN_INTEREST_AGG"]
+    assert Cache(tmp_path).entries() == []
+
+
+def test_offline_answers_from_the_cache_and_names_what_it_lacks(
+    service: Any, clock: Clock, tmp_path: Path
+) -> None:
+    window = window_of("TRADE_AGG", S0, S0 + 2 * HOUR)
+    plain, _ = Driven(service, clock, cache=tmp_path).fetch(window)
+    offline = Driven(service, clock, cache=tmp_path, offline=True)
+    assert offline.fetch(window)[0].equals(plain)
+    with pytest.raises(IncompleteDataError) as caught:
+        offline.fetch(window_of("TRADE_AGG", S0, S0 + 3 * HOUR))
+    assert caught.value.missing == ((S0 + 2 * HOUR, S0 + 3 * HOUR),)
+    assert offline.requests == []
+    with pytest.raises(QueryError, match="offline"):
+        Client("http://service", "k", cache=False, offline=True)
+
+
+def test_by_default_only_the_network_is_kept(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, service: Any
+) -> None:
+    monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path / "mine"))
+    with Client("http://service", "k") as client:
+        assert client._settings.cache is not None
+        assert client._settings.cache.folder == tmp_path / "mine"
+    with Client("http://service", "k", transport=service) as client:
+        assert client._settings.cache is None
+
+
+def test_who_fetches_the_same_waits_and_spends_nothing(service: Any, clock: Clock, tmp_path: Path) -> None:
+    window = window_of("TRADE_AGG", S0, S0 + 90 * 86_400)
+    spent: list[int] = []
+
+    def fetch() -> None:
+        spent.append(Driven(service, clock, cache=tmp_path).fetch(window)[1].weight)
+
+    lock = Cache(tmp_path).series("http://service", window).lock()
+    with lock:  # somebody else is at it
+        waiting = threading.Thread(target=fetch)
+        waiting.start()
+        time.sleep(0.3)
+        assert spent == []
+    waiting.join()
+    assert spent == [130]
+    fetch()
+    assert spent == [130, 0]
+
+
+KILLED = """
+import os, sys, time
+from pathlib import Path
+import httpx, tidytape
+from tidytape.query import PointsQuery
+
+class Slow(httpx.BaseTransport):
+    sent = 0
+    def handle_request(self, request):
+        if request.url.path != "/v1/points":
+            return httpx.Response(404)
+        Slow.sent += 1
+        if Slow.sent > int(sys.argv[2]):
+            print("dying", flush=True)
+            os.kill(os.getpid(), 9)
+        start = int(request.url.params["from"])
+        ids = {"type": "LIQUIDATION_AGG", "exchange": "X", "coin": "BTC", "side": "BUY"}
+        points = [{"Point": {"timestamp": {"s": start + 60 * i}, "liquidations": 1.0}} for i in range(10)]
+        return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
+
+client = tidytape.Client("http://service", "k", transport=Slow(), cache=sys.argv[1], parallel=1, progress=False)
+queries = PointsQuery.split(type="LIQUIDATION_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=400_000 * 60)
+frame = client.points(queries)
+print(Slow.sent, frame.height)
+"""
+
+
+def test_a_fetch_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
+    def run(most: int) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-c", textwrap.dedent(KILLED), str(tmp_path), str(most)]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    assert run(2).stdout == "dying\n"
+    assert run(99).stdout.split() == ["2", "40"]  # of the four requests two were left
+    assert run(99).stdout.split() == ["0", "40"]

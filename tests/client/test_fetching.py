@@ -1,0 +1,205 @@
+"""A fetch of several requests: whole or an error, several at once, and nothing more is sent once one has failed."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import polars as pl
+import pytest
+
+import tidytape
+from client.driven import Clock, Driven
+from tidytape.client.window import Window
+from tidytape.errors import AuthenticationError, BudgetError, IncompleteDataError, ServerError
+from tidytape.query import PointsQuery
+
+STEP = 60
+
+
+class Service(httpx.BaseTransport):
+    """A candle for every minute asked for, no more than so many at once, and trouble where a test wants it."""
+
+    def __init__(
+        self, *, most: int = 10**9, trouble: Callable[[int], httpx.Response | None] | None = None
+    ) -> None:
+        self.most = most
+        self.trouble = trouble or (lambda start: None)
+        self.asked: list[tuple[int, int]] = []
+        self.at_once = self.open = 0
+        self.lock = threading.Lock()
+
+    def handle_request(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path != "/v1/points":
+            return httpx.Response(404)
+        start, period = (int(request.url.params[name]) for name in ("from", "period"))
+        with self.lock:
+            self.open += 1
+            self.at_once = max(self.at_once, self.open)
+            self.asked.append((start, start + period))
+        try:
+            time.sleep(0.005)
+            return self.trouble(start) or self.answer(request, start, start + period)
+        finally:
+            with self.lock:
+                self.open -= 1
+
+    def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+        times = range(start, end, STEP)[: self.most]
+        points = [{"Point": {"timestamp": {"s": one}, "close": 1.0, "volume": 1.0}} for one in times]
+        ids = {"type": request.url.params["type"], "exchange": "X", "rawSymbol": "BTC"}
+        return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
+
+
+def queries(points: int, **more: Any) -> list[PointsQuery]:
+    return PointsQuery.split(
+        type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=0,
+        end=points * STEP, **more,
+    )  # fmt: skip
+
+
+def books(points: int) -> list[PointsQuery]:
+    """Of a type whose requests hold 4,000 points at most."""
+    return PointsQuery.split(
+        type="BLOCK_BOOK_SNAPSHOT_AGG",
+        exchange="X",
+        raw_symbol="BTC",
+        interval="1m",
+        start=0,
+        end=points * STEP,
+    )
+
+
+class Books(Service):
+    def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+        point = {"timestamp": {"s": start}, "bids": [1.0, float(start)], "asks": [2.0, 1.0]}
+        ids = {"type": "BLOCK_BOOK_SNAPSHOT_AGG", "exchange": "X", "rawSymbol": "BTC"}
+        return httpx.Response(200, json={"series": [{"id": ids, "points": [{"Point": point}]}]})
+
+
+def client(service: Service, **options: Any) -> tidytape.Client[Any]:
+    return tidytape.Client("http://service", "k", transport=service, **{"attempts": 1, **options})
+
+
+@pytest.mark.parametrize("parallel", [1, 3])
+def test_requests_go_out_several_at_once_and_come_together_in_order(parallel: int) -> None:
+    service = Books()
+    frame = client(service, parallel=parallel).points(books(40_000))
+    assert service.at_once == parallel
+    assert len(service.asked) == 10
+    assert frame.filter(pl.col("side") == "BID")["size"].to_list() == [4_000.0 * STEP * n for n in range(10)]
+
+
+@pytest.mark.parametrize("most", [100, 1_000, 5_000])
+def test_an_answer_that_was_cut_is_asked_on_until_it_is_whole(most: int) -> None:
+    service = Service(most=most)
+    frame = client(service).points(queries(5_001))
+    assert frame.height == 5_001
+    assert frame["timestamp"].is_unique().all()
+    assert len(service.asked) == -(-5_001 // most)
+
+
+def test_a_round_number_of_points_by_chance_costs_one_request_more() -> None:
+    class Ends(Service):
+        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+            return super().answer(request, start, max(start, min(end, 200 * STEP)))
+
+    service = Ends()
+    assert client(service).points(queries(900)).height == 200
+    assert service.asked == [(0, 900 * STEP), (200 * STEP, 900 * STEP)]
+
+
+def broken(at: int) -> Callable[[int], httpx.Response | None]:
+    body = {"error": "INTERNAL_ERROR", "message": "request 1"}
+    return lambda start: httpx.Response(500, json=body) if start == at else None
+
+
+def test_a_part_without_an_answer_is_an_error_and_nothing_more_is_sent() -> None:
+    service = Books(trouble=broken(4_000 * STEP))
+    with pytest.raises(ServerError):
+        client(service, parallel=1).points(books(400_000))
+    assert len(service.asked) == 2
+
+
+def test_a_part_without_an_answer_may_be_flagged_instead() -> None:
+    service = Books(trouble=broken(4_000 * STEP))
+    driven = Driven(service, Clock(0), partial="flag", attempts=1)
+    frame, told = driven.fetch(Window.of(books(12_000)))
+    assert frame.filter(pl.col("side") == "BID")["size"].to_list() == [0.0, 8_000.0 * STEP]
+    assert told.missing == ((4_000 * STEP, 8_000 * STEP),)
+    assert [type(one) for one in told.failures] == [ServerError]
+    assert (told.requests, told.weight) == (2, 80)
+
+
+def test_a_key_that_is_refused_is_never_flagged() -> None:
+    refused = httpx.Response(401, json={"error": "INVALID_API_KEY", "message": "no"})
+    with pytest.raises(AuthenticationError):
+        client(Service(trouble=lambda start: refused), partial="flag").points(queries(5))
+
+
+def test_filled_candles_with_a_gap_are_not_whole() -> None:
+    class Gap(Service):
+        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+            points = [{"Point": {"timestamp": {"s": one * STEP}, "close": 1.0}} for one in (2, 3, 6, 7)]
+            ids = {"type": request.url.params["type"], "exchange": "X", "rawSymbol": "BTC"}
+            return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
+
+    with pytest.raises(IncompleteDataError) as caught:
+        client(Gap()).points(queries(9, gapfill=True))
+    assert caught.value.missing == ((4 * STEP, 6 * STEP),)
+    assert client(Gap()).points(queries(9)).height == 4
+
+
+def test_a_request_that_no_bucket_can_hold_is_not_sent() -> None:
+    service = Books()
+    driven = Driven(service, Clock(0))
+    driven.settings.quota.heard(limit=4, remaining=8, reset=0, taken=0)
+    with pytest.raises(BudgetError):
+        driven.fetch(Window.of(books(4_000)))
+    assert service.asked == []
+    driven.settings.quota.heard(limit=10, remaining=20, reset=0, taken=0)
+    _, told = driven.fetch(Window.of(books(8_000)))
+    assert [end - start for start, end in service.asked] == [2_000 * STEP] * 4
+    assert told.weight == 80
+
+
+def test_what_is_refused_or_fails_gives_its_weight_back() -> None:
+    driven = Driven(Service(trouble=broken(0)), Clock(0), attempts=3)
+    driven.settings.quota.heard(limit=100, remaining=200, reset=0, taken=0)
+    with pytest.raises(ServerError):
+        driven.fetch(Window.of(queries(5)))
+    assert driven.settings.quota.available == 200
+
+
+def test_an_interrupt_ends_a_fetch_of_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    service = Books()
+    fetcher = client(service, parallel=2)
+    join = threading.Thread.join
+
+    def interrupted(self: threading.Thread, timeout: float | None = None) -> None:
+        if self.name == "tidytape-fetch":
+            monkeypatch.setattr(threading.Thread, "join", join)
+            raise KeyboardInterrupt  # as Ctrl-C does while it is waited for
+        join(self, timeout)
+
+    monkeypatch.setattr(threading.Thread, "join", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fetcher.points(books(4_000_000))
+    until = time.monotonic() + 10
+    while any(one.name == "tidytape-fetch" for one in threading.enumerate()):
+        assert time.monotonic() < until
+        time.sleep(0.01)
+    assert len(service.asked) < 100
+
+
+def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
+    client(Books(), progress=True).points(books(12_000))
+    assert "BLOCK_BOOK_SNAPSHOT_AGG" in capsys.readouterr().err
+    for quiet in (False, None):
+        client(Books(), progress=quiet).points(books(12_000))
+        assert capsys.readouterr().err == ""
+    assert "ipykernel" not in sys.modules
