@@ -662,7 +662,9 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
 BLOCK_SIZE_FIELDS: tuple[Field, ...] = (
     Field("exchange", "exchange", "string", "", "Venue identifier"),
     Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
-    _double("blockSize", "block_size", "quote per coin", "Finest height of a row of the order-book heatmap"),
+    _double(
+        "blockSize", "block_size", "quote per coin", "Recommended height of a row of the order-book heatmap"
+    ),
 )
 """The fields of an entry of ``/v1/block-sizes``."""
 

@@ -9,7 +9,7 @@ from tidytape.errors import IngestError
 from tidytape.lake import Column, Table
 from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS, TABLES
 from tidytape.schema import MARKETS as MARKET_ENTRY
-from tidytape.schema import PREDICTION_MARKETS as PREDICTION_ENTRY
+from tidytape.schema import PREDICTION_MARKET_ENTRY as PREDICTION_ENTRY
 
 LISTS = Table(
     name="lists",

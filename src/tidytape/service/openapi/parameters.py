@@ -68,7 +68,7 @@ def remarks(model: Model) -> str:
     --------
     >>> from tidytape.query import PointsQuery
     >>> remarks(PointsQuery)[:70]
-    'Option summaries take `coin` and `rawSymbol` together, token supply `t'
+    'Instruments are picked by exactly one of `rawSymbol`, `normalizedSymbo'
     """
     return in_words(_sections(model).get("Notes", ""), model)
 

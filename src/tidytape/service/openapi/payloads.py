@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Any
 
 from tidytape.catalogue import (
+    BLOCK_SIZE_FIELDS,
     DATA_TYPES,
     ERROR_STATUS,
     IDENTITY_FIELDS,
@@ -29,7 +30,7 @@ from tidytape.catalogue import (
 )
 from tidytape.query import PointsQuery
 from tidytape.query.values import LAST_SECOND
-from tidytape.schema import MARKETS, PREDICTION_MARKETS, Schema, schema_of
+from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, Schema, schema_of
 from tidytape.service.openapi.words import in_words
 
 __all__ = ["camel", "named", "ref", "schemas"]
@@ -87,7 +88,9 @@ def schemas() -> dict[str, Any]:
         "What `/v1/points` answers.",
         {"series": _array({"oneOf": [ref(f"{camel(name)}Series") for name in DATA_TYPES]})},
     )
-    found["PredictionMarket"] = _entry("A prediction market.", PREDICTION_MARKET_FIELDS, PREDICTION_MARKETS)
+    found["PredictionMarket"] = _entry(
+        "A prediction market.", PREDICTION_MARKET_FIELDS, PREDICTION_MARKET_ENTRY
+    )
     market = _entry("A market.", MARKET_FIELDS, MARKETS)
     nested = "The prediction markets that it is an outcome of; absent of all other markets."
     market["properties"]["predictionMarkets"] = {**_array(ref("PredictionMarket")), "description": nested}
@@ -211,13 +214,8 @@ _ITEMS: dict[str, dict[str, Any]] = {
     "blockSizes": _object(
         None,
         {
-            "exchange": {"type": "string", "description": "Venue identifier."},
-            "rawSymbol": {"type": "string", "description": "Exchange-native symbol."},
-            "blockSize": {
-                **_NUMBER,
-                "exclusiveMinimum": 0,
-                "description": "Recommended height of a row of the order-book heatmap. [quote per coin]",
-            },
+            field.name: _field(field) | ({"exclusiveMinimum": 0} if field.kind == "double" else {})
+            for field in BLOCK_SIZE_FIELDS
         },
     ),
 }
