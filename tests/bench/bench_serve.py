@@ -35,7 +35,7 @@ from tidytape import Client, wire
 DAYS = 75
 CANDLES = (1_000, 100_000)
 LAST = END // 10**9 - 86_400  # seconds; a day before the last trade: nothing of it is still in progress
-TIERS = "[load]\nper_minute = 1000000000\nburst = 2000000000\naggregation = true\ntypes = 'enterprise'\n"
+TIERS = "[load]\nper_minute = 40000000\nburst = 80000000\naggregation = true\ntypes = 'enterprise'\n"
 COLUMNS = "time,open,high,low,close,volume,first_timestamp,last_timestamp"
 ARROW = {"Accept": wire.ARROW_MIME}
 
