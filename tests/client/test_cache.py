@@ -197,6 +197,11 @@ def test_by_default_only_the_network_is_kept(
         assert client._settings.cache.folder == tmp_path / "mine"
     with Client("http://service", "k", transport=service) as client:
         assert client._settings.cache is None
+    for own in ("http://127.0.0.1:8000", "http://localhost:8000", "http://[::1]"):
+        with Client(own, "k") as client:
+            assert client._settings.cache is None
+        with Client(own, "k", cache=True) as client:
+            assert client._settings.cache is not None
 
 
 def test_who_fetches_the_same_waits_and_spends_nothing(service: Any, clock: Clock, tmp_path: Path) -> None:

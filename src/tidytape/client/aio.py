@@ -70,7 +70,8 @@ class AsyncClient(
     timeout : float
         Longest wait for a response to go on. [s]
     deadline : float
-        Longest time one request may take, retries and waits included; for a list, all its pages. [s]
+        Longest time one request may take once the budget admits it, retries included; for a list, all its pages. What
+        the budget makes it wait comes before, as long as ``plan`` says. [s]
     attempts : int
         Most times one request is sent.
     max_body : int
@@ -82,8 +83,8 @@ class AsyncClient(
     parallel : int
         Most requests that are on their way at once.
     cache : bool or path, optional
-        Whether intervals that are over are kept and not fetched again, and where; in the user's cache folder, unless
-        a ``transport`` is given.
+        Whether intervals that are over are kept and not fetched again, and where; if left out in the user's cache
+        folder, but not those of a service on this machine, nor of a ``transport``.
     cache_limit : int
         How much the cache may hold. [byte]
     offline : bool

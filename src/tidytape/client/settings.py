@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
+from ipaddress import ip_address
 from typing import Any, Literal, NoReturn, TypedDict, get_args
 
 import httpx
@@ -142,7 +143,9 @@ class Settings:
             _key(api_key or os.environ.get(_API_KEY)),
         )
         if cache is None:
-            cache = is_network  # what carries requests in the place of the network may answer anything
+            # What carries requests in the place of the network may answer anything, and a service on this machine is
+            # mostly one's own: its lake grows, its address is that of another lake tomorrow, and it costs nothing.
+            cache = offline or (is_network and not _is_loopback(address))
         if offline and cache is False:
             raise QueryError("offline", got=offline, expected="a cache to answer from")
         return cls(
@@ -167,6 +170,14 @@ def _one_of(name: str, given: object, known: tuple[Any, ...]) -> Any:
     if given not in known:
         raise QueryError(name, got=given, expected=" or ".join(map(repr, known)))
     return given
+
+
+def _is_loopback(address: str) -> bool:
+    host = httpx.URL(address).host
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
 
 
 def _header(given: object) -> str:
