@@ -258,7 +258,10 @@ def soak(seconds: int = 60) -> None:
 
 def resident(pid: int) -> int:
     """Return the memory of a process and all below it, shared pages counted each time. [MiB]"""
-    children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    # A thread's children are its own.
+    children = [
+        one for told in Path(f"/proc/{pid}/task").glob("*/children") for one in told.read_text().split()
+    ]
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE") // 2**20 + sum(resident(int(child)) for child in children)
 

@@ -15,7 +15,7 @@ from simulated.everything import ASKED, START, everything
 from tidytape.budget import TIERS, Tier, TokenBucket, weight
 from tidytape.catalogue import TierName
 from tidytape.client.local import AppTransport
-from tidytape.client.quota import Quota, quota_of
+from tidytape.client.quota import Quota, quota_of, reported
 from tidytape.client.window import Window
 from tidytape.errors import BudgetError
 from tidytape.lake import Lake
@@ -140,6 +140,31 @@ def test_a_bucket_of_another_size_is_recognised() -> None:
     assert quota.burst == 50
     quota.heard(limit=100, remaining=120, reset=48, taken=0)
     assert quota.burst == 200
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"x-ratelimit-limit": "100", "x-ratelimit-remaining": "9" * 400, "x-ratelimit-reset": "0"},
+        {"x-ratelimit-limit": "-5", "x-ratelimit-remaining": "7"},
+        {"x-ratelimit-limit": "many", "x-ratelimit-remaining": "7"},
+        {},
+    ],
+)
+def test_headers_that_say_nothing_are_passed_over(headers: dict[str, str]) -> None:
+    assert reported(headers, now=0) is None
+
+
+def test_a_clock_ahead_of_the_service_makes_no_bucket_smaller() -> None:
+    quota = Quota(clock=lambda: 0)
+    told = reported(
+        {"x-ratelimit-limit": "100", "x-ratelimit-remaining": "3", "x-ratelimit-reset": "1000"}, now=1_300
+    )
+    assert told is not None
+    quota.heard(limit=told[0], remaining=told[1], reset=told[2], taken=0)
+    assert quota.burst == 200
+    long = {"x-ratelimit-limit": "1", "x-ratelimit-remaining": "1", "x-ratelimit-reset": "9" * 400}
+    assert reported(long, now=0) == (1, 1, None)
 
 
 def test_an_outsider_that_spends_the_budget_is_waited_for(service: AppTransport, clock: Clock) -> None:

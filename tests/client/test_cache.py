@@ -115,6 +115,52 @@ def test_that_there_is_nothing_yet_is_believed_after_a_week_only(tmp_path: Path)
     assert kept.missing((10 * day, 11 * day)) == [(10 * day + 60, 11 * day)]
 
 
+def test_what_is_filled_or_of_one_series_alone_tells_nothing_of_the_end(tmp_path: Path) -> None:
+    now = 10 * 86_400
+    times = pl.Series("timestamp", [(now - 60 * n) * NS for n in range(60, 0, -1)]).cast(
+        pl.Datetime("ns", "UTC")
+    )
+    frame = pl.DataFrame({"raw_symbol": ["A"] * 60, "timestamp": times})
+    late = frame[:30].with_columns(raw_symbol=pl.lit("B"))
+    span = (now - HOUR, now)
+    for more, missing in (({}, [(now - 1_800, now)]), ({"gapfill": True}, [span])):
+        kept = Cache(tmp_path).series("http://service", window_of("TRADE_SIDE_AGNOSTIC_AGG", 0, 60, **more))
+        kept.store(span, pl.concat([frame, late]), closed=now, now=now)
+        assert kept.missing(span) == missing
+
+
+def test_files_of_another_series_or_span_are_not_taken(service: Any, clock: Clock, tmp_path: Path) -> None:
+    client = Driven(service, clock, cache=tmp_path)
+    windows = [window_of(name, S0, S0 + HOUR) for name in ("TRADE_AGG", "LIQUIDATION_AGG")]
+    plain = [client.fetch(window)[0] for window in windows]
+    files = [next(tmp_path.glob(f"{window.data_type}/*/*.parquet")) for window in windows]
+    files[1].write_bytes(files[0].read_bytes())
+    start, end, digest = files[0].stem.split("-")
+    files[0].rename(files[0].with_name(f"{start}-{int(end) + HOUR}-{digest}.parquet"))
+    for window, frame in zip(windows, plain, strict=True):
+        again, told = client.fetch(window)
+        assert told.weight == 1
+        assert again.equals(frame)
+
+
+def test_a_window_without_a_point_is_empty(service: Any, clock: Clock, tmp_path: Path) -> None:
+    query = PointsQuery(type="TRADE_AGG", interval="4h", start=S0 + 60, end=S0 + 120, **ASKED["TRADE_AGG"])
+    frame, told = Driven(service, clock, cache=tmp_path).fetch(Window.of(query))
+    assert (frame.height, told.weight) == (0, 0)
+    assert "close" in frame.columns
+
+
+def test_a_cache_that_cannot_be_written_keeps_nothing_and_loses_nothing(
+    service: Any, clock: Clock, tmp_path: Path
+) -> None:
+    file = tmp_path / "file"
+    file.write_text("")
+    window = window_of("TRADE_AGG", S0, S0 + HOUR)
+    with pytest.warns(RuntimeWarning, match="the cache cannot be written"):
+        frame, _ = Driven(service, clock, cache=file).fetch(window)
+    assert frame.equals(Driven(service, clock).fetch(window)[0])
+
+
 def test_a_damaged_file_is_fetched_again_and_never_returned(
     service: Any, clock: Clock, tmp_path: Path
 ) -> None:

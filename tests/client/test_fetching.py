@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 import threading
 import time
@@ -87,7 +88,13 @@ def client(service: Service, **options: Any) -> tidytape.Client[Any]:
 
 @pytest.mark.parametrize("parallel", [1, 3])
 def test_requests_go_out_several_at_once_and_come_together_in_order(parallel: int) -> None:
-    service = Books()
+    together = threading.Barrier(parallel)
+
+    def wait_for_the_others(start: int) -> None:
+        if start < parallel * 4_000 * STEP:
+            together.wait(30)
+
+    service = Books(trouble=wait_for_the_others)
     frame = client(service, parallel=parallel).points(books(40_000))
     assert service.at_once == parallel
     assert len(service.asked) == 10
@@ -101,6 +108,8 @@ def test_an_answer_that_was_cut_is_asked_on_until_it_is_whole(most: int) -> None
     assert frame.height == 5_001
     assert frame["timestamp"].is_unique().all()
     assert len(service.asked) == -(-5_001 // most)
+    # Once a limit is known no more is asked for than comes.
+    assert all(end - start <= most * STEP for start, end in service.asked[1:])
 
 
 def test_a_round_number_of_points_by_chance_costs_one_request_more() -> None:
@@ -110,7 +119,58 @@ def test_a_round_number_of_points_by_chance_costs_one_request_more() -> None:
 
     service = Ends()
     assert client(service).points(queries(900)).height == 200
-    assert service.asked == [(0, 900 * STEP), (200 * STEP, 900 * STEP)]
+    assert service.asked[:2] == [(0, 900 * STEP), (200 * STEP, 400 * STEP)]
+
+
+def test_a_series_that_was_cut_is_asked_on_though_another_reaches_the_end() -> None:
+    class Two(Service):
+        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+            left, series = 1_000, []
+            for symbol in ("A", "B"):
+                times = range(start, end, STEP)[:left]
+                left -= len(times)
+                ids = {"type": request.url.params["type"], "exchange": "X", "rawSymbol": symbol}
+                points = [{"Point": {"timestamp": {"s": one}, "close": 1.0}} for one in times]
+                series.append({"id": ids, "points": points})
+            return httpx.Response(200, json={"series": series})
+
+    asked = PointsQuery(
+        type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=600 * STEP
+    )
+    frame = client(Two()).points(asked)
+    assert frame.group_by("raw_symbol").len()["len"].to_list() == [600, 600]
+
+
+class Trades(Service):
+    """Seven trades in every second, a thousand at once."""
+
+    def __init__(self, per_second: int) -> None:
+        super().__init__()
+        self.per_second = per_second
+
+    def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+        numbers = range(start * self.per_second, end * self.per_second)[:1_000]
+        points = [
+            {
+                "Point": {
+                    "timestamp": {"s": n // self.per_second, "ns": n % self.per_second},
+                    "id": str(n),
+                    "price": 1.0,
+                }
+            }
+            for n in numbers
+        ]
+        ids = {"type": "TRADE", "exchange": "X", "rawSymbol": "BTC", "side": "BUY"}
+        return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
+
+
+def test_trades_that_were_cut_inside_a_second_are_all_there() -> None:
+    asked = PointsQuery(type="TRADE", exchange="X", raw_symbol="BTC", start=0, end=357)
+    frame = client(Trades(7)).points(asked)
+    assert frame.height == 357 * 7
+    assert frame["id"].is_unique().all()
+    with pytest.raises(IncompleteDataError, match="more lies at"):
+        client(Trades(1_500)).points(asked)
 
 
 def broken(at: int) -> Callable[[int], httpx.Response | None]:
@@ -126,6 +186,10 @@ def test_a_part_without_an_answer_is_an_error_and_nothing_more_is_sent() -> None
 
 
 def test_a_part_without_an_answer_may_be_flagged_instead() -> None:
+    nothing = Driven(Books(trouble=broken(0)), Clock(0), partial="flag", attempts=1)
+    frame, told = nothing.fetch(Window.of(books(4_000)))
+    assert frame.is_empty()
+    assert told.missing == ((0, 4_000 * STEP),)
     service = Books(trouble=broken(4_000 * STEP))
     driven = Driven(service, Clock(0), partial="flag", attempts=1)
     frame, told = driven.fetch(Window.of(books(12_000)))
@@ -173,6 +237,33 @@ def test_what_is_refused_or_fails_gives_its_weight_back() -> None:
     with pytest.raises(ServerError):
         driven.fetch(Window.of(queries(5)))
     assert driven.settings.quota.available == 200
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals are of another kind there")
+def test_ctrl_c_ends_a_fetch_of_many_requests_at_once() -> None:
+    program = """
+import httpx, os, signal, threading, time, tidytape
+from tidytape.query import PointsQuery
+sent = []
+class Slow(httpx.BaseTransport):
+    def handle_request(self, request):
+        if request.url.path != "/v1/points":
+            return httpx.Response(404)
+        sent.append(1)
+        time.sleep(1)
+        return httpx.Response(200, json={"series": []})
+client = tidytape.Client("http://service", "k", transport=Slow(), parallel=2, progress=False)
+queries = PointsQuery.split(
+    type="BLOCK_BOOK_SNAPSHOT_AGG", exchange="X", raw_symbol="B", interval="1m", start=0, end=200_000 * 60
+)
+threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    client.points(queries)
+except KeyboardInterrupt:
+    print(len(sent))
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert int(done.stdout) < 20  # of fifty
 
 
 def test_an_interrupt_ends_a_fetch_of_many_requests(monkeypatch: pytest.MonkeyPatch) -> None:

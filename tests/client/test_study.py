@@ -186,6 +186,13 @@ def test_a_file_that_could_not_be_finished_is_not_there(client: Any, tmp_path: P
     assert "close" in pl.read_parquet(tmp_path / "empty.parquet").columns
 
 
+def test_a_file_that_cannot_be_is_refused_before_anything_is_sent(client: Any, tmp_path: Path) -> None:
+    for path in (tmp_path, tmp_path / "nowhere" / "x.parquet"):
+        with pytest.raises(QueryError, match="path: "):
+            client.to_parquet(client.query.candles(**DAY), path)
+    assert client.usage().used == 0
+
+
 def test_what_is_no_query_is_refused(client: Any) -> None:
     for wrong in ("TRADE_AGG", [], None):
         for use in (client.points, client.plan, client.fetch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from datetime import UTC, datetime
 from pathlib import Path
@@ -144,6 +145,35 @@ def test_a_tape_is_not_replaced_unless_that_is_said(tmp_path: Path) -> None:
     assert verify(path) == []
     Recorder(path, base_url="http://service", overwrite=True).close()
     assert entries(path) == []
+
+
+def test_a_tape_of_lies_is_told(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "study.tape")
+    lines = path.read_bytes().splitlines(keepends=True)
+    for lie in (
+        {"size": 10**12}, {"size": -1}, {"size": None}, {"at": "then"}, {"at": None}, {"rows": ...}, {"told": 1},
+        {"body": "!"}, {"form": "arrow2"},
+    ):  # fmt: skip
+        entry = json.loads(lines[1])["entry"] | lie
+        content = json.dumps({key: value for key, value in entry.items() if value is not ...}).encode()
+        line = (
+            b'{"sha256":"' + hashlib.sha256(content).hexdigest().encode() + b'","entry":' + content + b"}\n"
+        )
+        path.write_bytes(lines[0] + line + b"".join(lines[2:]))
+        assert any(one.startswith("entry 1 is damaged") for one in verify(path)), lie
+        with pytest.raises(TapeError):
+            Replayer(path).found(ASKS[0][0])
+        entries(path)
+
+
+def test_an_answer_that_comes_after_the_end_is_not_on_the_tape(tmp_path: Path) -> None:
+    with Recorder(tmp_path / "t", base_url="http://service") as tape:
+        tape.add({"ask": "coins"}, ["BTC"])
+    tape.add({"ask": "coins"}, ["ETH"])
+    assert verify(tmp_path / "t") == []
+    assert len(entries(tmp_path / "t")) == 1
+    with pytest.raises(TapeError, match="cannot be written"):
+        Recorder(tmp_path / "nowhere" / "t", base_url="http://service")
 
 
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"sha256":"","entry":{}}\n'])

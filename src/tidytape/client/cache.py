@@ -7,8 +7,9 @@
         <start>-<end>-<hash>.parquet    the points of a span that was over, half-open, in epoch seconds
         .lock
 
-A file is written under another name first and never changed, and its name tells the hash of its bytes: one that is not
-what it was is removed and fetched again, never returned. What is missing of a window is what no file covers.
+A file is written under another name first and never changed, and its name tells a hash of its bytes, its series and its
+span: one that is not what it was is removed and fetched again, never returned. What is missing of a window is what no
+file covers.
 """
 
 from __future__ import annotations
@@ -241,9 +242,7 @@ class Series:
         start, end = span[0], min(span[1], closed)
         believed = self._window.floored(int(now) - _BELIEVED)
         if end > believed:
-            last = _between(frame, (start, end))["timestamp"].dt.epoch("s").max()
-            told = start if last is None else int(last) + self._window.step  # type: ignore[arg-type]
-            end = min(end, max(told, believed))
+            end = min(end, max(self._told(_between(frame, (start, end)), start), believed))
         if start >= end:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -251,6 +250,15 @@ class Series:
         if not said.exists():
             _put(said, json.dumps(self._asked, indent=1).encode())
         self._write((start, end), _between(frame, (start, end)))
+
+    def _told(self, frame: pl.DataFrame, start: int) -> int:
+        """Return up to where every series of an answer tells something; filled intervals tell nothing."""
+        if frame.is_empty() or self._window.query.gapfill:
+            return start
+        series = [name for name in self._schema.identity if name in frame.columns]
+        last = pl.col("timestamp").max()
+        lasts = frame.group_by(series).agg(last) if series else frame.select(last)
+        return int(lasts["timestamp"].dt.epoch("s").min()) + self._window.step  # type: ignore[arg-type]
 
     def tidy(self) -> None:
         """Make files that adjoin and are small into one, and see to the limit of the cache."""
@@ -287,7 +295,7 @@ class Series:
         body = io.BytesIO()
         frame.write_parquet(body, compression="zstd", compression_level=1)
         content = body.getvalue()
-        digest = hashlib.sha256(content).hexdigest()[:32]
+        digest = _digest(self._folder, span, content)
         _put(self._folder / f"{span[0]}-{span[1]}-{digest}.parquet", content)
 
     def lock(self) -> filelock.FileLock:
@@ -313,7 +321,7 @@ def _opened(segment: Segment) -> pl.DataFrame | None:
     """Return the points of a file, None if they are not what was written."""
     try:
         content = segment.path.read_bytes()
-        if hashlib.sha256(content).hexdigest()[:32] != segment.digest:
+        if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
             return None
         frame = pl.read_parquet(io.BytesIO(content))
     except (OSError, pl.exceptions.PolarsError):
@@ -321,6 +329,11 @@ def _opened(segment: Segment) -> pl.DataFrame | None:
     with suppress(OSError):
         os.utime(segment.path)  # it was read just now
     return frame
+
+
+def _digest(folder: Path, span: Span, content: bytes) -> str:
+    """Hash of a file's bytes, of what they are points of, and from when to when."""
+    return hashlib.sha256(f"{folder.name} {span[0]} {span[1]}\n".encode() + content).hexdigest()[:32]
 
 
 def _between(frame: pl.DataFrame, span: Span) -> pl.DataFrame:

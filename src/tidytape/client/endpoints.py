@@ -346,8 +346,9 @@ class Endpoints(
             "params": window.query.model_copy(update={"start": window.start, "end": window.end}).to_params(),
         }
         if isinstance(tape, Replayer):
-            frame, at = yield Call(lambda: tape.found(ask))
-            metadata = Metadata.replayed(window, frame, datetime.fromisoformat(at))
+            frame, entry = yield Call(lambda: tape.found(ask))
+            missing = tuple((int(start), int(end)) for start, end in entry.told.get("missing", ()))
+            metadata = Metadata.replayed(window, frame, datetime.fromisoformat(entry.at), missing)
         else:
             progress = Progress(window.data_type, wanted=self._settings.progress)
             frame, metadata = yield from fetched(self._settings, window, progress)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import time
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from functools import cached_property
 from itertools import pairwise
+from typing import TypeVar
 
 import filelock
 import polars as pl
@@ -22,7 +25,7 @@ from tidytape.client.fingerprint import fingerprint
 from tidytape.client.listing import usage
 from tidytape.client.progress import Progress
 from tidytape.client.settings import Settings
-from tidytape.client.steps import Call, Flow, Together, Wait
+from tidytape.client.steps import Answer, Call, Flow, Together, Wait
 from tidytape.client.tidying import decoded, joined, within
 from tidytape.client.window import Span, Window, covering, united, without
 from tidytape.errors import (
@@ -37,9 +40,14 @@ from tidytape.query import PointsQuery
 
 __all__ = ["Metadata", "Plan", "fetched", "planned"]
 
+R = TypeVar("R")
+
 _ACCEPT = f"{wire.ARROW_MIME}, {wire.JSON_MIME};q=0.9"
 _POLL = 0.1
 """How often to look whether another process has finished what it fetches. [s]"""
+
+_SETTLING = 60
+"""How long after its end a point may still change. [s]"""
 
 
 @dataclass(frozen=True)
@@ -78,9 +86,11 @@ class Metadata:
     _frame: pl.DataFrame = field(repr=False, compare=False)
 
     @classmethod
-    def replayed(cls, window: Window, frame: pl.DataFrame, at: datetime) -> Metadata:
+    def replayed(
+        cls, window: Window, frame: pl.DataFrame, at: datetime, missing: tuple[Span, ...]
+    ) -> Metadata:
         """Return those of a frame from a tape: nothing was sent, and it is of when it was recorded."""
-        return cls(window.query, window.start, window.end, 0, 0, (), (), (), at, frame)
+        return cls(window.query, window.start, window.end, 0, 0, (), missing, (), at, frame)
 
     @cached_property
     def hash(self) -> str:
@@ -178,7 +188,7 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
     if settings.cache is None:
         yield from gathered.ask_for(_whole(window), progress)
     else:
-        kept = gathered.kept = settings.cache.series(settings.base_url, window)
+        gathered.kept = settings.cache.series(settings.base_url, window)
         missing = yield Call(gathered.look)
         if missing and settings.offline:
             raise IncompleteDataError(
@@ -186,15 +196,10 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
                 missing=tuple(missing),
             )
         if missing:
-            lock = yield Call(kept.lock)
-            with _held(lock) as take:
-                while not (yield Call(take)):  # another process fetches the same: what it gets is kept for us
-                    yield Wait(_POLL)
-                yield from gathered.ask_for((yield Call(gathered.look)), progress)
-                yield Call(kept.tidy)
+            yield from gathered.ask_alone(progress)
     frame = joined([one for one in gathered.frames if one.width], window.query)
     frame = within(frame, window.start, window.end)
-    if window.query.gapfill:
+    if window.query.gapfill and not gathered.is_partial:
         _check_filled(frame, window)
     return frame, gathered.told(frame)
 
@@ -221,6 +226,15 @@ def _held(lock: filelock.BaseFileLock) -> Iterator[Callable[[], bool]]:
         lock.release()
 
 
+def _spared(keep: Callable[[], R]) -> R | None:
+    """Return what a function returns; warn where the cache cannot be written, for what was fetched is there anyway."""
+    try:
+        return keep()
+    except OSError as error:
+        warnings.warn(f"the cache cannot be written: {error}", RuntimeWarning, stacklevel=2)
+        return None
+
+
 def _informed(settings: Settings) -> Flow[None]:
     """Ask the service for the budget, if nothing is known of it yet."""
     if settings.quota.is_known or settings.offline:
@@ -231,7 +245,8 @@ def _informed(settings: Settings) -> Flow[None]:
         if isinstance(error, AuthenticationError):
             raise
         return  # a service without that route still tells with every answer
-    settings.quota.heard(limit=told.limit, remaining=told.remaining, reset=told.reset - time.time(), taken=0)
+    reset = told.reset - time.time() if abs(told.reset) < 10**15 else None
+    settings.quota.heard(limit=told.limit, remaining=told.remaining, reset=reset, taken=0)
 
 
 class _Gathered:
@@ -247,11 +262,42 @@ class _Gathered:
         self._failures: list[TidytapeError] = []
         self._requests = 0
         self._weight = 0
+        self._sent_at = time.time()
+
+    @property
+    def is_partial(self) -> bool:
+        """Whether parts were not answered, and that was to be flagged."""
+        return bool(self._missing)
 
     def look(self) -> list[Span]:
         """Read what is kept; return what is missing."""
         assert self.kept is not None
         self.frames, missing = self.kept.read(self._window.span)
+        self._cached = without(self._window.span, missing)
+        return missing
+
+    def ask_alone(self, progress: Progress) -> Flow[None]:
+        """Fetch what is missing, while nobody else fetches of the same series: what they get is kept for us."""
+        assert self.kept is not None
+        kept, began = self.kept, time.monotonic()
+        lock = yield Call(lambda: _spared(kept.lock))
+        if lock is None:  # a folder that cannot be written to keeps nothing
+            self.kept = None
+            yield from self.ask_for(self.look_again(kept), progress)
+            return
+        with _held(lock) as take:
+            while not (yield Call(take)):
+                if not (yield Call(lambda: kept.missing(self._window.span))):
+                    break  # the other one has fetched all of it
+                if time.monotonic() - began > self._settings.deadline:
+                    break  # it waits for something; what is fetched twice costs, and nothing else
+                yield Wait(_POLL)
+            yield from self.ask_for((yield Call(self.look)), progress)
+            yield Call(lambda: _spared(kept.tidy))
+
+    def look_again(self, kept: Series) -> list[Span]:
+        """Read what is kept where nothing can be added."""
+        self.frames, missing = kept.read(self._window.span)
         self._cached = without(self._window.span, missing)
         return missing
 
@@ -280,25 +326,40 @@ class _Gathered:
         advance()
 
     def _asked(self, query: PointsQuery) -> Flow[None]:
-        """Fetch one request, and go on asking where its answer seems to have been cut."""
-        frame = yield from self._answered(query)
-        if self.kept is not None:
-            kept, now = self.kept, time.time()
-            closed = self._window.closed(now)
-            yield Call(lambda: kept.store((query.start, query.end), frame, closed=closed, now=now))
-        self.frames.append(frame)
+        """Fetch one request, and go on asking where its answer seems to have been cut, for as much as came then."""
+        at, most = query.start, query.end - query.start
+        while at < query.end:
+            part = query.model_copy(update={"start": at, "end": min(at + most, query.end)})
+            now = time.time()  # what was over then is over, however long the answer takes
+            frame = yield from self._answered(part)
+            whole_until = _whole_until(frame, part)
+            if whole_until <= at:
+                raise IncompleteDataError(
+                    f"{self._window.data_type}: more lies at {_written(at)} UTC than the service gives in one answer",
+                    missing=((at, part.end),),
+                )
+            if whole_until < part.end and query.interval is not None:
+                most = whole_until - at
+            yield from self._keep((at, whole_until), frame, now)
+            self.frames.append(frame)
+            at = whole_until
 
     def _answered(self, query: PointsQuery) -> Flow[pl.DataFrame]:
         cost = weight(query)
         answer = yield from ask(self._settings, "/v1/points", query.to_params(), accept=_ACCEPT, cost=cost)
         self._requests += 1
         self._weight += cost
-        frame = decoded(answer, query)
-        rest = _cut_off(frame, query)
-        if rest is None:
-            return frame
-        more = yield from self._answered(query.model_copy(update={"start": rest[0], "end": rest[1]}))
-        return frame if more.is_empty() else pl.concat([frame, more], how="diagonal_relaxed")
+        self._sent_at = sent_at(answer)
+        return decoded(answer, query)
+
+    def _keep(self, span: Span, frame: pl.DataFrame, now: float) -> Flow[None]:
+        if self.kept is None:
+            return
+        kept = self.kept
+        # By the earlier of both clocks, and a little before: a service may settle what has just ended.
+        sure = min(now, self._sent_at) - _SETTLING
+        closed = self._window.closed(sure)
+        yield Call(lambda: _spared(lambda: kept.store(span, frame, closed=closed, now=sure)))
 
     def told(self, frame: pl.DataFrame) -> Metadata:
         """Return what the fetch was."""
@@ -317,33 +378,42 @@ class _Gathered:
         )
 
 
+def sent_at(answer: Answer) -> float:
+    """Return when a service says that it answered; now where it does not say. [s since the epoch]"""
+    try:
+        return parsedate_to_datetime(answer.headers["date"]).timestamp()
+    except (KeyError, ValueError, TypeError, OverflowError):
+        return time.time()
+
+
 # --- completeness ---------------------------------------------------------------------------------------------------
 
 _ROUND = 100
 
 
-def _cut_off(frame: pl.DataFrame, query: PointsQuery) -> Span | None:
-    """Return what to ask for again where an answer may have been cut: a round number of points, ending early.
+def _whole_until(frame: pl.DataFrame, query: PointsQuery) -> int:
+    """Return up to where an answer is whole: its end, unless it may have been cut. [s since the epoch]
 
-    Services that cut do so at a limit of theirs, a round number. That an answer has one by chance costs one request
-    more, for what is left of its window; an answer that was cut and taken for whole would cost the truth.
+    Services that cut do so at a limit of theirs, a round number: of points of a series, or of rows of all. That an
+    answer has one by chance costs one request more, for what is left of its window; an answer that was cut and taken
+    for whole would cost the truth.
     """
     if frame.is_empty():
-        return None
+        return query.end
     series = [name for name in ("exchange", "raw_symbol", "coin", "side", "tenor") if name in frame.columns]
-    if query.interval is None:
-        counts = frame.group_by(series).agg(pl.len().alias("n"), pl.col("timestamp").max())
-    else:
-        counts = frame.group_by(series).agg(
-            pl.col("timestamp").n_unique().alias("n"), pl.col("timestamp").max()
-        )
-    most = int(counts["n"].max())  # type: ignore[arg-type]
-    whole = frame.height
-    if not any(n and n % _ROUND == 0 for n in (most, whole)):
-        return None
-    last = int(counts["timestamp"].dt.epoch("s").max())  # type: ignore[arg-type]
-    step = 1 if query.interval is None else query.interval.seconds
-    return (last + step, query.end) if last + step < query.end else None
+    points = pl.len() if query.interval is None else pl.col("timestamp").n_unique()
+    counts = frame.group_by(series).agg(
+        points.alias("n"), pl.col("timestamp").max().dt.epoch("s").alias("last")
+    )
+    if frame.height % _ROUND:  # of all rows
+        counts = counts.filter(pl.col("n") % _ROUND == 0)
+    if counts.is_empty():
+        return query.end
+    last = int(counts["last"].min())  # type: ignore[arg-type]
+    # A second of trades may itself have been cut; its trades that come again are dropped.
+    after = last if query.interval is None else last + query.interval.seconds
+    # One second and no more was asked for: there is nothing that it could be cut to.
+    return query.end if after >= query.end or query.end - query.start <= 1 else after
 
 
 def _check_filled(frame: pl.DataFrame, window: Window) -> None:

@@ -18,6 +18,9 @@ _WINDOW_NS = WEIGHT_WINDOW_SECONDS * _NS
 _MARGIN = 0.001
 """What is waited longer than reckoned, so that rounding never makes it too short. [s]"""
 
+_MOST = 10**12
+"""More than any budget is: a header that says more says nothing. [weight]"""
+
 _BURST = 2
 """Most weight a bucket holds, as a multiple of the budget of a minute, unless the service shows that it is another."""
 
@@ -133,7 +136,8 @@ class Quota:
         taken : int
             What was taken for the request that this answers. [weight]
         """
-        if limit < 1 or remaining < 0:
+        if not (1 <= limit <= _MOST and 0 <= remaining <= _MOST):
+            self.used(taken)
             return
         with self._lock:
             self._refill()
@@ -171,12 +175,12 @@ class Quota:
 def _burst(limit: int, remaining: int, reset: float | None) -> int:
     """How much the bucket holds: what is left and what comes in until it is full."""
     usual = _BURST * limit
-    if reset is None:
+    if reset is None or reset < 0:  # by a clock that is not ours
         return usual
     # Both are rounded: what is left down by less than one, the time by less than a second.
-    told = remaining + max(0.0, reset) * limit / WEIGHT_WINDOW_SECONDS
+    told = remaining + reset * limit / WEIGHT_WINDOW_SECONDS
     slack = limit / WEIGHT_WINDOW_SECONDS + 2
-    return usual if abs(told - usual) <= slack else max(1, int(told - slack))
+    return usual if told >= usual - slack else max(1, int(told - slack))
 
 
 _shared: weakref.WeakValueDictionary[str, Quota] = weakref.WeakValueDictionary()
@@ -196,11 +200,14 @@ def quota_of(base_url: str, api_key: str) -> Quota:
 
 def reported(headers: Mapping[str, str], *, now: float) -> tuple[int, int, float | None] | None:
     """Read limit, remaining and the time until the bucket is full from the headers of a response; None where absent."""
-    try:
-        limit, remaining = (int(headers[f"x-ratelimit-{name}"]) for name in ("limit", "remaining"))
-    except (KeyError, ValueError):
+    limit, remaining, reset = (
+        _whole(headers.get(f"x-ratelimit-{name}")) for name in ("limit", "remaining", "reset")
+    )
+    if limit is None or remaining is None:
         return None
-    try:
-        return limit, remaining, int(headers["x-ratelimit-reset"]) - now
-    except (KeyError, ValueError):
-        return limit, remaining, None
+    return limit, remaining, None if reset is None else reset - now
+
+
+def _whole(text: str | None) -> int | None:
+    """Read a whole number of at most fifteen digits."""
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) <= 15 else None

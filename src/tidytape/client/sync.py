@@ -318,7 +318,8 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             for one in crew:
                 one.start()
             for one in crew:
-                one.join()
+                while one.is_alive():
+                    one.join(_HEEDFUL)
         finally:
             stop.set()  # also where Ctrl-C ends the waiting
         for error in errors:
@@ -410,6 +411,10 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
     ) -> None:
         """Close the client."""
         self.close()
+
+
+_HEEDFUL = 0.1
+"""How long to wait for a thread at a stretch: a longer wait may not hear of an interrupt. [s]"""
 
 
 class _StoppedError(Exception):

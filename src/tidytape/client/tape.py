@@ -19,6 +19,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,6 +40,9 @@ __all__ = ["Recorder", "Replayer", "TapeEntry", "entries", "verify"]
 _FORMAT = 1
 _OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
 _DIGEST = 64
+_MOST_PACKED = 100_000
+"""No body is smaller than that part of what it was: whoever says so wants memory."""
+
 _ZSTD = pa.Codec("zstd", compression_level=3)
 
 Ask = Mapping[str, Any]
@@ -102,11 +106,13 @@ class Recorder:
         self._last = ""
         self._count = 0
         try:
-            self._file = self.path.open("wb" if overwrite else "xb")
+            self._file = self.path.open("wb" if overwrite else "xb", buffering=0)
         except FileExistsError:
             raise TapeError(
                 f"{self.path} is there already; overwrite=True records it anew", path=str(self.path)
             ) from None
+        except OSError as error:
+            raise TapeError(f"{self.path} cannot be written: {error.strerror}", path=str(self.path)) from None
         versions = {"tidytape": __version__, "polars": pl.__version__, "python": sys.version.split()[0]}
         self._put({"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions})
 
@@ -124,14 +130,23 @@ class Recorder:
             "body": base64.b64encode(_ZSTD.compress(body, asbytes=True)).decode("ascii"),
         }
         with self._lock:
+            if self._file.closed:
+                return  # asked while it was recorded, answered after
+            self._put({"number": self._count + 1, **entry})
             self._count += 1
-            self._put({"number": self._count, **entry})
 
     def _put(self, entry: dict[str, Any]) -> None:
         content = orjson.dumps({**entry, "before": self._last})
-        self._last = hashlib.sha256(content).hexdigest()
-        self._file.write(_OPENING + self._last.encode() + _BETWEEN + content + _CLOSING)
-        self._file.flush()
+        digest = hashlib.sha256(content).hexdigest()
+        at, line = self._file.tell(), memoryview(_OPENING + digest.encode() + _BETWEEN + content + _CLOSING)
+        try:
+            while line:
+                line = line[self._file.write(line) :]
+        except OSError as error:
+            self._file.truncate(at)  # half a line would take the next one along
+            self._file.seek(at)
+            raise TapeError(f"{self.path} cannot be written: {error.strerror}", path=str(self.path)) from None
+        self._last = digest
 
     def close(self) -> None:
         """Make it whole."""
@@ -197,10 +212,10 @@ class Replayer:
                 self._lines.setdefault(_key(entry["ask"]), []).append((number, offset, len(line)))
         if head is None or head.get("tape") != _FORMAT:
             raise TapeError(f"{self.path} is no tape, or its head is damaged", path=str(self.path))
-        self.base_url = str(head["service"])
+        self.base_url = str(head.get("service"))
 
-    def found(self, ask: Ask) -> tuple[Answered, str]:
-        """Return the answer to a question, and when it was recorded, as ISO 8601 in UTC.
+    def found(self, ask: Ask) -> tuple[Answered, TapeEntry]:
+        """Return the answer to a question, and its entry.
 
         Raises
         ------
@@ -225,7 +240,7 @@ class Replayer:
         if entry is None:
             raise _damaged(self.path, number, trouble)
         try:
-            return _read(entry), entry["at"]
+            return _read(entry), _listed(number, entry)
         except ValueError as error:
             raise _damaged(self.path, number, str(error)) from None
 
@@ -273,9 +288,10 @@ def _checked(line: bytes) -> tuple[dict[str, Any] | None, str]:
 def _read(entry: dict[str, Any]) -> Answered:
     """Return the answer of an entry; ValueError where it is not what its hash says."""
     try:
-        body = _ZSTD.decompress(
-            base64.b64decode(entry["body"]), decompressed_size=entry["size"], asbytes=True
-        )
+        packed, size = base64.b64decode(entry["body"]), int(entry["size"])
+        if not 0 <= size <= len(packed) * _MOST_PACKED:
+            raise ValueError(f"{len(packed)} bytes cannot become {size}")
+        body = _ZSTD.decompress(packed, decompressed_size=size, asbytes=True)
         if entry["form"] == "arrow":
             frame = pl.read_ipc_stream(io.BytesIO(body))
             if fingerprint(frame) != entry["hash"]:
@@ -285,8 +301,19 @@ def _read(entry: dict[str, Any]) -> Answered:
             raise ValueError("the answer is not the one that was recorded")
         said = orjson.loads(body)
         return Usage(**said) if entry["form"] == "usage" else list(said)
-    except (KeyError, TypeError, pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
+    except (KeyError, TypeError, pa.ArrowException, pl.exceptions.PolarsError, OSError, SystemError) as error:
         raise ValueError(str(error)) from None
+
+
+def _listed(number: int, entry: dict[str, Any]) -> TapeEntry:
+    """Return the manifest of an entry; ValueError where it lacks what one says."""
+    try:
+        datetime.fromisoformat(entry["at"])
+        return TapeEntry(
+            number, dict(entry["ask"]), entry["at"], entry["rows"], str(entry["hash"]), dict(entry["told"])
+        )
+    except (KeyError, TypeError) as error:
+        raise ValueError(f"it lacks {error}") from None
 
 
 def entries(path: str | os.PathLike[str]) -> list[TapeEntry]:
@@ -301,9 +328,8 @@ def entries(path: str | os.PathLike[str]) -> list[TapeEntry]:
     for number, _, line in _lines(Path(path)):
         entry, _ = _checked(line)
         if entry is not None and "ask" in entry:
-            found.append(
-                TapeEntry(number, entry["ask"], entry["at"], entry["rows"], entry["hash"], entry["told"])
-            )
+            with suppress(ValueError):  # `verify` tells of it
+                found.append(_listed(number, entry))
     return found
 
 
@@ -336,10 +362,11 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
                 wrong.append(f"{name} was recorded as {entry.get('number')}")
             try:
                 _read(entry)
+                _listed(number, entry)
             except ValueError as error:
                 wrong.append(f"{name} is damaged: {error}")
         elif "end" in entry:
-            ended = int(entry["end"])
+            ended = entry["end"] if isinstance(entry["end"], int) else -1
             if ended != number - 1:
                 wrong.append(f"the tape was recorded with {ended} entries and has {number - 1}")
         elif number or entry.get("tape") != _FORMAT:

@@ -89,6 +89,8 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     schema = schema_of(name)
     key = schema.key_of(grouped=query.group_by is not None)
     newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
+    if not frames:
+        return schema.empty()
     frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
     frame = schema.conform(frame).sort(
         key,

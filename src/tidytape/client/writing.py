@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import secrets
 from pathlib import Path
 from types import TracebackType
 
 import polars as pl
 import pyarrow.parquet as pq
 
-from tidytape.errors import DecodeError
+from tidytape.errors import DecodeError, QueryError
 
 __all__ = ["ParquetFile"]
 
@@ -21,6 +22,11 @@ class ParquetFile:
     path : Path
         The file.
 
+    Raises
+    ------
+    QueryError
+        If it is a folder, or lies in none.
+
     Attributes
     ----------
     rows : int
@@ -29,8 +35,11 @@ class ParquetFile:
 
     def __init__(self, path: Path) -> None:
         self.rows = 0
+        if path.is_dir() or not path.parent.is_dir():
+            raise QueryError("path", got=str(path), expected="a file in a folder that exists")
         self._path = path
-        self._part = path.with_name(f".{path.name}.part")
+        # Of its own, for somebody else may write to the same file.
+        self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         self._writer: pq.ParquetWriter | None = None
         self._columns: dict[str, pl.DataType] = {}
 
