@@ -233,7 +233,8 @@ def _profile_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
 
 def _require_rows(highest: float | None, size: Decimal) -> None:
     if highest is not None and highest > _TOLD_APART * float(size):
-        expected = f"at least {highest / _TOLD_APART:.1g} at prices of {highest:g}; rows below that cannot be told apart"
+        least = f"at least {highest / _TOLD_APART:.1g} at prices of {highest:g}"
+        expected = f"{least}; rows below that cannot be told apart"
         raise QueryError("block_size", got=str(size), expected=expected)
 
 
