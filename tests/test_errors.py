@@ -20,6 +20,7 @@ from tidytape.errors import (
     RateLimitError,
     ServerError,
     ServiceError,
+    TapeError,
     TidytapeError,
     TierError,
     TransportError,
@@ -43,6 +44,7 @@ ONE_OF_EACH = [
     MissingColumnError(["volume"], available=["price"]),
     IngestError("no", path="a.csv", line=3, bad_lines=1),
     LakeError("no", path="lake"),
+    TapeError("no", path="study.tape", entries=(3,)),
 ]
 
 
