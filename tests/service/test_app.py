@@ -382,6 +382,21 @@ def test_405_says_what_is_allowed(service: Any) -> None:
     assert service.request("DELETE", "/v1/usage").headers["allow"] == "GET"
 
 
+@pytest.mark.parametrize(("interval", "period"), [("DAY", 86_400), ("MINUTE", 240)])
+def test_a_market_profile_of_too_many_rows_is_refused_and_free(
+    service: Any, window: Any, interval: str, period: int
+) -> None:
+    params = window(type="TPO_AGG", interval=interval, period=period)
+    fine = service.get("/v1/points", params={**params, "blockSize": "0.001"})
+    assert fine.status_code == 200
+    used = fine.headers["x-ratelimit-used"]
+    for size in ("0.000001", "0.000000000001"):  # a block of 1.5 in height has 1.5 million rows of the first
+        finer = service.get("/v1/points", params={**params, "blockSize": size})
+        assert (finer.status_code, finer.json()["error"]) == (400, "INVALID_PARAMS")
+        assert finer.json()["message"].startswith("blockSize: got '")
+        assert finer.headers["x-ratelimit-used"] == used
+
+
 def test_a_block_size_too_fine_for_the_prices_is_refused_and_free(service: Any, window: Any) -> None:
     params = window(type="VOLUME_PROFILE_AGG", blockSize="0.000000000001")
     fine = service.get("/v1/points", params=params)

@@ -118,9 +118,9 @@ def fails_as_documented(ctx: CheckContext, response: Response, case: Any) -> Non
 
 @schemathesis.check
 def what_fits_is_answered(ctx: CheckContext, response: Response, case: Any) -> None:
-    """Parameters that were brought to fit the data type are answered, all of them."""
-    if _is_fitted(case):
-        assert response.status_code in {200, 304}, response.text
+    """Parameters that were brought to fit the data type are answered, but for rows too fine for the prices held."""
+    if _is_fitted(case) and response.status_code not in {200, 304}:
+        assert response.json()["message"].startswith("blockSize: got"), response.text
 
 
 # --- parameters that go together ------------------------------------------------------------------------------------

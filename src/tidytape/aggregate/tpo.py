@@ -25,7 +25,7 @@ from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, nearest
 
-__all__ = ["tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
+__all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
 
 _NEEDED = (*INSTRUMENT, "timestamp", "sequence", "side", "price", "amount")
 _PROFILE = (*INSTRUMENT, "timestamp")
@@ -39,7 +39,8 @@ _DAY: Final = 86_400 * SECOND
 _FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
 _BALANCE: Final = 60 * _MINUTE
 _DIGITS: Final = 32
-_MOST_ROWS: Final = _DIGITS**4
+MOST_ROWS: Final = _DIGITS**4
+"""Most rows of the range of a block; a size that cuts it into more is refused, or fails."""
 _SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
 
 
@@ -552,8 +553,8 @@ def _traded(profile: Any, plan: _Plan) -> nw.LazyFrame[Any]:
 
 def _checked(blocks: nw.DataFrame[Any], grid: Grid) -> nw.DataFrame[Any]:
     rows = int((blocks["highest"] - blocks["lowest"]).max() or 0) + 1
-    if rows > _MOST_ROWS:
-        expected = f"a size that cuts the range of every block into at most {_MOST_ROWS:,} rows"
+    if rows > MOST_ROWS:
+        expected = f"a size that cuts the range of every block into at most {MOST_ROWS:,} rows"
         raise QueryError("block_size", got=str(grid.size), expected=expected, hint=f"one has {rows:,}")
     return blocks
 
@@ -568,12 +569,12 @@ def _rows_between(blocks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     """
     digits = [_DIGITS**place for place in (3, 2, 1, 0)]
     # Greater distances overflow 32 bits here, which an engine does not pass over in silence.
-    distance = ((nw.col("highest") - nw.col("lowest")) * (2**31 // _MOST_ROWS)).cast(nw.Int32)
+    distance = ((nw.col("highest") - nw.col("lowest")) * (2**31 // MOST_ROWS)).cast(nw.Int32)
     rows = blocks.select(
         *INSTRUMENT,
         BUCKET,
         nw.col("lowest").alias("row"),
-        (nw.col("lowest") + distance.cast(nw.Int64) // (2**31 // _MOST_ROWS)).alias("highest"),
+        (nw.col("lowest") + distance.cast(nw.Int64) // (2**31 // MOST_ROWS)).alias("highest"),
     )
     for unit in digits:
         steps = " ".join(str(digit * unit) for digit in range(_DIGITS))

@@ -15,6 +15,7 @@ from typing import Any, Literal
 import polars as pl
 
 from tidytape import aggregate
+from tidytape.aggregate.tpo import MOST_ROWS
 from tidytape.catalogue import (
     DEFAULT_FUNDING_INTERVAL_MS,
     DEFAULT_TPO_BLOCK_MINUTES,
@@ -33,7 +34,7 @@ __all__ = ["PLANS", "SOURCES", "Want", "in_usd", "tpo_of_members"]
 
 _NS = 1_000_000_000
 _DAY = 86_400 * _NS
-_MOST_ROWS = 2.0**53
+_TOLD_APART = 2.0**53  # rows that doubles tell apart
 _LONGEST_SESSION = {TPOSession.DAILY: _DAY, TPOSession.WEEKLY: 7 * _DAY, TPOSession.MONTHLY: 31 * _DAY}
 
 
@@ -231,9 +232,25 @@ def _profile_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
 
 
 def _require_rows(highest: float | None, size: Decimal) -> None:
-    if highest is not None and highest > _MOST_ROWS * float(size):
-        expected = f"at least {highest / _MOST_ROWS:.1g} at prices of {highest:g}; rows below that cannot be told apart"
+    if highest is not None and highest > _TOLD_APART * float(size):
+        least = f"at least {highest / _TOLD_APART:.1g} at prices of {highest:g}"
+        expected = f"{least}; rows below that cannot be told apart"
         raise QueryError("block_size", got=str(size), expected=expected)
+
+
+def _require_block_rows(minutes: pl.LazyFrame, size: Decimal, *, block: int) -> None:
+    """Refuse a size that cuts the range of a block into more rows than there can be; the lazy query would fail."""
+    spans = minutes.group_by("exchange", "raw_symbol", pl.col("timestamp") // block).agg(
+        span=pl.col("high").max() - pl.col("low").min()
+    )
+    widest = spans.select(pl.col("span").max()).collect(engine="streaming").item()
+    if (
+        widest is not None and widest / float(size) > MOST_ROWS - 2
+    ):  # at its ends it may reach into two rows more
+        expected = f"a size that cuts the range of every block into at most {MOST_ROWS - 2:,} rows"
+        raise QueryError(
+            "block_size", got=str(size), expected=expected, hint=f"one has {widest / float(size):,.0f}"
+        )
 
 
 def _volume_profile(want: Want) -> pl.LazyFrame:
@@ -252,10 +269,12 @@ def tpo_of_members(wants: Sequence[Want], *, united: bool = True) -> pl.LazyFram
     session = query.tpo_session
     # A session that starts in the window may end after it.
     end = first.end if session is None else first.end + _LONGEST_SESSION[session]
-    made = (
-        pl.concat([candle_minutes(want, end=end) for want in wants]),
-        pl.concat([_profile_minutes(want, end=end) for want in wants]),
+    minutes = pl.concat([candle_minutes(want, end=end) for want in wants])
+    block = (query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60 * _NS
+    _require_block_rows(
+        minutes, first.block_size, block=min(block, query.step * _NS) if session is None else block
     )
+    made = minutes, pl.concat([_profile_minutes(want, end=end) for want in wants])
     cut: dict[str, Any] = {
         "interval": first.interval,
         "block_size": first.block_size,
