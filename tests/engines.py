@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,14 @@ import polars as pl
 import pyarrow as pa
 
 __all__ = ["ALL_ENGINES", "ENGINES", "Engine", "java"]
+
+
+@cache
+def _connection() -> duckdb.DuckDBPyConnection:
+    """One for all frames, for those of two do not join; in a zone that must not matter."""
+    connection = duckdb.connect()
+    connection.execute("SET timezone = 'Asia/Tokyo'")
+    return connection
 
 
 @dataclass(frozen=True)
@@ -35,10 +44,10 @@ class Engine:
             case "pyarrow":
                 return data.to_arrow()
             case "duckdb":
-                return duckdb.connect().from_arrow(data.to_arrow())
+                return _connection().from_arrow(data.to_arrow())
             case "spark":
                 file = self._folder() / "frame.parquet"
-                data.write_parquet(file)
+                data.cast({pl.Datetime("ns", "UTC"): pl.Datetime("us", "UTC")}).write_parquet(file)
                 return self.spark.read.parquet(str(file))
         raise AssertionError(self.name)
 
@@ -62,9 +71,8 @@ class Engine:
                 return native.pl()
             case "spark":
                 folder = self._folder() / "result"
-                native.coalesce(1).write.parquet(
-                    str(folder)
-                )  # one file, so that a sorted frame is read back sorted
+                # In one file, so that a sorted frame is read back sorted.
+                native.coalesce(1).write.parquet(str(folder))
                 return pl.read_parquet(folder / "*.parquet")
         raise AssertionError(self.name)
 

@@ -133,9 +133,31 @@ class Table(Generic[IntoFrameT]):
             raise MissingColumnError(missing, available=present)
         return columns
 
+    def collected(self, why: str) -> nw.DataFrame[Any]:
+        """Return the rows in memory, for what no engine of SQL can compute.
+
+        Parameters
+        ----------
+        why : str
+            What it is that cannot be said in SQL, e.g. ``"a fit is a loop"``.
+
+        Raises
+        ------
+        QueryError
+            If the frame is one of DuckDB or Spark, whose rows are not taken out of it unasked.
+        """
+        if (engine := self.rows.implementation).is_duckdb() or engine.is_spark_like():
+            raise QueryError(
+                "frame",
+                got=f"a frame of {engine.value}",
+                expected="a frame of polars, pandas or pyarrow",
+                hint=f"{why}: collect it first, e.g. with {'.pl()' if engine.is_duckdb() else '.toPandas()'}",
+            )
+        return self.rows.collect()
+
     def closed(
         self,
-        result: nw.LazyFrame[Any],
+        result: nw.LazyFrame[Any] | nw.DataFrame[Any],
         *,
         sort: Sequence[str] = (),
         times: Mapping[str, str] | None = None,
@@ -145,8 +167,7 @@ class Table(Generic[IntoFrameT]):
 
         Parameters
         ----------
-        result : narwhals LazyFrame
-            Made of ``rows``.
+        result : narwhals LazyFrame, or DataFrame made of `collected` rows
         sort : sequence of str
             Columns to sort by, where rows have an order.
         times : mapping of str to str, optional
@@ -154,6 +175,8 @@ class Table(Generic[IntoFrameT]):
         like_rows : bool
             Whether the rows are those of the frame: then pandas keeps its index, otherwise it gets a fresh one.
         """
+        if isinstance(result, nw.DataFrame):
+            result = result.lazy()
         if sort:
             result = result.sort(*sort)
         names = result.collect_schema().names()

@@ -74,7 +74,23 @@ def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
         return _replaced(frame, {name: f"epoch_ns({_quoted(name)})" for name in clocks})
     if frame.implementation.is_spark_like():
         return _selected(frame, {name: f"unix_micros(`{name}`) * 1000" for name in clocks})
+    if frame.implementation.is_pandas():
+        frame = _with_nullable_counts(frame, clocks)
+        clocks = {name: clock for name, clock in clocks.items() if frame.collect_schema()[name] != nw.Int64}
     return frame.with_columns(nw.col(name).dt.timestamp("ns").cast(nw.Int64) for name in clocks)
+
+
+def _with_nullable_counts(frame: Frame, clocks: dict[str, Clock]) -> Frame:
+    """Return the frame with times of pandas of which one is null as whole numbers that can be null."""
+    native = frame.collect().to_native()
+    gaps = {name: native[name].isna() for name in clocks if native[name].isna().any()}
+    # By way of int64, because the null among integers that narwhals knows is a float's, which skips nanoseconds.
+    counts = {
+        name: native[name].dt.as_unit("ns").astype("int64").astype("Int64").mask(gap)
+        for name, gap in gaps.items()
+    }
+    opened: Frame = nw.from_native(native.assign(**counts)).lazy()
+    return opened
 
 
 def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
