@@ -1,1 +1,40 @@
-"""Options."""
+"""Chains of options: their forwards, smiles and term structures.
+
+A chain is a frame of one row per series, time, expiry, strike and option type, such as the lake's ``option_quotes``.
+Volatilities are in percent, time is counted ACT/365, and an expiry is a time, or a date, which is 08:00 UTC of it.
+
+From a chain:
+
+- `forward` : the forward price of each expiry, as quoted or by put-call parity.
+- `atm_volatility` : the volatility at the money of each expiry.
+- `delta_points` : the volatility at the money and at chosen deltas of each expiry.
+
+From such points:
+
+- `risk_reversal`, `butterfly` : how the smile leans, and how it bends.
+- `constant_maturity` : the points between expiries.
+- `term_structure` : volatility or skew by days to expiry.
+
+From a term structure:
+
+- `slope` : the long end less the short end; contango or backwardation.
+- `forward_volatility` : volatility between maturities, and calendar arbitrage.
+"""
+
+from __future__ import annotations
+
+from tidytape.analytics.options._forward import forward
+from tidytape.analytics.options._maturity import constant_maturity, forward_volatility, slope, term_structure
+from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
+
+__all__ = [
+    "atm_volatility",
+    "butterfly",
+    "constant_maturity",
+    "delta_points",
+    "forward",
+    "forward_volatility",
+    "risk_reversal",
+    "slope",
+    "term_structure",
+]

@@ -48,7 +48,7 @@ class Ladder:
     Attributes
     ----------
     rung : expression, str
-        Which of the ladder's parts an option stands on; null for none.
+        Which of the ladder's parts an option stands on.
     x : expression, float64
         The coordinate.
     wanted : mapping of str to (str, float)

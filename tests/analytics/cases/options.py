@@ -1,0 +1,103 @@
+"""A day and a half of three chains: ties, nulls, bad quotes, an expiry that is past, two coins."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+from itertools import product
+
+import polars as pl
+
+from analytics.matrix import Case
+from tidytape.analytics import options
+
+NOW = datetime(2026, 3, 5, 8, tzinfo=UTC)
+_SIDES = {"CALL": -0.1, "PUT": 0.1}
+
+
+def _quotes() -> pl.DataFrame:
+    rows = []
+    for coin, hour, days in product(["BTC", "ETH"], [0, 12], [-1, 7, 28, 56, 140]):
+        if coin == "ETH" and days == 7:
+            continue
+        forward = {"BTC": 70_000.0, "ETH": 2_000.0}[coin] * (1 + days / 2_000 + hour / 1_000)
+        time, expiry = NOW + timedelta(hours=hour), NOW + timedelta(days=days)
+        for strike, kind in product(range(50, 160, 10), _SIDES):
+            moneyness = strike / 100 - 1
+            volatility = 60 - 0.01 * days + 40 * moneyness**2 - 12 * moneyness + _SIDES[kind]
+            price = (
+                max((1 if kind == "CALL" else -1) * (forward - strike / 100 * forward), 0) / forward + 0.05
+            )
+            rows.append(
+                ("DERIBIT", coin, time, expiry, kind, strike * forward / 100, volatility, forward, price)
+            )
+    names = ["exchange", "coin", "timestamp", "expiry", "option_type", "strike"]
+    return pl.DataFrame(
+        rows, schema=[*names, "implied_volatility", "forward", "mark_price"], orient="row"
+    ).cast({"timestamp": pl.Datetime("us", "UTC"), "expiry": pl.Datetime("us", "UTC")})
+
+
+_row = pl.int_range(pl.len())
+CHAIN = (
+    _quotes()
+    .with_columns(
+        implied_volatility=pl.when(_row % 13 != 0).then(pl.col("implied_volatility")),
+        forward=pl.when(_row % 31 == 0).then(0.0).otherwise(pl.col("forward")),
+        mark_price=pl.when(_row % 17 != 0).then(pl.col("mark_price")),
+        coin=pl.when(pl.col("coin") != "ETH").then(pl.col("coin")),
+    )
+    .sample(fraction=1, shuffle=True, seed=1)
+)
+SMILE = ["exchange", "coin", "timestamp", "expiry"]
+LEVEL = ["exchange", "coin", "timestamp", "days"]
+
+POINTS = options.delta_points(CHAIN, deltas=(25, 10))
+CONSTANT = options.constant_maturity(POINTS, days=[14, 30, 60, 365])
+STRUCTURE = options.term_structure(CONSTANT)
+
+CASES = [
+    Case("forward", options.forward, [CHAIN], SMILE),
+    Case("forward", lambda chain: options.forward(chain, method="parity"), [CHAIN], SMILE, label="parity"),
+    Case(
+        "forward",
+        lambda chain: options.forward(chain, method="parity", premium="quote"),
+        [CHAIN],
+        SMILE,
+        label="parity in quote",
+    ),
+    Case("atm_volatility", options.atm_volatility, [CHAIN], SMILE),
+    Case(
+        "atm_volatility",
+        lambda chain: options.atm_volatility(chain, atm="delta_neutral", by="coin"),
+        [CHAIN],
+        SMILE[1:],
+        label="delta neutral",
+    ),
+    Case("delta_points", lambda chain: options.delta_points(chain, deltas=(25, 10)), [CHAIN], SMILE),
+    Case(
+        "delta_points",
+        lambda chain: options.delta_points(chain, delta="premium_adjusted", atm="delta_neutral"),
+        [CHAIN],
+        SMILE,
+        label="premium adjusted",
+    ),
+    Case("risk_reversal", options.risk_reversal, [POINTS], SMILE),
+    Case("butterfly", lambda points: options.butterfly(points, delta=10), [POINTS], SMILE),
+    Case(
+        "constant_maturity",
+        lambda points: options.constant_maturity(points, days=[14, 28.0, 30, 365]),
+        [POINTS],
+        LEVEL,
+    ),
+    Case("term_structure", options.term_structure, [POINTS], LEVEL),
+    Case(
+        "term_structure",
+        lambda points: options.term_structure(
+            points, value="skew", at=date(2026, 3, 5) + timedelta(days=1), by=("exchange", "coin")
+        ),
+        [POINTS],
+        LEVEL,
+        label="of skew at a time",
+    ),
+    Case("slope", lambda structure: options.slope(structure, short=14, long="2m"), [STRUCTURE], LEVEL[:-1]),
+    Case("forward_volatility", options.forward_volatility, [STRUCTURE], LEVEL),
+]
