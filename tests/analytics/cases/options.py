@@ -50,11 +50,30 @@ CHAIN = (
 SMILE = ["exchange", "coin", "timestamp", "expiry"]
 LEVEL = ["exchange", "coin", "timestamp", "days"]
 
+NUMBERED = CHAIN.with_row_index("row").with_columns(
+    mark_price=pl.when(pl.col("row") % 7 == 0)
+    .then(0.9)
+    .when(pl.col("row") % 7 == 1)
+    .then(0.0)
+    .otherwise("mark_price")
+)
+LOOP = "A search or a fit is a loop, which SQL cannot say; rows are not taken out of the engine unasked."
+LOOPS = {"duckdb": LOOP, "spark": LOOP}
+
 POINTS = options.delta_points(CHAIN, deltas=(25, 10))
 CONSTANT = options.constant_maturity(POINTS, days=[14, 30, 60, 365])
 STRUCTURE = options.term_structure(CONSTANT)
 
 CASES = [
+    Case("black76_price", options.black76_price, [NUMBERED], ["row"]),
+    Case(
+        "black76_price",
+        lambda chain: options.black76_price(chain, premium="quote"),
+        [NUMBERED],
+        ["row"],
+        label="in quote",
+    ),
+    Case("implied_volatility", options.implied_volatility, [NUMBERED], ["row"], gaps=LOOPS),
     Case("forward", options.forward, [CHAIN], SMILE),
     Case("forward", lambda chain: options.forward(chain, method="parity"), [CHAIN], SMILE, label="parity"),
     Case(

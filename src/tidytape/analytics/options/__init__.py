@@ -7,6 +7,8 @@ From a chain:
 
 - `forward` : the forward price of each expiry, as quoted or by put-call parity.
 - `atm_volatility` : the volatility at the money of each expiry.
+- `black76_price` : Black's price of each option, in coin or in the quote.
+- `implied_volatility` : the volatility that each price implies, and whether there is one.
 - `delta_points` : the volatility at the money and at chosen deltas of each expiry.
 
 From such points:
@@ -26,14 +28,17 @@ from __future__ import annotations
 from tidytape.analytics.options._forward import forward
 from tidytape.analytics.options._maturity import constant_maturity, forward_volatility, slope, term_structure
 from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
+from tidytape.analytics.options._price import black76_price, implied_volatility
 
 __all__ = [
     "atm_volatility",
+    "black76_price",
     "butterfly",
     "constant_maturity",
     "delta_points",
     "forward",
     "forward_volatility",
+    "implied_volatility",
     "risk_reversal",
     "slope",
     "term_structure",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic
 
 import narwhals.stable.v2 as nw
+import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
+from numpy.typing import NDArray
 
 from tidytape.analytics.options._smile import CALL, DAY, PUT, YEAR, Frame, measured
 from tidytape.frames.table import Table
 from tidytape.frames.times import midnights
 
-__all__ = ["CHAIN_COLUMNS", "QUOTED", "Chain", "days_of", "years_of"]
+__all__ = ["CHAIN_COLUMNS", "QUOTED", "Chain", "days_of", "floats", "null_for_nan", "years_of"]
 
 CHAIN_COLUMNS: Final = ("timestamp", "expiry", "strike", "option_type")
 """What tells one quote of a series of chains from another."""
@@ -102,6 +104,10 @@ class Chain(Generic[IntoFrameT]):
         )
         return measured(quotes, years_of(nw.col("alive")))
 
+    def collected(self, why: str) -> nw.DataFrame[Any]:
+        """Return the rows in memory, as of `Table.collected`."""
+        return replace(self.table, rows=self.rows).collected(why)
+
     def closed(
         self,
         result: nw.LazyFrame[Any] | nw.DataFrame[Any],
@@ -124,3 +130,15 @@ def days_of(life: nw.Expr) -> nw.Expr:
 def years_of(life: nw.Expr) -> nw.Expr:
     """Return a time in years of ACT/365. [y]"""
     return life / (life * 0.0 + float(YEAR))
+
+
+def floats(column: nw.Series[Any]) -> NDArray[np.float64]:
+    """Return a column of numbers as an array, NaN where it is null."""
+    return column.cast(nw.Float64).to_numpy().astype(np.float64)
+
+
+def null_for_nan(frame: nw.DataFrame[Any], names: Iterable[str]) -> nw.DataFrame[Any]:
+    """Return a frame made of arrays with null where these columns have no number."""
+    return frame.with_columns(
+        nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in names
+    )
