@@ -10,4 +10,5 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 - `ordered`: the first and the last value of a group.
 - `between`: what is linear between a row and its next one.
 - `normal`: the normal distribution.
+- `crossed`: every row with every one of some numbers.
 """

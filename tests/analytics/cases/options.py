@@ -120,3 +120,35 @@ CASES = [
     Case("slope", lambda structure: options.slope(structure, short=14, long="2m"), [STRUCTURE], LEVEL[:-1]),
     Case("forward_volatility", options.forward_volatility, [STRUCTURE], LEVEL),
 ]
+
+FITS = options.svi(CHAIN)
+GRID = [*LEVEL, "moneyness"]
+CASES += [
+    Case("svi", options.svi, [CHAIN], SMILE, gaps=LOOPS),
+    Case(
+        "svi", lambda chain: options.svi(chain, weights="vega"), [CHAIN], SMILE, gaps=LOOPS, label="by vega"
+    ),
+    Case("svi_arbitrage", options.svi_arbitrage, [FITS], LEVEL, gaps=LOOPS),
+    Case(
+        "svi_arbitrage",
+        lambda fits: options.svi_arbitrage(fits, wings=False, by="coin"),
+        [FITS.filter(exchange="DERIBIT")],
+        LEVEL,
+        gaps=LOOPS,
+        label="where quoted",
+    ),
+    Case("smile", lambda fits: options.smile(fits, steps=4), [FITS], [*SMILE, "moneyness"]),
+    Case(
+        "smile",
+        lambda fits: options.smile(fits, moneyness=[-0.9, 0, 0.1, 0.9], wings=True),
+        [FITS],
+        [*SMILE, "moneyness"],
+        label="at given places",
+    ),
+    Case(
+        "surface",
+        lambda fits: options.surface(fits, days=[7, 14, 30, 365], moneyness=[-0.9, 0, 0.1]),
+        [FITS],
+        GRID,
+    ),
+]

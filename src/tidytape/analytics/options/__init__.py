@@ -11,7 +11,14 @@ From a chain:
 - `implied_volatility` : the volatility that each price implies, and whether there is one.
 - `delta_points` : the volatility at the money and at chosen deltas of each expiry.
 
-From such points:
+- `svi` : a curve of five parameters for each smile.
+
+From such curves:
+
+- `svi_arbitrage` : whether they can be: between strikes, in the wings, between expiries.
+- `smile`, `surface` : the volatilities they say, along a smile and between smiles.
+
+From points of smiles:
 
 - `risk_reversal`, `butterfly` : how the smile leans, and how it bends.
 - `constant_maturity` : the points between expiries.
@@ -25,10 +32,13 @@ From a term structure:
 
 from __future__ import annotations
 
+from tidytape.analytics.options._arbitrage import svi_arbitrage
 from tidytape.analytics.options._forward import forward
 from tidytape.analytics.options._maturity import constant_maturity, forward_volatility, slope, term_structure
 from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
 from tidytape.analytics.options._price import black76_price, implied_volatility
+from tidytape.analytics.options._surface import smile, surface
+from tidytape.analytics.options._svi import svi
 
 __all__ = [
     "atm_volatility",
@@ -41,5 +51,9 @@ __all__ = [
     "implied_volatility",
     "risk_reversal",
     "slope",
+    "smile",
+    "surface",
+    "svi",
+    "svi_arbitrage",
     "term_structure",
 ]

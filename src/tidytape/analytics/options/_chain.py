@@ -104,9 +104,9 @@ class Chain(Generic[IntoFrameT]):
         )
         return measured(quotes, years_of(nw.col("alive")))
 
-    def collected(self, why: str) -> nw.DataFrame[Any]:
-        """Return the rows in memory, as of `Table.collected`."""
-        return replace(self.table, rows=self.rows).collected(why)
+    def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
+        """Return rows in memory, as of `Table.collected`."""
+        return replace(self.table, rows=rows).collected(why)
 
     def closed(
         self,

@@ -14,6 +14,7 @@ from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.buckets import SECOND
+from tidytape.frames.crossed import crossed
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, choice, epoch_seconds
 
@@ -93,12 +94,9 @@ def constant_maturity(
         nw.col(name) ** 2 * life for name in names
     )
     expiries = with_next(variance, ("days", *names), over=chain, order_by=("days",))
-    lengths = nw.concat(
-        [expiries.select(nw.len().alias("rows")).select(nw.lit(day).alias("length")) for day in wanted]
-    )
     # Every expiry meets every maturity, and has an answer if it is the last before it.
     result = (
-        expiries.join(lengths, how="cross")
+        crossed(expiries, "length", wanted)
         .with_columns((interpolated(length, "days", name) / length).sqrt().alias(name) for name in names)
         .group_by(*chain, "length")
         .agg(nw.col(name).max() for name in names)

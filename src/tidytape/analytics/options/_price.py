@@ -183,7 +183,7 @@ def implied_volatility(
     one_of("premium", premium, PREMIUMS)
     opened = Chain.opened(chain, (), numbers=[price, "forward"])
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
-    rows = opened.collected("a search is a loop")
+    rows = opened.collected(opened.rows, "a search is a loop")
     paid, strike, forward, life = (floats(rows[name]) for name in (price, "strike", "forward", "life"))
     side = np.zeros(len(paid))
     for kind, sign in ((CALL, 1.0), (PUT, -1.0)):
