@@ -202,9 +202,11 @@ def _least(
 
 def _grid(parameters: Floats) -> Floats:
     """Places from far left to far right, close to each other around each curve's m."""
-    u = np.linspace(-1, 1, 1_001)[:, None]
-    curves = parameters.reshape(-1, 5, parameters.shape[1])
-    grids = [m + sigma * np.sinh(u * np.arcsinh(_REACH / sigma)) for _, _, _, m, sigma in curves]
+    grids = []
+    for place, (_, _, _, m, sigma) in enumerate(parameters.reshape(-1, 5, parameters.shape[1])):
+        # One place less for the second curve: where curves are alike, places must not be equal.
+        u = np.linspace(-1, 1, 1_001 - place)[:, None]
+        grids.append(m + sigma * np.sinh(u * np.arcsinh(_REACH / sigma)))
     return np.sort(np.concatenate(grids), axis=0)
 
 

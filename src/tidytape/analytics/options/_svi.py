@@ -178,7 +178,13 @@ def _fitted(k: Floats, volatility: Floats, deviation: Floats, weight: Floats) ->
     best = None
     for guess in _guesses(k, variance, weight * points / (2 * deviation), span):
         inside = np.clip(guess, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
-        found = least_squares(errors, inside, slopes, (low, high), x_scale="jac", max_nfev=500)
+        for method in ("trf", "dogbox"):  # the second ends where the first creeps along a bound, as of a kink
+            found = least_squares(
+                errors, inside, slopes, (low, high), method=method, x_scale="jac", max_nfev=300
+            )
+            inside = found.x
+            if found.success:
+                break
         if best is None or found.cost < best.cost:
             best = found
     if best is None or not best.success:
