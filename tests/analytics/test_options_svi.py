@@ -121,7 +121,7 @@ def test_vega_counts_the_money_more():
         at = options.smile(fit, moneyness=0)["implied_volatility"].item()
         return abs(at - bent.filter((pl.col("strike") - 100).abs() < 1e-9)["implied_volatility"].to_list()[0])
 
-    equal, vega = options.svi(bent), options.svi(bent, weights="vega")
+    equal, vega = options.svi(bent, weights="equal"), options.svi(bent)
     assert error_at_the_money(vega) < error_at_the_money(equal)
     assert equal["rmse"].item() < vega["rmse"].item()
 
@@ -139,6 +139,9 @@ def test_recorded_smiles_are_fitted(chains):
     got = options.svi(chains)
     assert got["status"].to_list() == ["ok"] * 72
     assert got["rmse"].median() < 0.3
+    money = options.smile(got, moneyness=0)["implied_volatility"] - options.atm_volatility(chains)["iv_atm"]
+    assert money.abs().median() < 0.1
+    assert money.abs().max() < 1.0
     assert got.filter(pl.col("days") > 3, pl.col("lowest") > -1.2)["rmse"].max() < 0.5
     assert (got["b"] * (1 + got["rho"].abs())).max() <= 2 + 1e-9
     where_quoted = options.svi_arbitrage(got, wings=False)

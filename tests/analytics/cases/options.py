@@ -126,7 +126,12 @@ GRID = [*LEVEL, "moneyness"]
 CASES += [
     Case("svi", options.svi, [CHAIN], SMILE, gaps=LOOPS),
     Case(
-        "svi", lambda chain: options.svi(chain, weights="vega"), [CHAIN], SMILE, gaps=LOOPS, label="by vega"
+        "svi",
+        lambda chain: options.svi(chain, weights="equal"),
+        [CHAIN],
+        SMILE,
+        gaps=LOOPS,
+        label="all alike",
     ),
     Case("svi_arbitrage", options.svi_arbitrage, [FITS], LEVEL, gaps=LOOPS),
     Case(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final, Literal, NamedTuple
 
 import narwhals.stable.v2 as nw
@@ -42,7 +42,7 @@ def svi(
     /,
     *,
     by: str | Iterable[str] | None = None,
-    weights: Literal["equal", "vega"] = "equal",
+    weights: Literal["vega", "equal"] = "vega",
 ) -> IntoFrameT:
     r"""Raw SVI curve of each expiry's smile, by least squares.
 
@@ -59,9 +59,9 @@ def svi(
         As for `atm_volatility`.
     by : str or iterable of str, optional
         As for `atm_volatility`.
-    weights : {"equal", "vega"}
-        What the square of a quote's error, in vol points, counts: the same for all, or vega, which counts the money
-        more than the wings.
+    weights : {"vega", "equal"}
+        What the square of a quote's error, in vol points, counts: its vega, or the same for all. Vega counts what the
+        error costs, and so the money more than the far wings, where the volatilities of venues hardly follow a curve.
 
     Returns
     -------
@@ -109,7 +109,7 @@ def svi(
     >>> svi(chain).select("quotes", "status", pl.col("rmse") < 0.5).row(0)
     (6, 'ok', True)
     """
-    one_of("weights", weights, ("equal", "vega"))
+    one_of("weights", weights, ("vega", "equal"))
     opened = Chain.opened(chain, by, results=_RESULT)
     rows = opened.collected(opened.measured(), "a fit is a loop").with_row_index("_row")
     rows = rows.with_columns(_smile=nw.col("_row").min().over(*opened.smile))
@@ -178,13 +178,7 @@ def _fitted(k: Floats, volatility: Floats, deviation: Floats, weight: Floats) ->
     best = None
     for guess in _guesses(k, variance, weight * points / (2 * deviation), span):
         inside = np.clip(guess, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
-        for method in ("trf", "dogbox"):  # the second ends where the first creeps along a bound, as of a kink
-            found = least_squares(
-                errors, inside, slopes, (low, high), method=method, x_scale="jac", max_nfev=300
-            )
-            inside = found.x
-            if found.success:
-                break
+        found = _searched(errors, slopes, inside, (low, high))
         if best is None or found.cost < best.cost:
             best = found
     if best is None or not best.success:
@@ -194,6 +188,20 @@ def _fitted(k: Floats, volatility: Floats, deviation: Floats, weight: Floats) ->
     rho = (right - left) / (left + right) if b > 0 else 0.0
     rmse = float(np.sqrt(np.mean((points * (np.sqrt(_variance(best.x, k)) - deviation)) ** 2)))
     return _Fit((least - sigma * np.sqrt(left * right), b, rho, m, sigma), rmse, "ok")
+
+
+def _searched(
+    errors: Callable[[Floats], Floats],
+    slopes: Callable[[Floats], Floats],
+    guess: Floats,
+    bounds: tuple[Floats, Floats],
+) -> Any:
+    """Return the least squares found from a guess."""
+    found = least_squares(errors, guess, slopes, bounds, x_scale="jac", max_nfev=300)
+    if not found.success:
+        # It creeps along a bound, as it does where the smile has a kink; the other method ends on it.
+        found = least_squares(errors, found.x, slopes, bounds, "dogbox", x_scale="jac", max_nfev=300)
+    return found
 
 
 def _variance(guess: Floats, k: Floats) -> Floats:
