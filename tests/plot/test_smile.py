@@ -133,6 +133,8 @@ def test_what_is_wrong_with_a_chain_is_named(ax):
         plot.smile(TWO, timezone="Mars")
     with pytest.raises(QueryError, match="a column of datetimes"):
         plot.smile(TWO.with_columns(timestamp=0), ax=ax)
+    with pytest.raises(QueryError, match="expiry: Int64"):
+        plot.smile(TWO.with_columns(pl.col("expiry").dt.timestamp()), ax=ax)
 
 
 # -- surface

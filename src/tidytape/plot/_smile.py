@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from typing import Any, Literal, cast
@@ -242,7 +241,7 @@ def surface(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
 _Places = dict[datetime, tuple[list[float], list[float]]]
 
 
-def _opened(frame: object, parameter: str, needed: Iterable[str]) -> nw.DataFrame[Any]:
+def _opened(frame: object, parameter: str, needed: tuple[str, ...]) -> nw.DataFrame[Any]:
     try:
         opened: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
     except TypeError:
@@ -251,9 +250,10 @@ def _opened(frame: object, parameter: str, needed: Iterable[str]) -> nw.DataFram
     eager = opened.collect() if isinstance(opened, nw.LazyFrame) else opened
     if missing := [name for name in needed if name not in eager.columns]:
         raise MissingColumnError(missing, available=eager.columns)
-    if not isinstance(eager.schema["timestamp"], nw.Datetime):
-        got = f"timestamp: {eager.schema['timestamp']}"
-        raise QueryError(parameter, got=got, expected="a column of datetimes")
+    for name, kinds in (("timestamp", nw.Datetime), ("expiry", (nw.Datetime, nw.Date))):
+        if name in needed and not isinstance(eager.schema[name], kinds):
+            got = f"{name}: {eager.schema[name]}"
+            raise QueryError(parameter, got=got, expected="a column of datetimes")
     return eager
 
 
