@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.analytics.options._smile import YEAR, measured
+from tidytape.analytics._smile import YEAR, measured
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, opened
 

@@ -27,7 +27,7 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.aggregate._chain import CHAIN, EXPIRY, Frame, chain, lazy
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.options._smile import CALL, DAY, PUT, Ladder, delta_ladder, money_ladder, points
+from tidytape.analytics._smile import CALL, DAY, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.catalogue import Tenor
 from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.doors import BUCKET, closed

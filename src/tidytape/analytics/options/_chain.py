@@ -11,7 +11,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
-from tidytape.analytics.options._smile import CALL, DAY, PUT, YEAR, Frame, measured
+from tidytape.analytics._smile import CALL, DAY, PUT, YEAR, Frame, measured
 from tidytape.frames.table import Table
 from tidytape.frames.times import midnights
 

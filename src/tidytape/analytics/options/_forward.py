@@ -9,8 +9,8 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
+from tidytape.analytics._smile import CALL, PUT, Frame
 from tidytape.analytics.options._chain import Chain, days_of
-from tidytape.analytics.options._smile import CALL, PUT, Frame
 
 __all__ = ["PREMIUMS", "Premium", "forward"]
 

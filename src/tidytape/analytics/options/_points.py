@@ -9,8 +9,8 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
+from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.analytics.options._chain import Chain, days_of
-from tidytape.analytics.options._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
 

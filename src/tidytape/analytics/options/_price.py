@@ -9,10 +9,10 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
+from tidytape.analytics._smile import CALL, PUT, YEAR
 from tidytape.analytics.options._black import Floats, implied_deviation, relative_error
 from tidytape.analytics.options._chain import Chain, floats, null_for_nan, years_of
 from tidytape.analytics.options._forward import PREMIUMS, Premium
-from tidytape.analytics.options._smile import CALL, PUT, YEAR
 from tidytape.frames.normal import normal_cdf
 
 __all__ = ["black76_price", "implied_volatility"]

@@ -11,9 +11,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import least_squares
 
 from tidytape.analytics._arguments import one_of
+from tidytape.analytics._smile import CALL, YEAR
 from tidytape.analytics.options._black import Floats
 from tidytape.analytics.options._chain import QUOTED, Chain, days_of, floats, null_for_nan
-from tidytape.analytics.options._smile import CALL, YEAR
 
 __all__ = ["LEE", "PARAMETERS", "svi"]
 
@@ -200,7 +200,7 @@ def _searched(
     found = least_squares(errors, guess, slopes, bounds, x_scale="jac", max_nfev=300)
     if not found.success:
         # It creeps along a bound, as it does where the smile has a kink; the other method ends on it.
-        found = least_squares(errors, found.x, slopes, bounds, "dogbox", x_scale="jac", max_nfev=300)
+        found = least_squares(errors, found.x, slopes, bounds, method="dogbox", x_scale="jac", max_nfev=300)
     return found
 
 
