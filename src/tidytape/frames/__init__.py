@@ -8,4 +8,6 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 - `buckets`: the interval that a time lies in.
 - `exact`: sums that do not depend on the order of rows.
 - `ordered`: the first and the last value of a group.
+- `joined`: points joined to one, by whatever they have in common.
+- `members`: the members of a series joined to it.
 """
