@@ -13,7 +13,7 @@ from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.doors import INSTRUMENT
 from tidytape.frames.joined import summed
-from tidytape.frames.members import consolidated, standing, weighted
+from tidytape.frames.members import consolidated, stocks, weighted
 from tidytape.schema import schema_of
 
 __all__ = ["group"]
@@ -26,6 +26,7 @@ _ABLE: Final = (
     "VOLUME_PROFILE_AGG",
     "BLOCK_BOOK_SNAPSHOT_AGG",
 )
+_STOCK: Final = ("open", "high", "low", "close")
 _AGREED: Final = ("normalized_symbol", "category")
 _CARRY: Final = 24 * 3600 * SECOND
 _ALL, _WEIGHT = "__all", "__weight"
@@ -111,7 +112,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     if data_type == "FUNDING_RATE_AGG":
         joined = _weighted(frame, keys, columns, weights)
     elif data_type == "OPEN_INTEREST_AGG":
-        joined = summed(_stocks(frame, series), keys, columns)
+        held = stocks(frame, _STOCK, members=INSTRUMENT, series=series, carry=_CARRY)
+        joined = summed(held, keys, columns)
     elif data_type in CANDLES:
         joined = consolidated(frame, keys, columns, members=INSTRUMENT)
     else:
@@ -145,16 +147,6 @@ def _named(frame: Any) -> tuple[Any, list[str]]:
         same = nw.col("__least") == nw.col("__most")
         frame = frame.with_columns(nw.when(same).then(nw.col("__least")).alias(name))
     return frame, [*series, *agreed]
-
-
-def _stocks(frame: Any, series: Sequence[str]) -> Any:
-    """Return the members' open interest, each in every bucket of its series that it reported or carries into."""
-    stock = ("open", "high", "low", "close")
-    own = frame.filter(~nw.col("close").is_null())
-    held = standing(own, own, members=INSTRUMENT, series=series, value="close", carry=_CARRY)
-    reported = own.select(*INSTRUMENT, "timestamp", *(nw.col(name).alias(f"__{name}") for name in stock))
-    rows = held.join(reported, on=[*INSTRUMENT, "timestamp"], how="left")
-    return rows.with_columns(nw.coalesce(nw.col(f"__{name}"), nw.col("close")).alias(name) for name in stock)
 
 
 def _weighted(frame: Any, keys: Sequence[str], rates: Sequence[str], weights: Any) -> Any:

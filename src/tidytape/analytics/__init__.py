@@ -1,5 +1,6 @@
 """Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
 
+- `cross` : the markets of a coin as one, and each beside the others: sums, averages, shares, premiums.
 - `funding` : rates over any interval and per year, what positions paid, spreads and carry between venues, basis.
 - `profile` : point of control and value area of volume and time profiles.
 
@@ -12,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.analytics import funding, profile
+    from tidytape.analytics import cross, funding, profile
 else:
 
     def __getattr__(name):
@@ -24,4 +25,4 @@ else:
         return sorted(__all__)
 
 
-__all__ = ["funding", "profile"]
+__all__ = ["cross", "funding", "profile"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -11,7 +12,10 @@ from tidytape.errors import QueryError
 from tidytape.frames.doors import INSTRUMENT
 from tidytape.frames.table import Table
 
-__all__ = ["MARKET", "across", "finite", "one_engine", "with_words"]
+__all__ = ["MARKET", "Duration", "across", "finite", "one_engine", "with_words"]
+
+Duration = int | str | timedelta
+"""Milliseconds, a timedelta, or a text such as ``"8h"``."""
 
 MARKET = INSTRUMENT
 """Columns that name one market."""

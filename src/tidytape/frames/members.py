@@ -11,7 +11,7 @@ from tidytape.frames import exact
 from tidytape.frames.doors import Frame
 from tidytape.frames.joined import EARLIEST, LATEST, carried, reduced, traded
 
-__all__ = ["consolidated", "matched", "standing", "weighted"]
+__all__ = ["consolidated", "matched", "standing", "stocks", "weighted"]
 
 _ASKED: Final = "__asked"
 
@@ -89,11 +89,28 @@ def standing(
     return rows.filter(holds).select(*members, *series, "timestamp", nw.col(f"__{value}").alias(value))
 
 
+def stocks(
+    frame: Any, columns: Sequence[str], *, members: Sequence[str], series: Sequence[str], carry: int
+) -> Any:
+    """Return each member's stock in every interval of its series that any member reported.
+
+    The last of the columns is what stands when the interval ends, its close: it holds for the next ones, up to the age
+    ``carry`` [ns], and counts for the others where they are null. Without it there is no report.
+    """
+    *others, close = columns
+    own = frame.filter(~nw.col(close).is_null())
+    held = standing(own, own, members=members, series=series, value=close, carry=carry)
+    own, texts = matched(own, [*members, *series])
+    own = own.select(*texts, "timestamp", *(nw.col(name).alias(f"__{name}") for name in others))
+    rows = matched(held, [*members, *series])[0].join(own, on=[*texts, "timestamp"], how="left")
+    return rows.with_columns(nw.coalesce(nw.col(f"__{name}"), nw.col(close)).alias(name) for name in others)
+
+
 def weighted(frame: Any, keys: Sequence[str], values: Sequence[str], *, weight: str) -> Any:
     r"""Return one row per keys, with the mean of each column by weight, :math:`\sum_i w_i x_i / \sum_i w_i`.
 
     Rows in which a value is null are left out of its mean; ``__used_`` and its name is the sum of the other rows'
-    weights, null where there is none. The sums do not depend on the order of the rows.
+    weights, null where there is none; ``__members`` the number of all rows. The sums do not depend on their order.
     """
     of = [*(f"__part_{name}" for name in values), *(f"__used_{name}" for name in values)]
     parts = [(nw.col(weight) * nw.col(name)).alias(f"__part_{name}") for name in values]
@@ -104,10 +121,12 @@ def weighted(frame: Any, keys: Sequence[str], values: Sequence[str], *, weight: 
     frame = frame.with_columns(*parts, *used).with_columns(
         whole for name in of for whole in exact.parts(name)
     )
-    sums = frame.group_by(*keys).agg(exact.summed(*of)).select(*keys, *(exact.total(name) for name in of))
+    sums = frame.group_by(*keys).agg(exact.summed(*of), nw.len().alias("__members"))
+    sums = sums.select(*keys, "__members", *(exact.total(name) for name in of))
     has = {name: nw.col(f"__used_{name}") > 0 for name in values}
     return sums.select(
         *keys,
+        "__members",
         *(
             nw.when(has[name]).then(nw.col(f"__part_{name}") / nw.col(f"__used_{name}")).alias(name)
             for name in values

@@ -8,9 +8,9 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import finite
+from tidytape.analytics._across import Duration, finite
 from tidytape.analytics._intervals import ends
-from tidytape.analytics.funding._rates import DAY, Duration
+from tidytape.analytics.funding._rates import DAY
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table

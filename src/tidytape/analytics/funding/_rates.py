@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import timedelta
 from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import finite
+from tidytape.analytics._across import Duration, finite
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
 from tidytape.schema import schema_of
 
-__all__ = ["DAY", "OWN", "Duration", "annualized", "normalized", "own_interval"]
-
-Duration = int | str | timedelta
+__all__ = ["DAY", "OWN", "annualized", "normalized", "own_interval"]
 
 OWN = "funding_interval"
 """The column that says which interval a rate is over. [ns]"""

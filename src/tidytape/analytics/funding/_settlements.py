@@ -9,9 +9,9 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import finite
+from tidytape.analytics._across import Duration, finite, with_words
 from tidytape.analytics._intervals import length
-from tidytape.analytics.funding._rates import Duration, own_interval
+from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.members import matched
@@ -99,7 +99,7 @@ def accrued(
         raise QueryError("position", got=position, expected="a finite number, or a column")
     table = Table.opened(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", *columns])
-    rows = table.rows.filter(~nw.col("timestamp").is_null())
+    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
     scale: Any = 1.0
     if every is None:
         if funding_interval is not None:
@@ -211,7 +211,8 @@ def predicted_error(
     series = table.series(by, without=["timestamp", rate, predicted])
     ahead = 0 if lead is None else arguments.duration("lead", lead)
     after = length(table, interval)
-    rows, parts = matched(table.rows.filter(~nw.col("timestamp").is_null()), series)
+    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
+    rows, parts = matched(rows, series)
     settled = rows
     if settled_every != _EACH_ROW:
         settled = _settled(rows, arguments.duration("settled_every", settled_every), anchor)

@@ -9,8 +9,8 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, across, finite, with_words
-from tidytape.analytics.funding._rates import DAY, OWN, Duration, own_interval
+from tidytape.analytics._across import MARKET, Duration, across, finite, with_words
+from tidytape.analytics.funding._rates import DAY, OWN, own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.members import matched
 from tidytape.frames.table import Table
