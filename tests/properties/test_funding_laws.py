@@ -143,7 +143,7 @@ def test_spreads_are_antisymmetric_and_add_along_a_path(rates):
                 assert difference + spread[other, third] == pytest.approx(spread[one, third], abs=1e-15)
 
 
-@settings(max_examples=30)  # of five calls each
+@settings(max_examples=25)  # of five calls each
 @given(hours, st.integers(1, 48), st.integers(1, 48))
 def test_intervals_compose_and_scale(rows, through, to):
     frame = points(rows)
@@ -155,7 +155,7 @@ def test_intervals_compose_and_scale(rows, through, to):
     assert close(*(funding.annualized(one)["apr"] for one in (direct, by_way)))
 
 
-@settings(max_examples=25)  # an engine's start-up each time
+@settings(max_examples=10)  # an engine's start-up each time
 @given(hours)
 def test_engines_agree(rows):
     frame = points(rows, exchange="A")
