@@ -165,8 +165,12 @@ def test_prices_are_weighted_by_what_was_traded_at_them():
 # --- candles -------------------------------------------------------------------------------------------------------
 
 
-def test_the_first_to_trade_opens_and_the_last_closes():
-    got = cross.consolidated(CANDLES)
+@pytest.mark.parametrize(
+    "order", [["exchange", "raw_symbol"], ["raw_symbol", "volume"]], ids=["by name", "otherwise"]
+)
+@pytest.mark.parametrize("descending", [False, True], ids=["up", "down"])
+def test_the_first_to_trade_opens_and_the_last_closes(order, descending):
+    got = cross.consolidated(CANDLES.sort(order, descending=descending))
     [first, second, third, fourth] = btc(got, "open", "high", "low", "close", "volume", "venues")
     # B and A traded in the same moments: the first by name opens, the last closes.
     assert first == (10.5, 12.0, 9.0, 11.0, 0.6, 3)
@@ -182,7 +186,7 @@ def test_the_first_to_trade_opens_and_the_last_closes():
 
 def test_dispersion_names_the_ends():
     frame = markets(10.0, 12.0, 11.0, 12.0, 10.0, None)
-    got = cross.dispersion(frame).row(0, named=True)
+    got = cross.dispersion(frame.reverse()).row(0, named=True)
     assert (got["venues"], got["lowest"], got["highest"], got["mean"], got["median"]) == (5, 10, 12, 11, 11)
     assert (got["range"], got["deviation"]) == (2, 1)
     assert got["relative_range"] == pytest.approx(2 / 11)

@@ -157,6 +157,10 @@ def test_settlements_that_are_not_known_are_counted():
     assert got["payment"].to_list() == [0.1, None, 0.1, None]
     assert got["accrued"].to_list() == [0.1, 0.1, 0.2, 0.2]
     assert got["missed"].to_list() == [0, 1, 1, 3]
+    # Each series from its own first settlement on.
+    later = frame.with_columns(pl.col("timestamp") + 800 * HOUR, exchange=pl.lit("B"))
+    both = funding.accrued(pl.concat([later, frame]), settled_every="8h", funding_interval="8h")
+    assert both["missed"].to_list() == [0, 1, 1, 3] * 2
     # Points that are coarser than the settlements: two of three are missed.
     daily = funding.accrued(points([0.1] * 3, every=24), settled_every="8h", funding_interval="8h")
     assert daily["missed"].to_list() == [0, 2, 4]
@@ -322,6 +326,8 @@ def test_costs_decide_which_pair_is_best():
 def test_of_equal_pairs_the_first_by_name_is_taken():
     got = funding.carry(venues(D=0.5, B=0.0, C=0.5, A=0.0), costs=0, holding="8h", funding_interval="8h")
     assert got.select("long_exchange", "short_exchange").row(0) == ("A", "C")
+    alike = funding.carry(venues(B=0.5, A=0.5), costs=0, holding="8h", funding_interval="8h")
+    assert alike.select("long_exchange", "short_exchange").row(0) == ("A", "B")
 
 
 def test_one_venue_has_no_pair():

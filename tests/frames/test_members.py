@@ -28,10 +28,6 @@ REPORTS = reports(
 )
 
 
-def rows(engine: Engine, frame: Any, columns: list[str]) -> list[tuple[Any, ...]]:
-    return sorted(engine.polars(frame.select(*columns).to_native()).rows(), key=str)
-
-
 def test_what_was_reported_stands_up_to_its_age() -> None:
     moments = reports([("", "BTC", time, 0.0) for time in (0, 7, 8, 20, 21)] + [("", None, 6, 0.0)])
     held = standing(
@@ -42,8 +38,8 @@ def test_what_was_reported_stands_up_to_its_age() -> None:
         value="close",
         carry=7,
     )
-    got = rows(Engine("polars"), held.collect(), ["exchange", "coin", "timestamp", "close"])
-    assert got == [
+    got = held.collect().select("exchange", "coin", "timestamp", "close").rows()
+    assert sorted(got, key=str) == [
         ("A", "BTC", 0, 1.0),
         ("A", "BTC", 20, 3.0),
         ("A", "BTC", 21, 3.0),
