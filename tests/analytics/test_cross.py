@@ -239,6 +239,27 @@ def test_categories_of_two_frames_meet():
         assert list(got["rate_close"]) == pytest.approx([(0.1 * 0.3 + 0.3 * 0.1) / 0.4])
 
 
+@pytest.mark.parametrize(
+    ("call", "column"),
+    [
+        (lambda frame: cross.total(frame, amount="venues"), "venues"),
+        (lambda frame: cross.total(frame, amount="close", by="venues"), "venues"),
+        (lambda frame: cross.market_share(frame, amount="share"), "share"),
+        (lambda frame: cross.oi_weighted(frame, frame, rate="coverage"), "coverage"),
+        (lambda frame: cross.premium(frame, value="premium"), "premium"),
+        (lambda frame: cross.dispersion(frame, by="deviation"), "deviation"),
+        (
+            lambda frame: cross.dominance(frame, universe=["A"], token="exchange", marketcap="dominance"),
+            "dominance",
+        ),
+    ],
+    ids=["total", "total by", "market_share", "oi_weighted", "premium", "dispersion", "dominance"],
+)
+def test_what_the_result_is_called_is_no_input(call, column):
+    with pytest.raises(QueryError, match=column):
+        call(markets(1.0, **{column: [1.0]}))
+
+
 def test_missing_columns_are_named():
     frame = markets(1.0)
     with pytest.raises(MissingColumnError, match="volume"):

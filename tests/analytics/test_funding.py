@@ -274,6 +274,16 @@ def test_two_symbols_of_one_venue_are_two_markets():
     assert got == [("X", "Y", 0.25), ("Y", "X", -0.25)]
 
 
+def test_a_frame_may_have_columns_called_like_those_of_a_pair():
+    frame = venues(A=0.5, B=0.25)
+    named = frame.with_columns(other_exchange=pl.lit("Z"), gross=9.0, apr=9.0)
+    assert funding.spread(named).equals(funding.spread(frame))
+    terms = {"costs": 0, "holding": "8h", "funding_interval": "8h"}
+    assert funding.carry(named, **terms).equals(funding.carry(frame, **terms))
+    with pytest.raises(QueryError, match="other_exchange"):
+        funding.spread(named, by="other_exchange")
+
+
 def test_coins_and_times_do_not_meet():
     frame = venues(A=0.5, B=0.25, C=1.0, D=2.0).with_columns(coin=pl.Series(["BTC", "BTC", None, None]))
     got = funding.spread(frame).select("coin", "exchange", "spread").rows()

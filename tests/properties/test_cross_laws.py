@@ -215,3 +215,28 @@ def test_engines_agree(rate, interest):
     pandas = pl.from_pandas(cross.oi_weighted(*(one.to_pandas() for one in frames), carry="3h"))
     assert close(duck.rows(), wanted)
     assert close(pandas.rows(), wanted)
+
+
+@few
+@given(rates, points, st.integers(-20, 20))
+def test_the_unit_of_open_interest_does_not_matter(rate, interest, power):
+    rates, reports = frame(rate, "rate_close"), frame(interest)
+    scaled = reports.with_columns(pl.col("close") * 2.0**power)
+    columns = ["timestamp", "rate_close", "coverage", "venues"]
+    mine, theirs = (cross.oi_weighted(rates, one).select(columns) for one in (reports, scaled))
+    assert close(mine.rows(), theirs.rows())
+
+
+@few
+@given(points, points)
+def test_coins_do_not_touch_each_other(first, second):
+    one, other = (
+        frame(cells).with_columns(coin=pl.lit(coin)) for cells, coin in ((first, "BTC"), (second, "ETH"))
+    )
+    for call in (
+        lambda rows: cross.total(rows, amount="close", carry="3h"),
+        lambda rows: cross.oi_weighted(rows, rows, rate="close"),
+        cross.dispersion,
+        lambda rows: cross.market_share(rows, amount="close"),
+    ):
+        assert call(pl.concat([other, one])).equals(pl.concat([call(one), call(other)]))

@@ -55,9 +55,12 @@ def duration(parameter: str, got: int | str | timedelta) -> int:
     return values.milliseconds(got, parameter=parameter) * 1_000_000
 
 
-def columns(parameter: str, got: str | Iterable[str]) -> list[str]:
-    """Return one name of a column or several as a list; raise QueryError if there is none, or one twice."""
+def columns(parameter: str, got: str | Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:
+    """Return one name of a column or several as a list; raise QueryError if there is none, one twice, or one taken."""
     names = [got] if isinstance(got, str) else list(got)
     if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
         raise QueryError(parameter, got=got, expected="names of columns, at least one, each once")
+    if not set(names).isdisjoint(results := tuple(taken)):
+        expected = f"none of {', '.join(map(repr, results))}, which are columns of the result"
+        raise QueryError(parameter, got=got, expected=expected)
     return names

@@ -67,7 +67,7 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
     table = Table.opened(frame, MARKET, times=["timestamp", *_TIMES], numbers=[*_PRICES, "volume"])
-    series = across(table, by, without=[*MARKET, *_PRICES, "volume", *_TIMES])
+    series = across(table, by, without=[*MARKET, *_PRICES, "volume", *_TIMES, "venues"])
     rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
     fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
     rows = rows.with_columns(venues=nw.when(fills).then(nw.lit(0.0)).otherwise(1.0))

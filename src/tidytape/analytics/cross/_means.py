@@ -83,12 +83,14 @@ def oi_weighted(
     (0.00051485, 1.0, 2)
     """
     held = arguments.duration("carry", carry)
+    results = ["coverage", "open_interest", "venues"]
+    arguments.columns("rate", rate, taken=results)
     table = Table.opened(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
     other = Table.opened(
         open_interest, MARKET, times=["timestamp"], numbers=[interest], parameter="open_interest"
     )
     one_engine(table, other, "open_interest")
-    series = across(table, by, without=[*MARKET, rate])
+    series = across(table, by, without=[*MARKET, rate, *results])
     shared = [name for name in series if name != "interval"]
     if missing := [name for name in shared if name not in other.names]:
         raise MissingColumnError(missing, available=other.names)
@@ -173,7 +175,7 @@ def volume_weighted(
     """
     arguments.one_of("unit", unit, ("coin", "quote"))
     table = Table.opened(frame, times=["timestamp"], numbers=[price, volume])
-    series = across(table, by, without=[price, volume])
+    series = across(table, by, without=[price, volume, "vwap", "venues"])
     rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
     rows = rows.with_columns(vwap=finite(price), __volume=finite(volume))
     rows = rows.filter(nw.col("vwap") > 0, nw.col("__volume") > 0)

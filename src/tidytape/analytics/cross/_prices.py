@@ -69,9 +69,8 @@ def dispersion(
     (3, 11.0, 11.0, 2.0, 1.0, 'A', 'B')
     """
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
-    series = across(table, by, without=[*MARKET, value])
-    rows = _valued(table, series, value)
-    rows, parts = matched(rows, series)
+    series = across(table, by, without=[*MARKET, value, *_FOUND])
+    rows, parts = matched(_valued(table, series, value), series)
     rows = rows.with_columns(__down=-nw.col("__value"), __one=nw.lit(1), mean=nw.col("__value"))
     place = nw.col("__one").cum_sum()
     rows = rows.with_columns(
@@ -88,7 +87,7 @@ def dispersion(
         ),
         __squared=(nw.col("__value") - nw.col("__centre")) ** 2,
     )
-    keys, named = [*series, "timestamp"], [f"{which}_{name}" for which in _ENDS for name in MARKET]
+    keys = [*series, "timestamp"]
     found = rows.group_by(*keys).agg(
         nw.len().alias("venues"),
         nw.col("__value").min().alias("lowest"),
@@ -96,7 +95,7 @@ def dispersion(
         nw.col("__value").median().alias("median"),
         exact.summed("mean"),
         nw.col("__squared").sum(),
-        *(nw.col(name).max() for name in named),
+        *(nw.col(name).max() for name in _ENDED),
     )
     count, median = nw.col("venues").cast(nw.Float64()), nw.col("median")
     found = found.with_columns(exact.total("mean"), range=nw.col("highest") - nw.col("lowest"))
@@ -112,7 +111,7 @@ def dispersion(
         deviation=nw.when(count > 1)
         .then(nw.col("__squared") / nw.max_horizontal(count - 1, nw.lit(1.0)))
         .sqrt(),
-        **{name: nw.col(name) for name in named},
+        **{name: nw.col(name) for name in _ENDED},
     )
     return table.closed(result, sort=keys)
 
@@ -165,8 +164,10 @@ def premium(
     >>> premium(candles, reference={"exchange": "A"})["premium"].round(6).to_list()
     [0.0, 0.2, 0.1]
     """
+    added = ["reference", "premium", "reference_rule"]
+    arguments.columns("value", value, taken=added)
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
-    series = across(table, by, without=[*MARKET, value])
+    series = across(table, by, without=[*MARKET, value, *added])
     if isinstance(reference, Mapping):
         if missing := [name for name in reference if name not in table.names]:
             raise MissingColumnError(missing, available=table.names)
@@ -196,6 +197,8 @@ def premium(
 
 
 _ENDS = {"lowest": "below", "highest": "above"}
+_ENDED = tuple(f"{which}_{name}" for which in _ENDS for name in MARKET)
+_FOUND = ("venues", *_ENDS, "mean", "median", "range", "relative_range", "deviation", *_ENDED)
 
 
 def _valued(table: Table[Any], series: list[str], value: str) -> nw.LazyFrame[Any]:

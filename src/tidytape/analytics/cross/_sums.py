@@ -71,9 +71,9 @@ def total(
     >>> total(points, amount="close", carry="24h").rows()
     [(0, 0.3, 2), (3600000000000, 0.6, 2)]
     """
-    amounts = arguments.columns("amount", amount)
+    amounts = arguments.columns("amount", amount, taken=["venues"])
     table = Table.opened(frame, MARKET if carry else (), times=["timestamp"], numbers=amounts)
-    series = across(table, by, without=amounts)
+    series = across(table, by, without=[*amounts, "venues"])
     rows = with_words(table.rows, [*series, *(name for name in MARKET if name in table.names)])
     rows = rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
     if carry is not None:
@@ -125,8 +125,9 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     >>> market_share(points, amount="volume").select("exchange", "total", "share").rows()
     [('A', 4.0, 0.75), ('B', 4.0, 0.25)]
     """
+    arguments.columns("amount", amount, taken=["total", "share"])
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[amount])
-    series = across(table, by, without=[*MARKET, amount])
+    series = across(table, by, without=[*MARKET, amount, "total", "share"])
     rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
     rows, parts = matched(rows, series)
     rows = rows.with_columns(__own=finite(amount), total=finite(amount))
@@ -199,7 +200,9 @@ def dominance(
     names = sorted(set(universe))
     held = arguments.duration("carry", carry)
     table = Table.opened(frame, [token], times=["timestamp"], numbers=[marketcap])
-    series = across(table, by, without=[token, marketcap])
+    added = ["dominance", "universe_total", "universe_known", "universe_size"]
+    arguments.columns("marketcap", marketcap, taken=added)
+    series = across(table, by, without=[token, marketcap, *added])
     rows = with_words(table.rows, [*series, token]).filter(~nw.col("timestamp").is_null())
     within = nw.col(token).is_in(names)
     # In units of 2**20, which a float says exactly, because larger sums are not exact.
@@ -216,7 +219,6 @@ def dominance(
         universe_total=nw.col("__cap") * unit,
         universe_known=nw.col("__known").cast(nw.Int64()),
     )
-    added = ["dominance", "universe_total", "universe_known", "universe_size"]
     kept = [name for name in table.names if name not in added]
     rows = matched(rows.select(*kept), series)[0].join(sums, on=[*parts, "timestamp"], how="left")
     share = nw.when(within, nw.col("universe_total") > 0).then(finite(marketcap) / nw.col("universe_total"))

@@ -98,7 +98,7 @@ def accrued(
     if not isinstance(position, str) and not arguments.is_number(position):
         raise QueryError("position", got=position, expected="a finite number, or a column")
     table = Table.opened(frame, times=["timestamp"], numbers=columns)
-    series = table.series(by, without=["timestamp", *columns])
+    series = table.series(by, without=["timestamp", "payment", "accrued", "missed", *columns])
     rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
     scale: Any = 1.0
     if every is None:
@@ -208,7 +208,9 @@ def predicted_error(
     [None, 5e-05, -0.0001]
     """
     table = Table.opened(frame, times=["timestamp"], numbers=[rate, predicted])
-    series = table.series(by, without=["timestamp", rate, predicted])
+    series = table.series(
+        by, without=["timestamp", "known_at", "predicted", "settled", "error", rate, predicted]
+    )
     ahead = 0 if lead is None else arguments.duration("lead", lead)
     after = length(table, interval)
     rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())

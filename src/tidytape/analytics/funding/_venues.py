@@ -64,7 +64,7 @@ def spread(
     [('A', 'B', 0.0002), ('B', 'A', -0.0002)]
     """
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[rate])
-    series = across(table, by, without=[*MARKET, rate])
+    series = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
     rows = with_words(table.rows, [*series, *MARKET]).with_columns(__rate=finite(rate))
     own = [OWN] if OWN in table.names else []
     pairs = _pairs(rows, series, ["__rate", *own])
@@ -151,7 +151,7 @@ def carry(
     held = arguments.duration("holding", holding)
     numbers = [rate, costs] if isinstance(costs, str) else [rate]
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=numbers)
-    series = across(table, by, without=[*MARKET, *numbers])
+    series = across(table, by, without=[*MARKET, *_RESULTS, *numbers])
     ratio = float(held) / own_interval(table, funding_interval)
     rows = with_words(table.rows, [*series, *MARKET])
     rows = rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
@@ -181,6 +181,10 @@ def carry(
 
 
 _OTHER = {name: f"other_{name}" for name in MARKET}
+_RESULTS = (
+    *(f"{leg}_{name}" for leg in ("long", "short") for name in MARKET),
+    *("gross", "costs", "carry", "apr"),
+)
 
 
 def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
@@ -195,6 +199,7 @@ def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.
         *(nw.col(own[name]).alias(f"__other_of_{name}") for name in MARKET),
         *(nw.col(name).alias(f"__other_{name.removeprefix('__')}") for name in values),
     )
+    rows = rows.select(*series, *texts, "timestamp", *MARKET, *values)
     differ = [nw.col(own[name]) != nw.col(f"__other_of_{name}") for name in MARKET]
     return rows.join(others, on=[*shared, "timestamp"]).filter(nw.any_horizontal(*differ, ignore_nulls=True))
 
