@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from oracles import cross as oracle
 from tidytape.analytics import cross
 
-few = settings(max_examples=25)  # of several calls each
+few = settings(max_examples=15)  # of several calls each
 
 HOUR = 3_600_000_000_000
 FLOAT = {"close": pl.Float64, "rate_close": pl.Float64}

@@ -49,7 +49,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
 
     .. math:: f = \sum_i f_i O_i \Big/ \sum_i O_i
 
-    over the members that have both; a bucket without such a member has no point.
+    over the members that have both, by sums that do not depend on the order of the rows either; a bucket without such a
+    member has no point.
 
     Parameters
     ----------

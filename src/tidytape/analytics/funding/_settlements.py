@@ -44,7 +44,8 @@ def accrued(
     Parameters
     ----------
     frame : frame, n rows, key (by, timestamp), any order
-        Points of a rate with ``timestamp``. Those between two settlements tell the same rate again and are not counted.
+        Points of a rate with ``timestamp``. The rate of the row that starts with a settlement is the one that settled;
+        rows between two settlements tell it again and are not counted.
     settled_every : int, str or timedelta, or "row"
         Time between settlements of the market, e.g. ``"8h"``: rows whose ``timestamp`` is a settlement's are counted,
         the others dropped. ``"row"``: each row *is* a settlement, and its rate is paid as it stands, whatever interval
@@ -123,10 +124,8 @@ def accrued(
         __one=nw.lit(1),
         __first=nw.col("timestamp").min().over(*parts),
     )
-    ordered = {"order_by": "__order"}
-    rows = rows.with_columns(
-        nw.col("__payment", "__known", "__one").cum_sum().over(*parts, **ordered),
-    )
+    sums = nw.col("__payment", "__known", "__one").cum_sum()
+    rows = rows.with_columns(sums.over(*parts, order_by="__order"))
     due = nw.col("__one")
     if every is not None:
         # In floats, rounded: what is divided is a whole multiple, and Spark would divide in floats anyway.
