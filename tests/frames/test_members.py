@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from engines import Engine
-from tidytape.frames.members import matched, standing, stocks, weighted
+from tidytape.frames.members import matched, standing, weighted
 from tidytape.frames.table import Table
 
 
@@ -35,7 +35,7 @@ def test_what_was_reported_stands_up_to_its_age() -> None:
         nw.from_native(moments).lazy(),
         members=["exchange"],
         series=["coin"],
-        value="close",
+        columns=["close"],
         carry=7,
     )
     got = held.collect().select("exchange", "coin", "timestamp", "close").rows()
@@ -53,7 +53,9 @@ def test_what_was_reported_stands_up_to_its_age() -> None:
 def test_the_last_column_of_a_stock_stands_in_for_the_others(engine: Engine) -> None:
     frame = REPORTS.with_columns(high=pl.Series([2.0, 9.0, None, 8.0, 6.0]))
     table = Table.opened(engine.frame(frame))
-    held = stocks(table.rows, ["high", "close"], members=["exchange"], series=["coin"], carry=100)
+    names = {"members": ["exchange"], "series": ["coin"], "columns": ["high", "close"]}
+    own = table.rows.filter(~nw.col("close").is_null())
+    held = standing(own, own, **names, carry=100)
     got = engine.polars(table.closed(held.select("exchange", "timestamp", "high", "close")))
     assert sorted(got.rows()) == [
         ("A", 0, 2.0, 1.0),

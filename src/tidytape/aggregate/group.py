@@ -13,7 +13,7 @@ from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.doors import INSTRUMENT
 from tidytape.frames.joined import summed
-from tidytape.frames.members import consolidated, stocks, weighted
+from tidytape.frames.members import consolidated, standing, weighted
 from tidytape.schema import schema_of
 
 __all__ = ["group"]
@@ -113,7 +113,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     if data_type == "FUNDING_RATE_AGG":
         joined = _weighted(frame, keys, columns, weights)
     elif data_type == "OPEN_INTEREST_AGG":
-        held = stocks(frame, _STOCK, members=INSTRUMENT, series=series, carry=_CARRY)
+        own = frame.filter(~nw.col("close").is_null())
+        held = standing(own, own, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
         joined = summed(held, keys, columns)
     elif data_type in CANDLES:
         joined = consolidated(frame, keys, columns, members=INSTRUMENT)

@@ -11,7 +11,7 @@ from tidytape.frames import exact
 from tidytape.frames.doors import Frame
 from tidytape.frames.joined import EARLIEST, LATEST, carried, reduced, traded
 
-__all__ = ["consolidated", "matched", "standing", "stocks", "weighted"]
+__all__ = ["consolidated", "matched", "standing", "weighted"]
 
 _ASKED: Final = "__asked"
 
@@ -47,63 +47,65 @@ def consolidated(
 
 
 def standing(
-    reports: Any, moments: Any, *, members: Sequence[str], series: Sequence[str], value: str, carry: int
+    reports: Any,
+    moments: Any,
+    *,
+    members: Sequence[str],
+    series: Sequence[str],
+    columns: Sequence[str],
+    carry: int,
 ) -> Any:
     """Return what each member last reported at the moments of its series.
 
     Parameters
     ----------
     reports : frame, n rows, key (members, series, timestamp), in any order
-        A null ``value`` is no report.
+        Reports of a stock. The last of the columns is what stands when its interval ends, its close: it holds until the
+        next report, and counts for the others where they are null or not reported. Without it there is no report.
     moments : frame, m rows
         ``series`` and ``timestamp`` int64 [ns], each once or more often.
     members, series : sequence of str
         Columns that name a member, and the series it is a member of.
-    value : str
-        The column that is reported; it holds until the next report.
+    columns : sequence of str
+        What is reported, float64.
     carry : int
-        The age up to which it holds. [ns]
+        The age up to which a report holds. [ns]
 
     Returns
     -------
     frame, one row per member and moment at which something holds
-        ``members``, ``series``, ``timestamp`` and ``value``.
+        ``members``, ``series``, ``timestamp`` and the columns.
     """
-    reports, texts = matched(reports.filter(~nw.col(value).is_null()), [*members, *series])
+    close, is_report = columns[-1], nw.col(_ASKED) == 0
+    reports, texts = matched(reports.filter(~nw.col(close).is_null()), [*members, *series])
     of_series = [text for text in texts if text not in {f"__of_{name}" for name in members}]
-    moments, _ = matched(moments, series)
-    asked = moments.select(*of_series, "timestamp").unique()
-    kept = [*members, *series, *texts, "timestamp", value, _ASKED]
+    asked = matched(moments, series)[0].select(*of_series, "timestamp").unique()
+    nothing = [nw.lit(0.0).alias(name) for name in columns]
     gaps = reports.select(*members, *series, *texts).unique().join(asked, on=of_series)
+    kept = [*members, *series, *texts, "timestamp", *columns, _ASKED]
     rows = nw.concat(
         [
             reports.with_columns(nw.lit(0).alias(_ASKED)).select(*kept),
-            gaps.with_columns(nw.lit(0.0).alias(value), nw.lit(1).alias(_ASKED)).select(*kept),
+            gaps.with_columns(*nothing, nw.lit(1).alias(_ASKED)).select(*kept),
         ]
     )
-    is_report, order = nw.col(_ASKED) == 0, ["timestamp", _ASKED]
+    # Of a report at a moment that is asked for, the report stays.
+    place = [*texts, "timestamp"]
+    rows = rows.with_columns(
+        nw.col(_ASKED).min().over(*place).alias("__first"),
+        nw.col(_ASKED).max().over(*place).alias("__wanted"),
+    ).filter(nw.col(_ASKED) == nw.col("__first"))
     reported = nw.when(is_report).then(nw.col("timestamp")).otherwise(nw.lit(EARLIEST)).alias("__reported")
-    rows = carried(rows, value, known=is_report, by=texts, order=order).with_columns(reported)
-    rows = rows.with_columns(nw.col("__reported").cum_max().over(*texts, order_by=order))
-    holds = (nw.col(_ASKED) == 1) & (nw.col("timestamp") <= nw.col("__reported") + carry)
-    return rows.filter(holds).select(*members, *series, "timestamp", nw.col(f"__{value}").alias(value))
-
-
-def stocks(
-    frame: Any, columns: Sequence[str], *, members: Sequence[str], series: Sequence[str], carry: int
-) -> Any:
-    """Return each member's stock in every interval of its series that any member reported.
-
-    The last of the columns is what stands when the interval ends, its close: it holds for the next ones, up to the age
-    ``carry`` [ns], and counts for the others where they are null. Without it there is no report.
-    """
-    *others, close = columns
-    own = frame.filter(~nw.col(close).is_null())
-    held = standing(own, own, members=members, series=series, value=close, carry=carry)
-    own, texts = matched(own, [*members, *series])
-    own = own.select(*texts, "timestamp", *(nw.col(name).alias(f"__{name}") for name in others))
-    rows = matched(held, [*members, *series])[0].join(own, on=[*texts, "timestamp"], how="left")
-    return rows.with_columns(nw.coalesce(nw.col(f"__{name}"), nw.col(close)).alias(name) for name in others)
+    rows = carried(rows, close, known=is_report, by=texts, order=["timestamp"]).with_columns(reported)
+    rows = rows.with_columns(nw.col("__reported").cum_max().over(*texts, order_by="timestamp"))
+    holds = (nw.col("__wanted") == 1) & (nw.col("timestamp") <= nw.col("__reported") + carry)
+    stands = nw.col(f"__{close}")
+    return rows.filter(holds).select(
+        *members,
+        *series,
+        "timestamp",
+        *(nw.coalesce(nw.when(is_report).then(nw.col(name)), stands).alias(name) for name in columns),
+    )
 
 
 def weighted(frame: Any, keys: Sequence[str], values: Sequence[str], *, weight: str) -> Any:

@@ -99,7 +99,7 @@ def oi_weighted(
     reports = with_words(other.rows, [*MARKET, *shared]).filter(~nw.col("timestamp").is_null())
     reports = reports.select(*MARKET, *shared, "timestamp", finite(interest).alias("__weight"))
     standing_interest = standing(
-        reports, asked, members=MARKET, series=shared, value="__weight", carry=held
+        reports, asked, members=MARKET, series=shared, columns=["__weight"], carry=held
     ).filter(nw.col("__weight") > 0)
 
     whole = summed(standing_interest, [*shared, "timestamp"], ["__weight"])

@@ -12,7 +12,7 @@ from tidytape.analytics._across import MARKET, Duration, across, finite, with_wo
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.joined import summed
-from tidytape.frames.members import matched, standing, stocks
+from tidytape.frames.members import matched, standing
 from tidytape.frames.table import Table
 
 __all__ = ["dominance", "market_share", "total"]
@@ -78,7 +78,8 @@ def total(
     rows = rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
     if carry is not None:
         held = arguments.duration("carry", carry)
-        rows = stocks(rows, amounts, members=MARKET, series=series, carry=held)
+        own = rows.filter(~nw.col(amounts[-1]).is_null())
+        rows = standing(own, own, members=MARKET, series=series, columns=amounts, carry=held)
     has = nw.any_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
     rows = rows.with_columns(venues=nw.when(has).then(nw.lit(1.0)).otherwise(0.0))
     keys = [*series, "timestamp"]
@@ -208,7 +209,7 @@ def dominance(
     # In units of 2**20, which a float says exactly, because larger sums are not exact.
     unit = 2.0**20
     caps = rows.filter(within).with_columns(__cap=finite(marketcap) / unit)
-    standing_caps = standing(caps, rows, members=[token], series=series, value="__cap", carry=held)
+    standing_caps = standing(caps, rows, members=[token], series=series, columns=["__cap"], carry=held)
     sums = summed(
         standing_caps.with_columns(__known=nw.lit(1.0)), [*series, "timestamp"], ["__cap", "__known"]
     )
