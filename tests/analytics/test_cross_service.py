@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 import tidytape
-from tidytape.analytics import cross
+from tidytape.analytics import cross, funding
 from tidytape.lake import TABLES, Lake
 
 NS = 1_000_000_000
@@ -36,10 +38,15 @@ RATES = [f"{which}_{name}" for which in ("rate", "predicted") for name in ("open
 
 
 @pytest.fixture(scope="module")
-def client(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("cross") / "lake"
     fill(Lake.create(path), random.Random(11))
-    with tidytape.Client.local(path) as client:
+    return path
+
+
+@pytest.fixture(scope="module")
+def client(lake: Path) -> Iterator[Any]:
+    with tidytape.Client.local(lake) as client:
         yield client
 
 
@@ -186,3 +193,21 @@ def test_dominance(client: Any) -> None:
     assert (100 * inside["dominance"]).to_list() == pytest.approx(
         inside["marketcap_dominance_percent"].to_list(), rel=1e-14
     )
+
+
+def test_frames_of_pandas_as_they_are_fetched(lake: Path, client: Any) -> None:
+    """Categories, times of nanoseconds and nulls as the client gives them."""
+    with tidytape.Client.local(lake, backend="pandas") as pandas:
+        fetched = [
+            (one.candles(**ASKED, quote="USD"), one.funding(**ASKED), one.open_interest(**ASKED, quote="USD"))
+            for one in (client, pandas)
+        ]
+    for call in (
+        lambda candles, rates, interest: cross.consolidated(candles),
+        lambda candles, rates, interest: cross.oi_weighted(rates, interest),
+        lambda candles, rates, interest: funding.spread(rates),
+        lambda candles, rates, interest: funding.accrued(rates, settled_every="8h", funding_interval="8h"),
+        lambda candles, rates, interest: funding.predicted_error(rates, settled_every="8h"),
+    ):
+        wanted, got = (call(*frames) for frames in fetched)
+        assert_frame_equal(pl.from_pandas(got), wanted, rel_tol=1e-12, abs_tol=1e-13)
