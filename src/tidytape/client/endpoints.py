@@ -21,8 +21,10 @@ import polars as pl
 
 from tidytape.client import listing
 from tidytape.client.documented import documented
-from tidytape.client.fetching import Metadata, Plan, fetched, planned
+from tidytape.client.fetching import fetched
 from tidytape.client.lists import ListMethods
+from tidytape.client.metadata import Metadata
+from tidytape.client.planning import Plan, planned
 from tidytape.client.progress import Progress
 from tidytape.client.quota import Usage
 from tidytape.client.series import SeriesMethods, Wanted
@@ -35,7 +37,7 @@ from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
-__all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Written", "first", "wanted_of"]
+__all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Several", "Written", "first", "wanted_of"]
 
 FrameT = TypeVar("FrameT")
 NamesT = TypeVar("NamesT")
@@ -47,6 +49,9 @@ R = TypeVar("R")
 
 Asked = Wanted | PointsQuery | Sequence[PointsQuery]
 """What can be planned and fetched: what a method of ``client.query`` returns, or queries that adjoin."""
+
+Several = Asked | Sequence[Asked]
+"""What can be planned: one of these, or several under one budget."""
 
 _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
     {
@@ -205,22 +210,25 @@ class Endpoints(
         """
         return self._points(wanted_of(query))
 
-    def plan(self, query: Asked) -> PlanT:
+    def plan(self, query: Several) -> PlanT:
         """Return what fetching would send and cost as things stand: nothing that weighs anything is sent.
 
         Parameters
         ----------
-        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+        query : what a method of ``client.query`` returns, a PointsQuery, or a list of any of these
+            A list is planned as fetches under one budget, whatever kinds of data are in it; queries that differ in time
+            alone are parts of one window.
 
         Returns
         -------
         Plan
-            Requests, weight, time under the current budget, and what the cache has. A notebook shows it as a table.
+            Requests, weight, time under the current budget, and what the cache has: of all, and in ``parts`` of each. A
+            notebook shows it as a table.
 
         Raises
         ------
         QueryError
-            If the queries differ in more than time, or leave a gap.
+            If it is nothing that can be fetched, or the queries of one window leave a gap.
         BudgetError
             If not even a thousand points can be asked for at once.
 
@@ -232,8 +240,17 @@ class Endpoints(
         ...         exchange="DEMO_SPOT", coin="BTC", interval="1m", start="2024-01-01", end="2024-04-01"
         ...     )).weight
         660
+
+        >>> day = {"exchange": "DEMO_PERP", "coin": "BTC", "start": "2024-08-07", "end": "2024-08-09"}
+        >>> with tidytape.Client.demo() as client:
+        ...     plan = client.plan([
+        ...         client.query.candles(interval="1m", **day), client.query.funding(interval="1h", **day)
+        ...     ])
+        >>> plan, [part.weight for part in plan.parts]
+        (<Plan 2 requests, weight 4, 0 s of waiting for the budget>, [3, 1])
         """
-        return self._fetch_plan(planned(self._settings, Window.of(wanted_of(query).queries)))
+        windows = [Window.of(one.queries) for one in each_of(query)]
+        return self._fetch_plan(planned(self._settings, windows))
 
     def fetch(self, query: Asked) -> FetchedT:
         """Fetch a frame together with what its fetch was.
@@ -393,9 +410,33 @@ def wanted_of(query: Asked) -> Wanted:
     """Return what is asked, in whatever form it was given."""
     if isinstance(query, Wanted):
         return query
+    several = _several(query)
+    if several:
+        raise QueryError(
+            "query",
+            got=f"{len(several)} queries of different series",
+            expected="one at a time, for each has a frame of its own",
+            hint="[client.fetch(one) for one in queries], or with an AsyncClient asyncio.gather(*map(client.fetch, "
+            "queries)), fetches them under one budget; client.plan(queries) takes them all",
+        )
     window = Window.of(query)
     queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
     return Wanted(queries, schema_of(window.data_type))
+
+
+def each_of(query: Several) -> list[Wanted]:
+    """Return what is asked, one after the other."""
+    return [wanted_of(one) for one in _several(query) or [query]]
+
+
+def _several(query: Any) -> list[Any]:
+    """Return what has frames of its own in a list; nothing where it is the parts of one window, or no such list."""
+    if isinstance(query, str) or not isinstance(query, Sequence):
+        return []
+    if all(isinstance(one, PointsQuery) for one in query):
+        return [] if Window.differ_in_time_alone(query) else list(query)
+    is_asked = all(isinstance(one, Wanted | PointsQuery | list | tuple) for one in query)
+    return list(query) if is_asked else []
 
 
 def first(steps: Flow[tuple[pl.DataFrame, Metadata]]) -> Flow[pl.DataFrame]:

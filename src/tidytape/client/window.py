@@ -16,9 +16,12 @@ from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSe
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
 
-__all__ = ["Span", "Window", "covering", "intersected", "united", "without"]
+__all__ = ["SETTLING", "Span", "Window", "covering", "intersected", "united", "without"]
 
 Span = tuple[int, int]
+
+SETTLING = 60
+"""How long after its end a point may still change. [s]"""
 
 _LONGEST_SESSION = {TPOSession.DAILY: 86_400, TPOSession.WEEKLY: 7 * 86_400, TPOSession.MONTHLY: 31 * 86_400}
 
@@ -57,7 +60,7 @@ class Window:
             raise QueryError(
                 "type", got=list(first.type), expected="one data type; each has a frame of its own"
             )
-        if len({_timeless(one) for one in asked}) > 1:
+        if not cls.differ_in_time_alone(asked):
             raise QueryError(
                 "query", got=f"{len(asked)} queries", expected="queries that differ in time alone"
             )
@@ -66,10 +69,20 @@ class Window:
             raise QueryError("query", got=f"{len(asked)} queries", expected="windows that adjoin")
         return cls(first, asked[0].start, asked[-1].end)
 
+    @staticmethod
+    def differ_in_time_alone(queries: Sequence[PointsQuery]) -> bool:
+        """Whether they ask for the same over several times."""
+        return len({_timeless(one) for one in queries}) <= 1
+
     @property
     def data_type(self) -> str:
         """Name of its data type."""
         return self.query.type[0]
+
+    @property
+    def asked(self) -> Span:
+        """The window as it was asked for: where nothing is kept, nothing has to lie on a grid."""
+        return self.start, self.end
 
     @property
     def span(self) -> Span:
