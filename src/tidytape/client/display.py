@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from html import escape
+from typing import Any
 
-from tidytape.catalogue import Interval
+from tidytape.catalogue import GroupBy, Interval, SortDirection, Tenor, TPOSession
 from tidytape.client.window import Span
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.query.values import written_time
@@ -18,7 +19,14 @@ FIELDS: Mapping[str, str] = {
 }
 """What a parameter of the wire is called in Python."""
 
-_ALIASES = {str(interval): interval.alias for interval in Interval}
+_KINDS: Mapping[str, Iterable[Any]] = {
+    "interval": Interval,
+    "tenor": Tenor,
+    "transform.groupBy.type": GroupBy,
+    "sortDirection": SortDirection,
+    "tpoSession": TPOSession,
+}
+_ALIASES = {name: {one.value: one.alias for one in kind} for name, kind in _KINDS.items()}
 _SHOWN = 3
 
 
@@ -32,7 +40,7 @@ def described(params: Iterable[Sequence[str]]) -> str:
     """
     said: dict[str, list[str]] = {}
     for name, value in params:
-        said.setdefault(name, []).append(_ALIASES.get(value, value) if name == "interval" else value)
+        said.setdefault(name, []).append(_ALIASES.get(name, {}).get(value, value))
     if "from" in said and "period" in said:
         start = int(said.pop("from")[0])
         when = [spans([(start, start + int(said.pop("period")[0]))])]

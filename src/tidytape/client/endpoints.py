@@ -62,7 +62,7 @@ _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schem
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Fetched(Generic[FrameT]):
     """A frame, and what its fetch was.
 
@@ -76,6 +76,15 @@ class Fetched(Generic[FrameT]):
 
     frame: FrameT
     metadata: Metadata
+
+    def __repr__(self) -> str:
+        """Return what it was on one line, and the frame as it shows itself."""
+        return f"<Fetched {self.metadata!r}>\n{self.frame!r}"
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it: what it was, and the frame."""
+        shown: str = self.frame._repr_html_()  # type: ignore[attr-defined]  # polars and pandas have it
+        return self.metadata._repr_html_() + shown
 
 
 @dataclass(frozen=True, slots=True)

@@ -289,7 +289,7 @@ def _whole_until(frame: pl.DataFrame, query: PointsQuery) -> int:
         return query.end
     last = int(counts["last"].min())  # type: ignore[arg-type]
     # A second of trades may itself have been cut; its trades that come again are dropped.
-    after = last if query.interval is None else last + query.interval.seconds
+    after = last if query.grid is None else last + query.grid.seconds
     # One second and no more was asked for: there is nothing that it could be cut to.
     return query.end if after >= query.end or query.end - query.start <= 1 else after
 

@@ -87,10 +87,8 @@ class Window:
     @property
     def span(self) -> Span:
         """The window on the grid of its intervals: a point belongs to it when it starts in it."""
-        interval = self.query.interval
-        if interval is None:
-            return self.start, self.end
-        return ceiled(self.start, interval), ceiled(self.end, interval)
+        grid = self.query.grid
+        return self.asked if grid is None else (ceiled(self.start, grid), ceiled(self.end, grid))
 
     @property
     def params(self) -> list[tuple[str, str]]:
@@ -103,21 +101,21 @@ class Window:
 
     def closed(self, now: float) -> int:
         """Return the end of what can no longer change: points that start before it were over by then."""
-        interval, session = self.query.interval, self.query.tpo_session
-        if interval is None:
+        grid, session = self.query.grid, self.query.tpo_session
+        if grid is None:
             return int(now)
-        length = max(interval.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
-        return ceiled(int(now) - length + 1, interval)
+        length = max(grid.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
+        return ceiled(int(now) - length + 1, grid)
 
     @property
     def step(self) -> int:
         """From one point to the next; a second where they lie in no interval. [s]"""
-        return 1 if self.query.interval is None else self.query.interval.seconds
+        return 1 if self.query.grid is None else self.query.grid.seconds
 
     def floored(self, second: int) -> int:
         """Return the last start of an interval at or before a second."""
-        interval = self.query.interval
-        return second if interval is None else ceiled(second - interval.seconds + 1, interval)
+        grid = self.query.grid
+        return second if grid is None else ceiled(second - grid.seconds + 1, grid)
 
     def request(self, start: int, end: int) -> PointsQuery:
         """Return the one request for a part of it, oldest first."""
