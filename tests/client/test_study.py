@@ -20,6 +20,7 @@ from tidytape.client.tape import entries, verify
 from tidytape.errors import QueryError, TapeError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
+from tidytape.query.values import written_time
 
 S0 = START // 10**9
 HOUR = 3_600
@@ -88,6 +89,30 @@ def test_a_study_comes_out_the_same_from_its_tape(
             assert same(answer, again[name]), name
         with pytest.raises(TapeError, match="has no answer to"):
             replayed.candles(**DAY | {"coin": "ETH"})
+
+
+def test_what_is_not_on_a_tape_is_told_with_what_is_nearest(client: Any, tmp_path: Path) -> None:
+    hour = DAY | {"interval": "1h"}
+    with client.record(tmp_path / "t"):
+        client.coins(exchange="X")
+        client.candles(**DAY)
+        client.open_interest(**hour)
+        client.candles(**hour)
+    replayed = tidytape.Client.replay(tmp_path / "t")
+    with pytest.raises(TapeError) as caught:
+        replayed.candles(**hour | {"end": S0 + HOUR})
+    first, last, later = (written_time(second) for second in (S0, S0 + HOUR, S0 + 24 * HOUR))
+    series = "TRADE_SIDE_AGNOSTIC_AGG exchange=X coin=BTC interval=1h"
+    assert f"has no answer to {series}, {first} to {last}; it was not asked" in str(caught.value)
+    assert str(caught.value).endswith(f"the nearest it has is entry 4, {series}, {first} to {later}")
+    with pytest.raises(TapeError, match="nearest it has is entry 3, OPEN_INTEREST_AGG "):
+        replayed.open_interest(**DAY | {"interval": "1d"})
+    with pytest.raises(
+        TapeError, match=r"has no answer to coins exchange=Y; .* is entry 1, coins exchange=X"
+    ):
+        replayed.coins(exchange="Y")
+    with pytest.raises(TapeError, match=r"has no answer to tenors; it was not asked .* damaged$"):
+        replayed.tenors()
 
 
 def test_a_tape_is_replayed_from_asyncio_too(client: Any, tmp_path: Path) -> None:

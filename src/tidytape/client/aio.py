@@ -241,6 +241,19 @@ class AsyncClient(
         ------
         TapeError
             If it cannot be read, or is no tape.
+
+        Examples
+        --------
+        >>> import asyncio, tempfile, tidytape
+        >>> async def coins(folder):
+        ...     async with tidytape.AsyncClient.demo() as client:
+        ...         with client.record(f"{folder}/study.tape"):
+        ...             recorded = await client.coins(exchange="DEMO_SPOT")
+        ...     async with tidytape.AsyncClient.replay(f"{folder}/study.tape") as replayed:
+        ...         return recorded, await replayed.coins(exchange="DEMO_SPOT")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     asyncio.run(coins(folder))
+        (['BTC'], ['BTC'])
         """
         replayer = Replayer(tape)
         client: AsyncClient[Any] = AsyncClient(replayer.base_url, "replayed", cache=False, backend=backend)

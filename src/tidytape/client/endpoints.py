@@ -6,6 +6,7 @@ parameters and their documentation are the same.
 
 from __future__ import annotations
 
+import inspect
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,7 +21,7 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from tidytape.client import listing
-from tidytape.client.documented import documented
+from tidytape.client.documented import as_question, documented
 from tidytape.client.fetching import fetched
 from tidytape.client.lists import ListMethods
 from tidytape.client.metadata import Metadata
@@ -121,6 +122,11 @@ class Queries(SeriesMethods[Wanted]):
 
     def _points(self, wanted: Wanted) -> Wanted:
         return wanted
+
+
+for _name, _method in inspect.getmembers(SeriesMethods, inspect.isfunction):
+    if not _name.startswith("_"):
+        setattr(Queries, _name, as_question(_method))
 
 
 class Endpoints(

@@ -265,6 +265,18 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         ------
         TapeError
             If it cannot be read, or is no tape.
+
+        Examples
+        --------
+        >>> import tempfile, tidytape
+        >>> day = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with tidytape.Client.demo() as client, client.record(f"{folder}/study.tape"):
+        ...         recorded = client.fetch(client.query.candles(**day))
+        ...     with tidytape.Client.replay(f"{folder}/study.tape") as replayed:
+        ...         again = replayed.fetch(replayed.query.candles(**day))
+        >>> again.metadata.hash == recorded.metadata.hash, again.metadata.weight
+        (True, 0)
         """
         replayer = Replayer(tape)
         client: Client[Any] = Client(replayer.base_url, "replayed", cache=False, backend=backend)
