@@ -233,4 +233,4 @@ def test_a_tape_is_listed_as_people_write_what_they_asked(run: Run, lake: Path, 
     assert "  24 rows  " in first
     asked = "TRADE_SIDE_AGNOSTIC_AGG exchange=DEMO_SPOT coin=BTC interval=1h, "
     assert first.endswith(f"  {asked}2024-08-08T00:00:00Z to 2024-08-09T00:00:00Z")
-    assert second.endswith("  coins, from 2024-08-08T00:00:00Z")
+    assert second.endswith("  coins from 2024-08-08T00:00:00Z")

@@ -138,6 +138,16 @@ def test_the_hash_is_that_of_the_recorded_frame(client: Any, tmp_path: Path) -> 
     assert first.metadata.weight == 1
 
 
+def test_the_hash_is_of_the_frame_that_is_returned(client: Any, tmp_path: Path) -> None:
+    asked = client.query.tpo_sessions(**DAY | {"interval": "1d"})
+    with client.record(tmp_path / "t"):
+        first = client.fetch(asked)
+    assert first.metadata.hash == fingerprint(first.frame)
+    assert f" {first.frame.height:,} rows" in repr(first.metadata)
+    again = tidytape.Client.replay(tmp_path / "t").fetch(asked)
+    assert again.metadata.hash == first.metadata.hash
+
+
 def test_one_tape_at_a_time(client: Any, tmp_path: Path) -> None:
     with client.record(tmp_path / "t"):
         with pytest.raises(QueryError, match="one tape at a time"), client.record(tmp_path / "u"):

@@ -387,7 +387,10 @@ class Endpoints(
             if tape is not None:
                 told = {"requests": metadata.requests, "weight": metadata.weight, "missing": metadata.missing}
                 yield Call(lambda: tape.add(ask, frame, told))
-        return (frame if wanted.finish is None else wanted.finish(frame)), metadata
+        if wanted.finish is not None:
+            frame = wanted.finish(frame)
+            metadata = metadata.of(frame)
+        return frame, metadata
 
     def _taped(self, name: str, query: MetaQuery | MarketsQuery | None, steps: Flow[R]) -> Flow[R]:
         ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape

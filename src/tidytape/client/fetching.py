@@ -185,9 +185,9 @@ class _Gathered:
     def _foretell(self, cost: int, bar: Bar) -> None:
         """Say how long the budget will make all of it wait, or refuse to, before anything is sent."""
         wait = self._settings.quota.seconds_for(cost)
-        bar.waits(wait)
         if self._settings.partial == "raise":  # else what can be had is fetched, and the rest is flagged
             refuse_to_wait(self._settings, wait, cost, self._settings.quota.available)
+        bar.waits(wait)
 
     def _part(self, query: PointsQuery, bar: Bar) -> Flow[None]:
         try:

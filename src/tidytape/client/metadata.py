@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
@@ -61,6 +61,10 @@ class Metadata:
     ) -> Metadata:
         """Return those of a frame from a tape: nothing was sent, and it is of when it was recorded."""
         return cls(window.query, window.start, window.end, 0, 0, (), missing, (), at, frame)
+
+    def of(self, frame: pl.DataFrame) -> Metadata:
+        """Return the same of a frame that was made of the one that was fetched."""
+        return replace(self, _frame=frame)
 
     @cached_property
     def hash(self) -> str:
