@@ -145,24 +145,32 @@ class _Gathered:
     def ask_alone(self, progress: Progress) -> Flow[None]:
         """Fetch what is missing, while nobody else fetches of the same series: what they get is kept for us."""
         assert self.kept is not None
-        kept, before, began = self.kept, None, time.monotonic()
+        kept, began = self.kept, time.monotonic()
+        before: list[Span] | None = None
+        missing: list[Span] = []
         lock = yield Call(lambda: _spared(kept.lock))
         if lock is None:  # a folder that cannot be written to keeps nothing
             self.kept = None
             yield from self.ask_for(self.look_again(kept), progress)
             return
         with _held(lock) as take:
-            while not (yield Call(take)):
+            while not (is_alone := (yield Call(take))):
                 missing = yield Call(lambda: kept.missing(self._window.span))
+                # Who has the lock joins files in the end: what is there may go while it is read, and come again.
+                missing = missing or (yield Call(self.look))
                 if not missing:
                     break  # the other one has fetched all of it
                 if missing != before:
                     before, began = missing, time.monotonic()  # it gets on
                 if time.monotonic() - began > self._settings.deadline:
+                    missing = yield Call(self.look)
                     break  # it waits for something; what is fetched twice costs, and nothing else
                 yield Wait(_POLL)
-            yield from self.ask_for((yield Call(self.look)), progress)
-            yield Call(lambda: _spared(kept.tidy))
+            else:
+                missing = yield Call(self.look)
+            yield from self.ask_for(missing, progress)
+            if is_alone:
+                yield Call(lambda: _spared(kept.tidy))
 
     def look_again(self, kept: Series) -> list[Span]:
         """Read what is kept where nothing can be added."""
