@@ -14,10 +14,10 @@ from typing import Any, Final, cast
 
 import narwhals.stable.v2 as nw
 
-from tidytape.aggregate._columns import BUCKET, Frame
-from tidytape.aggregate._ordered import first, last
-from tidytape.aggregate.buckets import SECOND, bucket_start
 from tidytape.catalogue import Interval
+from tidytape.frames.buckets import SECOND, bucket_start
+from tidytape.frames.doors import BUCKET, Frame
+from tidytape.frames.ordered import first, last
 
 __all__ = ["CARRY", "beside", "by_bucket", "known_sum", "latest", "number", "ohlc"]
 

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.aggregate._columns import BUCKET, opened
-from tidytape.aggregate.buckets import SECOND, bucket_start, interval_of
+from tidytape.frames.buckets import SECOND, bucket_start, interval_of
+from tidytape.frames.doors import BUCKET, opened
 
 __all__ = [
     "CALL",

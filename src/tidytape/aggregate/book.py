@@ -16,8 +16,8 @@ from typing import Any, Final, Literal, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._columns import INSTRUMENT, opened
 from tidytape.errors import QueryError
+from tidytape.frames.doors import INSTRUMENT, opened
 
 __all__ = ["book_at", "book_runs"]
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate import exact
-from tidytape.aggregate._columns import BUCKET, INSTRUMENT, closed, opened
-from tidytape.aggregate._ordered import first, last, order_keys
-from tidytape.aggregate.buckets import bucket_start, interval_of
+from tidytape.frames import exact
+from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.doors import BUCKET, INSTRUMENT, closed, opened
+from tidytape.frames.ordered import first, last, order_keys
 
 __all__ = ["candles"]
 

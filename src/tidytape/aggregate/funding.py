@@ -7,10 +7,10 @@ from datetime import timedelta
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._columns import INSTRUMENT, closed, opened
 from tidytape.aggregate._reports import by_bucket, number, ohlc
-from tidytape.aggregate.buckets import SECOND, interval_of
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
+from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.doors import INSTRUMENT, closed, opened
 from tidytape.query import values
 
 __all__ = ["funding"]

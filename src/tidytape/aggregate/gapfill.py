@@ -8,8 +8,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.buckets import SECOND, interval_of
 from tidytape.aggregate.resample import series_of, with_windows, without_windows
+from tidytape.frames.buckets import SECOND, interval_of
 
 __all__ = ["carried", "gapfill"]
 

@@ -8,8 +8,6 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._columns import INSTRUMENT
-from tidytape.aggregate.buckets import SECOND
 from tidytape.aggregate.gapfill import carried
 from tidytape.aggregate.resample import (
     CANDLES,
@@ -21,6 +19,8 @@ from tidytape.aggregate.resample import (
     without_windows,
 )
 from tidytape.errors import QueryError
+from tidytape.frames.buckets import SECOND
+from tidytape.frames.doors import INSTRUMENT
 from tidytape.schema import schema_of
 
 __all__ = ["group"]

@@ -17,13 +17,13 @@ from typing import Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate import exact
-from tidytape.aggregate._columns import BUCKET, INSTRUMENT, Frame, closed, opened
-from tidytape.aggregate._ordered import first, last, order_keys
-from tidytape.aggregate.buckets import bucket_start, interval_of
 from tidytape.aggregate.grid import Grid
 from tidytape.catalogue import Interval, Side
 from tidytape.errors import QueryError
+from tidytape.frames import exact
+from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.doors import BUCKET, INSTRUMENT, Frame, closed, opened
+from tidytape.frames.ordered import first, last, order_keys
 
 __all__ = ["candles_of", "minute_candles", "minute_profile", "profile_of"]
 

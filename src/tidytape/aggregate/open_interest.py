@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._columns import INSTRUMENT, closed, opened
 from tidytape.aggregate._reports import by_bucket, number, ohlc
-from tidytape.aggregate.buckets import interval_of
+from tidytape.frames.buckets import interval_of
+from tidytape.frames.doors import INSTRUMENT, closed, opened
 
 __all__ = ["open_interest"]
 

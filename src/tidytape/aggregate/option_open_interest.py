@@ -5,10 +5,10 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._columns import BUCKET, closed, opened
-from tidytape.aggregate._ordered import last
 from tidytape.aggregate._reports import CARRY, beside, known_sum, latest, number
-from tidytape.aggregate.buckets import bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.doors import BUCKET, closed, opened
+from tidytape.frames.ordered import last
 
 __all__ = ["option_open_interest"]
 

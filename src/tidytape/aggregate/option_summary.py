@@ -25,7 +25,6 @@ from typing import Any, Literal, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-from tidytape.aggregate._columns import BUCKET, closed
 from tidytape.aggregate._smile import (
     CALL,
     CHAIN,
@@ -41,6 +40,7 @@ from tidytape.aggregate._smile import (
 )
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError, nearest
+from tidytape.frames.doors import BUCKET, closed
 
 __all__ = ["implied_volatility", "skew"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._columns import INSTRUMENT, closed, opened
+from tidytape.frames.doors import INSTRUMENT, closed, opened
 
 __all__ = ["raw_trades"]
 

@@ -8,11 +8,11 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate import exact
-from tidytape.aggregate._columns import BUCKET, Frame, closed, opened
-from tidytape.aggregate.buckets import bucket_start, interval_of
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
+from tidytape.frames import exact
+from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.doors import BUCKET, Frame, closed, opened
 from tidytape.schema import schema_of
 
 __all__ = [

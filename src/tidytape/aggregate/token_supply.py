@@ -7,11 +7,11 @@ from collections.abc import Collection
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._columns import BUCKET, Frame, closed, opened
 from tidytape.aggregate._reports import CARRY, beside, by_bucket, known_sum, latest, number
-from tidytape.aggregate.buckets import SECOND, bucket_start, interval_of
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
+from tidytape.frames.buckets import SECOND, bucket_start, interval_of
+from tidytape.frames.doors import BUCKET, Frame, closed, opened
 
 __all__ = ["token_supply"]
 

@@ -14,9 +14,6 @@ from typing import Any, Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate import exact
-from tidytape.aggregate._columns import BUCKET, INSTRUMENT, closed, opened
-from tidytape.aggregate.buckets import SECOND, bucket_start, interval_of
 from tidytape.aggregate.candles import candles
 from tidytape.aggregate.grid import Grid
 from tidytape.aggregate.minutes import candles_of, profile_of
@@ -24,6 +21,9 @@ from tidytape.aggregate.volume_profile import volume_profile
 from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, nearest
+from tidytape.frames import exact
+from tidytape.frames.buckets import SECOND, bucket_start, interval_of
+from tidytape.frames.doors import BUCKET, INSTRUMENT, closed, opened
 
 __all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
 

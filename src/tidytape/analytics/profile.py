@@ -12,14 +12,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from decimal import Decimal
 from fractions import Fraction
-from math import isfinite
-from numbers import Real
-from typing import Any, Literal, TypeGuard, cast
+from typing import Any, Literal, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.errors import MissingColumnError, QueryError, nearest
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._arguments import is_number, one_of
+from tidytape.errors import MissingColumnError, QueryError
 
 __all__ = ["point_of_control", "value_area"]
 
@@ -101,7 +101,7 @@ def point_of_control(
     >>> point_of_control(levels, by="day", tie="upper").row(0)
     (1, 10.2, 7.0, 'upper')
     """
-    _one_of("tie", tie, ("center", "lower", "upper"))
+    one_of("tie", tie, ("center", "lower", "upper"))
     frame, names = _opened(levels, by, price, count, results=("poc", "poc_count", "poc_tie"))
     keys = list(names)
     has_poc = ~nw.col("total").is_null()
@@ -215,13 +215,12 @@ def value_area(
     >>> value_area(levels, by="day", rule="one_row", tie="down").row(0)[:5]
     (1, 12.0, 11.0, 12.0, 0.7)
     """
-    _one_of("rule", rule, tuple(_ROWS))
-    _one_of("tie", tie, ("up", "down"))
-    _one_of("stop", stop, ("reach", "exceed"))
-    _one_of("poc_tie", poc_tie, ("center", "lower", "upper"))
-    if not _is_number(share) or not 0 < share <= 1:
-        raise QueryError("share", got=share, expected="a number above 0 and at most 1")
-    rules = {"share": float(share), "rule": rule, "tie": tie, "stop": stop, "poc_tie": poc_tie}
+    one_of("rule", rule, tuple(_ROWS))
+    one_of("tie", tie, ("up", "down"))
+    one_of("stop", stop, ("reach", "exceed"))
+    one_of("poc_tie", poc_tie, ("center", "lower", "upper"))
+    share = arguments.share("share", share)
+    rules = {"share": share, "rule": rule, "tie": tie, "stop": stop, "poc_tie": poc_tie}
     measures = ("poc", "val", "vah", "value_area_share")
     frame, names = _opened(levels, by, price, count, results=(*measures, *rules))
     keys = list(names)
@@ -230,7 +229,7 @@ def value_area(
     rows = _rows(frame, keys, tie=poc_tie, step=step)
     candidates = _candidates(rows, keys, width=_ROWS[rule], step=step)
     result = (
-        _taken(candidates, keys, share=float(share), tie=tie, stop=stop)
+        _taken(candidates, keys, share=share, tie=tie, stop=stop)
         .group_by(keys)
         .agg(nw.col("poc", "low").min(), nw.col("high", "total").max(), nw.col("count").sum())
         .with_columns(enclosed=nw.col("count") / nw.col("total"))
@@ -401,19 +400,8 @@ def _narwhal(levels: Any) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
         raise QueryError("levels", got=type(levels).__name__, expected=expected) from error
 
 
-def _one_of(parameter: str, got: object, known: tuple[str, ...]) -> None:
-    if got not in known:
-        close = nearest(got, known) if isinstance(got, str) else None
-        hint = f"did you mean {close!r}?" if close else None
-        raise QueryError(parameter, got=got, expected=f"one of {', '.join(map(repr, known))}", hint=hint)
-
-
 def _step(row_size: object) -> Fraction:
     """Return the step as the exact decimal that its shortest spelling says: 0.1 is a tenth."""
-    if not _is_number(row_size) or not row_size > 0:
+    if not is_number(row_size) or not row_size > 0:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0, or None")
     return Fraction(str(row_size))
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return not isinstance(value, bool) and isinstance(value, Real | Decimal) and isfinite(value)

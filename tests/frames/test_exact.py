@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidytape.aggregate import candles
-from tidytape.aggregate.exact import parts, summed, total
+from tidytape.frames.exact import parts, summed, total
 
 eight_decimals = st.integers(min_value=0, max_value=10**13).map(lambda count: count / 10**8)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import narwhals
 import narwhals.stable.v2 as nw
 
-from tidytape.aggregate._columns import Frame
+from tidytape.frames.doors import Frame
 
 __all__ = ["first", "last", "order_keys"]
 

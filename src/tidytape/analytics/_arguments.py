@@ -1,0 +1,48 @@
+"""What arguments must be, said alike by every function of the analytics."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from math import isfinite
+from numbers import Real
+from typing import TypeGuard
+
+from tidytape.errors import QueryError, nearest
+
+__all__ = ["is_number", "one_of", "positive", "share", "whole"]
+
+
+def is_number(value: object) -> TypeGuard[float]:
+    """Return whether a value is a finite number, and no boolean."""
+    return not isinstance(value, bool) and isinstance(value, Real | Decimal) and isfinite(value)
+
+
+def one_of(parameter: str, got: object, known: Iterable[str]) -> None:
+    """Raise QueryError unless the value is one of those known; the hint names the nearest."""
+    known = tuple(known)
+    if got not in known:
+        close = nearest(got, known) if isinstance(got, str) else None
+        hint = f"did you mean {close!r}?" if close else None
+        raise QueryError(parameter, got=got, expected=f"one of {', '.join(map(repr, known))}", hint=hint)
+
+
+def positive(parameter: str, got: object) -> float:
+    """Return a finite number above 0; raise QueryError if it is anything else."""
+    if not is_number(got) or not got > 0:
+        raise QueryError(parameter, got=got, expected="a finite number above 0")
+    return float(got)
+
+
+def share(parameter: str, got: object) -> float:
+    """Return a number above 0 and at most 1; raise QueryError if it is anything else."""
+    if not is_number(got) or not 0 < got <= 1:
+        raise QueryError(parameter, got=got, expected="a number above 0 and at most 1")
+    return float(got)
+
+
+def whole(parameter: str, got: object, *, least: int = 1) -> int:
+    """Return a whole number, ``least`` or more; raise QueryError if it is anything else."""
+    if isinstance(got, bool) or not isinstance(got, int) or got < least:
+        raise QueryError(parameter, got=got, expected=f"a whole number, {least} or more")
+    return got

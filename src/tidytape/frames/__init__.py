@@ -1,0 +1,11 @@
+"""Frames of any engine: how they come in and go out, and what engines do not do alike.
+
+What `tidytape.aggregate` and `tidytape.analytics` share, so that each of their functions is written once for polars,
+pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; users of it need nothing in here.
+
+- `doors`: a native frame in, one of the same kind out.
+- `table`: the same with its times as whole nanoseconds, whatever the engine calls a time.
+- `buckets`: the interval that a time lies in.
+- `exact`: sums that do not depend on the order of rows.
+- `ordered`: the first and the last value of a group.
+"""

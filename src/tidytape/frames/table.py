@@ -1,0 +1,190 @@
+"""A caller's frame, opened for work: lazy, with its times as whole nanoseconds; and closed as what it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Generic, cast
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.catalogue import IDENTITY_FIELDS
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.times import Clock, clock_of, counted, dated
+
+__all__ = ["IDENTITY", "Table"]
+
+IDENTITY = tuple(field.column for field in IDENTITY_FIELDS)
+"""Columns that say which series a row belongs to."""
+
+_KINDS = "a frame of polars, pandas, pyarrow, DuckDB or Spark"
+
+
+@dataclass(frozen=True)
+class Table(Generic[IntoFrameT]):
+    """A caller's frame, and the rows of it to work on.
+
+    Attributes
+    ----------
+    rows : narwhals LazyFrame
+        All columns of the frame. Times are int64 nanoseconds since the epoch; pyarrow, which has no windows, is
+        polars here. Windows need ``over(..., order_by=...)``: nothing else says an order on every engine.
+    native : frame
+        What the caller gave.
+    clocks : mapping of str to Clock
+        How the caller's frame says the times of the columns that were named as times.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> table = Table.opened(pl.DataFrame({"timestamp": [datetime(1970, 1, 1, 1, tzinfo=UTC)]}), times=["timestamp"])
+    >>> table.rows.collect()["timestamp"].to_list()
+    [3600000000000]
+    >>> later = table.rows.select(until=nw.col("timestamp") + 1_000_000_000)
+    >>> table.closed(later, times={"until": "timestamp"})["until"].to_list()
+    [datetime.datetime(1970, 1, 1, 1, 0, 1, tzinfo=zoneinfo.ZoneInfo(key='UTC'))]
+    """
+
+    rows: nw.LazyFrame[Any]
+    native: IntoFrameT
+    clocks: Mapping[str, Clock] = field(repr=False)
+
+    @classmethod
+    def opened(
+        cls,
+        native: IntoFrameT,
+        needed: Iterable[str] = (),
+        *,
+        times: Iterable[str] = (),
+        numbers: Iterable[str] = (),
+        parameter: str = "frame",
+    ) -> Table[IntoFrameT]:
+        """Return the frame opened.
+
+        Parameters
+        ----------
+        native : frame
+            Eager or lazy, of any engine.
+        needed : iterable of str
+            Columns it must have.
+        times : iterable of str
+            Columns it must have, of times.
+        numbers : iterable of str
+            Columns it must have, of numbers; they become float64.
+        parameter : str
+            What the caller calls the frame, for the message of an error.
+
+        Raises
+        ------
+        MissingColumnError
+            If a column is absent.
+        QueryError
+            If ``native`` is no frame, a time has no zone, or a column of numbers holds something else.
+        """
+        try:
+            frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(native)
+        except TypeError:
+            raise QueryError(parameter, got=type(native).__name__, expected=_KINDS) from None
+        times, numbers = tuple(times), tuple(numbers)
+        schema = frame.collect_schema()
+        needed = dict.fromkeys((*needed, *times, *numbers))
+        if missing := [name for name in needed if name not in schema]:
+            raise MissingColumnError(missing, available=schema.names())
+        for name in numbers:
+            if not schema[name].is_numeric():
+                raise QueryError(
+                    parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
+                )
+        if isinstance(frame, nw.DataFrame):
+            # Lazily, so that an optimiser is used where there is one.
+            frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
+        clocks = {name: clock_of(frame, name) for name in times}
+        rows = counted(frame, clocks)
+        if casts := [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]:
+            rows = rows.with_columns(casts)
+        return cls(rows, native, clocks)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the columns, in order."""
+        return self.rows.collect_schema().names()
+
+    def series(self, by: str | Iterable[str] | None = None, *, without: Iterable[str] = ()) -> list[str]:
+        """Return the columns that tell one series from another: ``by``, or the identity columns that there are.
+
+        Raises
+        ------
+        MissingColumnError
+            If a column of ``by`` is absent.
+        QueryError
+            If ``by`` names a column twice or one of ``without``.
+        """
+        present = self.names
+        left_out = tuple(without)
+        if by is None:
+            return [name for name in IDENTITY if name in present and name not in left_out]
+        columns = [by] if isinstance(by, str) else list(by)
+        if len(set(columns)) < len(columns) or not set(columns).isdisjoint(left_out):
+            expected = f"names, each once and none of {', '.join(map(repr, left_out))}"
+            raise QueryError("by", got=columns, expected=expected)
+        if missing := [name for name in columns if name not in present]:
+            raise MissingColumnError(missing, available=present)
+        return columns
+
+    def collected(self, why: str) -> nw.DataFrame[Any]:
+        """Return the rows in memory, for what no engine of SQL can compute.
+
+        Parameters
+        ----------
+        why : str
+            What it is that cannot be said in SQL, e.g. ``"a fit is a loop"``.
+
+        Raises
+        ------
+        QueryError
+            If the frame is one of DuckDB or Spark, whose rows are not taken out of it unasked.
+        """
+        if (engine := self.rows.implementation).is_duckdb() or engine.is_spark_like():
+            raise QueryError(
+                "frame",
+                got=f"a frame of {engine.value}",
+                expected="a frame of polars, pandas or pyarrow",
+                hint=f"{why}: collect it first, e.g. with {'.pl()' if engine.is_duckdb() else '.toPandas()'}",
+            )
+        return self.rows.collect()
+
+    def closed(
+        self,
+        result: nw.LazyFrame[Any] | nw.DataFrame[Any],
+        *,
+        sort: Sequence[str] = (),
+        times: Mapping[str, str] | None = None,
+        like_rows: bool = False,
+    ) -> IntoFrameT:
+        """Return a result as the kind of frame that was opened, its times as the caller says them.
+
+        Parameters
+        ----------
+        result : narwhals LazyFrame, or DataFrame made of `collected` rows
+        sort : sequence of str
+            Columns to sort by, where rows have an order.
+        times : mapping of str to str, optional
+            Columns of nanoseconds that are new, each with the column whose way of saying time it takes.
+        like_rows : bool
+            Whether the rows are those of the frame: then pandas keeps its index, otherwise it gets a fresh one.
+        """
+        if isinstance(result, nw.DataFrame):
+            result = result.lazy()
+        if sort:
+            result = result.sort(*sort)
+        names = result.collect_schema().names()
+        clocks = {name: clock for name, clock in self.clocks.items() if name in names}
+        clocks |= {name: self.clocks[like] for name, like in (times or {}).items()}
+        result = dated(result, clocks)
+        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("Any", self.native))
+        if isinstance(frame, nw.LazyFrame):
+            return cast("IntoFrameT", result.to_native())
+        eager = result.collect(frame.implementation)
+        return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())

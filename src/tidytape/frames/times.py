@@ -1,0 +1,134 @@
+"""Times as whole nanoseconds since the epoch, and back, on every engine.
+
+Engines agree on whole numbers and on little else about time: DuckDB has times with and without nanoseconds that do not
+compare, Spark cannot tell how long is between two, and a time that one truncates the other refuses. So inside, a time
+is what the lake stores: int64 nanoseconds since the epoch, in UTC. At the doors it is what the caller has.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+
+from tidytape.errors import QueryError
+
+__all__ = ["Clock", "clock_of", "counted", "dated"]
+
+_NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+
+Frame = nw.LazyFrame[Any]
+
+
+@dataclass(frozen=True)
+class Clock:
+    """How a column of the caller says time: as whole nanoseconds, or as instants of one unit and zone."""
+
+    unit: Any = None
+    zone: str | None = None
+    native: str | None = None
+    """Name of the type in the engine's own SQL, where the engine is asked in it."""
+
+    @property
+    def counts(self) -> bool:
+        """Whether the column is int64 nanoseconds already."""
+        return self.unit is None and self.native is None
+
+
+def clock_of(frame: Frame, column: str) -> Clock:
+    """Return how a column says time.
+
+    Raises
+    ------
+    QueryError
+        If it holds times without a zone, or anything that is no time.
+    """
+    dtype = frame.collect_schema()[column]
+    expected = "int64 nanoseconds since the epoch, or times with a zone"
+    if dtype == nw.Int64:
+        return Clock()
+    if frame.implementation.is_duckdb():
+        relation = frame.to_native()
+        native = str(dict(zip(relation.columns, relation.types, strict=True))[column])
+        if native in {"TIMESTAMP WITH TIME ZONE", "TIMESTAMPTZ_NS"}:
+            return Clock(native=native)
+    elif isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
+        spark = "TIMESTAMP" if frame.implementation.is_spark_like() else None
+        return Clock(dtype.time_unit, dtype.time_zone, spark)
+    naive = isinstance(dtype, nw.Datetime) or str(dtype) == "Unknown"
+    hint = (
+        "say which zone they are of, e.g. with replace_time_zone('UTC') or tz_localize('UTC')"
+        if naive
+        else None
+    )
+    raise QueryError(column, got=f"{column}: {dtype}", expected=expected, hint=hint)
+
+
+def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
+    """Return the frame with these columns as int64 nanoseconds; what is null stays null."""
+    clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
+    if not clocks:
+        return frame
+    if frame.implementation.is_duckdb():
+        return _replaced(frame, {name: f"epoch_ns({_quoted(name)})" for name in clocks})
+    if frame.implementation.is_spark_like():
+        return _selected(frame, {name: f"unix_micros(`{name}`) * 1000" for name in clocks})
+    if frame.implementation.is_pandas():
+        frame = _with_nullable_counts(frame, clocks)
+        clocks = {name: clock for name, clock in clocks.items() if frame.collect_schema()[name] != nw.Int64}
+    return frame.with_columns(nw.col(name).dt.timestamp("ns").cast(nw.Int64) for name in clocks)
+
+
+def _with_nullable_counts(frame: Frame, clocks: dict[str, Clock]) -> Frame:
+    """Return the frame with times of pandas of which one is null as whole numbers that can be null."""
+    native = frame.collect().to_native()
+    gaps = {name: native[name].isna() for name in clocks if native[name].isna().any()}
+    # By way of int64, because the null among integers that narwhals knows is a float's, which skips nanoseconds.
+    counts = {
+        name: native[name].dt.as_unit("ns").astype("int64").astype("Int64").mask(gap)
+        for name, gap in gaps.items()
+    }
+    opened: Frame = nw.from_native(native.assign(**counts)).lazy()
+    return opened
+
+
+def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
+    """Return the frame with these columns of int64 nanoseconds as times again; undoes `counted`."""
+    clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
+    if not clocks:
+        return frame
+    if frame.implementation.is_duckdb():
+        return _replaced(
+            frame,
+            {
+                # By way of text of no zone there would be one of the connection in between.
+                name: f"(make_timestamp_ns({_quoted(name)}) AT TIME ZONE 'UTC')::{clock.native}"
+                for name, clock in clocks.items()
+            },
+        )
+    if frame.implementation.is_spark_like():
+        return _selected(frame, {name: f"timestamp_micros(`{name}` div 1000)" for name in clocks})
+    return frame.with_columns(
+        (nw.col(name) // _NANOSECONDS[clock.unit]).cast(nw.Datetime(clock.unit, clock.zone)).alias(name)
+        for name, clock in clocks.items()
+    )
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _replaced(frame: Frame, columns: dict[str, str]) -> Frame:
+    replaced = ", ".join(f"{sql} AS {_quoted(name)}" for name, sql in columns.items())
+    opened: Frame = nw.from_native(frame.to_native().project(f"* REPLACE ({replaced})"))
+    return opened
+
+
+def _selected(frame: Frame, columns: dict[str, str]) -> Frame:
+    selected = [
+        f"{columns[name]} AS `{name}`" if name in columns else f"`{name}`"
+        for name in frame.collect_schema().names()
+    ]
+    opened: Frame = nw.from_native(frame.to_native().selectExpr(*selected))
+    return opened

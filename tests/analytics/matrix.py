@@ -1,0 +1,93 @@
+"""The matrix of functions and engines: what is asked of which, and the page of the documentation that says so.
+
+A namespace's cases lie in ``cases/<namespace>.py`` as ``CASES``, and functions that take no frame in ``WITHOUT_FRAME``.
+``python tests/analytics/matrix.py`` rewrites the page.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+__all__ = ["PAGE", "Case", "cases", "page"]
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "engines.md"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One call, to be made on every engine.
+
+    Attributes
+    ----------
+    function : str
+        Name of the function in its namespace.
+    call : callable
+        From frames of an engine to a frame of it.
+    frames : sequence of polars.DataFrame
+        What it is given.
+    key : sequence of str
+        Columns that tell the rows of the result apart, in the order they are sorted by.
+    gaps : mapping of str to str
+        Engines that cannot do it, each with the reason; the call must then raise `QueryError`.
+    label : str
+        What tells it from other cases of the function.
+    """
+
+    function: str
+    call: Callable[..., Any]
+    frames: Sequence[pl.DataFrame]
+    key: Sequence[str]
+    gaps: Mapping[str, str] = field(default_factory=dict)
+    label: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.function} {self.label}".strip()
+
+
+def namespaces() -> list[str]:
+    from tidytape import analytics
+
+    return list(analytics.__all__)
+
+
+def cases() -> list[tuple[str, Case]]:
+    """Return the cases of every namespace, in order."""
+    return [(name, case) for name in namespaces() for case in import_module(f"analytics.cases.{name}").CASES]
+
+
+def page() -> str:
+    """Return the page: every function, and what an engine cannot do of it."""
+    engines = ["polars", "polars lazy", "pandas", "pyarrow", "duckdb", "spark"]
+    titles = ["polars", "lazy", "pandas", "pyarrow", "DuckDB", "Spark"]
+    gaps: dict[tuple[str, str], Mapping[str, str]] = {}
+    for namespace, case in cases():
+        gaps[namespace, case.function] = {**gaps.get((namespace, case.function), {}), **case.gaps}
+    reasons = list(dict.fromkeys(reason for found in gaps.values() for reason in found.values()))
+    lines = [
+        "# Functions and engines",
+        "",
+        "Every function takes a frame of any of these engines and gives one of the same kind. A test computes each",
+        "on each, and holds it to what polars says, to twelve digits. Where there is a number, an engine cannot do it,",
+        "for the reason below, and the function says so.",
+        "",
+        "| function | " + " | ".join(titles) + " |",
+        "| --- |" + " --- |" * len(titles),
+    ]
+    for (namespace, function), found in gaps.items():
+        cells = [str(reasons.index(found[engine]) + 1) if engine in found else "✓" for engine in engines]
+        lines.append(f"| `{namespace}.{function}` | " + " | ".join(cells) + " |")
+    if reasons:
+        lines += ["", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))]
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,86 @@
+"""Every function of the analytics on every engine: the same rows as polars, to twelve digits."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+import polars as pl
+import polars.selectors as cs
+import pytest
+from polars.testing import assert_frame_equal
+
+from analytics.matrix import PAGE, Case, cases, namespaces, page
+from engines import Engine
+from tidytape.errors import QueryError
+
+MATRIX = [pytest.param(case, id=f"{namespace}.{case}") for namespace, case in cases()]
+
+
+def plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """What engines call differently, called the same: words, whole numbers, and instants."""
+    return frame.with_columns(
+        cs.categorical().cast(pl.String),
+        cs.by_dtype(pl.Enum).cast(pl.String),
+        cs.integer().cast(pl.Int64),
+        cs.float().cast(pl.Float64).fill_nan(None),  # pandas has no other null
+        cs.datetime().dt.convert_time_zone("UTC").dt.cast_time_unit("us"),
+    )
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, pl.DataFrame]:
+    """What polars answers, once for all engines."""
+    return {}
+
+
+@pytest.mark.parametrize("case", MATRIX)
+def test_engine_answers_as_polars(case: Case, engine: Engine, expected: dict[str, pl.DataFrame]) -> None:
+    given = [engine.frame(frame) for frame in case.frames]
+    if engine.name in case.gaps:
+        with pytest.raises(QueryError, match="collect it first"):
+            case.call(*given)
+        return
+    if str(case) not in expected:
+        answer = case.call(*case.frames)
+        assert isinstance(answer, pl.DataFrame)
+        assert len(answer), "a case that answers with nothing shows nothing"
+        expected[str(case)] = answer
+    wanted, got = expected[str(case)], engine.polars(case.call(*given))
+    assert got.columns == wanted.columns
+    if engine.name != "spark":  # whose frames promise no order
+        assert_same(got.select(case.key), wanted.select(case.key))
+    assert_same(got.sort(case.key, nulls_last=True), wanted.sort(case.key, nulls_last=True))
+
+
+def assert_same(got: pl.DataFrame, wanted: pl.DataFrame) -> None:
+    got, wanted = plain(got), plain(wanted)
+    # A column of nothing but nulls has no type to compare in pandas.
+    bare = [name for name in got.columns if got[name].null_count() == len(got)]
+    assert all(wanted[name].null_count() == len(wanted) for name in bare)
+    assert_frame_equal(got.drop(bare), wanted.drop(bare), rel_tol=1e-12, abs_tol=1e-13)
+
+
+@pytest.mark.parametrize("case", MATRIX)
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_empty_frame_keeps_columns_and_dtypes(case: Case, kind: str) -> None:
+    engine = Engine(kind)
+    full = engine.polars(case.call(*map(engine.frame, case.frames)))
+    empty = engine.polars(case.call(*(engine.frame(frame.clear()) for frame in case.frames)))
+    assert empty.columns == full.columns
+    assert len(empty) == 0
+    if kind == "polars":
+        assert empty.schema == full.schema
+
+
+@pytest.mark.parametrize("namespace", namespaces())
+def test_every_function_has_a_case(namespace: str) -> None:
+    module: Any = import_module(f"tidytape.analytics.{namespace}")
+    asked = {case.function for name, case in cases() if name == namespace}
+    functions = {name for name in module.__all__ if callable(getattr(module, name))}
+    frameless = getattr(import_module(f"analytics.cases.{namespace}"), "WITHOUT_FRAME", {})
+    assert functions - set(frameless) == asked
+
+
+def test_the_page_says_what_the_matrix_is() -> None:
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python tests/analytics/matrix.py"

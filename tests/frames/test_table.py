@@ -1,0 +1,116 @@
+"""A frame opened and closed: times of every engine, and what is refused at the door."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from engines import Engine
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.table import Table
+
+INSTANTS = [datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), None, datetime(2026, 3, 5, 8, 0, 0, 1, UTC)]
+FRAME = pl.DataFrame(
+    {"row": [0, 1, 2], "timestamp": INSTANTS}, schema_overrides={"timestamp": pl.Datetime("us", "UTC")}
+)
+
+
+def nanoseconds(instant: datetime | None) -> int | None:
+    if instant is None:
+        return None
+    return (instant - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1_000
+
+
+@pytest.mark.parametrize("unit", ["us", "ns"])
+def test_times_are_whole_nanoseconds_inside_and_what_they_were_outside(engine: Engine, unit: str) -> None:
+    native = engine.frame(FRAME.with_columns(pl.col("timestamp").dt.cast_time_unit(unit)))
+    table = Table.opened(native, times=["timestamp"])
+    inside = nw.from_native(table.rows.sort("row").collect("polars").to_native())
+    assert inside["timestamp"].to_list() == [nanoseconds(instant) for instant in INSTANTS]
+    later = table.rows.with_columns(later=nw.col("timestamp") + 3_600_000_000_000)
+    closed = engine.polars(table.closed(later, sort=["row"], times={"later": "timestamp"})).sort("row")
+    assert closed.select(
+        pl.col("timestamp", "later").dt.convert_time_zone("UTC").dt.cast_time_unit("us")
+    ).rows() == [(instant, instant and instant + timedelta(hours=1)) for instant in INSTANTS]
+    if engine.name != "spark":  # which writes what it likes into Parquet
+        assert closed["timestamp"].dtype.time_unit == unit
+
+
+def test_nanoseconds_are_not_lost(engine: Engine) -> None:
+    if engine.name == "spark":
+        pytest.skip("Spark's times have microseconds")
+    frame = pl.DataFrame({"timestamp": [1_772_697_600_000_000_123]}).with_columns(
+        pl.col("timestamp").cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")
+    )
+    table = Table.opened(engine.frame(frame), times=["timestamp"])
+    assert table.rows.collect("polars")["timestamp"].to_list() == [1_772_697_600_000_000_123]
+    closed = engine.polars(table.closed(table.rows))
+    assert closed["timestamp"].dt.epoch("ns").to_list() == [1_772_697_600_000_000_123]
+
+
+def test_whole_nanoseconds_stay_what_they_are(engine: Engine) -> None:
+    table = Table.opened(engine.frame(pl.DataFrame({"timestamp": [5]})), times=["timestamp"])
+    assert engine.polars(table.closed(table.rows))["timestamp"].to_list() == [5]
+
+
+def test_the_zone_of_the_caller_is_kept() -> None:
+    frame = FRAME.with_columns(pl.col("timestamp").dt.convert_time_zone("America/New_York"))
+    table = Table.opened(frame, times=["timestamp"])
+    assert table.closed(table.rows).equals(frame)
+
+
+def test_a_time_without_a_zone_is_refused(engine: Engine) -> None:
+    if engine.name == "spark":
+        pytest.skip("its reader of Parquet gives every time a zone")
+    with pytest.raises(QueryError, match="replace_time_zone"):
+        Table.opened(
+            engine.frame(FRAME.with_columns(pl.col("timestamp").dt.replace_time_zone(None))),
+            times=["timestamp"],
+        )
+
+
+def test_what_is_missing_or_of_another_kind_is_refused() -> None:
+    with pytest.raises(MissingColumnError, match="volume"):
+        Table.opened(FRAME, ["volume"])
+    with pytest.raises(QueryError, match="numbers in column word"):
+        Table.opened(pl.DataFrame({"word": ["a"]}), numbers=["word"])
+    with pytest.raises(QueryError, match="a frame of polars"):
+        Table.opened([1, 2])  # type: ignore[type-var]
+
+
+def test_series_are_the_identity_columns_that_there_are() -> None:
+    table = Table.opened(pl.DataFrame({"coin": ["BTC"], "x": [1], "exchange": ["A"]}))
+    assert table.series() == ["exchange", "coin"]
+    assert table.series(without=["coin"]) == ["exchange"]
+    assert table.series("x") == ["x"]
+    with pytest.raises(QueryError, match="by"):
+        table.series(["x", "x"])
+    with pytest.raises(MissingColumnError, match="y"):
+        table.series("y")
+
+
+def test_times_of_pandas_on_arrow() -> None:
+    frame = FRAME.to_pandas(use_pyarrow_extension_array=True)
+    table = Table.opened(frame, times=["timestamp"])
+    assert pl.from_pandas(table.closed(table.rows)).equals(FRAME)
+
+
+def test_pandas_keeps_its_index_where_rows_are_the_same() -> None:
+    frame = pd.DataFrame({"x": np.array([3.0, 1.0])}, index=[7, 9])
+    table = Table.opened(frame)
+    assert list(table.closed(table.rows.with_columns(y=nw.col("x") + 1), like_rows=True).index) == [7, 9]
+    assert list(table.closed(table.rows, sort=["x"]).index) == [0, 1]
+
+
+def test_what_sql_cannot_do_is_said(engine: Engine) -> None:
+    table = Table.opened(engine.frame(pl.DataFrame({"x": [1.0]})))
+    if engine.name in {"duckdb", "spark"}:
+        with pytest.raises(QueryError, match="a fit is a loop: collect it first"):
+            table.collected("a fit is a loop")
+    else:
+        assert engine.polars(table.closed(table.collected("a fit is a loop")))["x"].to_list() == [1.0]
