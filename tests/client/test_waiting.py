@@ -161,6 +161,20 @@ def test_a_wait_is_reckoned_anew_with_what_the_service_says() -> None:
     assert (round(first.wait), round(second.wait)) == (60, 180)
 
 
+def test_an_answer_that_took_long_does_not_know_of_what_was_spent_since() -> None:
+    quota = Quota(clock=lambda: 0)
+    quota.heard(limit=60, remaining=100, reset=None, taken=0)
+    quota.take(1)
+    slow = quota.line
+    for spent in range(1, 50):
+        quota.take(1)
+        quota.heard(limit=60, remaining=99 - spent, reset=None, taken=1, sent=quota.line)
+    quota.heard(limit=60, remaining=99, reset=None, taken=1, sent=slow)  # it was so when it was sent
+    assert quota.available == 50
+    quota.heard(limit=60, remaining=99, reset=None, taken=0, sent=quota.line)  # and now it is so again
+    assert quota.available == 99
+
+
 def test_who_leaves_the_line_lets_nobody_in_too_soon() -> None:
     quota = Quota(clock=lambda: 0)
     quota.heard(limit=60, remaining=0, reset=None, taken=0)

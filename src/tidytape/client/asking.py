@@ -15,7 +15,7 @@ import tenacity
 
 from tidytape._version import __version__
 from tidytape.client.display import FIELDS, lasting
-from tidytape.client.quota import reported
+from tidytape.client.quota import Line, reported
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Answer, Failure, Flow, Send, Wait, printable
 from tidytape.errors import (
@@ -96,10 +96,11 @@ def ask(
                 yield Wait(pause.pop())
             with attempt:
                 step = Send(_request(settings, path, params, accept, until), until, settings.max_body)
+                line = settings.quota.line
                 answer = (yield step) if step.remaining else TimeoutError()
                 if isinstance(answer, Answer):
                     accepted = answer.status == httpx.codes.OK
-                    _listen(settings, answer, taken=taken if accepted else 0)
+                    _listen(settings, answer, taken=taken if accepted else 0, sent=line)
                     if accepted:
                         taken = 0
                         return answer
@@ -149,14 +150,14 @@ def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -
     )
 
 
-def _listen(settings: Settings, answer: Answer, *, taken: int) -> None:
+def _listen(settings: Settings, answer: Answer, *, taken: int, sent: Line) -> None:
     """Learn of the budget from what a response says of it."""
     told = reported(answer.headers, now=time.time())
     if told is None:
         settings.quota.used(taken)
         return
     limit, remaining, reset = told
-    settings.quota.heard(limit=limit, remaining=remaining, reset=reset, taken=taken)
+    settings.quota.heard(limit=limit, remaining=remaining, reset=reset, taken=taken, sent=sent)
 
 
 def _request(

@@ -123,6 +123,7 @@ def informed(settings: Settings) -> Flow[None]:
     quota = settings.quota
     if quota.is_known or quota.is_silent or settings.offline:
         return
+    line = quota.line
     try:
         told = yield from usage(settings)
     except TidytapeError as error:
@@ -131,4 +132,4 @@ def informed(settings: Settings) -> Flow[None]:
         quota.is_silent = True  # it may still tell with every answer
         return
     reset = told.reset - time.time() if abs(told.reset) < 10**15 else None
-    quota.heard(limit=told.limit, remaining=told.remaining, reset=reset, taken=0)
+    quota.heard(limit=told.limit, remaining=told.remaining, reset=reset, taken=0, sent=line)

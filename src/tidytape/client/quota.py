@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tidytape.catalogue import WEIGHT_WINDOW_SECONDS
 
-__all__ = ["Quota", "Taken", "Usage", "quota_of", "reported"]
+__all__ = ["Line", "Quota", "Taken", "Usage", "quota_of", "reported"]
 
 _NS = 1_000_000_000
 _WINDOW_NS = WEIGHT_WINDOW_SECONDS * _NS
@@ -48,6 +48,10 @@ class Usage:
     used: int
     reset: int
     window_seconds: int
+
+
+Line = tuple[int, int]
+"""All weight that was ever taken, and what of it is not answered yet. [weight]"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,15 @@ class Quota:
             self._refill()
             return max(0, self._level // _WINDOW_NS)
 
-    def heard(self, *, limit: int, remaining: int, reset: float | None, taken: int) -> None:
+    @property
+    def line(self) -> Line:
+        """Return how things stand as a request is sent, for ``heard`` to tell what its answer cannot know of."""
+        with self._lock:
+            return self._taken, self._open
+
+    def heard(
+        self, *, limit: int, remaining: int, reset: float | None, taken: int, sent: Line | None = None
+    ) -> None:
         """Take in what a response says.
 
         Parameters
@@ -182,6 +194,9 @@ class Quota:
             Time until the bucket is full again, as reported. [s]
         taken : int
             What was taken for the request that this answers. [weight]
+        sent : Line, optional
+            The ``line`` as that request was sent: what was taken since then, though answered by now, its answer may not
+            know of.
         """
         if not (1 <= limit <= _MOST and 0 <= remaining <= _MOST):
             self.used(taken)
@@ -194,13 +209,15 @@ class Quota:
             self._burst = max(_burst(limit, remaining, reset), remaining)
             # What others have taken may or may not have reached the service when it spoke; and it speaks in whole
             # numbers. Within that, what is known here is the finer reading.
-            level, open_ = self._level // _WINDOW_NS, max(0, self._open)
+            level, unseen = self._level // _WINDOW_NS, max(0, self._open)
+            if sent is not None:
+                unseen = max(unseen, self._taken - sent[0] + sent[1] - taken)
             if first:
-                self._level = (remaining - open_) * _WINDOW_NS
+                self._level = (remaining - unseen) * _WINDOW_NS
             elif remaining < level:
                 self._level = remaining * _WINDOW_NS
-            elif remaining > level + open_ + 1:
-                self._level = (remaining - open_) * _WINDOW_NS
+            elif remaining > level + unseen + 1:
+                self._level = (remaining - unseen) * _WINDOW_NS
             self._trim()
 
     def _refill(self) -> None:
