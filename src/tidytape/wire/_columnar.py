@@ -4,6 +4,11 @@ pyarrow reads the JSON with the schema given. What it returns is flattened by li
 points, the points of all series, the series. Nothing is forgiven here: whatever is unusual gives None, and
 the tolerant lane reads the same body again and decides. So there is one place that accepts spellings and
 raises errors, and it is not this one.
+
+pyarrow reads documents side by side, on all cores, but a body is one document. So a long one is cut between points,
+and what is open at a cut is closed before it and opened again after it. A cut that is not between two points leaves
+no document on one of its sides, or a field twice or one too many, which pyarrow refuses: bytes are looked at to find
+a place, never trusted to be one.
 """
 
 from __future__ import annotations
@@ -38,6 +43,10 @@ _TYPES: dict[Kind, Any] = {
 _SECONDS = 9_223_372_036 - 1
 _MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
 _WORDS = (b"Inf", b"-NaN")
+_PIECE = 2**19  # bytes; enough pieces for every core, and each worth its while
+_BETWEEN = (b',{"Point"', b', {"Point"')
+_CLOSE = b"]}]}"
+_REOPEN = b'{"series":[{"id":{},"points":['
 
 
 class _Unusual(Exception):  # noqa: N818 - a signal between functions of this module, never seen outside
@@ -64,32 +73,53 @@ def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
         None where the body is anything but plain.
     """
     try:
-        return _parts(_document(body, kind, unknown=unknown), kind)
+        parts = _parts(_document(body, kind, unknown=unknown), kind)
     except (_Unusual, pa.ArrowException):
         return None
+    # pyarrow takes some words for numbers that no writer of JSON writes.
+    if not _finite(parts) and any(word in body for word in _WORDS):
+        return None
+    return parts
 
 
 def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
+    """Return the body as a table of one row per piece, of which there is one where fields may be unknown."""
     # pyarrow 26 reads through a null pointer where the body is `null`: it must at least begin as an object.
     if not body[:64].lstrip(b" \t\r\n").startswith(b"{") or len(body) > _MOST_BYTES:
         raise _Unusual
-    # And it takes some words for numbers that no writer of JSON writes.
-    if any(word in body for word in _WORDS):
-        raise _Unusual
-    table = _read_json(body, _document_schema(kind), unknown=unknown)
+    schema = _document_schema(kind)
+    # Of unknown fields each piece would have a schema of its own.
+    pieces = [memoryview(body)] if unknown else _pieces(body)
+    table = _read_json(pieces, schema, unknown=unknown)
     as_text = pa.schema([field.with_type(_without_times(field.type)) for field in table.schema])
     if unknown and as_text != table.schema:
         # pyarrow takes unknown strings that look like times for times; they stay what was sent.
-        table = _read_json(body, as_text, unknown=unknown)
-    if table.num_rows != 1:  # several documents, or none
+        table = _read_json(pieces, as_text, unknown=unknown)
+    if table.num_rows != len(pieces):  # several documents, or none
         raise _Unusual
     return table
 
 
-def _read_json(body: bytes, schema: Any, *, unknown: bool) -> Any:
+def _pieces(body: bytes) -> list[memoryview]:
+    """Cut a body between points, where each piece can be a line: the comma at a cut is in neither."""
+    view = memoryview(body)
+    between = next((between for between in _BETWEEN if between in body), None)
+    if between is None or b"\n" in body.rstrip() or b"\r" in body:
+        return [view]
+    pieces = []
+    start = 0
+    while (comma := body.find(between, start + _PIECE)) > 0:
+        pieces.append(view[start:comma])
+        start = comma + 1
+    return [*pieces, view[start:]]
+
+
+def _read_json(pieces: list[memoryview], schema: Any, *, unknown: bool) -> Any:
+    lines = pieces[0] if len(pieces) == 1 else (_CLOSE + b"\n" + _REOPEN).join(pieces)
+    longest = max(map(len, pieces)) + len(_REOPEN) + len(_CLOSE) + 1
     return pyarrow.json.read_json(
-        pa.BufferReader(body),
-        read_options=pyarrow.json.ReadOptions(block_size=len(body) + 1),
+        pa.BufferReader(lines),
+        read_options=pyarrow.json.ReadOptions(block_size=longest),
         parse_options=pyarrow.json.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="infer" if unknown else "error"
         ),
@@ -133,15 +163,12 @@ def _document_schema(kind: DataType) -> Any:
 
 
 def _parts(table: Any, kind: DataType) -> Parts:
-    series = table["series"].combine_chunks().flatten()
-    _all_present(series)
-    identity, points = series.field("id"), series.field("points")
+    identity, counts, points = _series(table["series"])
     types = pl.Series(identity.flatten()[0], dtype=pl.String)
-    wanted = ((types == kind.name) | types.is_null()).to_arrow()
-    if types.len() and not pa.compute.all(wanted).as_py():
-        series = series.filter(wanted)
-        identity, points = series.field("id"), series.field("points")
-    counts, points = _unnested(points)
+    wanted = ((types == kind.name) | types.is_null()).to_numpy()
+    if not wanted.all():
+        points = points.filter(pa.array(np.repeat(wanted, counts)))
+        identity, counts = identity.filter(pa.array(wanted)), counts[wanted]
     _all_present(points)
     payload = points.field("Point")
     _all_present(payload)
@@ -157,6 +184,21 @@ def _parts(table: Any, kind: DataType) -> Parts:
     )
 
 
+def _series(pieces: Any) -> tuple[Any, Counts, Any]:
+    """Return the identity of each series, how many points it has, and all points, those of all pieces together."""
+    in_piece, series = _unnested(pieces.combine_chunks())
+    _all_present(series)
+    identity = series.field("id")
+    counts, points = _unnested(series.field("points"))
+    if len(in_piece) > 1:
+        # The first series of a piece goes on with the last one of the piece before.
+        begins = np.ones(len(counts), dtype=np.bool_)
+        begins[in_piece.cumsum()[:-1]] = False
+        identity = identity.filter(pa.array(begins))
+        counts = np.add.reduceat(counts, begins.nonzero()[0])
+    return identity, counts, points
+
+
 def _all_present(array: Any) -> None:
     if array.null_count:
         raise _Unusual
@@ -166,6 +208,17 @@ def _unnested(array: Any) -> tuple[Counts, Any]:
     """Return how many values each list has, none where it is null, and all values one after the other."""
     lengths = pl.Series(pa.compute.list_value_length(array), dtype=pl.Int64)
     return lengths.fill_null(0).to_numpy(), array.flatten()
+
+
+def _finite(parts: Parts) -> bool:
+    tables = [parts.points, *(levels.rows for levels in parts.levels)]
+    return all(_all_finite(column) for table in tables for column in table.get_columns())
+
+
+def _all_finite(column: pl.Series) -> bool:
+    if isinstance(column.dtype, pl.List):
+        return _all_finite(column.explode())
+    return not column.dtype.is_float() or column.is_finite().all()
 
 
 def _table(array: Any, fields: tuple[Field, ...], kind: DataType, *, without: set[str]) -> pl.DataFrame:

@@ -84,19 +84,24 @@ class Parts:
 
     def _level_rows(self, kind: DataType) -> tuple[pl.DataFrame, Counts]:
         """Return the rows of all levels, those of a point together, and the position of the point of each."""
-        tables, owners = [], []
-        for levels, part in zip(kind.levels, self.levels, strict=True):
-            rows = part.rows
-            if levels.book_side:
-                rows = rows.with_columns(pl.lit(levels.book_side.value, dtype=pl.Categorical()).alias("side"))
-            tables.append(rows)
-            owners.append(np.repeat(np.arange(len(part.counts)), part.counts))
+        counts = np.sum([part.counts for part in self.levels], axis=0)
+        owner = np.repeat(np.arange(len(counts)), counts)
+        tables = [
+            part.rows
+            if levels.book_side is None
+            else part.rows.with_columns(pl.lit(levels.book_side.value, dtype=pl.Categorical()).alias("side"))
+            for levels, part in zip(kind.levels, self.levels, strict=True)
+        ]
         if len(tables) == 1:
-            return tables[0], owners[0]
-        owner = np.concatenate(owners)
-        # Stable: within a point the arrays keep the catalogue's order, bids before asks.
-        order = np.argsort(owner, kind="stable")
-        return pl.concat(tables, how="diagonal_relaxed")[order], owner[order]
+            return tables[0], owner
+        # Within a point the arrays keep the catalogue's order, bids before asks.
+        order = np.empty(len(owner), dtype=np.int64)
+        start, seen = counts.cumsum() - counts, 0
+        for part in self.levels:
+            place = np.arange(part.rows.height)
+            order[place + np.repeat(start - (part.counts.cumsum() - part.counts), part.counts)] = place + seen
+            start, seen = start + part.counts, seen + part.rows.height
+        return pl.concat(tables, how="diagonal_relaxed")[order], owner
 
 
 @cache
