@@ -26,7 +26,7 @@ from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Kind, Levels
 from tidytape.schema import schema_of
 from tidytape.wire._parts import MOST_NESTING, Counts, Levelled, Parts, unknown_column
 
-__all__ = ["read"]
+__all__ = ["PIECE", "document_type", "pieces", "read"]
 
 _TIMESTAMP = pa.struct([("s", pa.int64()), ("ns", pa.int64())])
 _TYPES: dict[Kind, Any] = {
@@ -43,7 +43,8 @@ _TYPES: dict[Kind, Any] = {
 _SECONDS = 9_223_372_036 - 1
 _MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
 _WORDS = (b"Inf", b"-NaN")
-_PIECE = 2**19  # bytes; enough pieces for every core, and each worth its while
+PIECE = 2**19
+"""The least that is read at once, in bytes: pieces enough for every core, and each worth its while."""
 _BETWEEN = (b',{"Point"', b', {"Point"')
 _CLOSE = b"]}]}"
 _REOPEN = b'{"series":[{"id":{},"points":['
@@ -87,38 +88,38 @@ def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
     # pyarrow 26 reads through a null pointer where the body is `null`: it must at least begin as an object.
     if not body[:64].lstrip(b" \t\r\n").startswith(b"{") or len(body) > _MOST_BYTES:
         raise _Unusual
-    schema = _document_schema(kind)
+    schema = pa.schema(document_type(kind))
     # Of unknown fields each piece would have a schema of its own.
-    pieces = [memoryview(body)] if unknown else _pieces(body)
-    table = _read_json(pieces, schema, unknown=unknown)
+    lines = [memoryview(body)] if unknown else pieces(body)
+    table = _read_json(lines, schema, unknown=unknown)
     as_text = pa.schema([field.with_type(_without_times(field.type)) for field in table.schema])
     if unknown and as_text != table.schema:
         # pyarrow takes unknown strings that look like times for times; they stay what was sent.
-        table = _read_json(pieces, as_text, unknown=unknown)
-    if table.num_rows != len(pieces):  # several documents, or none
+        table = _read_json(lines, as_text, unknown=unknown)
+    if table.num_rows != len(lines):  # several documents, or none
         raise _Unusual
     return table
 
 
-def _pieces(body: bytes) -> list[memoryview]:
+def pieces(body: bytes) -> list[memoryview]:
     """Cut a body between points, where each piece can be a line: the comma at a cut is in neither."""
     view = memoryview(body)
     between = next((between for between in _BETWEEN if between in body), None)
     if between is None or b"\n" in body.rstrip() or b"\r" in body:
         return [view]
-    pieces = []
+    found = []
     start = 0
-    while (comma := body.find(between, start + _PIECE)) > 0:
-        pieces.append(view[start:comma])
+    while (comma := body.find(between, start + PIECE)) > 0:
+        found.append(view[start:comma])
         start = comma + 1
-    return [*pieces, view[start:]]
+    return [*found, view[start:]]
 
 
-def _read_json(pieces: list[memoryview], schema: Any, *, unknown: bool) -> Any:
-    lines = pieces[0] if len(pieces) == 1 else (_CLOSE + b"\n" + _REOPEN).join(pieces)
-    longest = max(map(len, pieces)) + len(_REOPEN) + len(_CLOSE) + 1
+def _read_json(lines: list[memoryview], schema: Any, *, unknown: bool) -> Any:
+    text = lines[0] if len(lines) == 1 else (_CLOSE + b"\n" + _REOPEN).join(lines)
+    longest = max(map(len, lines)) + len(_REOPEN) + len(_CLOSE) + 1
     return pyarrow.json.read_json(
-        pa.BufferReader(lines),
+        pa.BufferReader(text),
         read_options=pyarrow.json.ReadOptions(block_size=longest),
         parse_options=pyarrow.json.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="infer" if unknown else "error"
@@ -151,12 +152,13 @@ def _levels_type(levels: Levels) -> Any:
 
 
 @cache
-def _document_schema(kind: DataType) -> Any:
+def document_type(kind: DataType) -> Any:
+    """Return the type of a body as the specification has it."""
     payload = pa.struct(_types(kind.fields) | {levels.name: _levels_type(levels) for levels in kind.levels})
     point = pa.struct({kind.envelope: payload}) if kind.envelope else payload
     identity = pa.struct({"type": pa.string()} | _types(IDENTITY_FIELDS))
     series = pa.struct({"id": identity, "points": pa.list_(pa.struct({"Point": point}))})
-    return pa.schema([("series", pa.list_(series))])
+    return pa.struct([("series", pa.list_(series))])
 
 
 # --- from nested arrays to tables ---------------------------------------------------------------------------
