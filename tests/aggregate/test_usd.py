@@ -107,7 +107,7 @@ def test_a_quote_without_rates_is_named(engine, trades):
 
 def test_what_has_no_price_is_refused(trades):
     points = pl.DataFrame(schema=["exchange", "raw_symbol", "timestamp", "open", "high", "low", "close"])
-    with pytest.raises(QueryError, match="prices: got None"):
+    with pytest.raises(QueryError, match="prices: left out"):
         to_usd(points, data_type="OPEN_INTEREST_AGG", quote="USD")
     for name in ("TRADE_AGG", "LIQUIDATION_AGG", "FUNDING_RATE_AGG", "TPO_AGG"):
         with pytest.raises(QueryError, match="convert the raw events first") as caught:

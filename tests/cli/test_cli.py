@@ -101,7 +101,7 @@ def test_a_target_that_cannot_be_is_refused_before_anything_is_fetched(
 def test_no_lake_and_no_address_says_what_to_set(run: Run) -> None:
     code, _, told = run("fetch", "candles", *DAY)
     assert code == 2
-    assert told.startswith("error: --lake: got None, expected a lake, or --base-url and a key")
+    assert told.startswith("error: --lake: left out, expected a lake, or --base-url and a key")
     assert "TIDYTAPE_BASE_URL and TIDYTAPE_API_KEY in the environment" in told
 
 
@@ -189,7 +189,7 @@ def test_ingest_of_several_files_prints_the_report_and_names_the_bad_ones(run: R
         "X BTC-USD",
     ]
     assert "error: 1 of 3 files did not go into the lake, the others did:" in told
-    assert f"{files[1]}:2: the price is no finite number" in told
+    assert f"{files[1]}:2: the price 'ten' is not a finite number" in told
 
 
 def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path) -> None:

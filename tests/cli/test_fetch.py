@@ -188,7 +188,7 @@ def test_a_wrong_option_is_named_as_an_option(run: Run, lake: Path, words: list[
 def test_what_services_fail_at_is_refused_here(run: Run, lake: Path) -> None:
     code, _, told = run("fetch", "symbols", "--lake", lake)
     assert code == 2
-    assert told.startswith("error: --type: got None, expected at least one data type")
+    assert told.startswith("error: --type: left out, expected at least one data type")
 
 
 def test_names_from_outside_do_not_act_on_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -65,6 +65,10 @@ ColumnMap = Annotated[
 TimeUnit = Annotated[
     str | None, typer.Option(help="How times are written, if not plain: iso, date, s, ms, us or ns.")
 ]
+TimeFormat = Annotated[
+    str | None,
+    typer.Option(help="How times are written otherwise, e.g. '%d-%m-%Y %H:%M:%S'; UTC without a %z."),
+]
 
 
 @app.command("auto")
@@ -160,6 +164,7 @@ def csv(
     block_size: BlockSize = None,
     delimiter: Annotated[str | None, typer.Option(help="One character; else read off the header.")] = None,
     time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
     interval: CandleInterval = None,
@@ -198,6 +203,7 @@ def jsonl(
     tick_size: TickSize = None,
     block_size: BlockSize = None,
     time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
     interval: CandleInterval = None,
@@ -223,6 +229,7 @@ def parquet(
     tick_size: TickSize = None,
     block_size: BlockSize = None,
     time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
     interval: CandleInterval = None,
@@ -289,9 +296,9 @@ def _run(layout: str | None, said: dict[str, Any]) -> None:
 def _column_map(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",")]
     if any(not (name.strip() and equals and column.strip()) for name, equals, column in pairs):
-        raise QueryError("map", got=text, expected="name=column pairs with commas between them")
+        raise QueryError("columns", got=text, expected="name=column pairs with commas between them")
     if len({name.strip() for name, _, _ in pairs}) < len(pairs):
-        raise QueryError("map", got=text, expected="each name once")
+        raise QueryError("columns", got=text, expected="each name once")
     return {name.strip(): column.strip() for name, _, column in pairs}
 
 

@@ -108,8 +108,8 @@ def test_a_kind_without_a_size_is_not_converted(write, lake):
     ("options", "message"),
     [
         ({"contract": "invers"}, "contract: got 'invers', expected one of .*did you mean 'INVERSE'"),
-        ({"contract": "inverse"}, "contract_size: got None"),
-        ({"contract": "linear"}, "contract_size: got None"),
+        ({"contract": "inverse"}, "contract_size: left out"),
+        ({"contract": "linear"}, "contract_size: left out"),
         ({"contract_size": 5}, "contract_size: got 5, expected contract beside it"),
         ({"contract": "linear", "contract_size": 0}, "contract_size: got 0"),
         ({"contract": "linear", "contract_size": "x"}, "contract_size: got 'x'"),

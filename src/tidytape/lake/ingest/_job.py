@@ -32,7 +32,7 @@ class Job:
     delimiter : str or None
         Between the columns; None to see from the header.
     time_unit : str or None
-        Unit of its times; None to see from the values.
+        How its times are written, a unit or a format; None to see from the values.
     table : str or None
         Name of the table that its rows are for, for layouts with a column map; None is trades.
     coin : str or None

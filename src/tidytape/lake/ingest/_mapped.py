@@ -34,7 +34,7 @@ from tidytape.catalogue import BookSide, Side
 from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest import _mapped_trades
 from tidytape.lake.ingest._candles import INTERVAL, impossible
-from tidytape.lake.ingest._column_map import columns_of, map_error
+from tidytape.lake.ingest._column_map import columns_of, map_error, mapped_time, unmapped
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
     FLAG,
@@ -46,7 +46,6 @@ from tidytape.lake.ingest._fields import (
     Field,
     Kind,
     checked,
-    time,
     word,
 )
 from tidytape.lake.ingest._job import Job, Parsed
@@ -217,9 +216,9 @@ class _Rows:
         if name not in self.units:
             found = self.job.time_unit or unit_of(texts)
             if found is None:
-                return time(ISO)  # nothing of this block is a time, a later one may have some
+                return mapped_time(ISO)  # nothing of this block is a time, a later one may have some
             self.units[name] = found
-        return time(self.units[name])
+        return mapped_time(self.units[name])
 
 
 def _is_time(column: Column | None) -> bool:
@@ -283,7 +282,7 @@ def _all_there(job: Job, table: Table, header: list[str], mapped: dict[str, str]
             "raw_symbol", got=None, expected="the instrument of the file, or a column that names it"
         )
     if missing:
-        raise map_error(None, header, f"{', '.join(missing)} mapped to {columns_of(job, header)}")
+        raise unmapped(job, header, ", ".join(missing))
 
 
 def _hint(word: str, known: Iterable[str]) -> str | None:

@@ -125,7 +125,8 @@ class FileReport(_Counts):
     ignored : tuple of (str, int)
         Messages that are not kept, by kind, and how many.
     time_unit : str or None
-        How its times are written, where that was found out or given: ``iso``, ``s``, ``ms``, ``us`` or ``ns``.
+        How its times are written, where that was found out or given: ``iso``, ``date``, ``s``, ``ms``,
+        ``us``, ``ns`` or a format.
     notes : tuple of (str, int)
         What to know of rows that were kept, and of how many.
     """
@@ -149,7 +150,7 @@ class FileReport(_Counts):
         if self.already_ingested:
             text = f"{self.path}: already in the lake"
         if self.time_unit is not None:
-            text += f"; times in {self.time_unit}"
+            text += f"; times {'as' if '%' in self.time_unit else 'in'} {self.time_unit}"
         if self.ignored:
             text += "; not kept: " + ", ".join(f"{count:,} {kind}" for kind, count in self.ignored)
         if self.bad_lines:
