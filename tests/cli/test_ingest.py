@@ -44,7 +44,7 @@ def test_there_is_a_command_for_every_layout():
 
 
 def test_every_option_is_an_argument_of_ingest():
-    known = {*inspect.signature(ingest).parameters, "files", "lake"}
+    known = {*inspect.signature(ingest).parameters, "files", "lake", "verbose"}
     for command in commands.app.registered_commands:
         assert command.callback is not None
         assert set(inspect.signature(command.callback).parameters) <= known
@@ -93,9 +93,23 @@ def test_files_are_recognised_and_asked_for_their_venue(run, lake, recorded):
     # A venue is for the files that do not name theirs.
     said = run("auto", recorded / names[0], "--exchange", "BINANCE_COINM")
     assert "10 trades" in said
-    assert "10 amounts of BITMEX are kept as if they were coins" in " ".join(said.split())
+    assert "10 amounts of BITMEX, taken for coins" in " ".join(said.split())
     assert run("tardis", recorded / names[0], "--exchange", "OTHER").count("10 trades") >= 1
     assert lake().scan("trades").collect()["exchange"].unique().sort().to_list() == ["BITMEX", "OTHER"]
+
+
+@pytest.mark.parametrize("kind", ["derivative_ticker.jsonl.gz", "liquidation.jsonl"])
+def test_many_markets_and_venues_take_few_lines_unless_all_are_wanted(run, recorded, kind):
+    file = recorded / f"tardis-node_normalized_{kind}"
+    assert len(run("tardis-node", file).splitlines()) < 10
+
+
+def test_verbose_tells_of_every_market(run, recorded):
+    listed = run(
+        "tardis-node", recorded / "tardis-node_normalized_liquidation.jsonl", "--verbose"
+    ).splitlines()
+    assert sum(" in the lake" in line for line in listed) > 20
+    assert sum(", taken for coins" in line for line in listed) > 5
 
 
 @pytest.fixture
@@ -256,7 +270,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     seen = {}
     monkeypatch.setattr(commands, "_ingest", lambda files, lake, **options: seen.update(options))
     run("tardis", tmp_path / "x")
-    assert seen == {"layout": "tardis", "skip_bad": False}
+    assert seen == {"layout": "tardis", "skip_bad": False, "verbose": False}
     seen.clear()
     run(
         "binance-vision",

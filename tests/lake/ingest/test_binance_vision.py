@@ -113,7 +113,7 @@ def test_a_contract_must_agree_with_the_coins_in_the_file(write, lake):
     path = write(COIN_HEADER, COIN_FUTURE.format(time=T), name="ETHUSD_PERP-trades-2024-08.csv")
     version = lake.version()
     with pytest.raises(
-        IngestError, match=r"1 amounts are 0.48 coins by the size of a contract, and 0.048 by the file"
+        IngestError, match=r"1 amount not as .*: 0.48 by the size of a contract and 0.048 by the file"
     ):
         put(path, lake, contract="inverse", contract_size=100)
     assert lake.version() == version

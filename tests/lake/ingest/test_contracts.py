@@ -155,9 +155,7 @@ def test_open_interest_of_an_inverse_contract_needs_a_price(lake):
     got = converted(OPEN_INTEREST, inverse, amount=[5.0], quote_amount=[None], price=[25.0])
     assert got.select("amount", "quote_amount").rows() == [(2.0, 50.0)]
     for price in ({}, {"price": [None]}, {"price": [0.0]}):
-        with pytest.raises(
-            IngestError, match="open_interest: 1 amounts of inverse contracts without a price"
-        ):
+        with pytest.raises(IngestError, match="open_interest: 1 amount of inverse contracts without a price"):
             converted(OPEN_INTEREST, inverse, amount=[5.0], **price)
     linear = Contract(ContractKind.LINEAR, Decimal("0.001"))
     assert converted(OPEN_INTEREST, linear, amount=[3.0])["amount"].to_list() == [0.003]
