@@ -286,5 +286,5 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     )
     assert seen == {
         "layout": "binance-vision", "exchange": "E", "contract": "inverse", "contract_size": "100", "workers": 2,
-        "skip_bad": False,
+        "skip_bad": False, "verbose": False,
     }  # fmt: skip

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import typer
 
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, counted
 
 __all__ = ["as_json_lines", "check_target", "put", "put_names"]
 
@@ -41,7 +41,7 @@ def put(frame: pl.DataFrame, out: Path | None) -> None:
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
-    typer.echo(f"{frame.height} rows -> {out}", err=True)
+    typer.echo(f"{counted(frame.height, 'row')} -> {out}", err=True)
 
 
 def put_names(names: list[str], column: str, out: Path | None) -> None:

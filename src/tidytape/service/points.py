@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from tidytape import wire
 from tidytape.budget import weight
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, counted
 from tidytape.query import PointsQuery, respelled
 from tidytape.query.values import written_time
 from tidytape.service.buckets import UnreachableError
@@ -158,7 +158,7 @@ def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
         raise QueryError(
             PointsQuery.WIRE["start"],
             got=written_time(query.start),
-            expected=f"a time in the last {days} days, which the {account.tier.name} tier has",
+            expected=f"a time in the last {counted(days, 'day')}, which the {account.tier.name} tier has",
             code="HISTORY_NOT_PERMITTED",
         )
 

@@ -190,7 +190,7 @@ def test_volumes_of_linear_contracts(lake):
 def test_volumes_of_inverse_contracts_need_their_coins():
     inverse = Contract(ContractKind.INVERSE, Decimal(100))
     with pytest.raises(
-        IngestError, match="candles: 1 volumes of inverse contracts, which are not told in coin"
+        IngestError, match="candles: 1 volume of inverse contracts, which are not told in coin"
     ):
         converted(RECORDED_CANDLES, inverse, **CANDLE)
     both = CANDLE | {"contracts": 30.0, "buy_contracts": 10.0, "buy_quote_volume": None}

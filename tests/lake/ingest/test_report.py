@@ -86,8 +86,9 @@ def test_many_files_are_told_in_sum():
     files.append(FileReport("400.csv", already_ingested=True, time_unit="ms"))
     assert summary(IngestReport(tuple(files), ())).splitlines() == [
         (
-            "400 files, 1 of them already in the lake: 3,990 trades, 3,591 of them new, 798 funding reports, 399 of them "
-            "new, 399 superseded; times in ms; not kept: ticker without funding rate (79,800); 399 bad lines skipped"
+            "400 files, 1 of them already in the lake: 3,990 trades, 3,591 of them new, 798 funding reports, 399 of "
+            "them new, 399 superseded; "
+            "times in ms; not kept: ticker without funding rate (79,800); 399 bad lines skipped"
         ),
         "  line 1: no price (1.csv)",
         "  line 2: no price (2.csv)",
@@ -104,8 +105,9 @@ def test_many_markets_are_told_by_what_is_to_be_known_of_them():
         "101 markets, 1,001 trades in the lake: X C1USD, X C2USD, X C3USD and 98 more",
         "  99 names guessed from the raw symbol: X C2USD as C2-USD, X C3USD as C3-USD, X C4USD as C4-USD and 96 more",
         (
-            "  1 market without names, which no rule reads out of the raw symbol: X C101USD; to name one, ingest its file "
-            "again with --raw-symbol SYMBOL --normalized-symbol COIN-QUOTE; until then exchange and raw symbol select it"
+            "  1 market without names, which no rule reads out of the raw symbol: X C101USD; to name one, ingest its "
+            "file again with --raw-symbol SYMBOL --normalized-symbol COIN-QUOTE; "
+            "until then exchange and raw symbol select it"
         ),
         "  1 market of a class not told: X C101USD; --category tells it",
     ]

@@ -59,8 +59,8 @@ def require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
             stored = "no" if row["funding_interval"] is None else f"{row['funding_interval'] / _HOUR:g} h as"
             raise IngestError(
                 f"{job.path}: {counted(wrong.height, 'funding report')} of it in the lake with {stored} funding "
-                f"interval, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}; what is in a lake stays as it is, "
-                "so put the files into a new one",
+                f"interval, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}; what is in a lake stays "
+                "as it is, so put the files into a new one",
                 path=str(job.path),
             )
 
