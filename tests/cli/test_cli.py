@@ -71,7 +71,7 @@ def test_fetch_prints_what_is_the_same_once_and_the_rest_as_a_table(run: Run, la
         "exchange=DEMO_SPOT  raw_symbol=BTCUSDT  normalized_symbol=BTC-USDT  coin=BTC  category=SPOT  interval=HOUR"
     )
     assert "2024-08-08T00:00:00Z" in said
-    assert table[-1] == "24 rows, 4 not shown"
+    assert table[-1] == "24 rows, 4 not shown; --out FILE writes all"
 
 
 def test_fetch_of_nothing_says_so(run: Run, lake: Path) -> None:
