@@ -123,6 +123,37 @@ def test_a_new_key_is_alone_on_the_last_line(run: Run, tmp_path: Path) -> None:
     assert json.loads(file.read_text())[0]["tier"] == "enterprise"
 
 
+def test_a_new_key_tells_what_its_tier_has_and_which_others_there_are(run: Run, tmp_path: Path) -> None:
+    file = ("--keys", tmp_path / "keys.json")
+    _, _, told = run("keys", "new", *file)
+    first, second, *_ = told.splitlines()
+    assert first == (
+        "tier basic has the last 90 days and nothing before, the data types of basic, 100 weight a minute and 200 at "
+        "once, and may not join exchanges"
+    )
+    assert second == "for another tier: --tier advanced, --tier enterprise"
+    assert run("keys", "new", *file, "--tier", "Enterprise")[2].startswith(
+        "tier enterprise has all of the history, the data types of enterprise, 750 weight a minute and 1,500 at once, "
+        "and may join exchanges\n"
+    )
+    tiers = tmp_path / "tiers.toml"
+    tiers.write_text("[student]\nper_minute = 5\nhistory_days = 1\n")
+    told = run("keys", "new", "--keys", tmp_path / "a.json", "--tier", "student", "--tiers", tiers)[2]
+    assert told.startswith("tier student has the last 1 day and nothing before")
+    assert "another tier" not in told
+
+
+def test_a_key_of_an_unknown_tier_is_told_by_its_id(run: Run, lake: Path, tmp_path: Path) -> None:
+    file, tiers = tmp_path / "keys.json", tmp_path / "tiers.toml"
+    tiers.write_text("[student]\nper_minute = 5\n")
+    secret = run("keys", "new", "--keys", file)[1].strip()
+    name = json.loads(file.read_text())[0]["id"]
+    code, _, told = run("serve", "--lake", lake, "--keys", file, "--tiers", tiers)
+    assert code == 1
+    assert told.startswith(f"error: {file}: key '{name}' is of tier 'basic', and the tiers are student;")
+    assert secret not in told
+
+
 def test_keys_are_listed_by_id_and_revoked(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     _, secret, _ = run("keys", "new", "--tier", "advanced", "--keys", file, "--expires", "2100-01-01")

@@ -25,7 +25,7 @@ from tidytape.service.workers import Workers
 __all__ = ["points"]
 
 _log = logging.getLogger("tidytape.service")
-_NS, _DAY = 10**9, 86_400
+_NS = 10**9
 _PAUSE = 2  # seconds
 _GONE = 499  # for the log: the caller hung up, so nobody reads it
 
@@ -152,9 +152,8 @@ def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
             expected=f"no value; the {account.tier.name} tier does not aggregate exchanges",
             code="AGGREGATION_NOT_PERMITTED",
         )
-    days = account.tier.history_days
-    # Whole days of UTC, so that a request for the last 90 days is not refused for the second it took to arrive.
-    if days is not None and query.start < (now // _DAY - days) * _DAY:
+    days, first = account.tier.history_days, account.tier.history_start(now=now)
+    if days is not None and first is not None and query.start < first:
         raise QueryError(
             PointsQuery.WIRE["start"],
             got=written_time(query.start),
