@@ -50,8 +50,8 @@ def out_of_history(
     others = f"'tidytape keys new --tier {deep[0]}' makes a key that reaches it, and a" if deep else "a"
     return tuple(
         f"the newest data is of {written_time(newest // _NS)}, and keys of tier {name} have the last "
-        f"{counted(one.history_days or 0, 'day')}: whatever they ask of it is refused; {others} file of tiers (--tiers) "
-        "sets how far back a tier has"
+        f"{counted(one.history_days or 0, 'day')}: whatever they ask of it is refused; {others} file of tiers "
+        "(--tiers) sets how far back a tier has"
         for name, one in tiers.items()
         if one.name in in_use and not reaches(one)
     )

@@ -34,12 +34,13 @@ from tidytape.lake.ingest._repeats import with_ids
 from tidytape.lake.ingest._time import ISO, unit_of
 from tidytape.lake.tables import TRADES
 
-__all__ = ["COLUMNS", "Reader"]
+__all__ = ["COLUMNS", "NEEDED", "Reader"]
 
 COLUMNS = ("timestamp", "price", "amount", "side", "buyer_is_maker", "id", "raw_symbol")
 """What a column map may name."""
 
-_NEEDED = ("timestamp", "price", "amount")
+NEEDED = ("timestamp", "price", "amount", "side", "raw_symbol")
+"""What a file needs; ``buyer_is_maker`` will do for ``side``, and the caller may say the instrument."""
 
 _BUY, _SELL = Side.BUY.value, Side.SELL.value
 _KINDS = {
@@ -152,9 +153,9 @@ def _mapped(job: Job, header: list[str]) -> dict[str, str]:
     }
     if job.raw_symbol is not None and "raw_symbol" not in named:
         mapped.pop("raw_symbol", None)
-    missing = [name for name in _NEEDED if name not in mapped]
-    if "side" not in mapped and "buyer_is_maker" not in mapped:
-        missing.append("side or buyer_is_maker")
+    given = {*mapped, "raw_symbol", *(["side"] if "buyer_is_maker" in mapped else [])}
+    absent = [name for name in NEEDED if name not in given]
+    missing = ["side or buyer_is_maker" if name == "side" else name for name in absent]
     if missing:
         raise unmapped(job, header, ", ".join(missing))
     if "side" in mapped and "buyer_is_maker" in mapped:

@@ -29,7 +29,7 @@ import polars as pl
 
 from tidytape.errors import QueryError
 
-__all__ = ["as_iso", "check"]
+__all__ = ["DIRECTIVES", "as_iso", "check"]
 
 _PATTERNS: Mapping[str, str] = MappingProxyType(
     {
@@ -38,6 +38,9 @@ _PATTERNS: Mapping[str, str] = MappingProxyType(
         "z": r"Z|[+-]\d{2}:?\d{2}",
     }
 )  # fmt: skip
+DIRECTIVES = (*_PATTERNS, "%")
+"""What may follow a percent sign."""
+
 _SHORT = {name.lower(): f"{number:02}" for number, name in enumerate(calendar.month_abbr) if number}
 _FULL = {name.lower(): f"{number:02}" for number, name in enumerate(calendar.month_name) if number}
 
@@ -128,7 +131,7 @@ def _read(text: str) -> _Format:
         if not piece.startswith("%") or name == "%":
             pattern += re.escape(name if name == "%" else piece)
         elif name not in _PATTERNS:
-            known = ", ".join(f"%{one}" for one in (*_PATTERNS, "%"))
+            known = ", ".join(f"%{one}" for one in DIRECTIVES)
             raise _error(text, f"no directives but {known}")
         elif name in groups:
             raise _error(text, f"%{name} once")
