@@ -99,8 +99,8 @@ def test_open_interest_is_worth_the_close_of_its_bucket(engine):
 
 
 def test_a_quote_without_rates_is_named(engine, trades):
-    for quote in ("EUR", None):
-        with pytest.raises(QueryError, match=f"quote: got {quote!r}, expected a quote that counts") as caught:
+    for quote, said in (("EUR", "got 'EUR'"), (None, "left out")):
+        with pytest.raises(QueryError, match=f"quote: {said}, expected a quote that counts") as caught:
             to_usd(engine.frame(trades), quote=quote)
         assert caught.value.code == "UNSUPPORTED"
 
