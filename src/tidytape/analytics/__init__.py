@@ -1,7 +1,9 @@
 """Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
 
-- `options` : forwards, smiles, term structures and surfaces of option chains.
-- `profile` : point of control and value area of volume and time profiles.
+- `cross` : the markets of a coin as one, and each beside the others: sums, averages, shares, premiums.
+- `funding` : rates over any interval and per year, what positions paid, spreads and carry between venues, basis.
+- `options` : smiles, term structures, curves and surfaces of chains; summaries by tenor; realised volatility.
+- `profile` : points of control, value areas and all else of volume and market profiles.
 
 A module is imported when it is first used.
 """
@@ -12,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.analytics import options, profile
+    from tidytape.analytics import cross, funding, options, profile
 else:
 
     def __getattr__(name):
@@ -24,4 +26,4 @@ else:
         return sorted(__all__)
 
 
-__all__ = ["options", "profile"]
+__all__ = ["cross", "funding", "options", "profile"]

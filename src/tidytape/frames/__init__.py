@@ -11,4 +11,6 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 - `between`: what is linear between a row and its next one.
 - `normal`: the normal distribution.
 - `crossed`: every row with every one of some numbers.
+- `joined`: points joined to one, by whatever they have in common.
+- `members`: the members of a series joined to it.
 """

@@ -7,6 +7,7 @@ from itertools import product
 
 import polars as pl
 
+from analytics.cases import options_summaries
 from analytics.matrix import Case
 from tidytape.analytics import options
 
@@ -157,3 +158,4 @@ CASES += [
         GRID,
     ),
 ]
+CASES += options_summaries.CASES

@@ -1,4 +1,4 @@
-"""Chains of options: their forwards, smiles and term structures.
+"""Chains of options and the service's summaries of them: smiles, term structures, and how volatile it was indeed.
 
 A chain is a frame of one row per series, time, expiry, strike and option type, such as the lake's ``option_quotes``.
 Volatilities are in percent, time is counted ACT/365, and an expiry is a time, or a date, which is 08:00 UTC of it.
@@ -28,6 +28,12 @@ From a term structure:
 
 - `slope` : the long end less the short end; contango or backwardation.
 - `forward_volatility` : volatility between maturities, and calendar arbitrage.
+
+From the service's summaries, and from candles:
+
+- `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and the long end less the short end.
+- `z_score`, `percentile` : how a value compares with those before it.
+- `realized_volatility` : how volatile candles were.
 """
 
 from __future__ import annotations
@@ -37,8 +43,11 @@ from tidytape.analytics.options._forward import forward
 from tidytape.analytics.options._maturity import constant_maturity, forward_volatility, slope, term_structure
 from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
 from tidytape.analytics.options._price import black76_price, implied_volatility
+from tidytape.analytics.options._realized import realized_volatility
+from tidytape.analytics.options._relative import percentile, z_score
 from tidytape.analytics.options._surface import smile, surface
 from tidytape.analytics.options._svi import svi
+from tidytape.analytics.options._tenors import tenor_slope, tenor_structure
 
 __all__ = [
     "atm_volatility",
@@ -49,11 +58,16 @@ __all__ = [
     "forward",
     "forward_volatility",
     "implied_volatility",
+    "percentile",
+    "realized_volatility",
     "risk_reversal",
     "slope",
     "smile",
     "surface",
     "svi",
     "svi_arbitrage",
+    "tenor_slope",
+    "tenor_structure",
     "term_structure",
+    "z_score",
 ]
