@@ -358,13 +358,12 @@ def test_at_is_of_all_rows_where_there_is_one_series():
 )
 def test_slope_is_long_less_short(engine, rows, slope, shape):
     got = engine.polars(options.slope(engine.frame(structure(*rows)), short="1w", long="3m"))
-    assert got.columns == ["timestamp", "short", "long", "at_short", "at_long", "slope", "shape"]
-    assert got.select("short", "long", pl.col("slope").fill_nan(None), "shape").row(0) == (
-        7.0,
-        90.0,
-        slope,
-        shape,
-    )
+    assert got.columns == [
+        "timestamp", "short", "long", "slope", "structure", "short_days", "long_days", "flat_within"
+    ]  # fmt: skip
+    assert got.select("short_days", "long_days", pl.col("slope").fill_nan(None), "structure").row(0) == (
+        7.0, 90.0, slope, shape
+    )  # fmt: skip
     assert engine.polars(options.slope(engine.frame(structure(*rows)), short=7, long=90)).rows() == got.rows()
 
 
@@ -385,6 +384,13 @@ def test_equal_total_variance_is_no_arbitrage():
     got = options.forward_volatility(rows)
     assert got["calendar_arbitrage"].to_list() == [False, False]
     assert got["forward_volatility"].to_list() == pytest.approx([0, 0], abs=1e-4)
+
+
+def test_a_slope_within_a_band_is_flat(engine):
+    rows = structure((7, 60), (90, 58))
+    for flat, shape in ((0, "backwardation"), (1.9, "backwardation"), (2, "flat"), (3, "flat")):
+        got = engine.polars(options.slope(engine.frame(rows), short=7, long=90, flat=flat))
+        assert got.select("structure", "flat_within").row(0) == (shape, flat)
 
 
 # -- arguments
@@ -420,6 +426,7 @@ def test_equal_total_variance_is_no_arbitrage():
         (lambda _: options.slope(structure((1, 2)), short=30, long=30), "long"),
         (lambda _: options.slope(structure((1, 2)), short="2w", long=30), "short"),
         (lambda _: options.slope(structure((1, 2)), short=-1, long=30), "short"),
+        (lambda _: options.slope(structure((1, 2)), short=1, long=30, flat=-1), "flat"),
         (lambda _: options.slope(structure((1, 2), skew=1.0), short=1, long=30), "value"),
         (lambda _: options.slope(structure((1, 2)), short=1, long=30, value="rr"), "value"),
         (lambda _: options.term_structure(structure((1, 2), iv_atm=1.0), at="soon"), "at"),

@@ -202,7 +202,7 @@ def test_slope_turned_round_has_the_other_sign(by_days):
     turned = by_days | {short: by_days[long], long: by_days[short]}
     falling = options.slope(structure(turned), short=short, long=long).row(0, named=True)
     assert rising["slope"] == -falling["slope"]
-    assert {rising["shape"], falling["shape"]} in ({"contango", "backwardation"}, {"flat"})
+    assert {rising["structure"], falling["structure"]} in ({"contango", "backwardation"}, {"flat"})
 
 
 # -- prices

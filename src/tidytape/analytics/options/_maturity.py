@@ -10,6 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import is_number, one_of, positive
 from tidytape.analytics.options._points import call_point, percents, put_point
+from tidytape.analytics.options._structures import flat_within, last_before, shape
 from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.between import interpolated, with_next
@@ -22,6 +23,8 @@ __all__ = ["constant_maturity", "forward_volatility", "slope", "term_structure"]
 
 _VALUES = ("implied_volatility", "skew")
 _RULES = ("atm", "delta")
+_SLOPE = ("short", "long", "slope", "structure", "short_days", "long_days", "flat_within")
+_FORWARD = ("next_days", "forward_volatility", "calendar_arbitrage")
 _NOISE: Final = 1e-12
 """What total variances may differ by and be equal, relative."""
 
@@ -151,6 +154,7 @@ def term_structure(
     --------
     slope : Its long end less its short end.
     forward_volatility : What it says of the time between two maturities.
+    tenor_structure : The same of the service's summaries.
     tidytape.plot.term_structure : Its picture.
 
     References
@@ -178,9 +182,7 @@ def term_structure(
     rows = table.rows
     if at is not None:
         moment = epoch_seconds(at, parameter="at") * SECOND
-        rows = rows.filter(nw.col("timestamp") <= moment).with_columns(_whole=nw.lit(0))
-        rows = rows.with_columns(_last=nw.col("timestamp").max().over("_whole", *keys))
-        rows = rows.filter(nw.col("timestamp") == nw.col("_last"))
+        rows = last_before(rows, moment, keys)
     return table.closed(
         rows.select(*keys, *times, "days", measure.alias(value)), sort=[*keys, "timestamp", "days"]
     )
@@ -193,6 +195,7 @@ def slope(
     short: float | str,
     long: float | str,
     value: Literal["implied_volatility", "skew"] | None = None,
+    flat: float = 0.0,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
     """Slope of a term structure: its value at the long maturity less that at the short one.
@@ -206,25 +209,27 @@ def slope(
         The two maturities, in days [d] or as a tenor, e.g. ``"1m"``.
     value : {"implied_volatility", "skew"}, optional
         Which of the two; the one that ``structure`` has otherwise.
+    flat : float, >= 0
+        The slope up to which, either way, the structure is called flat. [vol points]
     by : str or iterable of str, optional
         Columns that tell one series from another; otherwise the identity columns that there are.
 
     Returns
     -------
     frame, one row per (by, timestamp), sorted by these, of the kind of ``structure``
-        - ``short``, ``long`` : float64, the maturities. [d]
-        - ``at_short``, ``at_long`` : float64, the values there, null where there is none. [as the value]
-        - ``slope`` : float64, ``at_long - at_short``. [vol points]
-        - ``shape`` : str, ``contango`` where the slope is positive, ``backwardation`` where it is negative, ``flat``
-          where it is zero, null where it is.
+        - ``short``, ``long`` : float64, the values there, null where there is none. [as the value]
+        - ``slope`` : float64, long less short. [vol points]
+        - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` where it is below minus
+          that, ``flat`` between, null where it is null.
+        - ``short_days``, ``long_days`` [d], ``flat_within`` : the arguments.
 
     Raises
     ------
     MissingColumnError
         If ``structure`` lacks a column.
     QueryError
-        If ``short`` is not shorter than ``long``, ``structure`` has both values and ``value`` names neither, a column
-        is not numeric, or ``structure`` is no frame.
+        If ``short`` is not shorter than ``long``, ``flat`` is below 0, ``structure`` has both values and ``value`` names
+        neither, a column is not numeric, or ``structure`` is no frame.
 
     References
     ----------
@@ -237,31 +242,33 @@ def slope(
     >>> now = datetime(2026, 3, 5, tzinfo=UTC)
     >>> volatility = {"days": [7.0, 30.0, 90.0], "implied_volatility": [60.0, 55.0, 53.0]}
     >>> structure = pl.DataFrame({"timestamp": now, **volatility})
-    >>> slope(structure, short="1w", long=90).select("at_short", "at_long", "slope", "shape").row(0)
+    >>> slope(structure, short="1w", long=90).select("short", "long", "slope", "structure").row(0)
     (60.0, 53.0, -7.0, 'backwardation')
     """
     near, far = _days("short", short), _days("long", long)
     if not near < far:
         raise QueryError("long", got=long, expected=f"a maturity longer than short, {near:g} days")
+    flat = flat_within(flat)
     names = Table.opened(structure, parameter="structure").names
     chosen = _chosen(value, names)
     table = Table.opened(structure, times=["timestamp"], numbers=["days", chosen], parameter="structure")
     keys = _series(table, by, without=[chosen, *_SLOPE])
-    at = {"at_short": near, "at_long": far}
     ends = table.rows.with_columns(
-        nw.when(nw.col("days") == days).then(nw.col(chosen)).alias(name) for name, days in at.items()
+        nw.when(nw.col("days") == days).then(nw.col(chosen)).alias(name)
+        for name, days in (("short", near), ("long", far))
     )
     result = (
         ends.group_by(*keys, "timestamp")
-        .agg(nw.col(name).max() for name in at)
-        .with_columns(short=nw.lit(near), long=nw.lit(far), slope=nw.col("at_long") - nw.col("at_short"))
-        .with_columns(shape=_shape(nw.col("slope")))
-        .select(*keys, "timestamp", *_SLOPE)
+        .agg(nw.col("short", "long").max())
+        .with_columns(slope=nw.col("long") - nw.col("short"))
+        .with_columns(
+            structure=shape(nw.col("slope"), flat),
+            short_days=nw.lit(near),
+            long_days=nw.lit(far),
+            flat_within=nw.lit(flat),
+        )
     )
     return table.closed(result, sort=[*keys, "timestamp"])
-
-
-_SLOPE = ("short", "long", "at_short", "at_long", "slope", "shape")
 
 
 def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | None = None) -> IntoFrameT:
@@ -336,9 +343,6 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     return table.closed(result, sort=[*keys, "timestamp", "days"])
 
 
-_FORWARD = ("next_days", "forward_volatility", "calendar_arbitrage")
-
-
 def maturities(days: object) -> list[float]:
     """Return maturities in days, each once; QueryError if one is none, or there is none."""
     several = list(days) if isinstance(days, Iterable) else [days]
@@ -386,9 +390,3 @@ def _chosen(value: str | None, names: list[str]) -> str:
     if not found:
         raise MissingColumnError(["implied_volatility"], available=names)
     return found[0]
-
-
-def _shape(slope: nw.Expr) -> nw.Expr:
-    rises, falls = nw.when(slope > 0), nw.when(slope < 0)
-    level = nw.when(slope == 0).then(nw.lit("flat"))
-    return rises.then(nw.lit("contango")).otherwise(falls.then(nw.lit("backwardation")).otherwise(level))
