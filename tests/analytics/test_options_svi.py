@@ -135,6 +135,14 @@ def test_too_few_quotes_are_said(quotes):
     assert expired.select("status", "quotes", "forward").rows() == [("too_few", 0, None)] * 2
 
 
+def test_numbers_that_are_no_smile_are_said():
+    wild = chain((0.04, 0.1, -0.5, 0.0, 0.2), moneyness=np.linspace(-3, 3, 7))
+    wild = wild.with_columns(implied_volatility=pl.lit(1e200))
+    got = options.svi(wild)
+    assert got.select("status", *NAMES, "rmse").row(0) == ("not_converged", *[None] * 6)
+    assert options.smile(got, steps=2)["implied_volatility"].to_list() == [None] * 3
+
+
 def test_recorded_smiles_are_fitted(chains):
     got = options.svi(chains)
     assert got["status"].to_list() == ["ok"] * 72

@@ -228,8 +228,8 @@ def slope(
     MissingColumnError
         If ``structure`` lacks a column.
     QueryError
-        If ``short`` is not shorter than ``long``, ``flat`` is below 0, ``structure`` has both values and ``value`` names
-        neither, a column is not numeric, or ``structure`` is no frame.
+        If ``short`` is not shorter than ``long``, ``flat`` is below 0, ``structure`` has both values and ``value``
+        names neither, a column is not numeric, or ``structure`` is no frame.
 
     References
     ----------

@@ -121,14 +121,15 @@ def svi(
     d1 = deviation / 2 - k / deviation
     call = (rows["option_type"] == CALL).fill_null(value=False).to_numpy().astype(bool)
     counts = np.isfinite(k) & (call == (k >= 0))
-    weight = (
-        np.exp(-0.25 * d1 * d1) if weights == "vega" else np.ones(len(k))
-    )  # its square is vega, but for a factor
+    with np.errstate(over="ignore"):
+        # The root of vega, but for a factor that is the same for all of a smile.
+        weight = np.exp(-0.25 * d1 * d1) if weights == "vega" else np.ones(len(k))
     fits, quotes = [], []
     for smile in _groups(rows["_smile"].to_numpy()):
         of = smile[counts[smile]]
         of = of[np.lexsort((volatility[of], k[of]))]
-        fit = _fitted(k[of], volatility[of], deviation[of], weight[of])
+        with np.errstate(all="ignore"):  # of quotes that are no smile
+            fit = _fitted(k[of], volatility[of], deviation[of], weight[of])
         ends = (k[of[0]], k[of[-1]]) if len(of) else (np.nan, np.nan)
         middle = float(np.median(forward[of])) if len(of) else np.nan
         fits.append((middle, *fit.parameters, fit.rmse, *ends))
@@ -176,12 +177,15 @@ def _fitted(k: Floats, volatility: Floats, deviation: Floats, weight: Floats) ->
     low = np.array([1e-9 * most, 0.0, 0.0, k[0] - span, 1e-3 * span])
     high = np.array([2 * most, LEE, LEE, k[-1] + span, 10 * span])
     best = None
-    for guess in _guesses(k, variance, weight * points / (2 * deviation), span):
-        inside = np.clip(guess, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
-        found = _searched(errors, slopes, inside, (low, high))
-        if best is None or found.cost < best.cost:
-            best = found
-    if best is None or not best.success:
+    try:
+        for guess in _guesses(k, variance, weight * points / (2 * deviation), span):
+            inside = np.clip(guess, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
+            found = _searched(errors, slopes, inside, (low, high))
+            if best is None or found.cost < best.cost:
+                best = found
+    except (np.linalg.LinAlgError, ValueError):  # numbers that overflow on the way: no smile
+        best = None
+    if best is None or not best.success or not np.isfinite(best.x).all():
         return _Fit(_NONE, np.nan, "not_converged")
     least, left, right, m, sigma = best.x
     b = (left + right) / 2
