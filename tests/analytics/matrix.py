@@ -38,6 +38,8 @@ class Case:
         Engines that cannot do it, each with the reason; the call must then raise `QueryError`.
     label : str
         What tells it from other cases of the function.
+    arrays : bool
+        Whether it answers with a dataclass of arrays, and not with a frame.
     """
 
     function: str
@@ -46,6 +48,7 @@ class Case:
     key: Sequence[str]
     gaps: Mapping[str, str] = field(default_factory=dict)
     label: str = ""
+    arrays: bool = False
 
     def __str__(self) -> str:
         return f"{self.function} {self.label}".strip()
@@ -73,9 +76,9 @@ def page() -> str:
     lines = [
         "# Functions and engines",
         "",
-        "Every function takes a frame of any of these engines and gives one of the same kind. A test computes each",
-        "on each, and holds it to what polars says, to twelve digits. Where there is a number, an engine cannot do it,",
-        "for the reason below, and the function says so.",
+        "Every function takes a frame of any of these engines and gives one of the same kind, or arrays. A test",
+        "computes each on each, and holds it to what polars says, to twelve digits. Where there is a number, an engine",
+        "cannot do it, for the reason below, and the function says so.",
         "",
         "| function | " + " | ".join(titles) + " |",
         "| --- |" + " --- |" * len(titles),

@@ -1,0 +1,5 @@
+"""Depth."""
+
+from tidytape.analytics.depth._matrix import LiquidationMatrix, Matrix, liquidation_matrix, matrix
+
+__all__ = ["LiquidationMatrix", "Matrix", "liquidation_matrix", "matrix"]

@@ -1,0 +1,315 @@
+"""Heatmaps as arrays of time and price."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from functools import reduce
+from math import ceil, floor, inf, isfinite
+from operator import add
+from typing import TYPE_CHECKING, Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from narwhals.stable.v2.typing import IntoFrame
+from numpy.typing import NDArray
+
+from tidytape.analytics._arguments import is_number
+from tidytape.analytics.depth._cells import Ladder, Stretches, lines_of, rows_of, sums
+from tidytape.catalogue import BookSide
+from tidytape.errors import QueryError
+from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.grid import Grid
+from tidytape.frames.table import Table
+
+if TYPE_CHECKING:
+    import xarray
+
+__all__ = ["LiquidationMatrix", "Matrix", "liquidation_matrix", "matrix"]
+
+Times = NDArray[np.datetime64]
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """Resting size by time and price.
+
+    Attributes
+    ----------
+    bids, asks : array, float32, times × prices
+        Size of each side. 0 where a book had none, NaN where nothing was sent. [coin; USD if so asked]
+    times : array, datetime64[ns], ascending
+        Start of the interval of each line, in UTC.
+    prices : array, float64, ascending
+        Low edge of each row. [quote per coin]
+    """
+
+    bids: NDArray[np.float32]
+    asks: NDArray[np.float32]
+    times: Times
+    prices: NDArray[np.float64]
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return the same as a Dataset of ``bids`` and ``asks``, dims ("time", "price"); needs the extra ``xarray``.
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> sizes = np.ones((1, 2), np.float32)
+        >>> matrix = Matrix(sizes, sizes, np.array(["2024-08-08"], "datetime64[ns]"), np.array([99.0, 99.5]))
+        >>> dict(matrix.to_xarray().sizes)
+        {'time': 1, 'price': 2}
+        """
+        return _dataset(self.times, self.prices, bids=self.bids, asks=self.asks)
+
+
+@dataclass(frozen=True, eq=False)
+class LiquidationMatrix:
+    """Liquidated volume by time and price.
+
+    Attributes
+    ----------
+    liquidations : array, float32, times × prices
+        0 where there were none, NaN outside the prices sent of a time. [coin; USD if so asked]
+    times : array, datetime64[ns], ascending
+        Start of the interval of each line, in UTC.
+    prices : array, float64, ascending
+        Low edge of each row. [quote per coin]
+    """
+
+    liquidations: NDArray[np.float32]
+    times: Times
+    prices: NDArray[np.float64]
+
+    def to_xarray(self) -> xarray.Dataset:
+        """Return the same as a Dataset of ``liquidations``, dims ("time", "price"); needs the extra ``xarray``."""
+        return _dataset(self.times, self.prices, liquidations=self.liquidations)
+
+
+def matrix(
+    frame: IntoFrame,
+    /,
+    *,
+    block_size: Decimal | float | str | None = None,
+    interval: str | None = None,
+    prices: tuple[float, float] | None = None,
+) -> Matrix:
+    """Order-book heatmap as arrays: bids and asks by time and price.
+
+    A cell is the sum of the sizes of its time and side in ``[price, next price)``. What was sent of a time reaches from
+    its lowest price of either side to its highest: inside, a cell without size is 0; outside, and at a time of which
+    nothing was sent, it is NaN.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (timestamp, side, price), any order
+        Schema BLOCK_BOOK_SNAPSHOT_AGG of one instrument. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price``
+        [quote per coin], ``size`` [coin; USD if so asked], and the columns that name the series.
+    block_size : Decimal, int, float or str, > 0, optional
+        Height of a row, the decimal it is written as; rows are its integer multiples. Without it, rows are the widest
+        that leave the prices apart as they came. [quote per coin]
+    interval : str, optional
+        Name or alias of the interval between lines; a time of which nothing was sent is a line of NaN. Without it,
+        what the column ``interval`` says, and where there is none, lines are the times of the frame, however far apart.
+    prices : (float, float), optional
+        Lowest and highest price to keep, both included; all by default. A few orders far away make a matrix large.
+        [quote per coin]
+
+    Returns
+    -------
+    Matrix
+        Arrays in memory, of a frame of any engine; 0 × 0 of a frame without rows.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds more than one series or another side, times that are no multiple of the interval apart,
+        prices of no common step, or more than 2**29 cells; or an argument is not as listed.
+
+    Notes
+    -----
+    A row without a time or a price is in no cell. A size that is null, not finite or below 0 is not known, and makes
+    its cell NaN. Prices are read to twelve digits. Sums are made in float64, and kept to the seven digits of float32.
+
+    Each row's cell is computed from its time and price, so the cost is that of some passes over the rows, and no table
+    of prices is ever built.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({
+    ...     "timestamp": datetime(2024, 8, 8, tzinfo=UTC), "side": ["BID", "BID", "ASK"],
+    ...     "price": [99.0, 100.0, 100.5], "size": [3.0, 1.0, 2.0],
+    ... })
+    >>> depth = matrix(frame)
+    >>> depth.bids.tolist(), depth.prices.tolist()
+    ([[3.0, 0.0, 1.0, 0.0]], [99.0, 99.5, 100.0, 100.5])
+    """
+    values, times, levels = _arrays(
+        frame, "size", tuple(BookSide), block_size=block_size, interval=interval, prices=prices
+    )
+    sides = dict(zip(BookSide, values.swapaxes(0, 1), strict=True))
+    return Matrix(sides[BookSide.BID], sides[BookSide.ASK], times, levels)
+
+
+def liquidation_matrix(
+    frame: IntoFrame,
+    /,
+    *,
+    block_size: Decimal | float | str | None = None,
+    interval: str | None = None,
+    prices: tuple[float, float] | None = None,
+) -> LiquidationMatrix:
+    """Liquidation heatmap as an array: liquidated volume by time and price.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (timestamp, price), any order
+        Schema VENUEX_LIQUIDATION_AGG of one coin. Uses ``timestamp`` [UTC], ``price`` [quote per coin],
+        ``liquidations`` [coin; USD if so asked], and the columns that name the series.
+    block_size, interval, prices
+        As for `matrix`.
+
+    Returns
+    -------
+    LiquidationMatrix
+        Arrays in memory, of a frame of any engine; 0 × 0 of a frame without rows.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        As `matrix` does.
+
+    Notes
+    -----
+    As for `matrix`. Feeds of liquidations are sampled, so volumes are lower bounds.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> frame = pl.DataFrame({
+    ...     "timestamp": [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 0, 2)],
+    ...     "price": [60_000.0, 60_200.0, 60_100.0], "liquidations": [0.5, 4.0, 0.25],
+    ... })
+    >>> liquidation_matrix(frame, interval="1h").liquidations.tolist()
+    [[0.5, 0.0, 4.0], [nan, nan, nan], [nan, 0.25, nan]]
+    """
+    values, times, levels = _arrays(
+        frame, "liquidations", (), block_size=block_size, interval=interval, prices=prices
+    )
+    return LiquidationMatrix(values[:, 0], times, levels)
+
+
+def _arrays(
+    frame: IntoFrame,
+    value: str,
+    sides: tuple[str, ...],
+    *,
+    block_size: Decimal | float | str | None,
+    interval: str | None,
+    prices: tuple[float, float] | None,
+) -> tuple[NDArray[np.float32], Times, NDArray[np.float64]]:
+    """Return sums by time, side and price, with the times and the prices."""
+    grid = None if block_size is None else Grid.of(block_size)
+    if prices is not None and not (all(map(is_number, prices)) and prices[0] <= prices[1]):
+        raise QueryError("prices", got=prices, expected="a lowest and a highest price")
+    step = None if interval is None else interval_of(interval).seconds * SECOND
+    table = Table.opened(frame, ["side"] if sides else [], times=["timestamp"], numbers=["price", value])
+    whose = _series(table, sides)
+    if step is None and whose.get("interval") is not None:
+        step = interval_of(whose["interval"]).seconds * SECOND
+
+    rows = table.rows.drop_nulls(["timestamp", "price", *(["side"] if sides else [])])
+    columns = [nw.col("timestamp"), nw.col("price"), nw.col(value).alias("size")]
+    if sides:
+        columns.append((nw.col("side") == sides[0]).alias("first_side"))
+    if grid is not None:
+        columns.append(grid.row(nw.col("price")).alias("row"))
+        rows = rows.filter(nw.col("price").is_finite())
+    cells = rows.select(*columns).collect()
+    price = cells["price"].to_numpy()
+    if len(price) and not (isfinite(price.min()) and isfinite(price.max())):
+        cells = cells.filter(nw.col("price").is_finite())
+        price = cells["price"].to_numpy()
+    if not len(price):
+        return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), price
+
+    ladder, row = _ladder(cells, price, grid)
+    first, last = 0, int(row.max())
+    if prices is not None:
+        first = max(first, ceil(ladder.row(prices[0])))
+        last = max(first - 1, min(last, floor(ladder.row(prices[1]))))
+    stretches, times = _stretches(cells, step, is_sided=bool(sides))
+    size = cells["size"].to_numpy()
+    if not (size.min() >= 0 and size.max() < inf):
+        size = np.where((size >= 0) & (size < inf), size, np.nan)
+    shape = (len(times), len(sides) or 1, last - first + 1)
+    values = sums(stretches, row, size, shape=shape, first=first)
+    return values, times.astype("datetime64[ns]"), ladder.price(np.arange(first, last + 1))
+
+
+def _ladder(
+    cells: nw.DataFrame[Any], price: NDArray[np.float64], grid: Grid | None
+) -> tuple[Ladder, NDArray[np.signedinteger[Any]]]:
+    """Return the prices of rows, from the lowest there is, and the row of each price."""
+    if grid is None:
+        return rows_of(price)
+    row = cells["row"].to_numpy()
+    lowest = int(row.min())
+    return Ladder(lowest * grid.numerator, grid.numerator, 10**grid.places), row - lowest
+
+
+def _stretches(
+    cells: nw.DataFrame[Any], step: int | None, *, is_sided: bool
+) -> tuple[Stretches, NDArray[np.int64]]:
+    """Return the runs of rows of one time and side, and the times of the lines. [ns]"""
+    time = cells["timestamp"].to_numpy()
+    side = ~cells["first_side"].to_numpy() if is_sided else np.zeros(time.size, np.bool_)
+    start = np.append(0, np.flatnonzero((time[1:] != time[:-1]) | (side[1:] != side[:-1])) + 1)
+    times, line = lines_of(time[start], step)
+    return Stretches(start, line, side[start].astype(np.int64)), times
+
+
+def _series(table: Table[Any], sides: tuple[str, ...]) -> dict[str, Any]:
+    """Return what the columns say that name the series.
+
+    Raises
+    ------
+    QueryError
+        If they name more than one, or a side is none of those known.
+    """
+    names = table.series(without=["side"])
+    whose: dict[str, Any] = dict.fromkeys(names)
+    for row in table.rows.select(*names).head(1).collect().iter_rows(named=True) if names else ():
+        whose = row
+    # Counts of what is as in the first row: one pass, and no table of what else there is.
+    alike = {
+        name: nw.col(name).is_null() if value is None else nw.col(name) == value
+        for name, value in whose.items()
+    }
+    counts = [condition.sum().alias(name) for name, condition in alike.items()]
+    if sides:
+        known = [nw.col("side").is_null(), *(nw.col("side") == side for side in sides)]
+        counts.append(reduce(add, (condition.sum() for condition in known)).alias("side"))
+    if counts:
+        ((rows, *found),) = table.rows.select(nw.len().alias("__rows"), *counts).collect().rows()
+        for name, count in zip((*names, "side"), found, strict=False):
+            if count is not None and count < rows:
+                expected = "one series, of sides BID and ASK" if sides else "one series"
+                raise QueryError(
+                    "frame", got=f"several in column {name}", expected=expected, hint="filter it first"
+                )
+    return whose
+
+
+def _dataset(times: Times, prices: NDArray[np.float64], **values: NDArray[np.float32]) -> xarray.Dataset:
+    from xarray import Dataset
+
+    dims = ("time", "price")
+    return Dataset({name: (dims, array) for name, array in values.items()}, {"time": times, "price": prices})
