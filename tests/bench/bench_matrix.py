@@ -1,7 +1,7 @@
 """A heatmap of 2 million points, and one of 100,000, to arrays: tidytape beside pandas.
 
-``pivot`` and ``pivot_table`` stop at one wide table; ``pivot, the same arrays`` goes on to what tidytape gives: bids and
-asks apart, prices that are evenly spaced, float32, 0 inside what was sent and NaN outside.
+``pivot`` and ``pivot_table`` stop at one wide table; ``pivot, the same arrays`` goes on to what tidytape gives: bids
+and asks apart, prices that are evenly spaced, float32, 0 inside what was sent and NaN outside.
 
 Run with ``python tests/bench/bench_matrix.py``.
 """
@@ -32,7 +32,10 @@ def book(times: int, levels: int) -> pl.DataFrame:
     instant, word = pl.Datetime("ns", "UTC"), pl.Categorical()
     return pl.DataFrame(
         {
-            **{name: pl.repeat(name, len(side), eager=True).cast(word) for name in ("exchange", "raw_symbol", "coin")},
+            **{
+                name: pl.repeat(name, len(side), eager=True).cast(word)
+                for name in ("exchange", "raw_symbol", "coin")
+            },
             "interval": pl.repeat("MINUTE", len(side), eager=True).cast(word),
             "timestamp": pl.Series(time).cast(instant),
             "side": pl.Series(side).cast(word),

@@ -63,6 +63,8 @@ LIQUIDATIONS = pl.DataFrame(
     schema_overrides={"timestamp": pl.Datetime("us", "UTC")},
 )
 
+KEY = ["exchange", "coin", "interval", "timestamp"]
+
 CASES = [
     Case("matrix", depth.matrix, [ONE], [], arrays=True),
     Case(
@@ -79,5 +81,50 @@ CASES = [
         [LIQUIDATIONS.filter(pl.col("coin") == "BTC")],
         [],
         arrays=True,
+    ),
+    Case("regrid", lambda book: depth.regrid(book, block_size="0.5"), [BOOK], [*KEY, "side", "price"]),
+    Case(
+        "regrid",
+        lambda book: depth.regrid(book, interval="5m", time="mean"),
+        [BOOK],
+        [*KEY, "side", "price"],
+        label="mean",
+    ),
+    Case(
+        "regrid",
+        lambda rows: depth.regrid(rows, interval="4h", block_size=500),
+        [LIQUIDATIONS],
+        ["coin", "timestamp", "price"],
+        label="liquidations",
+    ),
+    Case("depth_within", lambda book: depth.depth_within(book, bps=[5, 20, 100]), [BOOK], [*KEY, "bps"]),
+    Case("imbalance", lambda book: depth.imbalance(book, bps=30, block_size="0.1"), [BOOK], [*KEY, "bps"]),
+    Case("slippage", lambda book: depth.slippage(book, size=[0.5, 2, 9.25]), [BOOK], [*KEY, "side", "size"]),
+    Case(
+        "slippage",
+        lambda book: depth.slippage(book, size=150, amount="quote", block_size=0.1),
+        [BOOK],
+        [*KEY, "side", "size"],
+        label="quote",
+    ),
+    Case(
+        "walls",
+        lambda book: depth.walls(book, threshold=1, snapshots=1),
+        [BOOK],
+        ["exchange", "coin", "interval", "first_timestamp", "side", "price"],
+    ),
+    Case(
+        "walls",
+        lambda book: depth.walls(
+            book,
+            threshold=1.5,
+            snapshots=2,
+            duration=timedelta(minutes=1),
+            max_gap=timedelta(minutes=1),
+            by="exchange",
+        ),
+        [BOOK],
+        ["exchange", "first_timestamp", "side", "price"],
+        label="with a gap",
     ),
 ]

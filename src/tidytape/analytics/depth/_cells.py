@@ -14,7 +14,7 @@ from tidytape.errors import QueryError
 
 __all__ = ["Ladder", "Stretches", "lines_of", "rows_of", "sums"]
 
-_MOST_CELLS = 2**29  # two gibibytes of float32
+_MOST_CELLS = 2**28  # a gibibyte of float32
 _AT_ONCE = 2**16  # rows, whose working arrays then stay in the processor's cache
 _FEW = 4096
 
@@ -154,7 +154,7 @@ def sums(
     Raises
     ------
     QueryError
-        If the array would be larger than two gibibytes.
+        If the array would be larger than a gibibyte.
     """
     lines, sides, width = shape
     count = lines * sides * width

@@ -126,7 +126,7 @@ def matrix(
         If a column is absent.
     QueryError
         If the frame holds more than one series or another side, times that are no multiple of the interval apart,
-        prices of no common step, or more than 2**29 cells; or an argument is not as listed.
+        prices of no common step, or more than 2**28 cells; or an argument is not as listed.
 
     Notes
     -----
