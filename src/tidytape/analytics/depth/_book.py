@@ -20,7 +20,7 @@ __all__ = ["IS_ASK", "IS_BID", "Books", "books_of", "numbers", "stacked"]
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
 
-_TAKEN = ("timestamp", "side", "price", "size", "mid")
+_TAKEN = ("timestamp", "side", "price", "size", "mid", "known", "bid", "ask")
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def depth_within(
     [(5.0, 100.0, 1.0, 2.0, True), (10.0, 100.0, 1.0, 6.0, True)]
     """
     distances = numbers("bps", bps)
-    results = ("bps", "mid", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
+    results = ("bps", "below", "above", "scale", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
     books = books_of(frame, by, block_size, results=results)
     price, mid = nw.col("price"), nw.col("mid")
     # How far on its own side of the mid a price is, in the units of its bounds: no quotient that engines round apart.

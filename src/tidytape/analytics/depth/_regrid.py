@@ -92,7 +92,7 @@ def regrid(
     rule = time or ("last" if value == "size" else "sum")
     one_of("time", rule, ("last", "mean", "sum"))
     sides = ["side"] if value == "size" else []
-    series = table.series(by, without=["timestamp", "price", value, *sides])
+    series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", *sides])
 
     price, size = nw.col("price"), nw.col(value)
     is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)

@@ -92,7 +92,7 @@ def slippage(
     """
     one_of("amount", amount, ("coin", "quote"))
     wanted = numbers("size", size)
-    results = ("filled", "unfilled", "average_price", "worst_price", "slippage")
+    results = ("filled", "unfilled", "average_price", "worst_price", "slippage", "outward", "before")
     books = books_of(frame, by, block_size, results=results)
     price, here, mid = nw.col("price"), nw.col("size"), nw.col("mid")
     rows = books.rows.with_columns(outward=nw.when(IS_BID).then(-price).otherwise(price))

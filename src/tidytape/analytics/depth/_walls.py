@@ -14,6 +14,20 @@ from tidytape.frames.table import Table
 __all__ = ["walls"]
 
 _NOISE = 1e-12
+_TAKEN = (
+    "timestamp",
+    "side",
+    "price",
+    "size",
+    "at",
+    "follows",
+    "all",
+    "number",
+    "gap",
+    "gaps",
+    "newest",
+    "run",
+)
 
 
 def walls(
@@ -95,7 +109,7 @@ def walls(
         "size_max",
         "is_standing",
     )
-    series = table.series(by, without=["timestamp", "side", "price", "size", *results])
+    series = table.series(by, without=[*_TAKEN, *results])
 
     time, number, size = nw.col("at"), nw.col("number"), nw.col("size")
     one = [*series, "all"]  # a window needs a column, and a frame may hold one series that nothing names
