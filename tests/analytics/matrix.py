@@ -38,8 +38,8 @@ class Case:
         Engines that cannot do it, each with the reason; the call must then raise `QueryError`.
     label : str
         What tells it from other cases of the function.
-    arrays : bool
-        Whether it answers with a dataclass of arrays, and not with a frame.
+    own_kind : bool
+        Whether it answers alike on every engine, with arrays or another library's frame, and not in kind.
     """
 
     function: str
@@ -48,7 +48,7 @@ class Case:
     key: Sequence[str]
     gaps: Mapping[str, str] = field(default_factory=dict)
     label: str = ""
-    arrays: bool = False
+    own_kind: bool = False
 
     def __str__(self) -> str:
         return f"{self.function} {self.label}".strip()

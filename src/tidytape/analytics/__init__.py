@@ -1,6 +1,7 @@
 """Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
 
 - `depth` : resting size over time and price: matrices, depth near the mid, walls, what a trade would cost.
+- `pit` : point in time: what was known when, and frames for backtests.
 - `profile` : point of control and value area of volume and time profiles.
 
 A module is imported when it is first used.
@@ -12,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.analytics import depth, profile
+    from tidytape.analytics import depth, pit, profile
 else:
 
     def __getattr__(name):
@@ -24,4 +25,4 @@ else:
         return sorted(__all__)
 
 
-__all__ = ["depth", "profile"]
+__all__ = ["depth", "pit", "profile"]

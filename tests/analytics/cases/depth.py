@@ -66,13 +66,13 @@ LIQUIDATIONS = pl.DataFrame(
 KEY = ["exchange", "coin", "interval", "timestamp"]
 
 CASES = [
-    Case("matrix", depth.matrix, [ONE], [], arrays=True),
+    Case("matrix", depth.matrix, [ONE], [], own_kind=True),
     Case(
         "matrix",
         lambda book: depth.matrix(book, block_size=0.5, prices=(99, 100)),
         [ONE],
         [],
-        arrays=True,
+        own_kind=True,
         label="coarser",
     ),
     Case(
@@ -80,7 +80,7 @@ CASES = [
         lambda rows: depth.liquidation_matrix(rows, interval="1h"),
         [LIQUIDATIONS.filter(pl.col("coin") == "BTC")],
         [],
-        arrays=True,
+        own_kind=True,
     ),
     Case("regrid", lambda book: depth.regrid(book, block_size="0.5"), [BOOK], [*KEY, "side", "price"]),
     Case(

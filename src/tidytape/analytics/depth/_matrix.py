@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import reduce
 from math import ceil, floor, inf, isfinite
-from operator import add
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -15,6 +13,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.analytics._arguments import is_number
+from tidytape.analytics._series import one_series
 from tidytape.analytics.depth._cells import Ladder, Stretches, lines_of, rows_of, sums
 from tidytape.catalogue import BookSide
 from tidytape.errors import QueryError
@@ -221,7 +220,7 @@ def _arrays(
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
     step = None if interval is None else interval_of(interval).seconds * SECOND
     table = Table.opened(frame, ["side"] if sides else [], times=["timestamp"], numbers=["price", value])
-    whose = _series(table, sides)
+    whose = one_series(table, table.series(without=["side"]), words={"side": sides} if sides else None)
     if step is None and whose.get("interval") is not None:
         step = interval_of(whose["interval"]).seconds * SECOND
 
@@ -274,38 +273,6 @@ def _stretches(
     start = np.append(0, np.flatnonzero((time[1:] != time[:-1]) | (side[1:] != side[:-1])) + 1)
     times, line = lines_of(time[start], step)
     return Stretches(start, line, side[start].astype(np.int64)), times
-
-
-def _series(table: Table[Any], sides: tuple[str, ...]) -> dict[str, Any]:
-    """Return what the columns say that name the series.
-
-    Raises
-    ------
-    QueryError
-        If they name more than one, or a side is none of those known.
-    """
-    names = table.series(without=["side"])
-    whose: dict[str, Any] = dict.fromkeys(names)
-    for row in table.rows.select(*names).head(1).collect().iter_rows(named=True) if names else ():
-        whose = row
-    # Counts of what is as in the first row: one pass, and no table of what else there is.
-    alike = {
-        name: nw.col(name).is_null() if value is None else nw.col(name) == value
-        for name, value in whose.items()
-    }
-    counts = [condition.sum().alias(name) for name, condition in alike.items()]
-    if sides:
-        known = [nw.col("side").is_null(), *(nw.col("side") == side for side in sides)]
-        counts.append(reduce(add, (condition.sum() for condition in known)).alias("side"))
-    if counts:
-        ((rows, *found),) = table.rows.select(nw.len().alias("__rows"), *counts).collect().rows()
-        for name, count in zip((*names, "side"), found, strict=False):
-            if count is not None and count < rows:
-                expected = "one series, of sides BID and ASK" if sides else "one series"
-                raise QueryError(
-                    "frame", got=f"several in column {name}", expected=expected, hint="filter it first"
-                )
-    return whose
 
 
 def _dataset(times: Times, prices: NDArray[np.float64], **values: NDArray[np.float32]) -> xarray.Dataset:
