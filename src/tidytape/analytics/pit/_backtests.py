@@ -109,7 +109,7 @@ def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol"
     ...     "raw_symbol": ["BTCUSDT", "ETHUSDT"], "timestamp": datetime(2024, 8, 8, tzinfo=UTC),
     ...     "open": 1.0, "high": 2.0, "low": 1.0, "close": [1.5, 2.0], "volume": 9.0,
     ... })
-    >>> to_vectorbt(candles)["Close"].loc["2024-08-08"].iloc[0].to_dict()
+    >>> to_vectorbt(candles)["Close"].iloc[0].to_dict()
     {'BTCUSDT': 1.5, 'ETHUSDT': 2.0}
     """
     table = Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
