@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from math import ceil, floor, inf, isfinite
+from fractions import Fraction
+from math import ceil, floor, inf
 from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
@@ -14,7 +16,7 @@ from numpy.typing import NDArray
 
 from tidytape.analytics._arguments import is_number
 from tidytape.analytics._series import one_series
-from tidytape.analytics.depth._cells import Ladder, Stretches, lines_of, rows_of, sums
+from tidytape.analytics.depth._cells import Board, Ladder, Lines, starts_of
 from tidytape.catalogue import BookSide
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND, interval_of
@@ -27,6 +29,9 @@ if TYPE_CHECKING:
 __all__ = ["LiquidationMatrix", "Matrix", "liquidation_matrix", "matrix"]
 
 Times = NDArray[np.datetime64]
+
+_AT_ONCE = 2**16
+_FEW = 4096
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +135,8 @@ def matrix(
     Notes
     -----
     A row without a time or a price is in no cell. A size that is null, not finite or below 0 is not known, and makes
-    its cell NaN. Prices are read to twelve digits. Sums are made in float64, and kept to the seven digits of float32.
+    its cell NaN. Prices are read to twelve digits; sums have the seven of float32, and those of blocks are made in
+    float64.
 
     Each row's cell is computed from its time and price, so the cost is that of some passes over the rows, and no table
     of prices is ever built.
@@ -224,55 +230,98 @@ def _arrays(
     if step is None and whose.get("interval") is not None:
         step = interval_of(whose["interval"]).seconds * SECOND
 
-    rows = table.rows.drop_nulls(["timestamp", "price", *(["side"] if sides else [])])
     columns = [nw.col("timestamp"), nw.col("price"), nw.col(value).alias("size")]
     if sides:
         columns.append((nw.col("side") == sides[0]).alias("first_side"))
+    rows = table.rows.drop_nulls(["timestamp", "price", *(["side"] if sides else [])])
     if grid is not None:
-        columns.append(grid.row(nw.col("price")).alias("row"))
-        rows = rows.filter(nw.col("price").is_finite())
-    cells = rows.select(*columns).collect()
-    price = cells["price"].to_numpy()
-    if len(price) and not (isfinite(price.min()) and isfinite(price.max())):
-        cells = cells.filter(nw.col("price").is_finite())
-        price = cells["price"].to_numpy()
-    if not len(price):
-        return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), price
+        rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(nw.col("price")))
+        columns.append(nw.col("row"))
+    # Of polars in one piece, which numpy then sees as it is.
+    how: dict[str, Any] = {"engine": "in-memory"} if rows.implementation.is_polars() else {}
+    found = rows.select(*columns).collect(**how)
+    cells = {name: found[name].to_numpy() for name in found.columns}
+    if not np.isfinite(cells["price"]).all():
+        there = np.isfinite(cells["price"])
+        cells = {name: column[there] for name, column in cells.items()}
+    if not cells["price"].size:
+        return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), np.zeros(0)
 
-    ladder, row = _ladder(cells, price, grid)
-    first, last = 0, int(row.max())
-    if prices is not None:
-        first = max(first, ceil(ladder.row(prices[0])))
-        last = max(first - 1, min(last, floor(ladder.row(prices[1]))))
-    stretches, times = _stretches(cells, step, is_sided=bool(sides))
-    size = cells["size"].to_numpy()
-    if not (size.min() >= 0 and size.max() < inf):
-        size = np.where((size >= 0) & (size < inf), size, np.nan)
-    shape = (len(times), len(sides) or 1, last - first + 1)
-    values = sums(stretches, row, size, shape=shape, first=first)
-    return values, times.astype("datetime64[ns]"), ladder.price(np.arange(first, last + 1))
+    price = cells["price"]
+    parts = [
+        _Part.of({name: column[at : at + _AT_ONCE] for name, column in cells.items()})
+        for at in range(0, price.size, _AT_ONCE)
+    ]
+    lines = Lines(np.unique(np.concatenate([part.times for part in parts])), step)
+    lowest, highest = float(price.min()), float(price.max())
+    for ladder in _ladders(price, lowest, highest, grid):
+        bottom, top = (
+            floor(ladder.row(edge) + Fraction(1, 2) * (grid is None)) for edge in (lowest, highest)
+        )
+        if prices is not None:
+            bottom, top = max(bottom, ceil(ladder.row(prices[0]))), min(top, floor(ladder.row(prices[1])))
+        shape = (lines.times.size, len(sides) or 1, max(0, top - bottom + 1))
+        board = Board(shape, first=bottom, precisely=grid is not None)
+        if _filled(board, parts, lines, ladder, most=max(abs(lowest), abs(highest))):
+            row = np.arange(bottom, bottom + shape[2])
+            return board.cells(), lines.times.astype("datetime64[ns]"), ladder.price(row)
+    got, expected = "prices of no common step", "multiples of one, to twelve digits"
+    raise QueryError("frame", got=got, expected=expected, hint="give a block_size")
 
 
-def _ladder(
-    cells: nw.DataFrame[Any], price: NDArray[np.float64], grid: Grid | None
-) -> tuple[Ladder, NDArray[np.signedinteger[Any]]]:
-    """Return the prices of rows, from the lowest there is, and the row of each price."""
-    if grid is None:
-        return rows_of(price)
-    row = cells["row"].to_numpy()
-    lowest = int(row.min())
-    return Ladder(lowest * grid.numerator, grid.numerator, 10**grid.places), row - lowest
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """So many rows that what is made of them stays in the processor's cache.
+
+    Attributes
+    ----------
+    start : array
+        Where the runs of one time and side begin.
+    times, side : array
+        Of each run, its time [ns], and its side: 0 or 1.
+    row : array or None
+        Of each price, where blocks were asked for.
+    price, size : array
+        Of each row; sizes NaN where not known.
+    """
+
+    start: NDArray[np.int64]
+    times: NDArray[np.int64]
+    side: NDArray[np.int64]
+    row: NDArray[np.int64] | None
+    price: NDArray[np.float64]
+    size: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, cells: dict[str, NDArray[Any]]) -> _Part:
+        time, size = cells["timestamp"], cells["size"]
+        side = ~cells["first_side"] if "first_side" in cells else np.zeros(time.size, np.bool_)
+        if not (size.min() >= 0 and size.max() < inf):
+            size = np.where((size >= 0) & (size < inf), size, np.nan)
+        start = starts_of(time, side)
+        return cls(start, time[start], side[start].astype(np.int64), cells.get("row"), cells["price"], size)
 
 
-def _stretches(
-    cells: nw.DataFrame[Any], step: int | None, *, is_sided: bool
-) -> tuple[Stretches, NDArray[np.int64]]:
-    """Return the runs of rows of one time and side, and the times of the lines. [ns]"""
-    time = cells["timestamp"].to_numpy()
-    side = ~cells["first_side"].to_numpy() if is_sided else np.zeros(time.size, np.bool_)
-    start = np.append(0, np.flatnonzero((time[1:] != time[:-1]) | (side[1:] != side[:-1])) + 1)
-    times, line = lines_of(time[start], step)
-    return Stretches(start, line, side[start].astype(np.int64)), times
+def _ladders(
+    price: NDArray[np.float64], lowest: float, highest: float, grid: Grid | None
+) -> Iterator[Ladder]:
+    """Yield the prices that rows may have, until one of them meets every price."""
+    if grid is not None:
+        yield Ladder(0, grid.numerator, 10**grid.places)
+        return
+    # A few prices nearly always say the step of all, and placing the rest shows whether they did.
+    yield Ladder.meeting(np.append(price[:_FEW], [lowest, highest]))
+    yield Ladder.meeting(price)
+
+
+def _filled(board: Board, parts: list[_Part], lines: Lines, ladder: Ladder, *, most: float) -> bool:
+    """Add all sizes to the board; return whether each had a row."""
+    for part in parts:
+        row = part.row if part.row is not None else ladder.rows(part.price, most=most)
+        if row is None:
+            return False
+        board.add(part.start, lines.of(part.times), part.side, row, part.size)
+    return True
 
 
 def _dataset(times: Times, prices: NDArray[np.float64], **values: NDArray[np.float32]) -> xarray.Dataset:
