@@ -40,7 +40,7 @@ FACTS = pl.DataFrame(
 DECISIONS = pl.DataFrame(
     {
         "exchange": ["A", "A", "A", "A", "A", "B", None, "C", "B", "A"],
-        "timestamp": _at(0.5, 1, 3.5, 4, 60, 60, 2, 2, None, 1),
+        "timestamp": _at(0.5, 1, 3.5, 4, 60, 60, 2, 2, None, 2),
         "rate": [float(n) for n in range(10)],
     }
 ).sample(fraction=1, shuffle=True, seed=2)
