@@ -69,6 +69,10 @@ CANDLES = (
     .sample(fraction=1, shuffle=True, seed=4)
 )
 
+REALIZED = CANDLES.select(
+    "exchange", "timestamp", "interval", realized_volatility=pl.col("close") - 60
+).with_columns(coin=pl.lit("BTC"))
+
 _SERIES = ["exchange", "coin"]
 
 CASES = [
@@ -116,5 +120,13 @@ CASES = [
             label=estimator,
         )
         for estimator in ("close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang")
+    ),
+    Case(
+        "volatility_risk_premium",
+        lambda implied, realized: options.volatility_risk_premium(
+            implied, realized, implied_interval="1h", tolerance=timedelta(hours=3)
+        ),
+        [SUMMARIES, REALIZED],
+        ["coin", "exchange", "tenor", "realized_exchange", "timestamp"],
     ),
 ]

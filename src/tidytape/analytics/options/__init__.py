@@ -34,6 +34,7 @@ From the service's summaries, and from candles:
 - `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and the long end less the short end.
 - `z_score`, `percentile` : how a value compares with those before it.
 - `realized_volatility` : how volatile candles were.
+- `volatility_risk_premium` : implied volatility less what was realised by then.
 """
 
 from __future__ import annotations
@@ -42,6 +43,7 @@ from tidytape.analytics.options._arbitrage import svi_arbitrage
 from tidytape.analytics.options._forward import forward
 from tidytape.analytics.options._maturity import constant_maturity, forward_volatility, slope, term_structure
 from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
+from tidytape.analytics.options._premium import volatility_risk_premium
 from tidytape.analytics.options._price import black76_price, implied_volatility
 from tidytape.analytics.options._realized import realized_volatility
 from tidytape.analytics.options._relative import percentile, z_score
@@ -69,5 +71,6 @@ __all__ = [
     "tenor_slope",
     "tenor_structure",
     "term_structure",
+    "volatility_risk_premium",
     "z_score",
 ]
