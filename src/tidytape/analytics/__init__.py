@@ -1,10 +1,10 @@
 """Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
 
 - `cross` : the markets of a coin as one, and each beside the others: sums, averages, shares, premiums.
-- `depth` : resting size over time and price: matrices, depth near the mid, walls, what a trade would cost.
+- `depth` : books as arrays and numbers: matrices, coarser grids, depth near the mid, walls, slippage.
 - `funding` : rates over any interval and per year, what positions paid, spreads and carry between venues, basis.
 - `options` : smiles, term structures, curves and surfaces of chains; summaries by tenor; realised volatility.
-- `pit` : point in time: what was known when, and frames for backtests.
+- `pit` : what was known when: as-of views and joins, candles for backtests.
 - `profile` : points of control, value areas and all else of volume and market profiles.
 
 A module is imported when it is first used.

@@ -65,10 +65,10 @@ def serve(
     access.addHandler(lines)
     access.setLevel(logging.INFO)
     opened = Lake(lake)
+    shared = RedisBuckets(buckets, prefix=buckets_prefix) if buckets else None
     with suppress(LakeError):  # of a lake that cannot be read now /readyz tells
         for warning in out_of_history(opened, in_force, allowed, now=time.time()):
             typer.echo(f"warning: {warning}", err=True)
-    shared = RedisBuckets(buckets, prefix=buckets_prefix) if buckets else None
     computing = Processes(opened, workers=workers, waiting=waiting, seconds=seconds, memory=memory << 20)
     app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing, buckets=shared)
     # uvicorn raises the signal again when it has finished; what stands below the try must still happen.
