@@ -215,7 +215,7 @@ def test_frames_of_the_client_go_through():
     assert near["imbalance"].is_between(-1, 1).all()
     curve = depth.slippage(frame, size=[1, 10], block_size=20)
     assert (curve["slippage"].drop_nulls() >= 0).all()  # 0 in a block that has both sides
-    assert len(depth.walls(frame, threshold=frame["size"].quantile(0.9)))
+    assert len(depth.walls(frame, threshold=frame["size"].median(), snapshots=2))
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,11 @@ def test_a_profile_is_known_when_its_period_ends_and_not_an_interval_later():
     assert ((pit.known_at(sessions)["known_at"] - sessions["timestamp"]) == timedelta(days=1)).all()
 
 
+def test_when_a_point_is_known_can_be_said_anew():
+    frame = points(0, interval=["HOUR"], close=[1.0])
+    assert pit.known_at(pit.known_at(frame, rule="event")).equals(pit.known_at(frame))
+
+
 def test_what_has_no_interval_is_never_known():
     frame = points(0, 1, 2, interval=[None, "fortnight", "HOUR"])
     assert pit.known_at(frame)["known_at"].to_list() == [None, None, NOON + 3 * HOUR]

@@ -17,7 +17,8 @@ from tidytape.frames.times import dated
 
 __all__ = ["asof_join"]
 
-_NEVER = -(2**63)
+_NEVER = -(2**62)  # before 1824; there is room to subtract from it
+_EVER = 2**61  # 73 years, as good as no limit
 _WORDS = (nw.String, nw.Categorical, nw.Enum)
 
 
@@ -111,8 +112,7 @@ def asof_join(
     ]
     found = both.with_columns(*last).filter(nw.col("__kind") == 1)
     if limit is not None:
-        # The other way round would reach below the smallest of integers.
-        is_near = nw.col("__known") >= nw.col("__at") - limit
+        is_near = nw.col("__known") >= nw.col("__at") - min(limit, _EVER)
         found = found.filter((nw.col("__known") > _NEVER) & is_near)
     found = found.group_by(*keys, "__at").agg(nw.col("__number").max())
 

@@ -61,9 +61,9 @@ def known_at(
     Returns
     -------
     frame, n rows, order and kind of ``frame``
-        Adds ``known_at``, as ``timestamp`` says times, and ``known_at_rule`` : str, the rule. Null where the timestamp
-        is, or the interval is null or no name of one, or a period ends before its timestamp: such a point is never
-        known.
+        Adds, or replaces, ``known_at``, as ``timestamp`` says times, and ``known_at_rule`` : str. Null where the
+        timestamp is, or the interval is null or no name of one, or a period ends before its timestamp: such a point is
+        never known.
 
     Raises
     ------
@@ -89,7 +89,8 @@ def known_at(
     # Null as a time: among the whole numbers of pandas a null would make all of them floats, which skip nanoseconds.
     dates = dated(rows, {WHEN: table.clocks["timestamp"]})
     when = nw.when(IS_KNOWN).then(nw.col(WHEN)).alias(KNOWN_AT)
-    result = dates.select(*table.names, when, nw.lit(rule).alias(_RULE))
+    others = [name for name in table.names if name not in (KNOWN_AT, _RULE)]
+    result = dates.select(*others, when, nw.lit(rule).alias(_RULE))
     return table.closed(result, like_rows=True)
 
 
