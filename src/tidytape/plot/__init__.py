@@ -19,7 +19,8 @@ from tidytape.plot._candles import Candles, Volume, candles, volume
 from tidytape.plot._heatmap import BookHeatmap, book_heatmap
 from tidytape.plot._panels import CandlesWithProfile, Panels, candles_with_profile, panels
 from tidytape.plot._profile import Profile, volume_profile
-from tidytape.plot._smile import Smile, Surface, smile, surface
+from tidytape.plot._smile import Smile, smile
+from tidytape.plot._surface import Surface, surface
 from tidytape.plot._term_structure import TermStructure, term_structure
 
 __all__ = [

@@ -41,7 +41,7 @@ from __future__ import annotations
 
 from tidytape.analytics.options._arbitrage import svi_arbitrage
 from tidytape.analytics.options._forward import forward
-from tidytape.analytics.options._maturity import constant_maturity, forward_volatility, slope, term_structure
+from tidytape.analytics.options._maturity import constant_maturity
 from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
 from tidytape.analytics.options._premium import volatility_risk_premium
 from tidytape.analytics.options._price import black76_price, implied_volatility
@@ -50,6 +50,7 @@ from tidytape.analytics.options._relative import percentile, z_score
 from tidytape.analytics.options._surface import smile, surface
 from tidytape.analytics.options._svi import svi
 from tidytape.analytics.options._tenors import tenor_slope, tenor_structure
+from tidytape.analytics.options._term_structure import forward_volatility, slope, term_structure
 
 __all__ = [
     "atm_volatility",
