@@ -16,6 +16,7 @@ import pytest
 import tidytape
 from simulated.everything import ASKED, START, everything
 from tidytape.client.fingerprint import fingerprint
+from tidytape.client.listing import usage
 from tidytape.client.tape import entries, verify
 from tidytape.errors import QueryError, TapeError
 from tidytape.lake import Lake
@@ -111,7 +112,7 @@ def test_what_is_not_on_a_tape_is_told_with_what_is_nearest(client: Any, tmp_pat
         TapeError, match=r"has no answer to coins exchange=Y; .* is entry 1, coins exchange=X"
     ):
         replayed.coins(exchange="Y")
-    with pytest.raises(TapeError, match=r"has no answer to tenors; it was not asked .* damaged$"):
+    with pytest.raises(TapeError, match=r"has no answer to tenors; it was not asked when the tape was recorded$"):
         replayed.tenors()
 
 
@@ -124,6 +125,31 @@ def test_a_tape_is_replayed_from_asyncio_too(client: Any, tmp_path: Path) -> Non
             return await replayed.candles(**DAY)
 
     assert asyncio.run(replay()).equals(candles)
+
+
+def test_a_plan_of_a_tape_costs_nothing_and_asks_nobody(
+    client: Any, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.record(tmp_path / "t"):
+        client.candles(**DAY)
+        client.candles(**DAY)
+        client.usage()
+
+    def no_network(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("no network is needed")
+
+    monkeypatch.setattr(socket, "socket", no_network)
+    replayed = tidytape.Client.replay(tmp_path / "t")
+    asked = client.query.candles(**DAY)
+    plan = replayed.plan(asked)
+    assert (plan.requests, plan.weight, plan.seconds) == ((), 0, 0)
+    assert replayed.plan([asked, asked]).weight == 0
+    assert replayed.usage() == replayed.usage()
+    assert repr(replayed) == f"Client.replay({str(tmp_path / 't')!r}, backend='polars')"
+    with pytest.raises(TapeError, match="has no answer to FUNDING_RATE_AGG"):
+        replayed.plan([asked, client.query.funding(**DAY)])
+    with pytest.raises(TapeError, match="a tape is replayed, and nothing is sent"):
+        replayed._run(usage(replayed._settings))
 
 
 def test_the_hash_is_that_of_the_recorded_frame(client: Any, tmp_path: Path) -> None:
@@ -191,8 +217,13 @@ def test_parts_are_the_whole(client: Any, lake: Lake, tmp_path: Path) -> None:
     told = client.to_parquet(asked, tmp_path / "book.parquet")
     assert (told.rows, told.requests) == (whole.height, len(parts))
     written = pl.read_parquet(tmp_path / "book.parquet")
-    names = [name for name, dtype in whole.schema.items() if dtype == pl.Categorical]
-    assert written.equals(pl.concat(parts).with_columns(pl.col(names).cast(pl.String)))
+    assert written.schema == whole.schema
+    assert written.equals(pl.concat(parts))
+    assert pl.concat([written, whole]).height == 2 * whole.height
+    key = [name for name, dtype in whole.schema.items() if dtype == pl.Categorical]
+    assert written.unique(key).join(whole.unique(key), on=key).height == whole.unique(key).height
+    in_pandas = pd.read_parquet(tmp_path / "book.parquet")
+    assert {name for name in in_pandas if in_pandas[name].dtype == "category"} == set(key)
 
     async def again() -> list[pl.DataFrame]:
         async with tidytape.AsyncClient.local(lake.path) as other:

@@ -96,6 +96,13 @@ def test_what_can_be_had_at_once_is_fetched_where_the_rest_is_flagged(service: S
     assert told.missing == ((20_000 * STEP, 30_000 * STEP),)
 
 
+def test_a_wait_that_will_not_be_is_not_told(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    driven = Driven(service, Clock(0), max_wait=5, partial="flag")
+    driven.fetch(window_of(200_000))
+    assert driven.waited <= 5
+    assert caplog.records == []
+
+
 def test_a_long_wait_is_told_once_and_a_short_one_never(
     service: Service, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -30,7 +30,7 @@ from tidytape.client.steps import (
     Wait,
     closed_error,
 )
-from tidytape.client.tape import Replayer
+from tidytape.client.tape import NO_NETWORK, Replayer
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -256,7 +256,9 @@ class AsyncClient(
         (['BTC'], ['BTC'])
         """
         replayer = Replayer(tape)
-        client: AsyncClient[Any] = AsyncClient(replayer.base_url, "replayed", cache=False, backend=backend)
+        client: AsyncClient[Any] = AsyncClient(
+            replayer.base_url, "replayed", cache=False, backend=backend, transport=NO_NETWORK
+        )
         client._tape = replayer
         return client
 

@@ -29,7 +29,7 @@ from tidytape.errors import (
     TransportError,
 )
 
-__all__ = ["ask", "refuse_to_wait"]
+__all__ = ["ask", "is_too_long", "refuse_to_wait"]
 
 
 def ask(
@@ -135,10 +135,15 @@ def _admitted(settings: Settings, cost: int, waits: Callable[[float], None] | No
         raise
 
 
+def is_too_long(settings: Settings, wait: float) -> bool:
+    """Whether the client may not wait so long for the budget. [s]"""
+    return settings.max_wait is not None and wait > settings.max_wait
+
+
 def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -> None:
     """Raise BudgetError where the budget would make the client wait longer than it may."""
     quota, most = settings.quota, settings.max_wait
-    if most is None or wait <= most:
+    if not is_too_long(settings, wait):
         return
     bound = f", and max_wait is {lasting(most)}" if most else ""
     raise BudgetError(

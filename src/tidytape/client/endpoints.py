@@ -25,7 +25,7 @@ from tidytape.client.documented import as_question, documented
 from tidytape.client.fetching import fetched
 from tidytape.client.lists import ListMethods
 from tidytape.client.metadata import Metadata
-from tidytape.client.planning import Plan, planned
+from tidytape.client.planning import Plan, PlanPart, planned
 from tidytape.client.progress import Progress
 from tidytape.client.quota import Usage
 from tidytape.client.series import SeriesMethods, Wanted
@@ -148,7 +148,9 @@ class Endpoints(
         self._tape: Recorder | Replayer | None = None
 
     def __repr__(self) -> str:
-        """Return the address and the backend, never the key."""
+        """Return the address, or the tape that is replayed, and the backend, never the key."""
+        if isinstance(self._tape, Replayer):
+            return f"{type(self).__name__}.replay({str(self._tape.path)!r}, backend={self._backend!r})"
         return f"{type(self).__name__}({self._settings.base_url!r}, backend={self._backend!r})"
 
     # --- what a driver does with a flow ---
@@ -238,7 +240,7 @@ class Endpoints(
         -------
         Plan
             Requests, weight, time under the current budget, and what the cache has: of all, and in ``parts`` of each. A
-            notebook shows it as a table.
+            notebook shows it as a table. What is on a tape that is replayed takes no request.
 
         Raises
         ------
@@ -246,6 +248,8 @@ class Endpoints(
             If it is nothing that can be fetched, or the queries of one window leave a gap.
         BudgetError
             If not even a thousand points can be asked for at once.
+        TapeError
+            If the client replays a tape that has no answer to it.
 
         Examples
         --------
@@ -265,6 +269,8 @@ class Endpoints(
         (<Plan 2 requests, weight 4, 0 s of waiting for the budget>, [3, 1])
         """
         windows = [Window.of(one.queries) for one in each_of(query)]
+        if isinstance(self._tape, Replayer):
+            return self._fetch_plan(_replayed(self._tape, windows))
         return self._fetch_plan(planned(self._settings, windows))
 
     def fetch(self, query: Asked) -> FetchedT:
@@ -373,10 +379,7 @@ class Endpoints(
     def _answered(self, wanted: Wanted) -> Flow[tuple[pl.DataFrame, Metadata]]:
         """Fetch a window, or take it from the tape; a study gets the same answers either way."""
         window, tape = Window.of(wanted.queries), self._tape
-        ask = {
-            "ask": "points",
-            "params": window.query.model_copy(update={"start": window.start, "end": window.end}).to_params(),
-        }
+        ask = _ask_of(window)
         if isinstance(tape, Replayer):
             frame, entry = yield Call(lambda: tape.found(ask))
             missing = tuple((int(start), int(end)) for start, end in entry.told.get("missing", ()))
@@ -422,6 +425,19 @@ class Endpoints(
             Wanted((one.model_copy(update={"sort_direction": order}),), wanted.schema, wanted.finish)
             for one in turned
         ]
+
+
+def _ask_of(window: Window) -> dict[str, Any]:
+    """Return a window as a tape asks for it."""
+    whole = window.query.model_copy(update={"start": window.start, "end": window.end})
+    return {"ask": "points", "params": whole.to_params()}
+
+
+def _replayed(tape: Replayer, windows: Sequence[Window]) -> Flow[Plan]:
+    """Plan what a tape has the answers to: nothing will be sent."""
+    for window in windows:
+        yield Call(partial(tape.check, _ask_of(window)))
+    return Plan(tuple(PlanPart(one.query, one.start, one.end, (), ()) for one in windows), 0.0)
 
 
 def wanted_of(query: Asked) -> Wanted:

@@ -17,7 +17,7 @@ import polars as pl
 from tidytape import wire
 from tidytape.budget import weight
 from tidytape.catalogue import Interval
-from tidytape.client.asking import ask, refuse_to_wait
+from tidytape.client.asking import ask, is_too_long, refuse_to_wait
 from tidytape.client.cache import Series
 from tidytape.client.display import spans
 from tidytape.client.listing import informed
@@ -195,7 +195,8 @@ class _Gathered:
         wait = self._settings.quota.seconds_for(cost)
         if self._settings.partial == "raise":  # else what can be had is fetched, and the rest is flagged
             refuse_to_wait(self._settings, wait, cost, self._settings.quota.available)
-        bar.waits(wait)
+        if not is_too_long(self._settings, wait):  # what it refuses to wait, it does not wait
+            bar.waits(wait)
 
     def _part(self, query: PointsQuery, bar: Bar) -> Flow[None]:
         try:

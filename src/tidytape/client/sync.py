@@ -33,7 +33,7 @@ from tidytape.client.steps import (
     Wait,
     closed_error,
 )
-from tidytape.client.tape import Replayer
+from tidytape.client.tape import NO_NETWORK, Replayer
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -279,7 +279,9 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         (True, 0)
         """
         replayer = Replayer(tape)
-        client: Client[Any] = Client(replayer.base_url, "replayed", cache=False, backend=backend)
+        client: Client[Any] = Client(
+            replayer.base_url, "replayed", cache=False, backend=backend, transport=NO_NETWORK
+        )
         client._tape = replayer
         return client
 

@@ -26,6 +26,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import httpx
 import orjson
 import polars as pl
 import pyarrow as pa
@@ -35,9 +36,9 @@ from tidytape.client.display import described
 from tidytape.client.fingerprint import fingerprint
 from tidytape.client.quota import Usage
 from tidytape.client.steps import printable
-from tidytape.errors import TapeError
+from tidytape.errors import TapeError, counted
 
-__all__ = ["Recorder", "Replayer", "TapeEntry", "described_ask", "entries", "verify"]
+__all__ = ["NO_NETWORK", "Recorder", "Replayer", "TapeEntry", "described_ask", "entries", "verify"]
 
 _FORMAT = 1
 _OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
@@ -186,6 +187,14 @@ def _written(answered: Answered) -> tuple[str, bytes, str]:
 # --- reading --------------------------------------------------------------------------------------------------------
 
 
+def _refuse(request: httpx.Request) -> httpx.Response:
+    raise TapeError(f"{request.url.path}: a tape is replayed, and nothing is sent")
+
+
+NO_NETWORK = httpx.MockTransport(_refuse)
+"""What carries the requests of a client that replays: nowhere."""
+
+
 class Replayer:
     """Gives the answers of a tape, in the order in which they were recorded; the last of a question for ever.
 
@@ -205,12 +214,15 @@ class Replayer:
         self._lock = threading.Lock()
         self._lines: dict[bytes, list[tuple[int, int, int]]] = {}
         self._next: dict[bytes, int] = {}
+        self._damaged: list[tuple[int, str]] = []
         head: dict[str, Any] | None = None
         for number, offset, line in _lines(self.path):
-            entry, _ = _checked(line)
+            entry, trouble = _checked(line)
             if number == 0:
                 head = entry
-            elif entry is not None and "ask" in entry:
+            elif entry is None:
+                self._damaged.append((number, trouble))
+            elif "ask" in entry:
                 self._lines.setdefault(_key(entry["ask"]), []).append((number, offset, len(line)))
         if head is None or head.get("tape") != _FORMAT:
             raise TapeError(f"{self.path} is no tape, or its head is damaged", path=str(self.path))
@@ -224,16 +236,10 @@ class Replayer:
         TapeError
             If the tape has none, or it is not what was recorded.
         """
+        self.check(ask)
         key = _key(ask)
         with self._lock:
-            found = self._lines.get(key)
-            if not found:
-                near = self._nearest(ask)
-                raise TapeError(
-                    f"{self.path} has no answer to {described_ask(ask)}; it was not asked when the tape was recorded, "
-                    "or its entry is damaged" + (f"; the nearest it has is {near}" if near else ""),
-                    path=str(self.path),
-                )
+            found = self._lines[key]
             turn = self._next.get(key, 0)
             self._next[key] = min(turn + 1, len(found) - 1)
         number, offset, length = found[turn]
@@ -246,6 +252,30 @@ class Replayer:
             return _read(entry), _listed(number, entry)
         except ValueError as error:
             raise _damaged(self.path, number, str(error)) from None
+
+    def check(self, ask: Ask) -> None:
+        """Do nothing where the tape has an answer to a question, and do not give it.
+
+        Raises
+        ------
+        TapeError
+            If the tape has none.
+        """
+        if _key(ask) in self._lines:
+            return
+        said = f"{self.path} has no answer to {described_ask(ask)}"
+        if self._damaged:
+            number, trouble = self._damaged[0]
+            more = f", and {counted(len(self._damaged) - 1, 'more')}" if len(self._damaged) > 1 else ""
+            said += f"; it may have been entry {number}, which is damaged ({trouble}){more}"
+        else:
+            said += "; it was not asked when the tape was recorded"
+        near = self._nearest(ask)
+        raise TapeError(
+            said + (f"; the nearest it has is {near}" if near else ""),
+            path=str(self.path),
+            entries=tuple(number for number, _ in self._damaged),
+        )
 
     def _nearest(self, ask: Ask) -> str | None:
         """Describe the entry that differs least from a question: of the same kind, in the fewest parameters."""

@@ -15,7 +15,7 @@ __all__ = ["ParquetFile"]
 
 
 class ParquetFile:
-    """A context manager that writes frames of one schema; only a whole file gets the name asked for.
+    """A context manager that writes frames of one schema, which they are read back with; only a whole file gets the name asked for.
 
     Parameters
     ----------
@@ -51,8 +51,6 @@ class ParquetFile:
         DecodeError
             If it has a column that the first frame had not: a service began to send a field that it did not send.
         """
-        # Text as text: a dictionary of its own in every part is of use to nobody.
-        frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
         if self._writer is None:
             self._columns = dict(frame.schema)
             self._writer = pq.ParquetWriter(self._part, frame.to_arrow().schema, compression="zstd")
