@@ -112,7 +112,9 @@ def test_what_is_not_on_a_tape_is_told_with_what_is_nearest(client: Any, tmp_pat
         TapeError, match=r"has no answer to coins exchange=Y; .* is entry 1, coins exchange=X"
     ):
         replayed.coins(exchange="Y")
-    with pytest.raises(TapeError, match=r"has no answer to tenors; it was not asked when the tape was recorded$"):
+    with pytest.raises(
+        TapeError, match=r"has no answer to tenors; it was not asked when the tape was recorded$"
+    ):
         replayed.tenors()
 
 

@@ -52,8 +52,8 @@ class Bar:
         else:
             # Not `warnings`: each wait is news, and a filter that makes errors of them must not end a fetch halfway.
             _LOG.warning(
-                "%s: the budget of the key makes this fetch wait %s, until %s; max_wait bounds that, and plan() tells "
-                "it beforehand",
+                "%s: the budget of the key makes this fetch wait %s, until %s; max_wait bounds that, and a plan "
+                "tells it beforehand",
                 self._what,
                 lasting(seconds),
                 when,

@@ -149,7 +149,12 @@ class Settings:
             # mostly one's own: its lake grows, its address is that of another lake tomorrow, and it costs nothing.
             cache = offline or (is_network and not _is_loopback(address))
         if offline and cache is False:
-            raise QueryError("offline", got=offline, expected="a cache to answer from")
+            raise QueryError(
+                "offline",
+                got=offline,
+                expected="a cache to answer from; with cache=False nothing is kept",
+            )
+        limit = _count("cache_limit", cache_limit)
         return cls(
             address,
             key,
@@ -163,7 +168,7 @@ class Settings:
             _count("parallel", parallel),
             bool(offline),
             progress,
-            None if cache is False else Cache(None if cache is True else cache, limit=cache_limit),
+            None if cache is False else Cache(None if cache is True else cache, limit=limit),
             quota_of(address, key),
         )
 
@@ -182,6 +187,13 @@ def _patience(on_limit: str, max_wait: object) -> float | None:
                 "max_wait", got=max_wait, expected="nothing where on_limit is 'raise': it waits not at all"
             )
         return 0.0
+    if max_wait is not None and not isinstance(max_wait, bool) and max_wait == 0:
+        raise QueryError(
+            "max_wait",
+            got=max_wait,
+            expected="a number of seconds above 0",
+            hint="on_limit='raise' waits not at all",
+        )
     return None if max_wait is None else _seconds("max_wait", max_wait)
 
 
