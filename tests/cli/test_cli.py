@@ -59,7 +59,7 @@ def test_fetch_writes_a_file(
     out = tmp_path / f"candles.{suffix}"
     code, said, told = run("fetch", "candles", "--lake", lake, *DAY, "--out", out)
     assert (code, said) == (0, "")
-    assert told == f"24 rows -> {out}\n"
+    assert told == f"24 rows -> {out}\n1 request, weight 1\n"
     assert read(out).height == 24
 
 

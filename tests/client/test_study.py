@@ -17,7 +17,7 @@ import tidytape
 from simulated.everything import ASKED, START, everything
 from tidytape.client.fingerprint import fingerprint
 from tidytape.client.listing import usage
-from tidytape.client.tape import entries, verify
+from tidytape.client.tape import entries, manifest, verify
 from tidytape.errors import QueryError, TapeError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
@@ -174,6 +174,9 @@ def test_the_hash_is_of_the_frame_that_is_returned(client: Any, tmp_path: Path) 
     assert f" {first.frame.height:,} rows" in repr(first.metadata)
     again = tidytape.Client.replay(tmp_path / "t").fetch(asked)
     assert again.metadata.hash == first.metadata.hash
+    (listed,) = entries(tmp_path / "t")
+    assert (listed.rows, listed.hash) == (first.frame.height, first.metadata.hash)
+    assert listed.told["returned"]["method"] == "tpo_sessions"
 
 
 def test_one_tape_at_a_time(client: Any, tmp_path: Path) -> None:
@@ -193,9 +196,41 @@ def test_a_study_that_fails_is_on_the_tape_as_far_as_it_went(client: Any, tmp_pa
 
     with pytest.raises(ZeroDivisionError):
         failing()
-    assert verify(tmp_path / "t") == []
+    (wrong,) = verify(tmp_path / "t")
+    assert wrong == "the tape is not complete: ZeroDivisionError ended the study while it was recorded"
     client.coins()
     assert len(entries(tmp_path / "t")) == 1
+    assert tidytape.Client.replay(tmp_path / "t").coins() == client.coins()
+
+
+def test_asyncio_records_too(lake: Lake, tmp_path: Path) -> None:
+    async def record() -> list[str]:
+        async with tidytape.AsyncClient.local(lake.path) as client, client.record(tmp_path / "t"):
+            return await client.coins()
+
+    coins = asyncio.run(record())
+    assert verify(tmp_path / "t") == []
+    assert tidytape.Client.replay(tmp_path / "t").coins() == coins
+
+
+def test_a_damaged_entry_is_named(client: Any, tmp_path: Path) -> None:
+    with client.record(tmp_path / "t"):
+        client.candles(**DAY)
+        client.coins()
+    lines = (tmp_path / "t").read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b"BTC", b"BTD", 1)
+    (tmp_path / "t").write_bytes(b"".join(lines))
+    with tidytape.Client.replay(tmp_path / "t") as replayed:
+        assert replayed.coins() == client.coins()
+        with pytest.raises(
+            TapeError, match=r"it may have been entry 1, which is damaged \(its bytes are not"
+        ) as caught:
+            replayed.candles(**DAY)
+    assert caught.value.entries == (1,)
+    damaged, coins = manifest(tmp_path / "t")
+    assert isinstance(damaged, TapeError)
+    assert not isinstance(coins, TapeError)
+    assert coins.number == 2
 
 
 def test_a_plan_is_what_a_fetch_then_does(client: Any) -> None:
@@ -255,14 +290,23 @@ def test_a_file_that_could_not_be_finished_is_not_there(client: Any, tmp_path: P
 
 
 def test_a_file_that_cannot_be_is_refused_before_anything_is_sent(client: Any, tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "nowhere" / "x.parquet"):
+    for path in (tmp_path, tmp_path / "nowhere" / "x.parquet", tmp_path / "x.csv"):
         with pytest.raises(QueryError, match="path: "):
             client.to_parquet(client.query.candles(**DAY), path)
     assert client.usage().used == 0
 
 
 def test_what_is_no_query_is_refused(client: Any) -> None:
-    for wrong in ("TRADE_AGG", [], None):
+    frame = pl.DataFrame({"close": [1.0, 2.0]})
+    for wrong, called in {
+        "candles": "'candles'", "none": None, "frame": "a DataFrame", "dict": "a dict", "list": "an empty list",
+        "frames": "a list with a DataFrame",
+    }.items():  # fmt: skip
+        given = {"none": None, "frame": frame, "dict": DAY, "list": [], "frames": [frame]}.get(wrong, wrong)
         for use in (client.points, client.plan, client.fetch):
-            with pytest.raises(QueryError, match="query: "):
-                use(wrong)
+            with pytest.raises(QueryError) as caught:
+                use(given)
+            assert str(caught.value) == (
+                f"query: got {called}, expected what a method of client.query returns, e.g. client.query.candles(...), "
+                "or a PointsQuery"
+            )

@@ -150,6 +150,8 @@ def _planning(method: FunctionType) -> Callable[..., None]:
     def command(**said: Any) -> None:
         with _client(**{option: said.pop(option) for option in client_options}) as client:
             plan = client.plan(getattr(client.query, method.__name__)(**said))
+        if plan.cached:
+            typer.echo(f"from the cache: {spans(plan.cached)}")
         for one in plan.requests:
             window = f"{written_time(one.start)}  {written_time(one.end)}"
             typer.echo(f"{window}  {one.points:>7,} points  weight {weight(one)}")
@@ -159,7 +161,7 @@ def _planning(method: FunctionType) -> Callable[..., None]:
         command,
         method,
         [*_options(method), *client_options.values()],
-        help=f"What 'fetch {method.__name__.replace('_', '-')}' would cost.\n\nNothing is fetched, and nothing weighed.",
+        help=f"What 'fetch {method.__name__.replace('_', '-')}' would cost.\n\nNothing that weighs anything is sent.",
     )
 
 

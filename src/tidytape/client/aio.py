@@ -12,6 +12,7 @@ import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
+from tidytape.client.documented import checked
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
 from tidytape.client.metadata import Metadata
 from tidytape.client.planning import Plan
@@ -137,6 +138,7 @@ class AsyncClient(
         **options: Unpack[Options],
     ) -> None: ...
 
+    @checked("AsyncClient")
     def __init__(
         self,
         base_url: str | None = None,

@@ -88,7 +88,7 @@ def ask(
             stop=lambda state: (
                 state.attempt_number >= settings.attempts or time.monotonic() + state.upcoming_sleep >= until
             ),
-            wait=lambda state: patience(state),
+            wait=lambda state: patience(state),  # noqa: PLW0108 - the one of the last failure
             sleep=pause.append,  # it only notes the pause; the driver carries it out
             reraise=True,
         )

@@ -40,6 +40,15 @@ class Bar:
         if self._bar is not None:
             self._bar.update()
 
+    def looks_ahead(self, weight: int) -> None:
+        """Note what of the weight is for a time more than a day ahead of now. [weight]"""
+        if weight:
+            _LOG.warning(
+                "%s: weight %s of this fetch is for a time more than a day ahead of now; an earlier end saves it",
+                self._what,
+                f"{weight:,}",
+            )
+
     def waits(self, seconds: float) -> None:
         """Note that the budget makes it wait so long; it is told where that is long, and longer than was told. [s]"""
         until = time.time() + seconds

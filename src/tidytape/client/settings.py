@@ -14,7 +14,7 @@ from tidytape.client.cache import LIMIT, Cache
 from tidytape.client.quota import Quota, quota_of
 from tidytape.errors import AuthenticationError, QueryError
 
-__all__ = ["CACHE_LIMIT", "MAX_BODY", "Backend", "OnLimit", "Options", "Partial", "Settings"]
+__all__ = ["CACHE_LIMIT", "MAX_BODY", "Backend", "OnLimit", "Options", "Partial", "Settings", "is_loopback"]
 
 Backend = Literal["polars", "pandas"]
 OnLimit = Literal["wait", "raise"]
@@ -147,7 +147,7 @@ class Settings:
         if cache is None:
             # What carries requests in the place of the network may answer anything, and a service on this machine is
             # mostly one's own: its lake grows, its address is that of another lake tomorrow, and it costs nothing.
-            cache = offline or (is_network and not _is_loopback(address))
+            cache = offline or (is_network and not is_loopback(address))
         if offline and cache is False:
             raise QueryError(
                 "offline",
@@ -197,7 +197,8 @@ def _patience(on_limit: str, max_wait: object) -> float | None:
     return None if max_wait is None else _seconds("max_wait", max_wait)
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether a service is on this machine, and so is not kept unless that is said."""
     host = httpx.URL(address).host
     try:
         return ip_address(host).is_loopback

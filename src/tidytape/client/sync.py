@@ -15,6 +15,7 @@ import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
+from tidytape.client.documented import checked
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
 from tidytape.client.metadata import Metadata
 from tidytape.client.planning import Plan
@@ -129,6 +130,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         **options: Unpack[Options],
     ) -> None: ...
 
+    @checked("Client")
     def __init__(
         self,
         base_url: str | None = None,

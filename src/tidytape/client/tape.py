@@ -19,7 +19,6 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,7 +37,16 @@ from tidytape.client.quota import Usage
 from tidytape.client.steps import printable
 from tidytape.errors import TapeError, counted
 
-__all__ = ["NO_NETWORK", "Recorder", "Replayer", "TapeEntry", "described_ask", "entries", "verify"]
+__all__ = [
+    "NO_NETWORK",
+    "Recorder",
+    "Replayer",
+    "TapeEntry",
+    "described_ask",
+    "entries",
+    "manifest",
+    "verify",
+]
 
 _FORMAT = 1
 _OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
@@ -67,9 +75,9 @@ class TapeEntry:
     at : str
         When, as ISO 8601 in UTC.
     rows : int or None
-        Of a frame.
+        Of a frame, as the study got it.
     hash : str
-        Fingerprint of a frame, or SHA-256 of anything else.
+        Fingerprint of that frame, or SHA-256 of anything else.
     told : dict
         What else is known of it, such as requests and weight.
     """
@@ -151,11 +159,11 @@ class Recorder:
             raise TapeError(f"{self.path} cannot be written: {error.strerror}", path=str(self.path)) from None
         self._last = digest
 
-    def close(self) -> None:
-        """Make it whole."""
+    def close(self, *, failed: str | None = None) -> None:
+        """Make it whole, or say which error ended the study before its end."""
         with self._lock:
             if not self._file.closed:
-                self._put({"end": self._count, "at": _now()})
+                self._put({"end": self._count, "at": _now()} | ({"failed": failed} if failed else {}))
                 os.fsync(self._file.fileno())
                 self._file.close()
 
@@ -166,8 +174,8 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Make it whole; what a study did before it failed is recorded too."""
-        self.close()
+        """Make it whole; what a study did before it failed is recorded too, and that it did."""
+        self.close(failed=None if kind is None else kind.__name__)
 
 
 def _now() -> str:
@@ -297,8 +305,8 @@ class Replayer:
         return f"entry {number}, {described_ask(best)}"
 
 
-def described_ask(ask: Ask) -> str:
-    """Return what was asked as people write it, times in ISO 8601.
+def described_ask(ask: Ask, method: str | None = None) -> str:
+    """Return what was asked as people write it, times in ISO 8601; by a method that has no data type of its own.
 
     Examples
     --------
@@ -312,6 +320,8 @@ def described_ask(ask: Ask) -> str:
     except (ValueError, TypeError, OverflowError, OSError):  # a tape may hold anything
         said = orjson.dumps(ask.get("params")).decode()
     name = ask.get("ask")
+    if method:
+        name, said = method, said.partition(" ")[2]
     return printable(said if name == "points" else f"{name} {said}".strip())
 
 
@@ -387,9 +397,10 @@ def _listed(number: int, entry: dict[str, Any]) -> TapeEntry:
     """Return the manifest of an entry; ValueError where it lacks what one says."""
     try:
         datetime.fromisoformat(entry["at"])
-        return TapeEntry(
-            number, dict(entry["ask"]), entry["at"], entry["rows"], str(entry["hash"]), dict(entry["told"])
-        )
+        ask, told = dict(entry["ask"]), dict(entry["told"])
+        # Of a frame that a method makes of its answer, what the study got.
+        got = {"rows": entry["rows"], "hash": entry["hash"]} | dict(told.get("returned", {}))
+        return TapeEntry(number, ask, entry["at"], got["rows"], str(got["hash"]), told)
     except (KeyError, TypeError) as error:
         raise ValueError(f"it lacks {error}") from None
 
@@ -402,13 +413,36 @@ def entries(path: str | os.PathLike[str]) -> list[TapeEntry]:
     TapeError
         If it cannot be read.
     """
-    found = []
-    for number, _, line in _lines(Path(path)):
-        entry, _ = _checked(line)
-        if entry is not None and "ask" in entry:
-            with suppress(ValueError):  # `verify` tells of it
-                found.append(_listed(number, entry))
-    return found
+    return [one for one in manifest(path) if isinstance(one, TapeEntry)]
+
+
+def manifest(path: str | os.PathLike[str]) -> Iterator[TapeEntry | TapeError]:
+    """Give the entries of a tape, and in the place of each that is damaged what is wrong with it.
+
+    What an answer says is not looked into; `verify` does.
+
+    Raises
+    ------
+    TapeError
+        If it cannot be read.
+    """
+    path = Path(path)
+    for number, _, line in _lines(path):
+        entry, trouble = _checked(line)
+        if entry is None and number:
+            yield _damaged(path, number, trouble)
+        elif entry is not None and "ask" in entry:
+            try:
+                yield _listed(number, entry)
+            except ValueError as error:
+                yield _damaged(path, number, str(error))
+
+
+def _wrong_at_the_end(entry: dict[str, Any], ended: int, has: int) -> Iterator[str]:
+    if ended != has:
+        yield f"the tape was recorded with {counted(ended, 'entry', 'entries')} and has {has:,}"
+    if failed := entry.get("failed"):
+        yield f"the tape is not complete: {printable(str(failed))} ended the study while it was recorded"
 
 
 def verify(path: str | os.PathLike[str]) -> list[str]:
@@ -445,8 +479,7 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
                 wrong.append(f"{name} is damaged: {error}")
         elif "end" in entry:
             ended = entry["end"] if isinstance(entry["end"], int) else -1
-            if ended != number - 1:
-                wrong.append(f"the tape was recorded with {ended} entries and has {number - 1}")
+            wrong += _wrong_at_the_end(entry, ended, number - 1)
         elif number or entry.get("tape") != _FORMAT:
             wrong.append(f"{name} is of another kind than a tape of format {_FORMAT} has")
     if number < 0:
