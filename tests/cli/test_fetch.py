@@ -161,6 +161,39 @@ def test_the_budget_may_make_it_wait_no_longer_than_said(run: Run, monkeypatch: 
     assert "more than the 0 left" in run("fetch", "candles", *DAYS, *service, "--on-limit", "raise")[2]
 
 
+def test_what_is_kept_is_listed_under_a_heading(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    poor(monkeypatch)
+    assert run("cache", "ls", "--folder", tmp_path) == (0, "", f"0 bytes in {tmp_path}\n")
+    monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path))
+    service = ["--base-url", "http://127.0.0.1:8000", "--api-key", "k"]
+    hour = [
+        "--exchange",
+        "X",
+        "--coin",
+        "BTC",
+        "--interval",
+        "1m",
+        "--start",
+        "2024-01-01",
+        "--end",
+        "2024-01-02",
+    ]
+    assert run("fetch", "candles", *hour, *service)[0] == 0
+    assert not any(tmp_path.iterdir())
+    assert run("fetch", "candles", *hour, *service, "--cache")[0] == 0
+    _, listed, told = run("cache", "ls")
+    assert told.startswith("type  asked  kept, in UTC  size  service\n")
+    assert listed.startswith(
+        "TRADE_SIDE_AGNOSTIC_AGG  exchange=X coin=BTC interval=MINUTE  2024-01-01T00:00:00Z to "
+    )
+    _, planned, _ = run("plan", "candles", *hour, *service, "--cache")
+    assert planned.startswith(
+        "from the cache: 2024-01-01T00:00:00Z to 2024-01-02T00:00:00Z\n0 requests, weight 0"
+    )
+
+
 def test_what_is_missing_is_told_and_is_no_success(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

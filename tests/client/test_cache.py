@@ -248,7 +248,10 @@ def test_an_offline_plan_lists_nothing_that_is_not_sent(service: Any, clock: Clo
 def test_offline_says_how_anything_comes_to_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path))
     hour = {"exchange": "X", "coin": "BTC", "interval": "1m", "start": 0, "end": HOUR}
-    for address, how in (("http://127.0.0.1:8000", "online with cache=True is"), ("http://service", "online is")):
+    for address, how in (
+        ("http://127.0.0.1:8000", "online with cache=True is"),
+        ("http://service", "online is"),
+    ):
         with Client(address, "k", offline=True) as client, pytest.raises(IncompleteDataError) as caught:
             client.candles(**hour)  # type: ignore[arg-type]
         assert str(caught.value).endswith(f"nothing of it is kept of {address}: what is fetched {how}")

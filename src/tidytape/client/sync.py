@@ -68,7 +68,8 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         Longest time one request may take once the budget admits it, retries included; for a list, all its pages. What
         the budget makes it wait comes before, as long as ``plan`` says. [s]
     attempts : int
-        Most times one request is sent.
+        Most times one request is sent. Six take a second where no service ever was, a quarter of a minute where one has
+        answered before and may be starting again.
     max_body : int
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     on_limit : {"wait", "raise"}
