@@ -1,5 +1,6 @@
 """Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
 
+- `flow` : delta, CVD, imbalance, open interest against price, liquidations, large trades.
 - `profile` : point of control and value area of volume and time profiles.
 
 A module is imported when it is first used.
@@ -11,7 +12,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.analytics import profile
+    from tidytape.analytics import flow, profile
 else:
 
     def __getattr__(name):
@@ -23,4 +24,4 @@ else:
         return sorted(__all__)
 
 
-__all__ = ["profile"]
+__all__ = ["flow", "profile"]

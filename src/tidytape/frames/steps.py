@@ -1,0 +1,93 @@
+"""Lengths of intervals: as a column of names says them, or as a caller does; and the bucket of a time by them."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Final
+
+import narwhals.stable.v2 as nw
+
+from tidytape.catalogue import Interval
+from tidytape.errors import QueryError
+from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.query.values import milliseconds
+
+__all__ = ["MONDAY", "bucket_by", "duration", "length_of", "step"]
+
+MONDAY: Final = Interval.WEEK.offset * SECOND
+"""The first Monday of the epoch: from it whole days, hours and weeks begin where buckets do. [ns]"""
+
+
+_NAMES: Final = frozenset(name for interval in Interval for name in (interval.value, interval.alias))
+
+
+def length_of(interval: nw.Expr) -> nw.Expr:
+    """Return how long the intervals of a column of names are; 0 where the name is none. [ns]
+
+    Not null, which pandas would only have among floats, and they skip nanoseconds.
+    """
+    name = interval.cast(nw.String)
+    length: nw.Expr = nw.lit(0, nw.Int64())
+    for known in Interval:
+        length = (
+            nw.when(name == str(known)).then(nw.lit(known.seconds * SECOND, nw.Int64())).otherwise(length)
+        )
+    return length
+
+
+def duration(value: object, *, parameter: str) -> int:
+    """Read a duration, e.g. ``"8h"``, a timedelta, or whole milliseconds. [ns]
+
+    Examples
+    --------
+    >>> duration("8h", parameter="session") // SECOND
+    28800
+    """
+    return milliseconds(value, parameter=parameter) * 1_000_000
+
+
+def step(value: object, *, parameter: str = "interval") -> int:
+    """Read the length of an interval: a name or alias of the catalogue's, or any other duration. [ns]
+
+    Examples
+    --------
+    >>> step("1w") // SECOND, step("8h") // SECOND
+    (604800, 28800)
+    """
+    try:
+        if isinstance(value, str) and value in _NAMES:
+            return interval_of(value).seconds * SECOND
+        if isinstance(value, str | timedelta):
+            return duration(value, parameter=parameter)
+    except QueryError:
+        pass
+    expected = "an interval such as '1h' or '1w', or a duration such as '8h' or a timedelta"
+    raise QueryError(parameter, got=value, expected=expected)
+
+
+def bucket_by(timestamp: nw.Expr, length: nw.Expr | int, *, origin: int = MONDAY) -> nw.Expr:
+    """Start of the bucket that a time lies in, of buckets that are counted from a moment, before it too.
+
+    Parameters
+    ----------
+    timestamp : expression, int64
+        Epoch time. [ns]
+    length : expression or int, above 0
+        Length of a bucket. [ns]
+    origin : int
+        Where one bucket starts. [ns]
+
+    Returns
+    -------
+    expression, int64
+        Epoch time. [ns]
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = nw.from_native(pl.DataFrame({"timestamp": [7, -1]}))
+    >>> frame.select(bucket_by(nw.col("timestamp"), 5, origin=1)).to_native()["timestamp"].to_list()
+    [6, -4]
+    """
+    # Twice, because engines disagree on what is left of a number below zero.
+    return timestamp - ((timestamp - origin) % length + length) % length
