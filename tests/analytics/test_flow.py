@@ -93,6 +93,14 @@ def test_a_row_without_a_time_is_left_out(engine: Engine) -> None:
     late = SIDES.vstack(pl.DataFrame({"timestamp": [None], "side": "BUY", "volume": 9.0}).cast(SIDES.schema))
     found = engine.polars(flow.delta(engine.frame(late))).sort("timestamp")
     assert found["delta"].to_list() == [2.0, -2.0, 0.0, 0.5]
+    late = LIQUIDATED.vstack(
+        pl.DataFrame({"timestamp": [None], "side": "BUY", "liquidations": 9.0}).cast(LIQUIDATED.schema)
+    )
+    cascades = engine.polars(flow.liquidation_cascades(engine.frame(late), threshold=5, gap="1m"))
+    assert cascades.sort("start")["liquidations"].to_list() == [5.0, 6.0]
+    late = PRICES.vstack(pl.DataFrame({"timestamp": [None], "open": 9.0, "close": 9.0}).cast(PRICES.schema))
+    quadrants = engine.polars(flow.oi_price_quadrant(engine.frame(INTEREST), engine.frame(late)))
+    assert len(quadrants) == len(PRICES)
 
 
 def test_delta_of_a_profile_has_rows_of_prices() -> None:
@@ -229,7 +237,7 @@ def test_a_change_across_a_gap_says_since_when(engine: Engine) -> None:
         flow.oi_price_quadrant(engine.frame(INTEREST.gather([0, 1, 4])), engine.frame(PRICES))
     )
     since = found.sort("timestamp").with_columns(pl.col("since").dt.convert_time_zone("UTC"))
-    assert minutes(since, time="since") == [(0,), (0,), (1,)]
+    assert minutes(since, time="since") == [(None,), (0,), (1,)]
     assert found.sort("timestamp")["quadrant"].to_list() == [None, "new_longs", "long_unwinding"]
 
 

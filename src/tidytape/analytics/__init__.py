@@ -2,6 +2,7 @@
 
 - `flow` : delta, CVD, imbalance, open interest against price, liquidations, large trades.
 - `profile` : point of control and value area of volume and time profiles.
+- `quality` : what is wrong with a frame, what is missing in it, how much there is.
 
 A module is imported when it is first used.
 """
@@ -12,7 +13,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.analytics import flow, profile
+    from tidytape.analytics import flow, profile, quality
 else:
 
     def __getattr__(name):
@@ -24,4 +25,4 @@ else:
         return sorted(__all__)
 
 
-__all__ = ["flow", "profile"]
+__all__ = ["flow", "profile", "quality"]

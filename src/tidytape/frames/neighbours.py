@@ -49,18 +49,20 @@ def with_neighbour(
     [1723161600000000001, 1723161600000000001]
     """
     time = nw.col(column)
-    seconds, rest = "__seconds", "__rest"
-    rows = rows.with_columns((time % SECOND).alias(rest)).with_columns(
-        # A quotient of floats, rounded: whole division is one of floats on Spark, and cut off.
-        ((time - nw.col(rest)).cast(nw.Float64) / SECOND).round().cast(nw.Int64).alias(seconds)
-    )
-    other = {part: f"{part}_other" for part in (seconds, rest)}
+    seconds, rest = nw.col("__seconds"), nw.col("__rest")
+    rows = rows.with_columns(__rest=(time % SECOND).cast(nw.Float64))
+    # A quotient of floats, rounded: whole division is one of floats on Spark, and cut off.
+    rows = rows.with_columns(__seconds=((time - rest.cast(nw.Int64)).cast(nw.Float64) / SECOND).round())
     rows = rows.with_columns(
-        nw.col(part).shift(back).over(*over, order_by=list(order)).alias(shifted)
-        for part, shifted in other.items()
+        __other_seconds=seconds.shift(back).over(*over, order_by=list(order)),
+        __other_rest=rest.shift(back).over(*over, order_by=list(order)),
     )
-    whole = [
-        nw.when(nw.col(shifted).is_null()).then(nw.col(part)).otherwise(nw.col(shifted)).cast(nw.Int64)
-        for part, shifted in other.items()
-    ]
-    return rows.with_columns((whole[0] * SECOND + whole[1]).alias(name)).drop(*other, *other.values())
+    is_alone = nw.col("__other_seconds").is_null()
+    other = (
+        nw.when(is_alone).then(own).otherwise(nw.col(shifted)).cast(nw.Int64)
+        for own, shifted in ((seconds, "__other_seconds"), (rest, "__other_rest"))
+    )
+    whole, part = other
+    return rows.with_columns((whole * SECOND + part).alias(name)).drop(
+        "__seconds", "__rest", "__other_seconds", "__other_rest"
+    )

@@ -12,6 +12,7 @@ from tidytape.analytics._arguments import is_number, one_of
 from tidytape.errors import QueryError
 from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.table import Table
+from tidytape.frames.times import nullable
 
 __all__ = ["oi_price_quadrant"]
 
@@ -71,8 +72,8 @@ def oi_price_quadrant(
     frame, one row per (by, timestamp) that both have, sorted by them, of the kind of ``open_interest``
         ``by``, ``timestamp`` (start of the interval), and
 
-        - ``since`` : time, of the row that a change is from; after a gap that is not the interval before. The row's own
-          on the first, which has no change, and with ``open_to_close``.
+        - ``since`` : time, of the row that a change is from; after a gap that is not the interval before. Null on the
+          first row. With ``open_to_close`` the row's own.
         - ``price`` [quote per coin], ``open_interest`` [as given] : float64, the closes.
         - ``price_change``, ``open_interest_change`` : float64, relative. [1]
         - ``quadrant`` : str, one of the four above, or ``flat`` if either change is within its band; null where one is
@@ -156,9 +157,12 @@ def oi_price_quadrant(
         befores = {what: nw.col(f"__{what}_open") for what in ("price", "interest")}
     else:
         rows = with_neighbour(rows, "timestamp", name="since", over=series, order=["__order"])
-        rows = rows.with_columns(
-            nw.col(f"__{what}_close").shift(1).over(series, order_by="__order").alias(f"__{what}_before")
-            for what in ("price", "interest")
+        rows = nullable(rows, "since").with_columns(
+            nw.when(nw.col("since") < nw.col("timestamp")).then(nw.col("since")).alias("since"),
+            *(
+                nw.col(f"__{what}_close").shift(1).over(series, order_by="__order").alias(f"__{what}_before")
+                for what in ("price", "interest")
+            ),
         )
         befores = {what: nw.col(f"__{what}_before") for what in ("price", "interest")}
     rows = rows.with_columns(
