@@ -1,24 +1,18 @@
-"""Lengths of intervals: as a column of names says them, or as a caller does; and the bucket of a time by them."""
+"""Lengths of intervals as a column of names says them, and buckets of any length."""
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Final
 
 import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import Interval
-from tidytape.errors import QueryError
-from tidytape.frames.buckets import SECOND, interval_of
-from tidytape.query.values import milliseconds
+from tidytape.frames.buckets import SECOND
 
-__all__ = ["MONDAY", "bucket_by", "duration", "length_of", "step"]
+__all__ = ["MONDAY", "bucket_by", "length_of"]
 
 MONDAY: Final = Interval.WEEK.offset * SECOND
 """The first Monday of the epoch: from it whole days, hours and weeks begin where buckets do. [ns]"""
-
-
-_NAMES: Final = frozenset(name for interval in Interval for name in (interval.value, interval.alias))
 
 
 def length_of(interval: nw.Expr) -> nw.Expr:
@@ -33,36 +27,6 @@ def length_of(interval: nw.Expr) -> nw.Expr:
             nw.when(name == str(known)).then(nw.lit(known.seconds * SECOND, nw.Int64())).otherwise(length)
         )
     return length
-
-
-def duration(value: object, *, parameter: str) -> int:
-    """Read a duration, e.g. ``"8h"``, a timedelta, or whole milliseconds. [ns]
-
-    Examples
-    --------
-    >>> duration("8h", parameter="session") // SECOND
-    28800
-    """
-    return milliseconds(value, parameter=parameter) * 1_000_000
-
-
-def step(value: object, *, parameter: str = "interval") -> int:
-    """Read the length of an interval: a name or alias of the catalogue's, or any other duration. [ns]
-
-    Examples
-    --------
-    >>> step("1w") // SECOND, step("8h") // SECOND
-    (604800, 28800)
-    """
-    try:
-        if isinstance(value, str) and value in _NAMES:
-            return interval_of(value).seconds * SECOND
-        if isinstance(value, str | timedelta):
-            return duration(value, parameter=parameter)
-    except QueryError:
-        pass
-    expected = "an interval such as '1h' or '1w', or a duration such as '8h' or a timedelta"
-    raise QueryError(parameter, got=value, expected=expected)
 
 
 def bucket_by(timestamp: nw.Expr, length: nw.Expr | int, *, origin: int = MONDAY) -> nw.Expr:

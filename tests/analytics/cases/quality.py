@@ -11,7 +11,7 @@ from analytics.matrix import Case
 from tidytape.analytics import quality
 
 START = datetime(2024, 8, 8, tzinfo=UTC)
-_UNORDERED = "Rows have no order there, so none can be out of it."
+_UNORDERED = "All findings but `unordered`: rows have no order there."
 
 
 def candles(name: str | None, count: int) -> pl.DataFrame:

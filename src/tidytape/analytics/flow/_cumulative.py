@@ -10,9 +10,10 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
+from tidytape.analytics._durations import nanoseconds
 from tidytape.analytics.flow._volume import bought_and_sold
 from tidytape.frames.buckets import SECOND
-from tidytape.frames.steps import MONDAY, bucket_by, step
+from tidytape.frames.steps import MONDAY, bucket_by
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["cvd"]
@@ -89,7 +90,7 @@ def cvd(
     [3.0, 4.0, -2.0]
     """
     one_of("anchor", anchor, _ANCHORS)
-    length = step(session, parameter="session")
+    length = nanoseconds(session, parameter="session")
     opens = MONDAY
     if session_open is not None:
         opens = epoch_seconds(session_open, parameter="session_open") * SECOND
