@@ -70,6 +70,12 @@ def test_candles_longer_than_the_interval_are_not_cut(engine: Engine) -> None:
     assert minutes(found, "delta") == [(0, None), (5, 0.5)]
 
 
+def test_trades_are_of_no_interval_whatever_they_were_asked_at() -> None:
+    trades = SIDES.rename({"volume": "amount"}).with_columns(interval=pl.lit("HOUR"), id=pl.lit("1"))
+    found = flow.delta(trades, interval="5m")
+    assert minutes(found, "interval", "delta") == [(0, "FIVE_MINUTES", 0.0), (5, "FIVE_MINUTES", 0.5)]
+
+
 @pytest.mark.parametrize(
     ("side", "volume"),
     [("BUY", None), ("BUY", float("nan")), ("BUY", float("inf")), ("SELL", -1.0), ("buy", 1.0), (None, 1.0)],
@@ -267,6 +273,17 @@ def test_series_do_not_mix_and_null_is_a_name() -> None:
     assert len(found) == 12
     for part in found.partition_by("exchange"):
         assert part.drop("exchange").equals(one)
+
+
+def test_what_only_describes_a_series_need_not_be_told_twice() -> None:
+    one = {"exchange": pl.lit("A"), "raw_symbol": pl.lit("X"), "interval": pl.lit("MINUTE")}
+    interest = INTEREST.with_columns(
+        **one, normalized_symbol=pl.lit(None, pl.String), category=pl.lit("PERPETUAL")
+    )
+    candles = PRICES.with_columns(**one, normalized_symbol=pl.lit("X-USD"))
+    found = flow.oi_price_quadrant(interest, candles)
+    assert found.columns[:5] == ["exchange", "raw_symbol", "interval", "timestamp", "since"]
+    assert len(found) == len(PRICES)
 
 
 def test_candles_by_side_and_bands_below_zero_are_refused() -> None:

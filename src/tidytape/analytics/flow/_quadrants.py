@@ -16,6 +16,8 @@ from tidytape.frames.times import nullable
 
 __all__ = ["oi_price_quadrant"]
 
+# Not all identity columns: what only describes a series may be told with one type of data and not with another.
+_SERIES = ("exchange", "raw_symbol", "coin", "interval")
 _CHANGES = ("close_to_close", "open_to_close")
 _RESULTS = (
     "since",
@@ -60,8 +62,8 @@ def oi_price_quadrant(
         Schema TRADE_SIDE_AGNOSTIC_AGG, of the same interval: ``timestamp``, ``close`` and, if asked for, ``open``
         [quote per coin]. Of the same kind as ``open_interest``, in DuckDB of the same connection.
     by : str or iterable of str, optional
-        The columns that tell one series from another; without it, the identity columns that both have. Null is a
-        value.
+        The columns that tell one series from another; without it, those of ``exchange``, ``raw_symbol``, ``coin`` and
+        ``interval`` that both have. Null is a value.
     change : {"close_to_close", "open_to_close"}
         Since when: since the close of the row before, or since the interval's open.
     price_band, oi_band : float, >= 0
@@ -119,11 +121,8 @@ def oi_price_quadrant(
         raise QueryError(
             "candles", got="candles by side", expected="candles of both sides", hint="fetch without by_side"
         )
-    keys = [
-        name
-        for name in table.series(by, without=["side", "timestamp", *_RESULTS])
-        if by is not None or name in other.names
-    ]
+    shared = [name for name in _SERIES if name in table.names and name in other.names]
+    keys = table.series(shared if by is None else by, without=["side", "timestamp", *_RESULTS])
     other.series(keys)
     series = [*keys, "__all"]
     # Not a join, which would lose a series of which a key is null; each frame has zeros where the other has values.

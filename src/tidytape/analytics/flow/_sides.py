@@ -87,10 +87,10 @@ def sides(
     labels: dict[str, nw.Expr] = {}
     if interval is not None:
         wanted = interval_of(interval)
-        if "interval" in present:
-            # What was summed over more than is asked for cannot be told apart again.
+        if "interval" in present and "id" not in present:
+            # What was summed over more than is asked for cannot be told apart again. A trade was not.
             known = known & (length_of(nw.col("interval")) <= wanted.seconds * SECOND)
-            labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
+        labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
         time = bucket_start(time, wanted)
     groups = [name for name in keys if name not in labels]
     known = known.fill_null(value=False)
