@@ -232,12 +232,15 @@ class BudgetError(TidytapeError):
         The weight that was needed. [weight]
     available : int
         The weight that could be had. [weight]
+    seconds : float or None
+        How long it would have taken until it could be had; None where it never could. [s]
     """
 
-    def __init__(self, message: str, *, weight: int, available: int) -> None:
+    def __init__(self, message: str, *, weight: int, available: int, seconds: float | None = None) -> None:
         super().__init__(message)
         self.weight = weight
         self.available = available
+        self.seconds = seconds
 
 
 class DecodeError(TidytapeError):

@@ -36,6 +36,8 @@ class Case:
         Columns that tell the rows of the result apart, in the order they are sorted by.
     gaps : mapping of str to str
         Engines that cannot do it, each with the reason; the call must then raise `QueryError`.
+    sorts : bool
+        Whether the rows of the result are sorted by the key; otherwise they stand where they stood.
     label : str
         What tells it from other cases of the function.
     """
@@ -45,6 +47,7 @@ class Case:
     frames: Sequence[pl.DataFrame]
     key: Sequence[str]
     gaps: Mapping[str, str] = field(default_factory=dict)
+    sorts: bool = True
     label: str = ""
 
     def __str__(self) -> str:

@@ -200,7 +200,7 @@ def test_cvd_of_a_delta_is_that_of_its_trades() -> None:
 def test_an_anchor_or_session_that_is_none_is_refused() -> None:
     with pytest.raises(QueryError, match="anchor"):
         flow.cvd(SIDES, anchor="sessions")
-    for session in ("1M", "", "0h", 5, None):
+    for session in ("1M", "", "0h", 0, None):
         with pytest.raises(QueryError, match="session"):
             flow.cvd(SIDES, anchor="session", session=session)
     with pytest.raises(QueryError, match="session_open"):
@@ -362,7 +362,7 @@ def test_thresholds_and_gaps_that_are_none_are_refused() -> None:
     for threshold in (0, -1, float("nan"), "5", True):
         with pytest.raises(QueryError, match="threshold"):
             flow.liquidation_cascades(LIQUIDATED, threshold=threshold, gap="1m")
-    for gap in ("", "soon", 60, timedelta(0)):
+    for gap in ("", "soon", 1.5, timedelta(0)):
         with pytest.raises(QueryError, match="gap"):
             flow.liquidation_cascades(LIQUIDATED, threshold=1, gap=gap)
     with pytest.raises(MissingColumnError, match="liquidations"):

@@ -48,7 +48,7 @@ def test_engine_answers_as_polars(case: Case, engine: Engine, expected: dict[str
         expected[str(case)] = answer
     wanted, got = expected[str(case)], engine.polars(case.call(*given))
     assert got.columns == wanted.columns
-    if engine.name != "spark":  # whose frames promise no order
+    if engine.name != "spark" and (case.sorts or engine.name != "duckdb"):  # whose frames promise no order
         assert_same(got.select(case.key), wanted.select(case.key))
     assert_same(got.sort(case.key, nulls_last=True), wanted.sort(case.key, nulls_last=True))
 

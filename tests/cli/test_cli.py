@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import tidytape
 from tidytape.cli import main
 from tidytape.demo import fill
 
@@ -101,6 +102,7 @@ def test_no_lake_and_no_address_says_what_to_set(run: Run) -> None:
     code, _, told = run("fetch", "candles", *DAY)
     assert code == 2
     assert told.startswith("error: --lake: got None, expected a lake, or --base-url and a key")
+    assert "TIDYTAPE_BASE_URL and TIDYTAPE_API_KEY in the environment" in told
 
 
 def test_markets(run: Run, lake: Path) -> None:
@@ -210,3 +212,25 @@ def test_help_and_version(run: Run) -> None:
         assert code == 0
         assert "Usage: tidytape" in said
     assert run("--version")[1].startswith("tidytape ")
+
+
+def test_a_tape_is_listed_as_people_write_what_they_asked(run: Run, lake: Path, tmp_path: Path) -> None:
+    path = tmp_path / "study.tape"
+    day = {
+        "exchange": "DEMO_SPOT",
+        "coin": "BTC",
+        "interval": "1h",
+        "start": "2024-08-08",
+        "end": "2024-08-09",
+    }
+    with tidytape.Client.local(lake) as client, client.record(path):
+        client.candles(**day)  # type: ignore[arg-type]
+        client.coins(start="2024-08-08")
+    code, listed, _ = run("tape", "ls", path)
+    first, second = listed.splitlines()
+    assert code == 0
+    assert first.startswith("1  20")
+    assert "  24 rows  " in first
+    asked = "TRADE_SIDE_AGNOSTIC_AGG exchange=DEMO_SPOT coin=BTC interval=1h, "
+    assert first.endswith(f"  {asked}2024-08-08T00:00:00Z to 2024-08-09T00:00:00Z")
+    assert second.endswith("  coins from 2024-08-08T00:00:00Z")

@@ -1,7 +1,10 @@
 """Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
 
+- `cross` : the markets of a coin as one, and each beside the others: sums, averages, shares, premiums.
 - `flow` : delta, CVD, imbalance, open interest against price, liquidations, large trades.
-- `profile` : point of control and value area of volume and time profiles.
+- `funding` : rates over any interval and per year, what positions paid, spreads and carry between venues, basis.
+- `options` : smiles, term structures, curves and surfaces of chains; summaries by tenor; realised volatility.
+- `profile` : points of control, value areas and all else of volume and market profiles.
 - `quality` : what is wrong with a frame, what is missing in it, how much there is.
 
 A module is imported when it is first used.
@@ -13,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.analytics import flow, profile, quality
+    from tidytape.analytics import cross, flow, funding, options, profile, quality
 else:
 
     def __getattr__(name):
@@ -25,4 +28,4 @@ else:
         return sorted(__all__)
 
 
-__all__ = ["flow", "profile", "quality"]
+__all__ = ["cross", "flow", "funding", "options", "profile", "quality"]

@@ -31,10 +31,8 @@ def verify(tape: Tape) -> None:
 @app.command("ls")
 def listed(tape: Tape) -> None:
     """List what a tape has: one line per answer, in the order of recording."""
-    import orjson
-
-    from tidytape.client.tape import entries
+    from tidytape.client.tape import described_ask, entries
 
     for one in entries(tape):
         rows = "" if one.rows is None else f"  {one.rows:,} rows"
-        typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {orjson.dumps(one.ask).decode()}")
+        typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {described_ask(one.ask)}")

@@ -9,7 +9,6 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._durations import nanoseconds
 from tidytape.analytics.flow._liquidations import LIQUIDATIONS
 from tidytape.errors import MissingColumnError
 from tidytape.frames import exact
@@ -109,7 +108,7 @@ def liquidation_cascades(
     """
     threshold = arguments.positive("threshold", threshold)
     least = 0.0 if smallest is None else arguments.positive("smallest", smallest)
-    pause = nanoseconds(gap, parameter="gap")
+    pause = arguments.length("gap", gap)
     table = Table.opened(frame, times=["timestamp"])
     name = liquidations or next((name for name in LIQUIDATIONS if name in table.names), LIQUIDATIONS[0])
     if name not in table.names:

@@ -9,8 +9,8 @@ from typing import Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics._durations import nanoseconds
 from tidytape.analytics.flow._volume import bought_and_sold
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.steps import MONDAY, bucket_by
@@ -90,7 +90,7 @@ def cvd(
     [3.0, 4.0, -2.0]
     """
     one_of("anchor", anchor, _ANCHORS)
-    length = nanoseconds(session, parameter="session")
+    length = arguments.length("session", session)
     opens = MONDAY
     if session_open is not None:
         opens = epoch_seconds(session_open, parameter="session_open") * SECOND

@@ -8,7 +8,7 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from tidytape.analytics._durations import nanoseconds
+from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
 from tidytape.frames.steps import bucket_by, length_of
 
@@ -31,7 +31,11 @@ def with_grid(rows: nw.LazyFrame[Any], interval: str | timedelta | None) -> nw.L
 
     The length is 0 where it is not known; then the bucket is the time itself.
     """
-    length = length_of(nw.col("interval")) if interval is None else nw.lit(nanoseconds(interval), nw.Int64())
+    length = (
+        length_of(nw.col("interval"))
+        if interval is None
+        else nw.lit(arguments.length("interval", interval), nw.Int64())
+    )
     rows = rows.with_columns(__step=length)
     known = nw.col("__step") > 0
     rows = rows.with_columns(__length=nw.when(known).then(nw.col("__step")).otherwise(nw.lit(1, nw.Int64())))
