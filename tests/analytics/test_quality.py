@@ -473,6 +473,22 @@ def test_a_recorded_day_of_news_has_its_minutes_and_no_other_finding(
     assert quality.audit(minutes.drop("ms"), outlier=60).is_empty()
 
 
+def test_recorded_trades_without_ids_are_told_apart_by_what_they_say(recorded: Path) -> None:
+    with gzip.open(recorded / "coinbase_btc-usd_trades_20230905.csv.gz") as file:
+        trades = pl.read_csv(file).with_columns(
+            pl.col("timestamp").str.to_datetime(time_unit="us", time_zone="UTC"),
+            pl.col("side").str.to_uppercase(),
+        )
+    assert quality.audit(trades, by="symbol").is_empty()
+    another = pl.concat([trades.head(1).with_columns(pl.col("amount") * 2), trades])
+    assert quality.audit(another, by="symbol").is_empty()
+    twice = pl.concat([trades, trades.head(1)])
+    assert quality.audit(twice, by="symbol").select("finding", "count").rows() == [
+        ("duplicate", 2),
+        ("unordered", 1),
+    ]
+
+
 def test_recorded_liquidations_that_come_doubled_are_found(recorded: Path) -> None:
     text = (recorded / "binance-vision_quoted_rows_BTCUSD_PERP_liquidationSnapshot.csv").read_text()
     rows = pl.read_csv(io.StringIO(text)).select(

@@ -37,7 +37,7 @@ def audit(
     finding               severity rows
     ===================== ======== ===============================================================================
     ``missing_time``      error    without a time
-    ``duplicate``         error    that share series, time and, if there is one, ``id`` or ``price``
+    ``duplicate``         error    that share series, time and what tells rows of one time apart
     ``infinite_value``    error    with an infinite number
     ``inconsistent_ohlc`` error    with an open, close or low above the high, or below the low
     ``negative_amount``   error    with an amount below zero: volume, open interest, size, liquidations, …
@@ -110,6 +110,9 @@ def audit(
     Rows without an order (those of lazy frames, of DuckDB and of Spark) are not checked for ``unordered``; asked for
     it, the frame is refused. Elsewhere the order of the rows changes nothing but that finding. Rows in falling order of
     time are unordered.
+
+    Rows of one time are told apart by ``id``, those of trades and liquidations without one by ``price`` and ``amount``,
+    levels by ``price``; a row of which that is null is no duplicate.
 
     Outliers and unit jumps are looked for in closes, implied volatility and market value, unit jumps also in volume
     and supply; frozen prices in candles. Of fewer than 20 moves, and of the five rows at either end, nothing is said.

@@ -33,7 +33,7 @@ class Check:
 
 _ALL = (
     Check("missing_time", "error", "a row without a time"),
-    Check("duplicate", "error", "rows of one series, time and, if any, id or price"),
+    Check("duplicate", "error", "rows of one series, time and name"),
     Check("infinite_value", "error", "an infinite number"),
     Check("inconsistent_ohlc", "error", "an open, close or low above the high, or below the low"),
     Check("negative_amount", "error", "a volume, amount or open interest below zero"),

@@ -63,11 +63,12 @@ class Columns:
     moving, sized : tuple of str
         What moves by shares of itself; and what keeps its size, these among them.
     key : tuple of str
-        What names a row beside its series and time: the id of a trade, the price of a level.
+        What names a row beside its series and time: the id of an event, or else its price and amount; the price of a
+        level.
     is_sparse : bool
         Whether an interval in which nothing happened has no row.
     is_raw : bool
-        Whether rows are events with an id, at any time.
+        Whether rows are events, at any time.
     is_periodic : bool
         Whether rows are sessions that say themselves when they end.
     """
@@ -99,7 +100,10 @@ class Columns:
         prices = next(
             (four for four in candles if four[0] == "price_open" or (four[0] == "open" and is_priced)), ()
         )
-        key = tuple(name for name in ("id", "price") if name in schema and name not in named)[:1]
+        # An event has an amount; one without an id is told from others by all that it says.
+        is_raw = "id" in schema or "amount" in schema
+        tells = ("id",) if "id" in schema else ("price", "amount")
+        key = tuple(name for name in tells if name in schema and name not in named)
         moving = () if key else tuple(name for name in _MOVING if name in numbers)
         return cls(
             numbers=numbers,
@@ -110,6 +114,6 @@ class Columns:
             sized=moving + (() if key else tuple(name for name in _SIZED if name in numbers)),
             key=key,
             is_sparse="liquidations" in schema,
-            is_raw=key == ("id",),
+            is_raw=is_raw,
             is_periodic="period_end" in schema,
         )
