@@ -166,6 +166,15 @@ def test_thresholds_decide(candles: pl.DataFrame) -> None:
     assert ("DEMO_PERP", "unit_jump", 1, 100, 100) in found(tripled, unit_jump=2.5)
 
 
+def test_an_interval_that_is_none_is_found_and_an_alias_is_one(candles: pl.DataFrame) -> None:
+    aliased = candles.with_columns(interval=pl.lit("5m"))
+    assert found(aliased) == []
+    odd = with_value(aliased, [40, 41], interval=pl.lit("6 minutes"))
+    assert found(odd, by=["exchange"]) == [("DEMO_PERP", "unknown_interval", 2, 40, 41)]
+    holed = aliased.filter(pl.int_range(pl.len()) != 40)
+    assert found(holed) == [("DEMO_PERP", "missing_bucket", 1, 40, 40)]
+
+
 def test_an_unknown_side_is_found(client: tidytape.Client) -> None:
     sides = client.candles(**PERP, interval="5m", by_side=True, **DAY)
     bad = sides.with_columns(pl.col("side").cast(pl.String))
@@ -292,7 +301,16 @@ def test_frames_of_nothing_but_times_and_odd_columns_are_audited() -> None:
     odd = times.with_columns(
         close=pl.lit("12"), volume=pl.lit(None), flag=True, levels=[[1.0]] * 3, interval=None
     )
-    assert quality.audit(odd).select("finding", "count").rows() == [("duplicate", 2), ("unordered", 1)]
+    assert quality.audit(odd).select("finding", "count").rows() == [
+        ("duplicate", 2),
+        ("unknown_interval", 3),
+        ("unordered", 1),
+    ]
+    assert quality.audit(odd, interval="1h")["finding"].to_list() == [
+        "duplicate",
+        "missing_bucket",
+        "unordered",
+    ]
     numbers = times.with_columns(
         close=pl.Series([1, 2, 3]).cast(pl.Decimal(10, 2)), volume=pl.Series([1, None, -3])
     )

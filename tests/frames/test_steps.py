@@ -50,10 +50,11 @@ def test_times_before_an_origin_lie_in_buckets_too(engine: Engine) -> None:
 
 
 def test_intervals_have_lengths_and_other_words_none(engine: Engine) -> None:
-    names = [*map(str, Interval), None, "MINUTES"]
+    names = [*map(str, Interval), *(interval.alias for interval in Interval), None, "MINUTES"]
     frame = pl.DataFrame({"timestamp": range(len(names)), "interval": names})
     lengths = [interval.seconds * SECOND for interval in Interval]
     assert computed(engine, frame, length=length_of(nw.col("interval")))["length"].to_list() == [
+        *lengths,
         *lengths,
         0,
         0,

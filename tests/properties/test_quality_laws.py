@@ -15,7 +15,7 @@ from oracles import quality as oracle
 from tidytape.analytics import quality
 
 HOUR = 3_600 * 10**9
-quick = settings(max_examples=15)  # each is several frames
+quick = settings(max_examples=10)  # each is several frames
 
 # Few values, so that rows stand still; and others of another size.
 closes = st.lists(

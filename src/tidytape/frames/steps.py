@@ -16,16 +16,15 @@ MONDAY: Final = Interval.WEEK.offset * SECOND
 
 
 def length_of(interval: nw.Expr) -> nw.Expr:
-    """Return how long the intervals of a column of names are; 0 where the name is none. [ns]
+    """Return how long the intervals of a column of names or aliases are; 0 where it is none. [ns]
 
     Not null, which pandas would only have among floats, and they skip nanoseconds.
     """
     name = interval.cast(nw.String)
     length: nw.Expr = nw.lit(0, nw.Int64())
     for known in Interval:
-        length = (
-            nw.when(name == str(known)).then(nw.lit(known.seconds * SECOND, nw.Int64())).otherwise(length)
-        )
+        is_known = (name == known.value) | (name == known.alias)
+        length = nw.when(is_known).then(nw.lit(known.seconds * SECOND, nw.Int64())).otherwise(length)
     return length
 
 

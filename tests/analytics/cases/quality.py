@@ -68,6 +68,9 @@ def spoiled() -> pl.DataFrame:
         .then(pl.col("timestamp") + pl.duration(seconds=1))
         .otherwise("timestamp")
     )
+    frame = frame.with_columns(
+        interval=pl.when(pl.int_range(pl.len()) == 70).then(pl.lit("HOURS")).otherwise("interval")
+    )
     lost = frame.tail(1).with_columns(timestamp=pl.lit(None, pl.Datetime("us", "UTC")))
     return pl.concat([frame, frame.slice(13, 1), lost]).with_columns(
         side=pl.when(pl.col("side") == "NEITHER").then(pl.lit("NEITHER")).otherwise(pl.lit("BUY"))

@@ -99,7 +99,7 @@ def oi_price_quadrant(
 
     References
     ----------
-    .. [1] J. J. Murphy, "Technical Analysis of the Financial Markets", 1999, chapter 7: price and open interest.
+    .. [1] Murphy, J. J., "Technical Analysis of the Financial Markets", 1999, chapter 7: price and open interest.
 
     Examples
     --------

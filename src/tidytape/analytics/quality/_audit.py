@@ -42,6 +42,7 @@ def audit(
     ``inconsistent_ohlc`` error    with an open, close or low above the high, or below the low
     ``negative_amount``   error    with an amount below zero: volume, open interest, size, liquidations, …
     ``unknown_side``      error    with a ``side`` that is none of BUY, SELL, BID, ASK
+    ``unknown_interval``  warning  whose ``interval`` is none, so that no other finding of intervals can be made of them
     ``misaligned``        warning  whose time is not the start of an interval
     ``missing_bucket``    warning  none: intervals between two rows of a series; in candles, nothing may have traded
     ``stale``             warning  none: intervals from a series' end to that of the latest, more than ``stale``
@@ -120,15 +121,14 @@ def audit(
 
     References
     ----------
-    .. [1] B. Iglewicz and D. C. Hoaglin, "How to Detect and Handle Outliers", 1993: the modified z-score.
+    .. [1] Iglewicz, B. and Hoaglin, D. C., "How to Detect and Handle Outliers", 1993: the modified z-score.
 
     Examples
     --------
     >>> from datetime import UTC, datetime
     >>> import polars as pl
     >>> hours = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 1, 5)]
-    >>> frame = pl.DataFrame({"timestamp": hours, "interval": "1h", "volume": [1.0, -2.0, 3.0]})
-    >>> frame = frame.with_columns(interval=pl.lit("HOUR"))
+    >>> frame = pl.DataFrame({"timestamp": hours, "interval": "HOUR", "volume": [1.0, -2.0, 3.0]})
     >>> audit(frame).select("finding", "severity", "count").rows()
     [('missing_bucket', 'warning', 3), ('negative_amount', 'error', 1)]
     """

@@ -38,6 +38,7 @@ _ALL = (
     Check("inconsistent_ohlc", "error", "an open, close or low above the high, or below the low"),
     Check("negative_amount", "error", "a volume, amount or open interest below zero"),
     Check("unknown_side", "error", "a side that is none"),
+    Check("unknown_interval", "warning", "an interval that is none"),
     Check("misaligned", "warning", "a time at which no interval starts"),
     Check("missing_bucket", "warning", "intervals between two rows that have none"),
     Check("stale", "warning", "a series that ends long before the others"),

@@ -77,6 +77,10 @@ def _unknown_side(_: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     return rows, side.is_null() | ~side.is_in(_SIDES).fill_null(value=False)
 
 
+def _unknown_interval(_: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
+    return rows, nw.col("__step") == 0
+
+
 def _misaligned(_: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     return rows, nw.col("__timed") & (nw.col("__time") != nw.col("__bucket"))
 
@@ -152,6 +156,7 @@ _FLAGS: Final[Mapping[str, Callable[[Subject[Any], Rows], tuple[Rows, nw.Expr]]]
         "inconsistent_ohlc": _inconsistent_ohlc,
         "negative_amount": _negative_amount,
         "unknown_side": _unknown_side,
+        "unknown_interval": _unknown_interval,
         "misaligned": _misaligned,
         "missing_bucket": _missing_bucket,
         "stale": _stale,

@@ -68,7 +68,7 @@ def gaps(
     -----
     In candles and liquidations a missing interval may be one in which nothing happened: the frame cannot tell. A series
     of which no row is in the frame at all is not known to be missing. Rows whose interval is none, or without a time,
-    are left out.
+    are left out; `audit` counts them.
 
     Examples
     --------

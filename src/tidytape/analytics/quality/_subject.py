@@ -143,7 +143,7 @@ def _applying(
         name: ("a frame with the columns it looks at", None) for name, found in looked_at.items() if not found
     }
     if not has_grid:
-        for name in ("misaligned", "missing_bucket", "stale"):
+        for name in ("unknown_interval", "misaligned", "missing_bucket", "stale"):
             reasons[name] = ("a frame of intervals", "say how long they are with interval=")
     if columns.is_raw:
         reasons["misaligned"] = ("a frame of intervals", None)
