@@ -62,7 +62,7 @@ def test_where_both_are_given_the_session_counts(
 def test_neither_is_an_error_that_names_both(client: Any) -> None:
     for ask in (client.tpo, client.tpo_sessions, client.query.tpo):
         with pytest.raises(
-            QueryError, match=r"interval: got None, .*'daily', 'weekly', 'monthly'.*'4h'"
+            QueryError, match=r"interval: left out, .*'daily', 'weekly', 'monthly'.*'4h'"
         ) as caught:
             ask(**WINDOW)
         assert caught.value.code == "INVALID_INTERVAL"

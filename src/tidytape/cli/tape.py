@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tidytape.errors import counted
+
 __all__ = ["app"]
 
 app = typer.Typer(help="Tapes: every answer of a study in one file.", no_args_is_help=True)
@@ -25,7 +27,7 @@ def verify(tape: Tape) -> None:
         typer.echo(one)
     if wrong:
         raise typer.Exit(1)
-    typer.echo(f"{len(entries(tape))} entries, as they were recorded", err=True)
+    typer.echo(f"{counted(len(entries(tape)), 'entry', 'entries')}, as recorded", err=True)
 
 
 @app.command("ls")
@@ -34,5 +36,5 @@ def listed(tape: Tape) -> None:
     from tidytape.client.tape import described_ask, entries
 
     for one in entries(tape):
-        rows = "" if one.rows is None else f"  {one.rows:,} rows"
+        rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
         typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {described_ask(one.ask)}")

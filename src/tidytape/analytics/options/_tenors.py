@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import is_number, one_of
+from tidytape.analytics._arguments import one_of
+from tidytape.analytics.options._structures import flat_within, last_before, shape
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
@@ -90,7 +91,7 @@ def tenor_structure(
     rows = table.rows
     if at is not None:
         last = epoch_seconds(at, parameter="at") * _SECOND
-        rows = _before(rows, last, series)
+        rows = last_before(rows, last, series)
     result = rows.select(
         *series, "timestamp", nw.col("tenor").cast(nw.String), days=_days(), **{column: nw.col(column)}
     )
@@ -165,8 +166,7 @@ def tenor_slope(
     near, far = (choice(tenor, Tenor, parameter=name) for name, tenor in (("short", short), ("long", long)))
     if near.days >= far.days:
         raise QueryError("short", got=short, expected=f"a tenor shorter than {far.alias}")
-    if not is_number(flat) or flat < 0:
-        raise QueryError("flat", got=flat, expected="a number, 0 or more")
+    flat = flat_within(flat)
     table, column = _opened(frame, value)
     series = table.series(by, without=("tenor", "timestamp", column))
     keys = [*series, "timestamp"]
@@ -182,16 +182,10 @@ def tenor_slope(
         .agg(nw.col("short", "long").max())
         .with_columns(slope=slope)
         .with_columns(
-            structure=nw.when(nw.col("slope") > flat)
-            .then(nw.lit("contango"))
-            .otherwise(
-                nw.when(nw.col("slope") < -flat)
-                .then(nw.lit("backwardation"))
-                .otherwise(nw.when(nw.col("slope").is_finite()).then(nw.lit("flat")))
-            ),
+            structure=shape(nw.col("slope"), flat),
             short_tenor=nw.lit(near.value),
             long_tenor=nw.lit(far.value),
-            flat_within=nw.lit(float(flat)),
+            flat_within=nw.lit(flat),
         )
     )
     return table.closed(result, sort=keys)
@@ -218,10 +212,3 @@ def _days() -> nw.Expr:
     for known in others:
         days = nw.when(tenor == known.value).then(nw.lit(float(known.days))).otherwise(days)
     return days
-
-
-def _before(rows: nw.LazyFrame[Any], last: int, series: list[str]) -> nw.LazyFrame[Any]:
-    """Keep each series' last time at or before ``last``."""
-    rows = rows.filter(nw.col("timestamp") <= last)
-    newest = nw.col("timestamp").max()
-    return rows.filter(nw.col("timestamp") == (newest.over(*series) if series else newest))
