@@ -40,6 +40,8 @@ class Case:
         Whether the rows of the result are sorted by the key; otherwise they stand where they stood.
     label : str
         What tells it from other cases of the function.
+    own_kind : bool
+        Whether it answers alike on every engine, with arrays or another library's frame, and not in kind.
     """
 
     function: str
@@ -49,6 +51,7 @@ class Case:
     gaps: Mapping[str, str] = field(default_factory=dict)
     sorts: bool = True
     label: str = ""
+    own_kind: bool = False
 
     def __str__(self) -> str:
         return f"{self.function} {self.label}".strip()
@@ -76,9 +79,9 @@ def page() -> str:
     lines = [
         "# Functions and engines",
         "",
-        "Every function takes a frame of any of these engines and gives one of the same kind. A test computes each",
-        "on each, and holds it to what polars says, to twelve digits. Where there is a number, an engine cannot do it,",
-        "for the reason below, and the function says so.",
+        "Every function takes a frame of any of these engines and gives one of the same kind, or arrays. A test",
+        "computes each on each, and holds it to what polars says, to twelve digits. Where there is a number, an engine",
+        "cannot do it, for the reason below, and the function says so.",
         "",
         "| function | " + " | ".join(titles) + " |",
         "| --- |" + " --- |" * len(titles),

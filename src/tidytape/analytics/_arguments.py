@@ -14,12 +14,29 @@ from tidytape.errors import QueryError, nearest
 from tidytape.frames.buckets import SECOND
 from tidytape.query import values
 
-__all__ = ["columns", "duration", "is_number", "length", "one_of", "positive", "share", "whole"]
+__all__ = [
+    "columns",
+    "duration",
+    "is_number",
+    "length",
+    "nanoseconds",
+    "one_of",
+    "positive",
+    "share",
+    "whole",
+]
 
 
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a finite number, and no boolean."""
     return not isinstance(value, bool) and isinstance(value, Real | Decimal) and isfinite(value)
+
+
+def nanoseconds(parameter: str, got: object) -> int:
+    """Return a timedelta, 0 or more, in nanoseconds; raise QueryError if it is anything else."""
+    if not isinstance(got, timedelta) or got < timedelta():
+        raise QueryError(parameter, got=got, expected="a timedelta, 0 or more")
+    return got // timedelta(microseconds=1) * 1_000
 
 
 def one_of(parameter: str, got: object, known: Iterable[str]) -> None:
