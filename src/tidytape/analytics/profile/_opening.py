@@ -1,0 +1,102 @@
+"""A caller's profiles, opened for work: their keys and columns under working names, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Generic
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.table import Table
+
+__all__ = ["SESSION", "Profiles", "opened"]
+
+SESSION = "timestamp"
+"""Start of a profile's session, beside the identity columns what tells one profile from another."""
+
+
+@dataclass(frozen=True)
+class Profiles(Generic[IntoFrameT]):
+    """Profiles, and how they go back.
+
+    Attributes
+    ----------
+    table : Table
+        The caller's frame, with all of its columns.
+    names : dict of str to str
+        Names of the columns that tell profiles apart: working name to the caller's.
+    """
+
+    table: Table[IntoFrameT]
+    names: dict[str, str]
+
+    @property
+    def keys(self) -> list[str]:
+        """Working names of the columns that tell profiles apart: no column of a result can be called so."""
+        return list(self.names)
+
+    def rows(self, columns: Mapping[str, str | nw.Expr], *, numbers: Iterable[str] = ()) -> nw.LazyFrame[Any]:
+        """Return the keys and some columns under working names; ``numbers`` as float64."""
+        keys = {key: nw.col(name) for key, name in self.names.items()}
+        others = {name: nw.col(of) if isinstance(of, str) else of for name, of in columns.items()}
+        others |= {name: others[name].cast(nw.Float64) for name in numbers}
+        return self.table.rows.select(**keys, **others)
+
+    def closed(
+        self, result: nw.LazyFrame[Any], *, sort: Iterable[str] = (), times: Mapping[str, str] | None = None
+    ) -> IntoFrameT:
+        """Return ``result``, sorted by the keys and ``sort``, under the caller's names, as the kind he gave."""
+        order = [*self.names.values(), *sort]
+        return self.table.closed(result.rename(self.names), sort=order, times=times)
+
+
+def opened(
+    levels: IntoFrameT,
+    by: str | Iterable[str] | None,
+    *,
+    results: Iterable[str],
+    numbers: Mapping[str, str] | None = None,
+    needed: Iterable[str] = (),
+    times: Iterable[str] = (),
+    session: bool = True,
+) -> Profiles[IntoFrameT]:
+    """Return the caller's profiles.
+
+    Parameters
+    ----------
+    levels : frame
+    by : str, iterable of str or None
+        The columns that tell one profile from another; None for the identity columns there are and, of a
+        ``session``, ``timestamp``.
+    results : iterable of str
+        Columns that the result will have beside them.
+    numbers : mapping of str to str
+        Parameters that name a column of numbers, each with the name.
+    needed, times : iterable of str
+        Columns it must have, and those of them that are opened as times.
+    """
+    numbers = numbers or {}
+    columns = None if by is None else [by] if isinstance(by, str) else list(by)
+    taken = (*numbers.values(), *results)
+    expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
+    if columns is not None and (
+        not columns or len(set(columns)) < len(columns) or not set(columns).isdisjoint(taken)
+    ):
+        raise QueryError("by", got=columns, expected=expected)
+    table = Table.opened(
+        levels, (*(columns or ()), *numbers.values(), *needed, *times), times=times, parameter="levels"
+    )
+    schema = table.rows.collect_schema()
+    for parameter, name in numbers.items():
+        if not schema[name].is_numeric():
+            raise QueryError(parameter, got=f"{name}: {schema[name]}", expected="a numeric column")
+    if columns is None:
+        columns = table.series(without=taken)
+        if session:
+            if SESSION not in schema:
+                raise MissingColumnError([SESSION], available=schema.names())
+            columns.append(SESSION)
+    return Profiles(table, {f"by_{position}": name for position, name in enumerate(columns)})
