@@ -8,4 +8,5 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 - `buckets`: the interval that a time lies in.
 - `exact`: sums that do not depend on the order of rows.
 - `ordered`: the first and the last value of a group.
+- `spread`: a row per whole number of a range.
 """

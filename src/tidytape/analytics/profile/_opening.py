@@ -12,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.table import Table
 
-__all__ = ["SESSION", "Profiles", "opened"]
+__all__ = ["SESSION", "Profiles", "holds", "opened"]
 
 SESSION = "timestamp"
 """Start of a profile's session, beside the identity columns what tells one profile from another."""
@@ -100,3 +100,8 @@ def opened(
                 raise MissingColumnError([SESSION], available=schema.names())
             columns.append(SESSION)
     return Profiles(table, {f"by_{position}": name for position, name in enumerate(columns)})
+
+
+def holds(condition: nw.Expr, *numbers: str) -> nw.Expr:
+    """Return a condition on columns of numbers, null where one of them is: of pandas' it would be false."""
+    return nw.when(*(~nw.col(name).is_null() for name in numbers)).then(condition)
