@@ -87,4 +87,52 @@ CASES = [
         _SERIES,
         label="in progress",
     ),
+    *(
+        Case(
+            "developing",
+            lambda levels: profile.developing(levels, row_size=0.5, block_minutes=30),
+            [frame],
+            [*_SERIES, "block"],
+            label=label,
+        )
+        for label, frame in [("of touches", TOUCHES), ("of lists", LISTS)]
+    ),
+    Case(
+        "developing",
+        lambda levels: profile.developing(
+            levels, count="volume", now="2024-08-09T01:00:00Z", block_minutes=30, rule="one_row"
+        ),
+        [TOUCHES],
+        [*_SERIES, "block"],
+        label="of volumes",
+    ),
+    Case("naked_pocs", profile.naked_pocs, [LISTS], _SERIES),
+    Case(
+        "naked_pocs",
+        lambda levels: profile.naked_pocs(levels, by="exchange", row_size=1, count="tpo_count"),
+        [COUNTED],
+        ["exchange", "timestamp"],
+        label="on a grid",
+    ),
+    Case("nodes", profile.nodes, [LISTS], [*_SERIES, "low"]),
+    Case(
+        "nodes",
+        lambda levels: profile.nodes(levels, count="tpo_count", within=1, row_size=0.5),
+        [COUNTED],
+        [*_SERIES, "low"],
+        label="on a grid",
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, row_size=1),
+        [LISTS],
+        ["exchange", "raw_symbol", "price"],
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, by="exchange", row_size=0.5, count=["tpo_count", "volume"]),
+        [COUNTED],
+        ["exchange", "price"],
+        label="of two counts",
+    ),
 ]

@@ -4,13 +4,31 @@ A profile is a frame of levels: one row per session and price, with the count (v
 Nothing in here loops over the levels.
 
 - `point_of_control`, `value_area` : the row with the largest count, and the rows around it.
+- `developing` : both at the close of each block.
+- `naked_pocs` : points of control that no later session came back to.
 - `initial_balance` : the range of the first hour, its extensions, and whether trade went beyond.
 - `single_prints`, `poor_extremes` : rows that one block alone touched, tails, and extremes without one.
+- `nodes` : where a profile bulges and where it is thin.
+- `composite` : several sessions as one profile.
 """
 
+from tidytape.analytics.profile._composite import composite
+from tidytape.analytics.profile._developing import developing
 from tidytape.analytics.profile._initial_balance import initial_balance
+from tidytape.analytics.profile._naked_pocs import naked_pocs
+from tidytape.analytics.profile._nodes import nodes
 from tidytape.analytics.profile._point_of_control import point_of_control
 from tidytape.analytics.profile._single_prints import poor_extremes, single_prints
 from tidytape.analytics.profile._value_area import value_area
 
-__all__ = ["initial_balance", "point_of_control", "poor_extremes", "single_prints", "value_area"]
+__all__ = [
+    "composite",
+    "developing",
+    "initial_balance",
+    "naked_pocs",
+    "nodes",
+    "point_of_control",
+    "poor_extremes",
+    "single_prints",
+    "value_area",
+]

@@ -45,6 +45,14 @@ class Profiles(Generic[IntoFrameT]):
         others |= {name: others[name].cast(nw.Float64) for name in numbers}
         return self.table.rows.select(**keys, **others)
 
+    def require_number(self, parameter: str, name: str) -> None:
+        """Raise unless the caller's frame has a column of numbers of this name, which a parameter says."""
+        schema = self.table.rows.collect_schema()
+        if name not in schema:
+            raise MissingColumnError([name], available=schema.names())
+        if not schema[name].is_numeric():
+            raise QueryError(parameter, got=f"{name}: {schema[name]}", expected="a numeric column")
+
     def closed(
         self, result: nw.LazyFrame[Any], *, sort: Iterable[str] = (), times: Mapping[str, str] | None = None
     ) -> IntoFrameT:
@@ -62,6 +70,7 @@ def opened(
     needed: Iterable[str] = (),
     times: Iterable[str] = (),
     session: bool = True,
+    anonymous: bool = False,
 ) -> Profiles[IntoFrameT]:
     """Return the caller's profiles.
 
@@ -77,29 +86,34 @@ def opened(
         Parameters that name a column of numbers, each with the name.
     needed, times : iterable of str
         Columns it must have, and those of them that are opened as times.
+    anonymous : bool
+        Whether a frame without any of those columns is one profile, instead of none.
     """
     numbers = numbers or {}
     columns = None if by is None else [by] if isinstance(by, str) else list(by)
     taken = (*numbers.values(), *results)
     expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
     if columns is not None and (
-        not columns or len(set(columns)) < len(columns) or not set(columns).isdisjoint(taken)
+        (not columns and not anonymous)
+        or len(set(columns)) < len(columns)
+        or not set(columns).isdisjoint(taken)
     ):
         raise QueryError("by", got=columns, expected=expected)
     table = Table.opened(
         levels, (*(columns or ()), *numbers.values(), *needed, *times), times=times, parameter="levels"
     )
-    schema = table.rows.collect_schema()
-    for parameter, name in numbers.items():
-        if not schema[name].is_numeric():
-            raise QueryError(parameter, got=f"{name}: {schema[name]}", expected="a numeric column")
     if columns is None:
         columns = table.series(without=taken)
         if session:
-            if SESSION not in schema:
-                raise MissingColumnError([SESSION], available=schema.names())
+            if SESSION not in table.names:
+                raise MissingColumnError([SESSION], available=table.names)
             columns.append(SESSION)
-    return Profiles(table, {f"by_{position}": name for position, name in enumerate(columns)})
+        if not columns and not anonymous:
+            raise QueryError("by", got=None, expected=f"{expected}, for the frame has no identity columns")
+    profiles = Profiles(table, {f"by_{position}": name for position, name in enumerate(columns)})
+    for parameter, name in numbers.items():
+        profiles.require_number(parameter, name)
+    return profiles
 
 
 def holds(condition: nw.Expr, *numbers: str) -> nw.Expr:
