@@ -135,4 +135,35 @@ CASES = [
         ["exchange", "price"],
         label="of two counts",
     ),
+    Case("shape", lambda levels: profile.shape(levels, by="day"), [LEVELS], ["day"]),
+    Case(
+        "shape",
+        lambda levels: profile.shape(levels, count="tpo_count", row_size=0.5, min_second=0.1),
+        [COUNTED],
+        _SERIES,
+        label="on a grid",
+    ),
+    *(
+        Case(
+            "day_type",
+            lambda levels: profile.day_type(levels, lookback=1, row_size=0.5, block_minutes=30),
+            [frame],
+            _SERIES,
+            label=label,
+        )
+        for label, frame in [("of touches", TOUCHES), ("of lists", LISTS), ("of numbers", COUNTED)]
+    ),
+    *(
+        Case(
+            "summary",
+            lambda levels: profile.summary(
+                levels, lookback=1, row_size=0.5, block_minutes=30, thresholds={"min_second": 0.1}
+            ),
+            [frame],
+            _SERIES,
+            label=label,
+        )
+        for label, frame in [("of touches", TOUCHES), ("of lists", LISTS), ("of numbers", COUNTED)]
+    ),
+    Case("summary", profile.summary, [LISTS.drop("block_ids")], _SERIES, label="of volumes"),
 ]

@@ -13,10 +13,10 @@ from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._blocks import block_length, touched_rows
 from tidytape.analytics.profile._opening import Profiles, holds, opened
 
-__all__ = ["BALANCE_RESULTS", "balance_columns", "balances", "initial_balance"]
+__all__ = ["BALANCE_RESULTS", "EDGES", "balance_columns", "balances", "initial_balance"]
 
 _MULTIPLES: Final = {"x1_5": 1.5, "x2": 2.0, "x3": 3.0}
-_EDGES: Final = {"edge": 0.0, "opposite": 1.0}
+EDGES: Final = {"edge": 0.0, "opposite": 1.0}
 BALANCE_RESULTS: Final = (
     "initial_balance_high",
     "initial_balance_low",
@@ -108,7 +108,7 @@ def initial_balance(
     (True, False)
     """
     minutes = arguments.positive("minutes", minutes)
-    one_of("extension_from", extension_from, _EDGES)
+    one_of("extension_from", extension_from, EDGES)
     profiles = opened(levels, by, results=BALANCE_RESULTS, numbers={"price": price})
     found = balances(profiles, price, minutes=minutes, block_minutes=block_minutes)
     return profiles.closed(
@@ -119,17 +119,17 @@ def initial_balance(
 def balances(
     profiles: Profiles[IntoFrameT], price: str, *, minutes: float, block_minutes: float | None
 ) -> nw.LazyFrame[Any]:
-    """Return one row per session: its keys, ``high``, ``low``, ``balance_high`` and ``balance_low``, all float64."""
+    """Return one row per session: its keys, its ends, and those of the initial balance, all float64."""
     length = block_length(profiles, block_minutes)
     rows = touched_rows(profiles, price, None, {"block_length": length})
     at = nw.when("known").then(nw.col("price"))
     early = nw.col("first") * nw.col("block_length") < minutes
     # Without the length of a block nobody knows what is early.
     known = ~nw.col("block_length").is_null().max().over(profiles.keys)
-    rows = rows.with_columns(high=at, early=nw.when(early, known).then(at))
+    rows = rows.with_columns(at=at, early=nw.when(early, known).then(at))
     return rows.group_by(*profiles.keys).agg(
-        nw.col("high").max(),
-        nw.col("high").min().alias("low"),
+        nw.col("at").max().alias("touched_high"),
+        nw.col("at").min().alias("touched_low"),
         nw.col("early").max().alias("balance_high"),
         nw.col("early").min().alias("balance_low"),
     )
@@ -139,7 +139,7 @@ def balance_columns(*, minutes: float, extension_from: str) -> dict[str, nw.Expr
     """Return what is published of `balances`."""
     high, low = nw.col("balance_high"), nw.col("balance_low")
     width = high - low
-    back = _EDGES[extension_from]
+    back = EDGES[extension_from]
     return {
         "initial_balance_high": high,
         "initial_balance_low": low,
@@ -148,8 +148,8 @@ def balance_columns(*, minutes: float, extension_from: str) -> dict[str, nw.Expr
         **{
             f"extension_down_{name}": low - (multiple - back) * width for name, multiple in _MULTIPLES.items()
         },
-        "is_extended_up": holds(nw.col("high") > high, "high", "balance_high"),
-        "is_extended_down": holds(nw.col("low") < low, "low", "balance_low"),
+        "is_extended_up": holds(nw.col("touched_high") > high, "touched_high", "balance_high"),
+        "is_extended_down": holds(nw.col("touched_low") < low, "touched_low", "balance_low"),
         "initial_balance_minutes": nw.lit(minutes),
         "extension_from": nw.lit(extension_from),
     }

@@ -45,6 +45,10 @@ class Profiles(Generic[IntoFrameT]):
         others |= {name: others[name].cast(nw.Float64) for name in numbers}
         return self.table.rows.select(**keys, **others)
 
+    def of_sessions(self) -> Profiles[IntoFrameT]:
+        """Return the profiles of the sessions of series: ``timestamp`` is the last of their keys."""
+        return Profiles(self.table, {**self.names, f"by_{len(self.names)}": SESSION})
+
     def require_number(self, parameter: str, name: str) -> None:
         """Raise unless the caller's frame has a column of numbers of this name, which a parameter says."""
         schema = self.table.rows.collect_schema()

@@ -259,7 +259,7 @@ def extremes(
     ends = {}
     for end in ("low", "high"):
         here = nw.col(f"at_{end}") == 1
-        ends[end] = nw.when(here).then(nw.col("row_price"))
+        ends[f"end_{end}"] = nw.when(here).then(nw.col("row_price"))
         ends[f"{end}_blocks"] = nw.when(here).then(nw.col("blocks"))
         ends[f"{end}_in_progress"] = nw.when(here).then(nw.col("in_progress"))
     known = {name: nw.when("known").then(value) for name, value in {**columns, **ends}.items()}
@@ -275,8 +275,8 @@ def extremes(
 def extreme_columns(min_excess_rows: int) -> dict[str, nw.Expr]:
     """Return what is published of `extremes`."""
     return {
-        "high": nw.col("high"),
-        "low": nw.col("low"),
+        "high": nw.col("end_high"),
+        "low": nw.col("end_low"),
         "high_blocks": nw.col("high_blocks"),
         "low_blocks": nw.col("low_blocks"),
         "tail_high_rows": nw.col("tail_high"),
