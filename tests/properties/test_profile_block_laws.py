@@ -29,7 +29,8 @@ rules = st.fixed_dictionaries(
         "poc_tie": st.sampled_from(["center", "lower", "upper"]),
     }
 )
-quick = settings(max_examples=40)
+quick = settings(max_examples=15)
+quicker = settings(max_examples=6)  # of what plans many windows
 
 
 def said(sessions, *, first=0):
@@ -132,7 +133,7 @@ def test_developing_does_not_look_ahead(sessions, later, rules):
 
 
 @given(sessions)
-@quick
+@quicker
 def test_three_forms_of_blocks_say_the_same(sessions):
     lists, counted, touches = (make(said(sessions)) for make in (lists_of, levels_of, touches_of))
     for function in (profile.single_prints, profile.poor_extremes, profile.day_type):
@@ -143,7 +144,7 @@ def test_three_forms_of_blocks_say_the_same(sessions):
 
 
 @given(sessions, st.randoms(use_true_random=False))
-@quick
+@quicker
 def test_order_of_rows_does_not_matter(sessions, draw):
     frame = lists_of(said(sessions))
     mixed = frame[draw.sample(range(frame.height), frame.height)]
@@ -152,7 +153,7 @@ def test_order_of_rows_does_not_matter(sessions, draw):
 
 
 @given(sessions, sessions)
-@quick
+@quicker
 def test_series_do_not_touch_each_other(left, right):
     left, right = lists_of(said(left)), lists_of(said(right)).with_columns(raw_symbol=pl.lit("ETHUSDT"))
     for function in (profile.summary, profile.developing, profile.naked_pocs, profile.nodes):
@@ -161,7 +162,7 @@ def test_series_do_not_touch_each_other(left, right):
 
 
 @given(sessions, sessions)
-@quick
+@quicker
 def test_later_sessions_change_only_what_was_touched(past, future):
     before = lists_of(said(past))
     later = lists_of(said(future, first=len(past)))
@@ -247,7 +248,7 @@ def test_composite_adds_counts_and_may_be_made_in_steps(first, second):
 
 
 @given(profiles, st.integers(-10, 10), st.integers(-300, 300))
-@quick
+@quicker
 def test_counts_scale_and_prices_shift(profiles, power, shift):
     assume(any(map(any, profiles)))
     frame = levels(profiles)

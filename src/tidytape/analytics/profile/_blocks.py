@@ -70,14 +70,17 @@ def touched_rows(
     profiles: Profiles[IntoFrameT],
     price: str,
     step: Fraction | None,
+    length: nw.Expr | None = None,
     columns: dict[str, str | nw.Expr] | None = None,
 ) -> nw.LazyFrame[Any]:
     """Return one row per profile and price row that a block touched.
 
     The keys, ``place``, ``index`` (neighbours differ by 1), ``price``, ``blocks`` (how many), ``first`` and ``last`` of
-    them, all float64; ``known``, whether all of the profile is; and ``columns``, of which a row has the largest.
+    them, all float64; ``known``, whether all of the profile is; ``block_length``, if it is given;
+    and ``columns``, of which a row has the largest.
     """
-    columns, keys, names = columns or {}, profiles.keys, profiles.table.names
+    columns = {**({} if length is None else {"block_length": length}), **(columns or {})}
+    keys, names = profiles.keys, profiles.table.names
     price_, block = nw.col("price"), nw.col("block")
     others = [nw.col(name).max() for name in columns]
     if _TOUCH in names or _LIST in names:

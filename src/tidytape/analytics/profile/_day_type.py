@@ -13,11 +13,13 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.profile._blocks import block_length, touched_rows
 from tidytape.analytics.profile._grid import DIGITS, row_price, step_of
+from tidytape.analytics.profile._growth import counted_rows
+from tidytape.analytics.profile._initial_balance import balances
 from tidytape.analytics.profile._merged import merged
-from tidytape.analytics.profile._opening import SESSION, Profiles, opened
+from tidytape.analytics.profile._opening import SESSION, opened
 from tidytape.analytics.profile._shape import features, is_double
 
-__all__ = ["DAY_FEATURES", "DAY_THRESHOLDS", "day_features", "day_label", "day_type", "with_range_ratio"]
+__all__ = ["DAY_FEATURES", "DAY_THRESHOLDS", "block_features", "day_features", "day_label", "day_type"]
 
 DAY_FEATURES: Final = (
     "balance_share",
@@ -142,15 +144,16 @@ def day_type(
         anonymous=True,
     )
     keys = [*profiles.keys, "start"]
-    found = day_features(
-        profiles.of_sessions(),
-        price,
-        step,
-        minutes=minutes,
-        block_minutes=block_minutes,
-        min_second=thresholds["min_second"],
-    ).rename({profiles.of_sessions().keys[-1]: "start"})
-    found = with_range_ratio(found, profiles.keys, lookback)
+    sessions = profiles.of_sessions()
+    rows = touched_rows(sessions, price, step, block_length(sessions, block_minutes))
+    found = merged(
+        [
+            balances(rows, sessions.keys, step, minutes=minutes),
+            block_features(rows, sessions.keys, step, min_second=thresholds["min_second"]),
+        ],
+        sessions.keys,
+    ).rename({sessions.keys[-1]: "start"})
+    found = day_features(found, profiles.keys, lookback)
     values = {name: nw.lit(value) for name, value in thresholds.items()}
     result = found.with_columns(
         day_type=day_label(thresholds),
@@ -162,55 +165,34 @@ def day_type(
     return profiles.closed(result, sort=[SESSION])
 
 
-def day_features(
-    profiles: Profiles[IntoFrameT],
-    price: str,
-    step: Fraction | None,
-    *,
-    minutes: float,
-    block_minutes: float | None,
-    min_second: float,
+def block_features(
+    rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, min_second: float
 ) -> nw.LazyFrame[Any]:
-    """Return one row per session: its keys, `DAY_FEATURES` but ``range_ratio``, and its ``range``, all float64."""
-    keys = profiles.keys
-    length = block_length(profiles, block_minutes)
-    rows = touched_rows(profiles, price, step, {"block_length": length})
-    rows = rows.with_columns(
-        at=nw.when("known").then(row_price(step)), last_block=nw.col("last").max().over(keys)
-    )
-    early = nw.col("first") * nw.col("block_length") < minutes
-    known = ~nw.col("block_length").is_null().max().over(keys)
-    ends = rows.with_columns(
-        early=nw.when(early, known).then(nw.col("at")),
-        late=nw.when(nw.col("last") == nw.col("last_block")).then(nw.col("at")),
-    )
-    ends = ends.group_by(*keys).agg(
-        nw.col("at").max().alias("high"),
-        nw.col("at").min().alias("low"),
-        nw.col("early").max().alias("balance_high"),
-        nw.col("early").min().alias("balance_low"),
-        nw.col("late").max().alias("late_high"),
-        nw.col("late").min().alias("late_low"),
-    )
-    high, low, width = nw.col("high"), nw.col("low"), nw.col("high") - nw.col("low")
-    wide = nw.col("high") > nw.col("low")
-    balance = nw.col("balance_high") - nw.col("balance_low")
-    shares = ends.select(
-        *keys,
-        range=width,
-        balance_share=nw.when(wide).then(balance / width).otherwise(balance + 1.0),
-        extension_up_share=nw.when(wide).then((high - nw.col("balance_high")) / width).otherwise(balance),
-        extension_down_share=nw.when(wide).then((nw.col("balance_low") - low) / width).otherwise(balance),
-        close_position=nw.when(wide).then(((nw.col("late_high") + nw.col("late_low")) / 2 - low) / width),
-    )
-    counts = rows.select(*keys, price="at", count="blocks")
-    shapes = features(counts, keys, step, min_second=min_second).select(
+    """Return one row per session of `touched_rows`: its keys, and the valley of its TPO counts."""
+    counts = rows.select(*keys, price=nw.when("known").then(row_price(step)), count="blocks")
+    found = features(counted_rows(counts, keys, tie="center", step=step), keys, min_second=min_second)
+    return found.select(
         *keys, tpo_valley_depth=nw.col("valley_depth"), tpo_second_share=nw.col("second_share")
     )
-    return merged([shares, shapes], keys)
 
 
-def with_range_ratio(sessions: nw.LazyFrame[Any], keys: list[str], lookback: int) -> nw.LazyFrame[Any]:
+def day_features(sessions: nw.LazyFrame[Any], keys: list[str], lookback: int) -> nw.LazyFrame[Any]:
+    """Add what is left of `DAY_FEATURES` to `balances` of sessions that start at ``start``."""
+    high, low = nw.col("touched_high"), nw.col("touched_low")
+    width, is_wide = high - low, high > low
+    balance = nw.col("balance_high") - nw.col("balance_low")
+    last = (nw.col("last_high") + nw.col("last_low")) / 2
+    sessions = sessions.with_columns(
+        range=width,
+        balance_share=nw.when(is_wide).then(balance / width).otherwise(balance + 1.0),
+        extension_up_share=nw.when(is_wide).then((high - nw.col("balance_high")) / width).otherwise(balance),
+        extension_down_share=nw.when(is_wide).then((nw.col("balance_low") - low) / width).otherwise(balance),
+        close_position=nw.when(is_wide).then((last - low) / width),
+    )
+    return _with_range_ratio(sessions, keys, lookback)
+
+
+def _with_range_ratio(sessions: nw.LazyFrame[Any], keys: list[str], lookback: int) -> nw.LazyFrame[Any]:
     """Add ``range_ratio`` to sessions that start at ``start``: of those before, and of those that have a range."""
     width = nw.col("range")
     sessions = sessions.with_columns(

@@ -17,7 +17,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._grid import DIGITS, quotient, whole, with_index, with_place
 
-__all__ = ["POC_TIES", "Rules", "areas", "counted_rows"]
+__all__ = ["POC_TIES", "Rules", "areas", "counted_rows", "grown"]
 
 POC_TIES: Final = ("center", "lower", "upper")
 _WIDTHS: Final = {"two_row": 2, "one_row": 1}
@@ -49,7 +49,11 @@ def areas(
     levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
     """Return one row per profile: its keys, ``poc``, ``val``, ``vah``, ``value_area_share`` and the rules."""
-    rows = counted_rows(levels, keys, tie=rules.poc_tie, step=step)
+    return grown(counted_rows(levels, keys, tie=rules.poc_tie, step=step), keys, rules, step)
+
+
+def grown(rows: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None) -> nw.LazyFrame[Any]:
+    """Return what `areas` does, of `counted_rows`."""
     candidates = _candidates(rows, keys, width=_WIDTHS[rules.rule], step=step)
     return (
         _taken(candidates, keys, rules)

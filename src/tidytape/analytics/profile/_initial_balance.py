@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
@@ -11,7 +12,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._blocks import block_length, touched_rows
-from tidytape.analytics.profile._opening import Profiles, holds, opened
+from tidytape.analytics.profile._grid import row_price
+from tidytape.analytics.profile._opening import holds, opened
 
 __all__ = ["BALANCE_RESULTS", "EDGES", "balance_columns", "balances", "initial_balance"]
 
@@ -110,28 +112,31 @@ def initial_balance(
     minutes = arguments.positive("minutes", minutes)
     one_of("extension_from", extension_from, EDGES)
     profiles = opened(levels, by, results=BALANCE_RESULTS, numbers={"price": price})
-    found = balances(profiles, price, minutes=minutes, block_minutes=block_minutes)
+    rows = touched_rows(profiles, price, None, block_length(profiles, block_minutes))
+    found = balances(rows, profiles.keys, None, minutes=minutes)
     return profiles.closed(
         found.select(*profiles.keys, **balance_columns(minutes=minutes, extension_from=extension_from))
     )
 
 
 def balances(
-    profiles: Profiles[IntoFrameT], price: str, *, minutes: float, block_minutes: float | None
+    rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, minutes: float
 ) -> nw.LazyFrame[Any]:
-    """Return one row per session: its keys, its ends, and those of the initial balance, all float64."""
-    length = block_length(profiles, block_minutes)
-    rows = touched_rows(profiles, price, None, {"block_length": length})
-    at = nw.when("known").then(nw.col("price"))
-    early = nw.col("first") * nw.col("block_length") < minutes
+    """Return one row per session of `touched_rows`: its keys, and the ends of it, its balance and its last block."""
+    rows = rows.with_columns(
+        at=nw.when("known").then(row_price(step)), last_block=nw.col("last").max().over(keys)
+    )
+    is_early = nw.col("first") * nw.col("block_length") < minutes
     # Without the length of a block nobody knows what is early.
-    known = ~nw.col("block_length").is_null().max().over(profiles.keys)
-    rows = rows.with_columns(at=at, early=nw.when(early, known).then(at))
-    return rows.group_by(*profiles.keys).agg(
-        nw.col("at").max().alias("touched_high"),
-        nw.col("at").min().alias("touched_low"),
-        nw.col("early").max().alias("balance_high"),
-        nw.col("early").min().alias("balance_low"),
+    has_length = ~nw.col("block_length").is_null().max().over(keys)
+    rows = rows.with_columns(
+        early=nw.when(is_early, has_length).then(nw.col("at")),
+        late=nw.when(nw.col("last") == nw.col("last_block")).then(nw.col("at")),
+    )
+    names = {"at": "touched", "early": "balance", "late": "last"}
+    return rows.group_by(*keys).agg(
+        *(nw.col(name).max().alias(f"{part}_high") for name, part in names.items()),
+        *(nw.col(name).min().alias(f"{part}_low") for name, part in names.items()),
     )
 
 

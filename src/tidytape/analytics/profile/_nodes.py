@@ -92,7 +92,8 @@ def nodes(
     arguments.whole("within", within)
     step = step_of(row_size)
     profiles = opened(levels, by, results=_RESULTS, numbers={"price": price, "count": count})
-    rows = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    given = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    rows = counted_rows(given, profiles.keys, tie="center", step=step)
     found = found_nodes(rows, profiles.keys, step, within=within)
     result = found.select(
         *profiles.keys,
@@ -108,10 +109,10 @@ def nodes(
 
 
 def found_nodes(
-    levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, within: int
+    rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, within: int
 ) -> nw.LazyFrame[Any]:
-    """Return one row per node: its keys, ``start`` and ``end`` in rows, prices, counts, and ``is_high``."""
-    plateaus = _plateaus(levels, keys, step)
+    """Return one row per node of `counted_rows`: its keys, ``start`` and ``end``, prices, counts, and ``is_high``."""
+    plateaus = _plateaus(rows, keys, step)
     start, end, weight = nw.col("start"), nw.col("end"), nw.col("weight")
     columns = ("start", "end", "weight")
     plateaus = plateaus.with_columns(at=start)
@@ -138,10 +139,9 @@ def found_nodes(
     ).filter(nw.col("is_high") | nw.col("is_low"))
 
 
-def _plateaus(levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:
+def _plateaus(rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:
     """Return one row per plateau: its keys, first and last row and their prices, and what each of its rows counts."""
-    rows = counted_rows(levels, keys, tie="center", step=step).filter(~nw.col("total").is_null())
-    rows = rows.with_columns(
+    rows = rows.filter(~nw.col("total").is_null()).with_columns(
         poc_count=nw.col("count").max().over(keys), start=nw.col("index"), end=nw.col("index")
     )
     names = (*keys, "start", "end", "low", "high", "count", "weight", "poc_count")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
@@ -105,13 +104,14 @@ def shape(
     >>> shape(levels, by="day").select("day", "shape", "poc_position", "valley_depth").rows()
     [('bell', 'D', 0.5, 1.6666666666666667), ('late', 'P', 0.75, 1.5), ('two', 'B', 1.0, 0.2)]
     """
-    given = {"low_poc": low_poc, "high_poc": high_poc, "max_valley": max_valley, "min_second": min_second}
-    thresholds = checked(given)
+    limits = {"low_poc": low_poc, "high_poc": high_poc, "max_valley": max_valley, "min_second": min_second}
+    thresholds = checked(limits)
     results = ("shape", *SHAPE_FEATURES, *SHAPE_THRESHOLDS)
     step = step_of(row_size)
     profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
-    rows = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
-    found = features(rows, profiles.keys, step, min_second=thresholds["min_second"])
+    given = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    rows = counted_rows(given, profiles.keys, tie="center", step=step)
+    found = features(rows, profiles.keys, min_second=thresholds["min_second"])
     values = {name: nw.lit(value) for name, value in thresholds.items()}
     result = found.with_columns(shape=letter(thresholds), **values)
     return profiles.closed(result.select(*profiles.keys, *results))
@@ -127,11 +127,8 @@ def checked(thresholds: Mapping[str, float]) -> dict[str, float]:
     return thresholds
 
 
-def features(
-    levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, min_second: float
-) -> nw.LazyFrame[Any]:
-    """Return one row per profile: its keys and `SHAPE_FEATURES`, all float64."""
-    rows = counted_rows(levels, keys, tie="center", step=step)
+def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> nw.LazyFrame[Any]:
+    """Return one row per profile of `counted_rows`: its keys and `SHAPE_FEATURES`, all float64."""
     place, weight, outward = nw.col("place"), nw.col("weight"), [*keys, "side"]
     distance = nw.col("from_poc")
     rows = rows.with_columns(

@@ -16,7 +16,15 @@ from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._opening import SESSION, Profiles, holds, opened
 from tidytape.query.values import TimeLike, epoch_seconds
 
-__all__ = ["EXTREME_RESULTS", "extreme_columns", "extremes", "poor_extremes", "runs", "single_prints"]
+__all__ = [
+    "EXTREME_RESULTS",
+    "extreme_columns",
+    "extremes",
+    "flagged",
+    "poor_extremes",
+    "runs",
+    "single_prints",
+]
 
 _RUN_RESULTS: Final = ("kind", "low", "high", "rows", "first_block", "last_block", "is_in_progress")
 EXTREME_RESULTS: Final = (
@@ -112,7 +120,7 @@ def single_prints(
     """
     step = step_of(row_size)
     profiles = _opened(levels, by, price, _RUN_RESULTS, now)
-    found = runs(profiles, price, step, now=now, block_minutes=block_minutes)
+    found = runs(_flagged(profiles, price, step, now, block_minutes), profiles.keys)
     low, high = nw.col("at_low") == 1, nw.col("at_high") == 1
     kind = (
         nw.when(low, high)
@@ -197,22 +205,13 @@ def poor_extremes(
     arguments.whole("min_excess_rows", min_excess_rows)
     step = step_of(row_size)
     profiles = _opened(levels, by, price, EXTREME_RESULTS, now)
-    found = extremes(profiles, price, step, now=now, block_minutes=block_minutes)
+    found = extremes(_flagged(profiles, price, step, now, block_minutes), profiles.keys)
     return profiles.closed(found.select(*profiles.keys, **extreme_columns(min_excess_rows)))
 
 
-def runs(
-    profiles: Profiles[IntoFrameT],
-    price: str,
-    step: Fraction | None,
-    *,
-    now: TimeLike | None,
-    block_minutes: float | None,
-) -> nw.LazyFrame[Any]:
-    """Return one row per run of single rows: its keys, ends and blocks, and whether it is at an end, all float64."""
-    keys = profiles.keys
-    rows = _flagged(profiles, price, step, now=now, block_minutes=block_minutes).filter("known")
-    single = rows.filter(nw.col("blocks") == 1)
+def runs(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
+    """Return one row per run of single rows of `flagged`: its keys, ends, blocks, and whether it is at an end."""
+    single = rows.filter("known").filter(nw.col("blocks") == 1)
     # Neighbours of one run are as far from the first row as their number among the single ones.
     single = single.with_columns(one=nw.lit(1.0))
     single = single.with_columns(number=nw.col("one").cum_sum().over(keys, order_by="place"))
@@ -230,17 +229,8 @@ def runs(
     )
 
 
-def extremes(
-    profiles: Profiles[IntoFrameT],
-    price: str,
-    step: Fraction | None,
-    *,
-    now: TimeLike | None,
-    block_minutes: float | None,
-) -> nw.LazyFrame[Any]:
-    """Return one row per session: its keys, and of each end its row, blocks, tail and state, all float64."""
-    keys = profiles.keys
-    rows = _flagged(profiles, price, step, now=now, block_minutes=block_minutes)
+def extremes(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
+    """Return one row per session of `flagged`: its keys, and of each end its row, blocks, tail and state."""
     rows = rows.with_columns(one=(nw.col("blocks") == 1).cast(nw.Float64)).with_columns(
         below=nw.col("one").cum_sum().over(keys, order_by="place"),  # and here
         ones=nw.col("one").sum().over(keys),
@@ -306,16 +296,22 @@ def _flagged(
     profiles: Profiles[IntoFrameT],
     price: str,
     step: Fraction | None,
-    *,
     now: TimeLike | None,
     block_minutes: float | None,
 ) -> nw.LazyFrame[Any]:
-    """Return the rows that were touched, with ``lowest`` and ``highest`` and three flags as numbers."""
-    keys, index = profiles.keys, nw.col("index")
-    columns: dict[str, str | nw.Expr] = {}
-    if now is not None:
-        columns = {"start": SESSION, "block_length": block_length(profiles, block_minutes)}
-    rows = touched_rows(profiles, price, step, columns).with_columns(
+    if now is None:
+        return flagged(touched_rows(profiles, price, step), profiles.keys, step, now=None)
+    length = block_length(profiles, block_minutes)
+    rows = touched_rows(profiles, price, step, length, {"start": SESSION})
+    return flagged(rows, profiles.keys, step, now=now)
+
+
+def flagged(
+    rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, now: TimeLike | None
+) -> nw.LazyFrame[Any]:
+    """Return `touched_rows`, of sessions that start at ``start``, with their ends and three flags as numbers."""
+    index = nw.col("index")
+    rows = rows.with_columns(
         row_price=row_price(step), lowest=index.min().over(keys), highest=index.max().over(keys)
     )
     progress = nw.lit(0.0)

@@ -12,16 +12,16 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.profile._blocks import has_blocks
+from tidytape.analytics.profile._blocks import block_length, has_blocks, touched_rows
 from tidytape.analytics.profile._day_type import (
     DAY_FEATURES,
     DAY_THRESHOLDS,
+    block_features,
     day_features,
     day_label,
-    with_range_ratio,
 )
 from tidytape.analytics.profile._grid import row_price, step_of
-from tidytape.analytics.profile._growth import Rules, areas, counted_rows
+from tidytape.analytics.profile._growth import Rules, counted_rows, grown
 from tidytape.analytics.profile._initial_balance import (
     EDGES,
     balance_columns,
@@ -32,7 +32,7 @@ from tidytape.analytics.profile._naked_pocs import untouched
 from tidytape.analytics.profile._nodes import found_nodes
 from tidytape.analytics.profile._opening import SESSION, holds, opened
 from tidytape.analytics.profile._shape import SHAPE_FEATURES, SHAPE_THRESHOLDS, checked, features, letter
-from tidytape.analytics.profile._single_prints import extreme_columns, extremes, runs
+from tidytape.analytics.profile._single_prints import extreme_columns, extremes, flagged, runs
 from tidytape.query.values import TimeLike
 
 __all__ = ["summary"]
@@ -41,9 +41,9 @@ _COUNTED: Final = ("high", "low", "total", "poc", "poc_count", "val", "vah", "va
 _NODES: Final = ("high_nodes", "low_nodes")
 _RUNS: Final = ("single_print_runs", "single_print_rows")
 _OF_BLOCKS: Final = (
-    *("touched_high", "touched_low", "balance_high", "balance_low", "end_high", "end_low"),
-    *("high_blocks", "low_blocks", "tail_high", "tail_low", "high_in_progress", "low_in_progress"),
-    *(*_RUNS, "range", *(name for name in DAY_FEATURES if name != "range_ratio")),
+    *(f"{part}_{end}" for part in ("touched", "balance", "last", "end", "tail") for end in ("high", "low")),
+    *(f"{end}_{part}" for part in ("blocks", "in_progress") for end in ("high", "low")),
+    *(*_RUNS, "tpo_valley_depth", "tpo_second_share"),
 )
 _THRESHOLDS: Final = {**SHAPE_THRESHOLDS, **DAY_THRESHOLDS}
 
@@ -185,20 +185,22 @@ def summary(
     )
     columns["has_blocks"] = nw.lit(has_blocks(series))
     keys, profiles = series.keys, series.of_sessions()
-    counts = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
-    parts = _of_counts(counts, profiles.keys, rules, step, within=within, min_second=limits["min_second"])
+    given = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    counted = counted_rows(given, profiles.keys, tie=poc_tie, step=step)
+    parts = _of_counts(counted, profiles.keys, rules, step, within=within, min_second=limits["min_second"])
     if has_blocks(series):
-        length: dict[str, Any] = {"block_minutes": block_minutes}
+        length = block_length(series, block_minutes)
+        touched = touched_rows(profiles, price, step, length, {"start": SESSION})
+        ends = flagged(touched, profiles.keys, step, now=now)
         parts += [
-            balances(profiles, price, minutes=minutes, **length),
-            extremes(profiles, price, step, now=now, **length),
-            _single(runs(profiles, price, step, now=now, **length), profiles.keys),
-            day_features(profiles, price, step, minutes=minutes, min_second=limits["min_second"], **length),
+            balances(touched, profiles.keys, step, minutes=minutes),
+            extremes(ends, profiles.keys),
+            _single(runs(ends, profiles.keys), profiles.keys),
+            block_features(touched, profiles.keys, step, min_second=limits["min_second"]),
         ]
-    else:
-        parts.append(_of_no_blocks(counts, profiles.keys))
-    rows = merged(parts, profiles.keys).rename({profiles.keys[-1]: "start"})
-    rows = untouched(with_range_ratio(rows, keys, lookback), keys)
+    rows = merged(parts, profiles.keys, absent=() if has_blocks(series) else _OF_BLOCKS)
+    rows = rows.rename({profiles.keys[-1]: "start"})
+    rows = untouched(day_features(rows, keys, lookback), keys)
     result = rows.select(*keys, nw.col("start").alias(SESSION), **columns)
     return series.closed(result, sort=[SESSION], times={"touched_at": SESSION})
 
@@ -212,7 +214,7 @@ def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:
 
 
 def _of_counts(
-    counts: nw.LazyFrame[Any],
+    rows: nw.LazyFrame[Any],
     keys: list[str],
     rules: Rules,
     step: Fraction | None,
@@ -222,22 +224,21 @@ def _of_counts(
 ) -> list[nw.LazyFrame[Any]]:
     """Return what follows from the counts alone, each with a row per profile."""
     here = nw.col("from_poc") == 0
-    rows = counted_rows(counts, keys, tie=rules.poc_tie, step=step).with_columns(
-        at=holds(row_price(step), "total"), poc_count=nw.when(here).then(nw.col("count"))
+    ends = rows.with_columns(
+        at=holds(row_price(step), "total"), poc_count=nw.when(here).then(holds(nw.col("count"), "total"))
     )
-    ends = rows.with_columns(poc_count=holds(nw.col("poc_count"), "total")).group_by(*keys)
-    nodes = found_nodes(counts, keys, step, within=within).with_columns(
+    nodes = found_nodes(rows, keys, step, within=within).with_columns(
         high_nodes=nw.col("is_high").cast(nw.Float64), low_nodes=nw.col("is_low").cast(nw.Float64)
     )
     return [
-        ends.agg(
+        ends.group_by(*keys).agg(
             nw.col("at").max().alias("high"),
             nw.col("at").min().alias("low"),
             nw.col("total", "poc_count").max(),
         ),
-        areas(counts, keys, rules, step).select(*keys, "poc", "val", "vah", "value_area_share"),
+        grown(rows, keys, rules, step).select(*keys, "poc", "val", "vah", "value_area_share"),
         nodes.group_by(*keys).agg(nw.col(*_NODES).sum()),
-        features(counts, keys, step, min_second=min_second),
+        features(rows, keys, min_second=min_second),
     ]
 
 
@@ -249,13 +250,3 @@ def _single(runs: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
         single_print_rows=nw.when(inside).then(nw.col("rows")).otherwise(0.0),
     )
     return counted.group_by(*keys).agg(nw.col(*_RUNS).sum())
-
-
-def _of_no_blocks(counts: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
-    """Return what blocks would say, null."""
-    nothing = nw.lit(None, nw.Float64)
-    return (
-        counts.select(*keys, **dict.fromkeys(_OF_BLOCKS, nothing))
-        .group_by(*keys)
-        .agg(nw.col(*_OF_BLOCKS).max())
-    )
