@@ -10,7 +10,18 @@ import narwhals.stable.v2 as nw
 from tidytape.analytics._arguments import is_number
 from tidytape.errors import QueryError
 
-__all__ = ["DIGITS", "known_price", "quotient", "row_price", "step_of", "whole", "with_index", "with_place"]
+__all__ = [
+    "DIGITS",
+    "in_units",
+    "known_price",
+    "quotient",
+    "row_price",
+    "scale",
+    "step_of",
+    "whole",
+    "with_index",
+    "with_place",
+]
 
 DIGITS: Final = 12
 """Numbers are compared to twelve of the sixteen digits a float carries.
@@ -62,10 +73,20 @@ def known_price() -> nw.Expr:
 
 def whole(value: nw.Expr, largest: nw.Expr) -> nw.Expr:
     """Return ``value`` in whole decimal units, of which ``largest`` holds about ``10 ** DIGITS``."""
+    return in_units(value, scale(largest))
+
+
+def scale(largest: nw.Expr) -> nw.Expr:
+    """Return how many units there are in 1, for ``largest`` to hold about ``10 ** DIGITS`` of them."""
     # The rounded logarithm turns over at a root of 10, where no decimal lies: engines agree on the digit.
     decade = nw.when(largest > 0).then(largest).log(10).round()
+    return 10.0 ** (DIGITS - decade)
+
+
+def in_units(value: nw.Expr, scale: nw.Expr) -> nw.Expr:
+    """Return ``value`` in whole units; 0 where there are none."""
     # floor(x + 1/2), because engines disagree on how to round a half.
-    return (value * 10.0 ** (DIGITS - decade) + 0.5).floor().fill_null(0.0)
+    return (value * scale + 0.5).floor().fill_null(0.0)
 
 
 def quotient(whole: nw.Expr, denominator: int) -> nw.Expr:

@@ -15,7 +15,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.profile._grid import DIGITS, quotient, whole, with_index, with_place
+from tidytape.analytics.profile._grid import DIGITS, in_units, quotient, scale, with_index, with_place
 
 __all__ = ["POC_TIES", "Rules", "areas", "counted_rows", "grown"]
 
@@ -56,7 +56,7 @@ def grown(rows: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction
     """Return what `areas` does, of `counted_rows`."""
     candidates = _candidates(rows, keys, width=_WIDTHS[rules.rule], step=step)
     return (
-        _taken(candidates, keys, rules)
+        _taken(candidates, keys, rules, gaps=step is not None)
         .group_by(keys)
         .agg(nw.col("poc", "low").min(), nw.col("high", "total").max(), nw.col("count").sum())
         .with_columns(enclosed=nw.col("count") / nw.col("total"))
@@ -78,34 +78,26 @@ def counted_rows(
 
     ``total`` is the profile's count, null where there is no answer.
     """
-    price, count, total = nw.col("price"), nw.col("count"), nw.col("total")
+    price, count, total, place = nw.col("price"), nw.col("count"), nw.col("total"), nw.col("place")
     known = (price.is_finite() & count.is_finite() & (count >= 0)).fill_null(value=False)
     levels = levels.with_columns(known=known).with_columns(
-        price=nw.when("known").then(price).otherwise(0.0), count=nw.when("known").then(count).otherwise(0.0)
+        price=nw.when("known").then(price).otherwise(0.0),
+        # What is unknown could be the largest; nor is the total known then.
+        count=nw.when("known").then(count).otherwise(float("inf")),
     )
-    rows = (
-        with_place(levels, keys, step)
-        .group_by(*keys, "place")
-        .agg(price.min(), count.sum(), nw.col("known").all())
+    rows = with_place(levels, keys, step).group_by(*keys, "place").agg(price.min(), count.sum())
+    rows = rows.with_columns(
+        total=count.sum().over(keys),
+        lowest=place.min().over(keys),
+        highest=place.max().over(keys),
     )
-
-    place = nw.col("place")
-    rows = (
-        with_index(rows, keys, step)
-        .with_columns(
-            total=count.sum().over(keys),
-            known=nw.col("known").all().over(keys),
-            lowest=place.min().over(keys),
-            highest=place.max().over(keys),
-        )
-        .with_columns(weight=whole(count, total))
-    )
+    rows = with_index(rows, keys, step)
+    rows = rows.with_columns(total=nw.when(total > 0, total < float("inf")).then(total))
+    rows = rows.with_columns(scale=scale(total)).with_columns(weight=in_units(count, nw.col("scale")))
     # Places are whole numbers, so a quarter leans to the lower of two rows equally far and moves no other.
     middle = nw.col("lowest") + nw.col("highest") - 0.25
     away = {"center": (2 * place - middle).abs(), "lower": place, "upper": -place}[tie]
-    rows = rows.with_columns(
-        away=away, largest=nw.col("weight").max().over(keys), total=nw.when("known", total > 0).then(total)
-    )
+    rows = rows.with_columns(away=away, largest=nw.col("weight").max().over(keys))
     rows = rows.with_columns(nearest=nw.when(nw.col("weight") == nw.col("largest")).then(nw.col("away")))
     rows = rows.with_columns(nearest=nw.col("nearest").min().over(keys))
     rows = rows.with_columns(poc_index=nw.when(nw.col("away") == nw.col("nearest")).then(nw.col("index")))
@@ -129,30 +121,39 @@ def _candidates(
         index = nw.min_horizontal(nw.max_horizontal(outer, "lowest"), "highest")
         edge = quotient(index * float(step.numerator), step.denominator)
     edge = nw.when(~nw.col("total").is_null()).then(edge)
-    return (
-        rows.with_columns(low=edge, high=edge, poc=edge)
-        .with_columns(poc=nw.when(side == 0).then(nw.col("poc")))
-        .group_by(*keys, "side", "rank")
-        .agg(nw.col("poc", "low").min(), nw.col("high", "total").max(), nw.col("count").sum())
+    rows = rows.select(
+        *keys,
+        *("side", "rank", "total", "scale", "count"),
+        low=edge,
+        high=edge,
+        poc=nw.when(side == 0).then(edge),
+    )
+    if width == 1:  # each row is a candidate
+        return rows
+    return rows.group_by(*keys, "side", "rank").agg(
+        nw.col("poc", "low").min(), nw.col("high", "total", "scale").max(), nw.col("count").sum()
     )
 
 
-def _taken(candidates: nw.LazyFrame[Any], keys: list[str], rules: Rules) -> nw.LazyFrame[Any]:
+def _taken(candidates: nw.LazyFrame[Any], keys: list[str], rules: Rules, *, gaps: bool) -> nw.LazyFrame[Any]:
     """Keep the candidates that the growth takes."""
     count, total, rank = nw.col("count"), nw.col("total"), nw.col("rank")
     outward = [*keys, "side"]
-    candidates = candidates.with_columns(weight=whole(count, total))
-    candidates = candidates.with_columns(
-        bound=nw.col("weight").cum_min().over(outward, order_by="rank"),
-        present=count.cum_count().over(outward, order_by="rank"),
-    )
-    # (Not ``rank`` is counted: in narwhals' pandas windows a counted column is lost as one to order by.)
-    # A nearer candidate without any level counts zero. The point of control goes before every weight.
-    bound = nw.when(rank <= nw.col("present")).then(nw.col("bound")).otherwise(0.0)
+    candidates = candidates.with_columns(weight=in_units(count, nw.col("scale")))
+    bounds = {"bound": nw.col("weight").cum_min().over(outward, order_by="rank")}
+    if gaps:
+        # (Not ``rank`` is counted: in narwhals' pandas windows a counted column is lost as one to order by.)
+        bounds["present"] = count.cum_count().over(outward, order_by="rank")
+    candidates = candidates.with_columns(**bounds)
+    bound = nw.col("bound")
+    if gaps:
+        # A nearer candidate without any level counts zero.
+        bound = nw.when(rank <= nw.col("present")).then(bound).otherwise(0.0)
+    # The point of control goes before every weight. Bounds are whole numbers: a half puts one side first.
     bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (DIGITS + 1))
     favoured = 1 if rules.tie == "up" else -1
-    candidates = candidates.with_columns(later=-bound, second=nw.col("side") * -favoured)
-    enclosed = count.cum_sum().over(keys, order_by=["later", "second", "rank"])
+    candidates = candidates.with_columns(later=-bound - nw.col("side") * favoured / 4)
+    enclosed = count.cum_sum().over(keys, order_by=["later", "rank"])
     candidates = candidates.with_columns(before=(enclosed - count) / total)
     noise = 10.0**-DIGITS
     short = (
