@@ -1,6 +1,6 @@
 """Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
 
-- `profile` : point of control and value area of volume and time profiles.
+- `profile` : value areas of volume and time profiles, initial balance, single prints, nodes, day types.
 
 A module is imported when it is first used.
 """
