@@ -17,10 +17,10 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._grid import DIGITS, in_units, quotient, scale, with_index, with_place
 
-__all__ = ["POC_TIES", "Rules", "areas", "counted_rows", "grown"]
+__all__ = ["POC_TIES", "WIDTHS", "Rules", "areas", "counted_rows", "grown"]
 
 POC_TIES: Final = ("center", "lower", "upper")
-_WIDTHS: Final = {"two_row": 2, "one_row": 1}
+WIDTHS: Final = {"two_row": 2, "one_row": 1}
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Rules:
     poc_tie: str
 
     def __post_init__(self) -> None:
-        one_of("rule", self.rule, tuple(_WIDTHS))
+        one_of("rule", self.rule, tuple(WIDTHS))
         one_of("tie", self.tie, ("up", "down"))
         one_of("stop", self.stop, ("reach", "exceed"))
         one_of("poc_tie", self.poc_tie, POC_TIES)
@@ -54,7 +54,7 @@ def areas(
 
 def grown(rows: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None) -> nw.LazyFrame[Any]:
     """Return what `areas` does, of `counted_rows`."""
-    candidates = _candidates(rows, keys, width=_WIDTHS[rules.rule], step=step)
+    candidates = _candidates(rows, keys, width=WIDTHS[rules.rule], step=step)
     return (
         _taken(candidates, keys, rules, gaps=step is not None)
         .group_by(keys)

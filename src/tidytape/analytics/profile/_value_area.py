@@ -10,6 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics.profile._grid import step_of
 from tidytape.analytics.profile._growth import Rules, areas
+from tidytape.analytics.profile._in_memory import areas_in_memory
 from tidytape.analytics.profile._opening import opened
 
 __all__ = ["value_area"]
@@ -117,4 +118,6 @@ def value_area(
     profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
     step = step_of(row_size)
     rows = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    if profiles.is_in_memory:
+        return profiles.closed(areas_in_memory(rows.collect(), profiles.keys, rules, step))
     return profiles.closed(areas(rows, profiles.keys, rules, step))
