@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
@@ -24,7 +25,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 _ABOVE_ALL: Final = 4 * 10**DIGITS  # a weight is at most a root of 10 times as many units as there are digits
-_MOST_SESSIONS: Final = 2**61 // _ABOVE_ALL
+_PART: Final = 2**16  # levels that a processor's cache holds, with what is computed of them
 _WHOLE: Final = (
     2.0**60
 )  # the share of a session that is all of it; sums wrap around, their differences do not
@@ -37,10 +38,13 @@ def areas_in_memory(
     if levels.is_empty():
         return areas(levels.lazy(), keys, rules, step)
     levels, sessions, session = _in_order(levels, keys)
-    if len(sessions) > _MOST_SESSIONS:
-        return areas(levels.lazy(), keys, rules, step)
+    price, count = levels["price"].to_numpy(), levels["count"].to_numpy()
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        found = _areas_of(session, levels["price"].to_numpy(), levels["count"].to_numpy(), rules, step)
+        parts = [
+            _areas_of(session[part] - session[part.start], price[part], count[part], rules, step)
+            for part in _parts(session)
+        ]
+    found = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
     columns = [
         nw.new_series(name, values, nw.Float64, backend=levels.implementation)
         for name, values in zip(("poc", "val", "vah", "value_area_share"), found, strict=True)
@@ -70,6 +74,14 @@ def _runs(levels: nw.DataFrame[Any], keys: list[str]) -> tuple[nw.DataFrame[Any]
         same = (here == before).fill_null(value=False) | (here.is_null() & before.is_null())
         is_first |= ~same.to_numpy().astype(bool)
     return levels.select(*keys)[np.flatnonzero(is_first)], np.cumsum(is_first) - 1
+
+
+def _parts(session: Ints) -> list[slice]:
+    """Return slices of whole sessions, of about `_PART` levels; a session of more is one."""
+    starts = np.flatnonzero(np.diff(session, prepend=-1))
+    wanted = np.searchsorted(starts, np.arange(0, len(session), _PART))
+    cuts = [*np.unique(starts[wanted[wanted < len(starts)]]).tolist(), len(session)]
+    return [slice(start, end) for start, end in pairwise(cuts)]
 
 
 @dataclass(frozen=True)
