@@ -71,7 +71,9 @@ def _runs(levels: nw.DataFrame[Any], keys: list[str]) -> tuple[nw.DataFrame[Any]
     is_first = np.arange(len(levels)) == 0
     for key in keys:
         here, before = levels[key], levels[key].shift(1)
-        same = (here == before).fill_null(value=False) | (here.is_null() & before.is_null())
+        same = (here == before).fill_null(value=False)
+        if here.null_count():
+            same |= here.is_null() & before.is_null()
         is_first |= ~same.to_numpy().astype(bool)
     return levels.select(*keys)[np.flatnonzero(is_first)], np.cumsum(is_first) - 1
 
