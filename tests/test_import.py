@@ -23,6 +23,7 @@ HEAVY = [
     "polars",
     "pyarrow",
     "pydantic",
+    "scipy",
 ]
 
 
@@ -48,6 +49,10 @@ def test_errors_and_version_load_nothing_heavy() -> None:
 def test_reading_a_type_loads_neither_plots_nor_service() -> None:
     loaded = loaded_after("import tidytape; tidytape.Client")
     assert loaded.isdisjoint(["deltalake", "fastapi", "matplotlib", "pandas"])
+
+
+def test_aggregates_do_without_what_fits_curves() -> None:
+    assert "scipy" not in loaded_after("import tidytape; tidytape.aggregate.skew; tidytape.analytics.profile")
 
 
 @pytest.mark.parametrize("name", tidytape.__all__)

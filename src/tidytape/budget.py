@@ -22,6 +22,7 @@ from tidytape.catalogue import (
     SURCHARGE_PARTS,
     WEIGHT_WINDOW_SECONDS,
     DataType,
+    Interval,
     TierName,
 )
 from tidytape.errors import BudgetError, QueryError, nearest
@@ -94,6 +95,9 @@ def _extra_depths(kind: DataType, max_depth: int | None) -> int:
 # --- tiers ----------------------------------------------------------------------------------------------------------
 
 
+_DAY = Interval.DAY.seconds
+
+
 @dataclass(frozen=True, slots=True)
 class Tier:
     """What an account may ask for and how much of it.
@@ -132,6 +136,18 @@ class Tier:
         """
         order = list(TierName)
         return order.index(kind.tier) <= order.index(self.rank)
+
+    def history_start(self, *, now: float) -> int | None:
+        """Epoch second of the earliest data that may be asked for; None where there is no limit. [s]
+
+        Whole days of UTC, so that a request for the last 90 days is not refused for the second it took to arrive.
+
+        Examples
+        --------
+        >>> TIERS["basic"].history_start(now=100 * 86_400 + 5) == 10 * 86_400
+        True
+        """
+        return None if self.history_days is None else (int(now) // _DAY - self.history_days) * _DAY
 
 
 TIERS: Mapping[str, Tier] = MappingProxyType(

@@ -744,7 +744,7 @@ _ERRORS = (
         400,
         "There is no such symbol, coin or token, or not exactly one way to select is used",
     ),
-    ("INVALID_INTERVAL", 400, "There is no such interval, or none is given"),
+    ("INVALID_INTERVAL", 400, "There is no such interval, none is given, or candles were recorded longer"),
     ("UNSUPPORTED", 400, "The data type, or what is selected, does not have what is asked for"),
     ("INVALID_REQUEST", 400, "What arrived is no HTTP request"),
     ("INVALID_API_KEY", 401, "There is no key, it is unknown, or it has expired"),

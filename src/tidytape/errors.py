@@ -41,6 +41,7 @@ __all__ = [
     "TidytapeError",
     "TierError",
     "TransportError",
+    "counted",
     "nearest",
     "shown",
 ]
@@ -73,6 +74,24 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return by_folded[close[0]] if close else None
 
 
+def counted(count: int, one: str, many: str | None = None) -> str:
+    """Return a number and what there is so many of.
+
+    Parameters
+    ----------
+    count : int
+        How many.
+    one, many : str
+        What it is called alone, and together; with an s where ``many`` is left out.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "entry", "entries")
+    ('1 row', '2,000 rows', '2 entries')
+    """
+    return f"{count:,} {one if count == 1 else many or f'{one}s'}"
+
+
 class TidytapeError(Exception):
     """The base of every error tidytape raises on purpose."""
 
@@ -103,7 +122,7 @@ class QueryError(TidytapeError, ValueError):
     parameter : str
         The name of the offending parameter, as the caller wrote it.
     got : object
-        What it was given.
+        What it was given; None where it was left out.
     expected : str
         What it takes.
     hint : str or None
@@ -117,6 +136,8 @@ class QueryError(TidytapeError, ValueError):
     --------
     >>> str(QueryError("interval", got="2m", expected="one of 1m, 5m", hint="did you mean '1m'?"))
     "interval: got '2m', expected one of 1m, 5m; did you mean '1m'?"
+    >>> str(QueryError("interval", got=None, expected="one of 1m, 5m"))
+    'interval: left out, expected one of 1m, 5m'
     """
 
     def __init__(
@@ -131,7 +152,8 @@ class QueryError(TidytapeError, ValueError):
         message: str | None = None,
     ) -> None:
         if message is None:
-            message = f"{_cut(parameter)}: got {shown(got)}, expected {expected}"
+            given = "left out" if got is None else f"got {shown(got)}"
+            message = f"{_cut(parameter)}: {given}, expected {expected}"
             if hint:
                 message += f"; {hint}"
         super().__init__(message)
@@ -232,12 +254,15 @@ class BudgetError(TidytapeError):
         The weight that was needed. [weight]
     available : int
         The weight that could be had. [weight]
+    seconds : float or None
+        How long it would have taken until it could be had; None where it never could. [s]
     """
 
-    def __init__(self, message: str, *, weight: int, available: int) -> None:
+    def __init__(self, message: str, *, weight: int, available: int, seconds: float | None = None) -> None:
         super().__init__(message)
         self.weight = weight
         self.available = available
+        self.seconds = seconds
 
 
 class DecodeError(TidytapeError):

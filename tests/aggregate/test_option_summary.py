@@ -9,15 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-import narwhals.stable.v2 as nw
-import numpy as np
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
 from oracles import options as oracle
 from tidytape.aggregate import implied_volatility, skew
-from tidytape.aggregate._smile import normal_cdf
 from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -251,13 +248,6 @@ def test_unknown_arguments_are_named():
 def test_a_missing_column_is_named(engine):
     with pytest.raises(MissingColumnError, match="forward"):
         skew(engine.frame(TERM.drop("forward")), interval="1h")
-
-
-def test_normal_distribution_equals_that_of_the_standard_library(engine):
-    x = [*np.linspace(-10, 10, 4001), 0.0, -0.0, -40.0, 40.0, 1e-300, 1e30, -1e30]
-    frame = nw.from_native(engine.frame(pl.DataFrame({"x": x}))).select(p=normal_cdf(nw.col("x")))
-    want = [0.5 * math.erfc(-value / math.sqrt(2)) for value in x]
-    assert engine.polars(frame.to_native())["p"].to_list() == pytest.approx(want, abs=1e-15, rel=0)
 
 
 @pytest.fixture(scope="module")

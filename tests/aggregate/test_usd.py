@@ -99,15 +99,15 @@ def test_open_interest_is_worth_the_close_of_its_bucket(engine):
 
 
 def test_a_quote_without_rates_is_named(engine, trades):
-    for quote in ("EUR", None):
-        with pytest.raises(QueryError, match=f"quote: got {quote!r}, expected a quote that counts") as caught:
+    for quote, said in (("EUR", "got 'EUR'"), (None, "left out")):
+        with pytest.raises(QueryError, match=f"quote: {said}, expected a quote that counts") as caught:
             to_usd(engine.frame(trades), quote=quote)
         assert caught.value.code == "UNSUPPORTED"
 
 
 def test_what_has_no_price_is_refused(trades):
     points = pl.DataFrame(schema=["exchange", "raw_symbol", "timestamp", "open", "high", "low", "close"])
-    with pytest.raises(QueryError, match="prices: got None"):
+    with pytest.raises(QueryError, match="prices: left out"):
         to_usd(points, data_type="OPEN_INTEREST_AGG", quote="USD")
     for name in ("TRADE_AGG", "LIQUIDATION_AGG", "FUNDING_RATE_AGG", "TPO_AGG"):
         with pytest.raises(QueryError, match="convert the raw events first") as caught:

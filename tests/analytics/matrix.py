@@ -36,8 +36,12 @@ class Case:
         Columns that tell the rows of the result apart, in the order they are sorted by.
     gaps : mapping of str to str
         Engines that cannot do it, each with the reason; the call must then raise `QueryError`.
+    sorts : bool
+        Whether the rows of the result are sorted by the key; otherwise they stand where they stood.
     label : str
         What tells it from other cases of the function.
+    own_kind : bool
+        Whether it answers alike on every engine, with arrays or another library's frame, and not in kind.
     """
 
     function: str
@@ -45,7 +49,9 @@ class Case:
     frames: Sequence[pl.DataFrame]
     key: Sequence[str]
     gaps: Mapping[str, str] = field(default_factory=dict)
+    sorts: bool = True
     label: str = ""
+    own_kind: bool = False
 
     def __str__(self) -> str:
         return f"{self.function} {self.label}".strip()
@@ -73,9 +79,9 @@ def page() -> str:
     lines = [
         "# Functions and engines",
         "",
-        "Every function takes a frame of any of these engines and gives one of the same kind. A test computes each",
-        "on each, and holds it to what polars says, to twelve digits. Where there is a number, an engine cannot do it,",
-        "for the reason below, and the function says so.",
+        "Every function takes a frame of any of these engines and gives one of the same kind, or arrays. A test",
+        "computes each on each, and holds it to what polars says, to twelve digits. Where there is a number, an engine",
+        "cannot do it, for the reason below, and the function says so.",
         "",
         "| function | " + " | ".join(titles) + " |",
         "| --- |" + " --- |" * len(titles),

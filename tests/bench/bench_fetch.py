@@ -7,18 +7,15 @@ put together in the end. The target of an import is 1.3 times that of polars.
 
 from __future__ import annotations
 
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
-from statistics import median
 
 import httpx
 import pandas as pd
 from bench_history import END, EXCHANGE, SYMBOL, filled, rolled_up
 from bench_serve import LAST, Server, tidytape
-from contest import contest
+from contest import contest, imported
 
 from tidytape import Client
 
@@ -73,20 +70,6 @@ def main(candles: int = 1_000_000) -> dict[str, float]:
             )
     print(f"import tidytape / import polars: {imported('tidytape') / imported('polars'):.2f}")
     return ratios
-
-
-def imported(name: str) -> float:
-    """Seconds that an import takes in a fresh process, less what Python itself takes."""
-
-    def taken(code: str) -> float:
-        times = []
-        for _ in range(15):
-            began = time.perf_counter()
-            subprocess.run([sys.executable, "-c", code], check=True)
-            times.append(time.perf_counter() - began)
-        return median(times)
-
-    return taken(f"import {name}") - taken("pass")
 
 
 if __name__ == "__main__":

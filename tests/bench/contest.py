@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import gc
 import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping
 from statistics import median
 from typing import Any
 
-__all__ = ["contest"]
+__all__ = ["contest", "imported"]
 
 OURS = "tidytape"
 
@@ -36,3 +38,17 @@ def contest(contenders: Mapping[str, Callable[[], Any]], *, rounds: int = 7) -> 
         )
     print(f"medians of {rounds}; load of the machine {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     return {name: taken / medians[OURS] for name, taken in medians.items()}
+
+
+def imported(name: str) -> float:
+    """Seconds that an import takes in a fresh process, less what Python itself takes."""
+
+    def taken(code: str) -> float:
+        times = []
+        for _ in range(15):
+            began = time.perf_counter()
+            subprocess.run([sys.executable, "-c", code], check=True)
+            times.append(time.perf_counter() - began)
+        return median(times)
+
+    return taken(f"import {name}") - taken("pass")

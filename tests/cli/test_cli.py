@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+import tidytape
 from tidytape.cli import main
 from tidytape.demo import fill
 
@@ -70,7 +71,7 @@ def test_fetch_prints_what_is_the_same_once_and_the_rest_as_a_table(run: Run, la
         "exchange=DEMO_SPOT  raw_symbol=BTCUSDT  normalized_symbol=BTC-USDT  coin=BTC  category=SPOT  interval=HOUR"
     )
     assert "2024-08-08T00:00:00Z" in said
-    assert table[-1] == "24 rows, 4 not shown"
+    assert table[-1] == "24 rows, 4 not shown; --out FILE writes all"
 
 
 def test_fetch_of_nothing_says_so(run: Run, lake: Path) -> None:
@@ -100,7 +101,8 @@ def test_a_target_that_cannot_be_is_refused_before_anything_is_fetched(
 def test_no_lake_and_no_address_says_what_to_set(run: Run) -> None:
     code, _, told = run("fetch", "candles", *DAY)
     assert code == 2
-    assert told.startswith("error: --lake: got None, expected a lake, or --base-url and a key")
+    assert told.startswith("error: --lake: left out, expected a lake, or --base-url and a key")
+    assert "TIDYTAPE_BASE_URL and TIDYTAPE_API_KEY in the environment" in told
 
 
 def test_markets(run: Run, lake: Path) -> None:
@@ -119,6 +121,37 @@ def test_a_new_key_is_alone_on_the_last_line(run: Run, tmp_path: Path) -> None:
     assert key not in told
     assert key not in file.read_text()
     assert json.loads(file.read_text())[0]["tier"] == "enterprise"
+
+
+def test_a_new_key_tells_what_its_tier_has_and_which_others_there_are(run: Run, tmp_path: Path) -> None:
+    file = ("--keys", tmp_path / "keys.json")
+    _, _, told = run("keys", "new", *file)
+    first, second, *_ = told.splitlines()
+    assert first == (
+        "tier basic has the last 90 days and nothing before, the data types of basic, 100 weight a minute and 200 at "
+        "once, and may not join exchanges"
+    )
+    assert second == "for another tier: --tier advanced, --tier enterprise"
+    assert run("keys", "new", *file, "--tier", "Enterprise")[2].startswith(
+        "tier enterprise has all of the history, the data types of enterprise, 750 weight a minute and 1,500 at once, "
+        "and may join exchanges\n"
+    )
+    tiers = tmp_path / "tiers.toml"
+    tiers.write_text("[student]\nper_minute = 5\nhistory_days = 1\n")
+    told = run("keys", "new", "--keys", tmp_path / "a.json", "--tier", "student", "--tiers", tiers)[2]
+    assert told.startswith("tier student has the last 1 day and nothing before")
+    assert "another tier" not in told
+
+
+def test_a_key_of_an_unknown_tier_is_told_by_its_id(run: Run, lake: Path, tmp_path: Path) -> None:
+    file, tiers = tmp_path / "keys.json", tmp_path / "tiers.toml"
+    tiers.write_text("[student]\nper_minute = 5\n")
+    secret = run("keys", "new", "--keys", file)[1].strip()
+    name = json.loads(file.read_text())[0]["id"]
+    code, _, told = run("serve", "--lake", lake, "--keys", file, "--tiers", tiers)
+    assert code == 1
+    assert told.startswith(f"error: {file}: key '{name}' is of tier 'basic', and the tiers are student;")
+    assert secret not in told
 
 
 def test_keys_are_listed_by_id_and_revoked(run: Run, tmp_path: Path) -> None:
@@ -187,7 +220,7 @@ def test_ingest_of_several_files_prints_the_report_and_names_the_bad_ones(run: R
         "X BTC-USD",
     ]
     assert "error: 1 of 3 files did not go into the lake, the others did:" in told
-    assert f"{files[1]}:2: the price is no finite number" in told
+    assert f"{files[1]}:2: the price 'ten' is not a finite number" in told
 
 
 def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path) -> None:
@@ -210,3 +243,25 @@ def test_help_and_version(run: Run) -> None:
         assert code == 0
         assert "Usage: tidytape" in said
     assert run("--version")[1].startswith("tidytape ")
+
+
+def test_a_tape_is_listed_as_people_write_what_they_asked(run: Run, lake: Path, tmp_path: Path) -> None:
+    path = tmp_path / "study.tape"
+    day = {
+        "exchange": "DEMO_SPOT",
+        "coin": "BTC",
+        "interval": "1h",
+        "start": "2024-08-08",
+        "end": "2024-08-09",
+    }
+    with tidytape.Client.local(lake) as client, client.record(path):
+        client.candles(**day)  # type: ignore[arg-type]
+        client.coins(start="2024-08-08")
+    code, listed, _ = run("tape", "ls", path)
+    first, second = listed.splitlines()
+    assert code == 0
+    assert first.startswith("1  20")
+    assert "  24 rows  " in first
+    asked = "TRADE_SIDE_AGNOSTIC_AGG exchange=DEMO_SPOT coin=BTC interval=1h, "
+    assert first.endswith(f"  {asked}2024-08-08T00:00:00Z to 2024-08-09T00:00:00Z")
+    assert second.endswith("  coins from 2024-08-08T00:00:00Z")

@@ -20,6 +20,7 @@ from tidytape.cli import app, fetch, main
 from tidytape.client.documented import parameters_of
 from tidytape.client.endpoints import Endpoints
 from tidytape.client.series import SeriesMethods
+from tidytape.errors import counted
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -92,7 +93,7 @@ def test_a_file_holds_what_the_method_returns(run: Run, lake: Path, tmp_path: Pa
     assert frame.height
     out = tmp_path / f"{name}.parquet"
     said = run(*words_of(name), *options_of(ASKED[name]), "--lake", lake, "--out", out)
-    assert said == (0, "", f"{frame.height} rows -> {out}\n")
+    assert said == (0, "", f"{counted(frame.height, 'row')} -> {out}\n")
     assert pl.read_parquet(out).equals(frame)
 
 
@@ -188,7 +189,7 @@ def test_a_wrong_option_is_named_as_an_option(run: Run, lake: Path, words: list[
 def test_what_services_fail_at_is_refused_here(run: Run, lake: Path) -> None:
     code, _, told = run("fetch", "symbols", "--lake", lake)
     assert code == 2
-    assert told.startswith("error: --type: got None, expected at least one data type")
+    assert told.startswith("error: --type: left out, expected at least one data type")
 
 
 def test_names_from_outside_do_not_act_on_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

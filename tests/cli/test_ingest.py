@@ -44,7 +44,7 @@ def test_there_is_a_command_for_every_layout():
 
 
 def test_every_option_is_an_argument_of_ingest():
-    known = {*inspect.signature(ingest).parameters, "files", "lake"}
+    known = {*inspect.signature(ingest).parameters, "files", "lake", "verbose"}
     for command in commands.app.registered_commands:
         assert command.callback is not None
         assert set(inspect.signature(command.callback).parameters) <= known
@@ -88,14 +88,77 @@ def test_a_dump(run, lake, tmp_path):
 
 def test_files_are_recognised_and_asked_for_their_venue(run, lake, recorded):
     names = ("tardis_bitmex_trades_XBTUSD.csv", "binance-vision_quoted_rows_BTCUSD_PERP_metrics.csv")
-    with pytest.raises(QueryError, match="exchange: got None"):
+    with pytest.raises(QueryError, match="exchange: left out"):
         run("auto", recorded / names[1])
     # A venue is for the files that do not name theirs.
     said = run("auto", recorded / names[0], "--exchange", "BINANCE_COINM")
     assert "10 trades" in said
-    assert "10 amounts of BITMEX are kept as if they were coins" in " ".join(said.split())
+    assert "10 amounts of BITMEX, taken for coins" in " ".join(said.split())
     assert run("tardis", recorded / names[0], "--exchange", "OTHER").count("10 trades") >= 1
     assert lake().scan("trades").collect()["exchange"].unique().sort().to_list() == ["BITMEX", "OTHER"]
+
+
+@pytest.mark.parametrize("kind", ["derivative_ticker.jsonl.gz", "liquidation.jsonl"])
+def test_many_markets_and_venues_take_few_lines_unless_all_are_wanted(run, recorded, kind):
+    file = recorded / f"tardis-node_normalized_{kind}"
+    assert len(run("tardis-node", file).splitlines()) < 10
+
+
+def test_verbose_tells_of_every_market(run, recorded):
+    listed = run(
+        "tardis-node", recorded / "tardis-node_normalized_liquidation.jsonl", "--verbose"
+    ).splitlines()
+    assert sum(" in the lake" in line for line in listed) > 20
+    assert sum(", taken for coins" in line for line in listed) > 5
+
+
+@pytest.fixture
+def refused(tmp_path, monkeypatch, capsys):
+    """What a command says on the standard error when it cannot be carried out."""
+
+    def call(*words):
+        monkeypatch.setattr("sys.argv", ["tidytape", *map(str, words), "--lake", str(tmp_path / "lake")])
+        with pytest.raises(SystemExit) as stopped:
+            main()
+        assert stopped.value.code
+        return capsys.readouterr().err
+
+    return call
+
+
+def test_a_map_is_told_by_columns_and_options_by_their_flags(refused, tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text(f"when,raw_symbols,rates\n{T},A,1\n")
+    csv = ("ingest", "csv", path, "--exchange", "X")
+    known = "timestamp, price, amount, side, buyer_is_maker, id, raw_symbol"
+    assert refused(*csv, "--map", "symbol=raw_symbols") == (
+        f"error: --map: got 'symbol', expected one of {known} to be mapped; did you mean 'raw_symbol'?\n"
+    )
+    assert refused(*csv) == (
+        "error: --map: left out, expected timestamp, price, amount, side or buyer_is_maker mapped to one of the "
+        "columns of a.csv: when, raw_symbols, rates\n"
+    )
+    said = refused(*csv, "--table", "open_interest", "--map", "timestamp=when,raw_symbol=raw_symbols")
+    assert said.startswith(
+        "error: --map: got 'timestamp=when,raw_symbol=raw_symbols', expected amount mapped to one of the columns of"
+    )
+    assert refused(*csv, "--map", "when").startswith("error: --map: got 'when', expected name=column pairs")
+    assert refused(*csv, "--time-unit", "s", "--time-format", "%Y").startswith(
+        "error: --time-format: got '%Y', expected nothing, for --time-unit says it already"
+    )
+    assert refused("ingest", "csv", path).startswith(
+        "error: --exchange: left out, expected the venue of a.csv"
+    )
+    contract = refused(*csv, "--contract", "inverse")
+    assert contract.startswith("error: --contract-size: left out, expected the size of one INVERSE contract")
+    # Of several files each is told alike.
+    other = tmp_path / "b.csv"
+    other.write_text("timestamp,price,amount,side\n")
+    broken = tmp_path / "c.csv"
+    broken.write_text("")
+    several = refused("ingest", "csv", path, other, broken, "--exchange", "X", "--map", "timestamp=timestamp")
+    assert f"{path}: --map: got 'timestamp', expected for timestamp one of the columns of a.csv" in several
+    assert f"{other}: --raw-symbol: left out, expected the instrument of the file" in several
 
 
 @pytest.fixture
@@ -123,7 +186,7 @@ def mixture(tmp_path):
     closed = path("LTCUSDT-trades-2023-11-14.csv", row.encode())
     closed.chmod(0)
     bad = [
-        (path("what.txt", b"hello\n"), "layout: got None|neither the header nor the name"),
+        (path("what.txt", b"hello\n"), "layout: left out|neither the header nor the name"),
         (
             path("ADAUSDT-trades-2023-11-14.csv.gz", gzip.compress(row.encode() * 999)[:-9]),
             "the gzip stream breaks off",
@@ -207,7 +270,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     seen = {}
     monkeypatch.setattr(commands, "_ingest", lambda files, lake, **options: seen.update(options))
     run("tardis", tmp_path / "x")
-    assert seen == {"layout": "tardis", "skip_bad": False}
+    assert seen == {"layout": "tardis", "skip_bad": False, "verbose": False}
     seen.clear()
     run(
         "binance-vision",
@@ -223,5 +286,5 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     )
     assert seen == {
         "layout": "binance-vision", "exchange": "E", "contract": "inverse", "contract_size": "100", "workers": 2,
-        "skip_bad": False,
+        "skip_bad": False, "verbose": False,
     }  # fmt: skip

@@ -90,7 +90,7 @@ def test_check(run, lake):
 def test_compact_and_vacuum(run, lake):
     code, said, _ = run("lake", "compact", "--lake", lake)
     assert code == 0
-    assert said.startswith("trades BINANCE BTCUSDT: 2 -> 1 files")
+    assert said.startswith("trades BINANCE BTCUSDT: 2 -> 1 file, ")
     assert run("lake", "compact", "--lake", lake)[1] == "nothing to compact\n"
     for words in ((), ("--dry-run",), ("--yes", "--dry-run")):
         code, said, _ = run("lake", "vacuum", "--lake", lake, "--retention-hours", 0, *words)

@@ -49,6 +49,7 @@ class Served:
 @pytest.fixture
 def served(tmp_path: Path) -> Iterator[Served]:
     fill(tmp_path / "lake")
+    KeyFile(tmp_path / "keys.json").new("basic")
     _, secret = KeyFile(tmp_path / "keys.json").new("enterprise")
     program = Path(sys.executable).with_name("tidytape")
     command = [
@@ -88,6 +89,8 @@ def test_it_answers_and_writes_a_line_per_request(served: Served) -> None:
     assert line["id"] == answer.headers["X-Request-Id"]
     assert (line["status"], line["weight"]) == (200, 2)
     assert served.secret not in "".join(served.said)
+    # The simulated days are longer ago than a basic key sees.
+    assert sum(line.startswith("warning: the newest data is of 2024-08-") for line in served.said) == 1
 
 
 def test_what_is_no_request_is_refused_by_the_same_words(served: Served) -> None:

@@ -11,7 +11,8 @@ import httpx
 import polars as pl
 
 from tidytape.client.cache import LIMIT
-from tidytape.client.fetching import Metadata, fetched
+from tidytape.client.fetching import fetched
+from tidytape.client.metadata import Metadata
 from tidytape.client.progress import Progress
 from tidytape.client.quota import Quota
 from tidytape.client.settings import Settings
@@ -44,14 +45,15 @@ class Driven:
         self.requests: list[httpx.Request] = []
         given = {
             "auth_header": "X-Service-Key", "timeout": 60.0, "deadline": 300.0, "attempts": 6, "max_body": 2**30,
-            "on_limit": "wait", "partial": "raise", "parallel": 1, "offline": False, "progress": False,
-            "cache": cache, "cache_limit": LIMIT, "is_network": False,
+            "on_limit": "wait", "max_wait": None, "partial": "raise", "parallel": 1, "offline": False,
+            "progress": False, "cache": cache, "cache_limit": LIMIT, "is_network": False,
         } | options  # fmt: skip
         settings = Settings.read("http://service", "the-secret-key", **given)  # type: ignore[arg-type]
         self.settings = replace(settings, quota=Quota(clock=clock))
 
-    def fetch(self, window: Window) -> tuple[pl.DataFrame, Metadata]:
-        return self.run(fetched(self.settings, window, Progress("", wanted=False)))  # type: ignore[no-any-return]
+    def fetch(self, window: Window, *, progress: bool = False) -> tuple[pl.DataFrame, Metadata]:
+        shown = Progress(window.data_type, wanted=progress)
+        return self.run(fetched(self.settings, window, shown))  # type: ignore[no-any-return]
 
     def run(self, steps: Generator[Any, Any, Any]) -> Any:
         try:

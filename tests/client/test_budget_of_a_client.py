@@ -97,7 +97,7 @@ def test_raising_instead_of_waiting_charges_nothing(service: AppTransport, clock
 
 def test_a_service_that_tells_nothing_is_asked_without_waiting() -> None:
     quota = Quota(clock=lambda: 0)
-    assert [quota.take(1_000) for _ in range(3)] == [0, 0, 0]
+    assert [quota.take(1_000).wait for _ in range(3)] == [0, 0, 0]
     assert quota.seconds_for(10**9) == 0
     assert quota.burst is None
 
@@ -117,7 +117,7 @@ def test_whatever_is_waited_for_the_service_admits(
     quota.heard(limit=per_minute, remaining=2 * per_minute, reset=0, taken=0)
     for taken, pause in zip(weights, pauses, strict=False):
         cost = min(taken, 2 * per_minute)
-        clock.now_ns += round(quota.take(cost) * NS)
+        clock.now_ns += round(quota.take(cost).wait * NS)
         clock.now_ns += round(latency / 2 * NS)
         told = bucket.take(cost, now_ns=clock.now_ns)
         assert told.admitted

@@ -82,7 +82,7 @@ def test_what_services_fail_at_is_never_sent(client: Any, script: Any, name: str
     transport = script(answering([]))
     with (
         client(transport) as asking,
-        pytest.raises(QueryError, match="type: got None, expected at least one"),
+        pytest.raises(QueryError, match="type: left out, expected at least one"),
     ):
         getattr(asking, METHOD[name])(exchange="X", **given)
     assert transport.requests == []

@@ -18,7 +18,8 @@ import tidytape
 from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
 from tidytape.client.documented import parameters_of
-from tidytape.client.endpoints import Endpoints
+from tidytape.client.endpoints import Endpoints, Queries
+from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, TPO_SESSIONS, Schema, schema_of
 
 ASKED: dict[str, dict[str, Any]] = {name: asked for name, (_, asked) in SERIES.items()} | LISTS
@@ -163,3 +164,21 @@ def test_one_instrument_has_the_frame_of_many(client: Any, name: str) -> None:
     assert frames[0]["raw_symbol"].unique().to_list() == ["BTCUSDT"]
     assert frames[0].schema == frames[1].schema == FRAMES[name].empty().schema
     assert frames[0].equals(frames[1].filter(pl.col("raw_symbol") == "BTCUSDT"))
+
+
+@pytest.mark.parametrize("name", [name for name in METHODS if hasattr(SeriesMethods, name)])
+def test_a_query_says_that_nothing_is_sent_and_what_is_returned(name: str) -> None:
+    asking, fetching = getattr(Queries, name), getattr(Endpoints, name)
+    assert inspect.signature(asking) == inspect.signature(fetching)
+    text = inspect.getdoc(asking) or ""
+    assert text.startswith(f"Say what ``{name}`` would fetch; nothing is sent.")
+    sections = re.split(r"\n\n(\w[\w ]*)\n-+\n", text)
+    described = dict(zip(sections[1::2], sections[2::2], strict=True))
+    assert described["Returns"].startswith("Wanted\n")
+    assert re.findall(r"^\w+$", described["Raises"], re.MULTILINE) == ["QueryError"]
+    for parameter in [*inspect.signature(asking).parameters][1:]:
+        assert f"\n{parameter} : " in f"\n{described['Parameters']}"
+    assert "nothing is sent" not in (inspect.getdoc(fetching) or "")
+    assert isinstance(asking(Queries(), **ASKED[name]), Wanted)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'coins'"):
+        asking(Queries(), coins="BTC", **ASKED[name])

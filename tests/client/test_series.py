@@ -167,12 +167,12 @@ def test_a_funding_interval_is_a_duration_or_milliseconds() -> None:
         ("liquidations", {"side": "long"}, "side: got 'long'"),
         ("book_heatmap", {"max_depth": 0}, "max_depth: got 0"),
         ("book_heatmap", {"block_size": -1}, "block_size: got -1"),
-        ("skew", {"tenor": None}, "tenor: got None"),
+        ("skew", {"tenor": None}, "tenor: left out"),
         ("skew", {"exchange": ["DERIBIT", "X"]}, "exchange: .* a single venue"),
-        ("implied_volatility", {"coin": None}, "coin: got None"),
-        ("token_supply", {"token_name": None}, "token_name: got None"),
-        ("liquidation_heatmap", {"coin": None}, "coin: got None"),
-        ("trades", {"exchange": None}, "exchange: got None"),
+        ("implied_volatility", {"coin": None}, "coin: left out"),
+        ("token_supply", {"token_name": None}, "token_name: left out"),
+        ("liquidation_heatmap", {"coin": None}, "coin: left out"),
+        ("trades", {"exchange": None}, "exchange: left out"),
     ],
 )
 def test_what_cannot_be_right_is_never_sent(

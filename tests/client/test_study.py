@@ -20,6 +20,7 @@ from tidytape.client.tape import entries, verify
 from tidytape.errors import QueryError, TapeError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
+from tidytape.query.values import written_time
 
 S0 = START // 10**9
 HOUR = 3_600
@@ -90,6 +91,30 @@ def test_a_study_comes_out_the_same_from_its_tape(
             replayed.candles(**DAY | {"coin": "ETH"})
 
 
+def test_what_is_not_on_a_tape_is_told_with_what_is_nearest(client: Any, tmp_path: Path) -> None:
+    hour = DAY | {"interval": "1h"}
+    with client.record(tmp_path / "t"):
+        client.coins(exchange="X")
+        client.candles(**DAY)
+        client.open_interest(**hour)
+        client.candles(**hour)
+    replayed = tidytape.Client.replay(tmp_path / "t")
+    with pytest.raises(TapeError) as caught:
+        replayed.candles(**hour | {"end": S0 + HOUR})
+    first, last, later = (written_time(second) for second in (S0, S0 + HOUR, S0 + 24 * HOUR))
+    series = "TRADE_SIDE_AGNOSTIC_AGG exchange=X coin=BTC interval=1h"
+    assert f"has no answer to {series}, {first} to {last}; it was not asked" in str(caught.value)
+    assert str(caught.value).endswith(f"the nearest it has is entry 4, {series}, {first} to {later}")
+    with pytest.raises(TapeError, match="nearest it has is entry 3, OPEN_INTEREST_AGG "):
+        replayed.open_interest(**DAY | {"interval": "1d"})
+    with pytest.raises(
+        TapeError, match=r"has no answer to coins exchange=Y; .* is entry 1, coins exchange=X"
+    ):
+        replayed.coins(exchange="Y")
+    with pytest.raises(TapeError, match=r"has no answer to tenors; it was not asked .* damaged$"):
+        replayed.tenors()
+
+
 def test_a_tape_is_replayed_from_asyncio_too(client: Any, tmp_path: Path) -> None:
     with client.record(tmp_path / "t"):
         candles = client.candles(**DAY)
@@ -111,6 +136,16 @@ def test_the_hash_is_that_of_the_recorded_frame(client: Any, tmp_path: Path) -> 
     assert (replayed.metadata.weight, replayed.metadata.requests) == (0, 0)
     assert replayed.metadata.at.timestamp() == pytest.approx(first.metadata.at.timestamp(), abs=60)
     assert first.metadata.weight == 1
+
+
+def test_the_hash_is_of_the_frame_that_is_returned(client: Any, tmp_path: Path) -> None:
+    asked = client.query.tpo_sessions(**DAY | {"interval": "1d"})
+    with client.record(tmp_path / "t"):
+        first = client.fetch(asked)
+    assert first.metadata.hash == fingerprint(first.frame)
+    assert f" {first.frame.height:,} rows" in repr(first.metadata)
+    again = tidytape.Client.replay(tmp_path / "t").fetch(asked)
+    assert again.metadata.hash == first.metadata.hash
 
 
 def test_one_tape_at_a_time(client: Any, tmp_path: Path) -> None:

@@ -309,7 +309,7 @@ def test_rows_without_a_time_are_not_lost(lake, tape):
         partition_by=TRADES.partitions,
     )
     version = lake.version()
-    with pytest.raises(LakeError, match="3 of 10 rows have no time"):
+    with pytest.raises(LakeError, match="3 of 10 rows without a time"):
         hygiene.compact(lake, everything=True, progress=False)
     assert lake.version() == version
     assert rows(lake).height == 10

@@ -156,3 +156,46 @@ def test_what_is_wrong_is_named(summary, ax):
 def test_of_both_values_one_can_be_chosen(summary, ax):
     plot.term_structure(summary(*BTC).with_columns(skew=1.0), value="skew", ax=ax)
     assert ax.get_ylabel() == "Skew [vol points]"
+
+
+# -- by days to expiry
+
+
+def expiries(*rows, **columns):
+    coin, days, value = zip(*rows, strict=True)
+    frame = {
+        "exchange": "DERIBIT",
+        "coin": coin,
+        "timestamp": START,
+        "days": days,
+        "implied_volatility": value,
+    }
+    return pl.DataFrame(
+        {**frame, **columns}, schema_overrides={"days": pl.Float64, "implied_volatility": pl.Float64}
+    )
+
+
+def test_expiries_are_drawn_by_their_days(ax, native):
+    frame = expiries(("BTC", 30.5, 52.0), ("BTC", 0.5, 54.0), ("BTC", 8.0, None), ("BTC", -1.0, None))
+    drawn = plot.term_structure(native(frame), ax=ax)
+    [(name, line)] = drawn.lines.items()
+    assert name == ("BTC", START)
+    assert_allclose(line.get_xydata(), [[0.5, 54.0], [8.0, np.nan], [30.5, 52.0]])
+    assert ax.get_xlabel() == "Time to expiry [d, log scale]"
+    assert_allclose(ax.get_xlim(), [0.4, 30.5 * 1.25])
+    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 04:00 UTC"
+
+
+def test_coins_differ_in_colour(ax):
+    plot.term_structure(expiries(("BTC", 7, 52), ("ETH", 7, 70), ("ETH", 14, 71)), ax=ax)
+    assert legend(ax) == ["BTC", "ETH"]
+
+
+def test_expiries_without_a_value_say_no_data(ax):
+    plot.term_structure(expiries(("BTC", 7, None), ("BTC", -1, 50)), ax=ax)
+    assert [text.get_text() for text in ax.texts] == ["no data"]
+
+
+def test_several_rows_of_one_expiry_are_refused(ax):
+    with pytest.raises(QueryError, match="one row per symbol, time and days"):
+        plot.term_structure(expiries(("BTC", 7, 50), ("BTC", 7, 51)), ax=ax)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -23,6 +24,16 @@ from tidytape.wire._parse import parsed
 from tidytape.wire._parts import identity_columns
 
 SECOND = 1_000_000_000
+
+
+@pytest.fixture(scope="module", params=[1, columnar.PIECE], ids=["cut", "whole"])
+def _pieces(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Long bodies are read in pieces; here short ones are too."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columnar, "PIECE", request.param)
+        yield
+
+
 ALL_TYPES = st.sampled_from(list(DATA_TYPES)).map(data_type)
 
 # --- frames -------------------------------------------------------------------------------------------------
@@ -101,6 +112,7 @@ def _no_word(word: str) -> None:
     raise AssertionError(f"{word} is no JSON")
 
 
+@pytest.mark.usefixtures("_pieces")
 @given(st.data(), ALL_TYPES)
 def test_both_lanes_read_the_same(data: st.DataObject, kind: DataType) -> None:
     body = encode(data.draw(frames(kind)), kind.name)
@@ -270,6 +282,7 @@ def bodies(draw: st.DrawFn, kind: DataType, values: dict[str, st.SearchStrategy[
     return json.dumps(document, indent=indent, ensure_ascii=draw(st.booleans())).encode()
 
 
+@pytest.mark.usefixtures("_pieces")
 @pytest.mark.parametrize("values", [PLAIN, SPELT], ids=["plain", "proto3"])
 @given(data=st.data(), kind=ALL_TYPES)
 def test_decode_agrees_with_plain_loops(
@@ -319,6 +332,7 @@ def broken(draw: st.DrawFn, body: bytes) -> bytes:
     return body
 
 
+@pytest.mark.usefixtures("_pieces")
 @given(st.data(), ALL_TYPES)
 def test_a_broken_body_is_a_frame_or_a_decode_error(data: st.DataObject, kind: DataType) -> None:
     body = data.draw(broken(data.draw(bodies(kind, SPELT))))

@@ -219,7 +219,7 @@ def test_a_type_above_the_tier_is_refused_and_free(service: Any, window: Any) ->
         ({"type": None}, "INVALID_TYPE", "type"),
         ({"interval": "2m"}, "INVALID_INTERVAL", "interval: got '2m'"),
         ({"interval": None}, "INVALID_INTERVAL", "interval"),
-        ({"from": None}, "INVALID_PARAMS", "from: got None"),
+        ({"from": None}, "INVALID_PARAMS", "from: left out"),
         ({"period": "-5"}, "INVALID_PARAMS", "period: got '-5'"),
         ({"period": 100_001 * 60}, "POINT_LIMIT_EXCEEDED", "100000 points"),
         ({"type": "VOLUME_PROFILE_AGG", "gapfill": "true"}, "UNSUPPORTED", "gapfill"),
@@ -416,7 +416,7 @@ def test_a_market_without_a_block_size_has_candles_and_says_what_its_profile_nee
     assert candles.status_code == 200
     refused = service.get("/v1/points", params=window(type="VOLUME_PROFILE_AGG", rawSymbol="HUGE"))
     assert (refused.status_code, refused.json()["error"]) == (400, "INVALID_PARAMS")
-    assert refused.json()["message"].startswith("blockSize: got None, expected a block size")
+    assert refused.json()["message"].startswith("blockSize: left out, expected a block size")
     served = service.get(
         "/v1/points", params=window(type="VOLUME_PROFILE_AGG", rawSymbol="HUGE", blockSize="1000")
     )

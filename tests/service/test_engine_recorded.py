@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
+from tidytape.client import Client
+from tidytape.errors import QueryError
 from tidytape.lake import BOOK, Lake
 from tidytape.lake.tables import RECORDED_CANDLES, TOKEN_SUPPLY
 from tidytape.query import PointsQuery
@@ -118,3 +121,33 @@ def test_a_token_whose_coin_some_reports_lack_is_one(lake: Lake) -> None:
     )
     points = answer(lake, "TOKEN_SUPPLY_AGG", (0, 2), token_name="abc")
     assert points.select("coin", "marketcap").rows() == [("ABC", 1.0), ("ABC", 2.0)]
+
+
+def test_candles_finer_than_those_that_were_recorded_are_refused_not_empty(lake: Lake) -> None:
+    def asked(hours: tuple[int, int], interval: str, **more: str) -> dict[str, Any]:
+        start, end = (T0 // 10**9 + hour * 3_600 for hour in hours)
+        return {
+            "exchange": "C",
+            "raw_symbol": "BTC",
+            "interval": interval,
+            "start": start,
+            "end": end,
+            **more,
+        }
+
+    with Client.local(lake.path) as client:
+        for interval in ("1m", "30m"):
+            with pytest.raises(
+                QueryError, match="make up: HOUR, FOUR_HOURS, DAY, WEEK; there are no"
+            ) as caught:
+                client.candles(**asked((1, 3), interval))
+            assert (caught.value.parameter, caught.value.code, caught.value.status) == (
+                "interval", "INVALID_INTERVAL", 400,
+            )  # fmt: skip
+        assert client.usage().used == 0
+        assert client.candles(**asked((1, 3), "1h")).height == 2
+        # Where nothing was recorded at all there is nothing to tell of, and other kinds have no such candles.
+        assert client.candles(**asked((50, 52), "1m")).is_empty()
+        assert client.candles(**asked((1, 3), "1m"), by_side=True).is_empty()
+        assert client.open_interest(**asked((1, 3), "1m", quote="USD")).height
+        assert client.markets(exchange="C").height == 1

@@ -119,7 +119,7 @@ def check(asked: Asked, answer: Answer, hidden: list[str]) -> None:
         assert asked.path in NEED_A_TYPE
         assert answer.error == "INTERNAL_ERROR"
         assert json.loads(answer.body)["message"].startswith(
-            "type: got None, expected at least one data type"
+            "type: left out, expected at least one data type"
         )
     if below and not known:
         assert answer.status == 401

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from tidytape.budget import TIERS
 from tidytape.errors import QueryError, TidytapeError
 from tidytape.service import KeyFile
 
@@ -67,6 +68,25 @@ def test_a_file_that_is_not_of_keys_is_refused(tmp_path: Path, content: str) -> 
     file.write_text(content)
     with pytest.raises(TidytapeError, match="is not a file of keys"):
         KeyFile(file).all()
+
+
+def test_a_key_of_a_tier_that_there_is_not_is_named_by_its_id(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    tiers = {"Desk": TIERS["basic"], "student": TIERS["basic"]}
+    known, _ = KeyFile(file).new("enterprise")
+    strange, secret = KeyFile(file).new("basic")
+    with pytest.raises(TidytapeError) as caught:
+        KeyFile(file, tiers=tiers | {"ENTERPRISE": TIERS["enterprise"]}).all()
+    assert str(caught.value) == (
+        f"{file}: key '{strange.id}' is of tier 'basic', and the tiers are Desk, student, ENTERPRISE; a file of tiers "
+        "(--tiers) names others"
+    )
+    with pytest.raises(TidytapeError) as caught:
+        KeyFile(file, tiers=tiers).revoke(strange.id)
+    told = f"key '{known.id}' is of tier 'enterprise', key '{strange.id}' is of tier 'basic', and the tiers are Desk,"
+    assert told in str(caught.value)
+    assert secret not in str(caught.value)
+    assert strange.sha256 not in str(caught.value)
 
 
 def test_an_absent_file_is_named(tmp_path: Path) -> None:

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import os
-import re
 import subprocess
 import sys
-import time
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -17,35 +14,13 @@ import httpx
 import pytest
 
 from redis_server import RedisServer
+from served import served
 from tidytape.service import KeyFile, tiers_of
 
 pytestmark = pytest.mark.slow
 
 # One token flows in per minute: what is counted does not depend on how long a test takes.
 TIERS = '[fixed]\nper_minute = 1\nburst = 100\ntypes = "enterprise"\n'
-
-
-@contextmanager
-def served(log: Path, *words: object, **environment: str) -> Iterator[str]:
-    """Serve on a free port; yields the address."""
-    command = [sys.executable, "-c", "from tidytape.cli import main; main()", "serve", "--port", "0"]
-    with (
-        log.open("wb") as written,
-        subprocess.Popen(
-            [*command, *map(str, words)],
-            stdout=written,
-            stderr=subprocess.STDOUT,
-            env=os.environ | environment,
-        ) as process,
-    ):
-        try:
-            while not (found := re.search(r"running on (http://[\d.:]+)", log.read_text())):
-                assert process.poll() is None, log.read_text()
-                time.sleep(0.02)
-            yield found[1]
-        finally:
-            process.terminate()
-    assert "Traceback" not in log.read_text()
 
 
 def test_replicas_that_share_redis_spend_a_budget_once(

@@ -94,3 +94,13 @@ def test_what_is_no_tier_is_refused(tmp_path: Path, text: str, message: str) -> 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(QueryError, match="TOML file"):
         tiers_of(tmp_path / "none.toml")
+
+
+def test_the_guide_tells_the_contracts_tiers() -> None:
+    guide = (Path(__file__).parents[2] / "docs" / "guides" / "serve.md").read_text("utf-8")
+    for tier in TIERS.values():
+        history = "all" if tier.history_days is None else f"{tier.history_days} days"
+        types = "all" if tier.rank is list(TierName)[-1] else f"those of `{tier.rank.alias}`"
+        joins = "yes" if tier.aggregation else "no"
+        row = f"| `{tier.name}` | {history} | {tier.per_minute:,} | {tier.burst:,} | {joins} | {types} |"
+        assert row in guide.splitlines(), row

@@ -171,6 +171,30 @@ def test_columns_that_share_their_bytes_are_refused() -> None:
         from_arrow(body, SKEW)
 
 
+@pytest.mark.parametrize("index", [2, -1, 2**31 - 1])
+def test_a_dictionary_is_not_read_beyond_its_values(index: int) -> None:
+    indices = pa.array([0, 1, None, index], pa.int32())
+    exchange = pa.DictionaryArray.from_arrays(indices, ["X", "Y"], safe=False)
+    table = pa.table(
+        {"timestamp": pa.array([0, 1, 2, 3]).cast(pa.timestamp("ns", tz="UTC")), "exchange": exchange}
+    )
+    with pytest.raises(DecodeError, match="a dictionary of 2 has no values"):
+        from_arrow(stream(table), SKEW)
+
+
+@pytest.mark.parametrize("wide", ["columns", "struct"])
+def test_more_columns_than_a_frame_takes(wide: str) -> None:
+    many = {f"f{number}": 1 for number in range(10_000)}
+    extra = (
+        [pl.lit(many[name]).alias(name) for name in many]
+        if wide == "columns"
+        else [pl.Series("x", [many] * 3)]
+    )
+    with pytest.raises(DecodeError, match="more than 256 different unknown fields"):
+        from_arrow(to_arrow(FRAME.with_columns(extra)), SKEW)
+    assert from_arrow(to_arrow(FRAME.with_columns(extra[:1] if wide == "columns" else [])), SKEW).height == 3
+
+
 def test_text_that_is_not_utf8_is_found() -> None:
     body = to_arrow(
         pl.DataFrame({"exchange": ["SPOILED"]}).with_columns(

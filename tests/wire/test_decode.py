@@ -189,6 +189,80 @@ def test_plain_bodies_of_every_type_take_the_fast_lane(name: str) -> None:
     assert parts.frame(kind).equals(decode(plain, name))
 
 
+# --- long bodies, which are read in pieces ------------------------------------------------------------------
+
+POINTS = ",".join(f'{{"Point":{{"timestamp":{{"s":{second}}},"open":{second}}}}}' for second in range(5))
+
+
+@pytest.fixture
+def cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cut every body between all points."""
+    monkeypatch.setattr(columnar, "PIECE", 1)
+
+
+@pytest.mark.usefixtures("cut")
+@pytest.mark.parametrize("space", ["", " "])
+def test_pieces_give_the_frame_of_the_whole(space: str) -> None:
+    one = f'{{"id":{{"type":"{CANDLES}","exchange":"X"}},"points":[{POINTS}]}}'
+    other = one.replace("X", "Y").replace(CANDLES, "TRADE_AGG")
+    last = f'{{"points":[{POINTS}]}}'
+    series = f"{one},{other},{{}},{last}".replace("},{", f"}},{space}{{")
+    frame = decode(f'{{"series":[{series}]}}\n'.encode(), CANDLES)
+    assert frame["exchange"].to_list() == ["X"] * 5 + [None] * 5
+    assert frame["open"].to_list() == [0.0, 1.0, 2.0, 3.0, 4.0] * 2
+    assert len(columnar.pieces(f'{{"series":[{series}]}}\n'.encode())) == 13
+
+
+@pytest.mark.usefixtures("cut")
+@pytest.mark.parametrize(
+    ("series", "rows"),
+    [
+        # What follows the points of a series belongs to it, and of a key given twice the last counts.
+        (f'{{"points":[{POINTS}],"id":{{"exchange":"X"}}}}', [("X", second) for second in range(5)]),
+        (
+            f'{{"id":{{"exchange":"X"}},"points":[{POINTS}],"id":null}}',
+            [(None, second) for second in range(5)],
+        ),
+        (f'{{"points":[{POINTS}],"points":[{POINTS}]}}', [(None, second) for second in range(5)]),
+        (f'{{"points":[{POINTS}],"points":[]}}', []),
+        (f'{{"points":[{POINTS}]}}],"series":[', []),
+        # Text may look like a place between points.
+        (
+            f'{{"id":{{"exchange":"a,{{\\"Point\\""}},"points":[{POINTS}]}}',
+            [('a,{"Point"', i) for i in range(5)],
+        ),
+        # A later piece may be unusual.
+        (f'{{"points":[{POINTS.replace("4", chr(34) + "4" + chr(34))}]}}', [(None, i) for i in range(5)]),
+    ],
+)
+def test_a_cut_changes_nothing(series: str, rows: list[tuple[str | None, float]]) -> None:
+    frame = decode(f'{{"series":[{series}]}}'.encode(), CANDLES)
+    assert frame.select("exchange", "open").rows() == rows
+
+
+@pytest.mark.usefixtures("cut")
+@pytest.mark.parametrize(
+    "hostile",
+    [
+        f'{{"series":[{{"points":[{POINTS}]}}]}}{{"series":[{{"points":[{POINTS}]}}]}}',
+        f'{{"series":[{{"points":[{POINTS}',
+        f'{{"series":[{{"points":[{POINTS}]',
+        f'{{"series":[{{"points":[{POINTS}]}}]}}]}}',
+        f'{{"series":[{{"points":[[{POINTS}]]}}]}}',
+        f'{{"series":[{{"points":{{"x":[{POINTS}]}}}}]}}',
+        f'{{"series":[{POINTS},"points":[]]}}',
+        f'{{"series":[{{"points":[{POINTS},]}}]}}',
+        f'{{"series":[{{"points":[{POINTS.replace("3", "Inf")}]}}]}}',
+        f'{{"series":[{{"points":[{POINTS.replace("3", "1e999")}]}}]}}',
+        f'{{"series":[{{"points":[{POINTS}]}}]}}]}}\n{{"series":[{{"id":{{}},"points":[{POINTS}]}}]}}',
+        f'{{"series":[{{"id":"x,{{"Point","points":[{POINTS}]}}]}}',
+    ],
+)
+def test_a_cut_makes_nothing_whole(hostile: str) -> None:
+    with pytest.raises(DecodeError):
+        decode(hostile.encode(), CANDLES)
+
+
 # --- values -------------------------------------------------------------------------------------------------
 
 
@@ -303,6 +377,43 @@ def test_unknown_field_whose_column_is_taken_says_where_it_was() -> None:
 
 def test_unknown_fields_that_are_always_null_leave_no_column() -> None:
     assert decode(candle(',"foo":null'), CANDLES).columns == list(schema_of(CANDLES).names)
+
+
+MANY = {f"f{number}": number for number in range(100_000)}
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        {"points": [{"Point": {"timestamp": {"s": 0}} | MANY}]},
+        {"points": [{"Point": {"timestamp": {"s": 0}, "open": "1"} | MANY}]},
+        {"points": [{"Point": {"timestamp": {"s": 0}, name: 1}} for name in MANY]},
+        {"points": [{"Point": {"timestamp": {"s": 0}, "foo": [[{name: 1}]]}} for name in MANY]},
+        {"points": [{"Point": {"timestamp": {"s": 0} | MANY}}]},
+        {"id": MANY},
+        MANY,
+    ],
+    ids=["point", "tolerant lane", "points", "nested", "timestamp", "series", "elsewhere"],
+)
+def test_more_unknown_fields_than_a_frame_takes(series: dict[str, object]) -> None:
+    with pytest.raises(DecodeError, match="more than 256 different unknown fields"):
+        decode(orjson.dumps({"series": [series]}), CANDLES)
+
+
+def test_unknown_fields_that_grow_with_their_depth_are_counted_as_what_they_become() -> None:
+    tree: object = 1
+    for _ in range(15):
+        tree = {"a": tree, "b": tree}
+    with pytest.raises(DecodeError, match="more than 256 different unknown fields"):
+        decode(candle(f',"foo":{orjson.dumps(tree).decode()}'), CANDLES)
+
+
+@pytest.mark.parametrize("documented", [1, "1"], ids=["fast lane", "tolerant lane"])
+def test_as_many_unknown_fields_as_a_frame_takes(documented: object) -> None:
+    most = dict(list(MANY.items())[:256])
+    payload = {"timestamp": {"s": 0}, "open": documented} | most
+    frame = decode(orjson.dumps({"series": [{"points": [{"Point": payload}] * 3}]}), CANDLES)
+    assert frame[:, -256:].rows() == [tuple(most.values())] * 3
 
 
 def test_mixed_kinds_over_points_do_not_lose_the_body() -> None:
@@ -569,6 +680,9 @@ def test_no_markets() -> None:
         b'{"symbols":[{"exchange":"X","rawSymbol":"Y","predictionMarkets":[{}]}]}',
         b'{"symbols":[],"nextOffset":"x"}',
         b'{"symbols":[{"exchange":"X","rawSymbol":"Y","foo":' + b"[" * 900 + b"]" * 900 + b"}]}",
+        orjson.dumps({"symbols": [{"exchange": "X", "rawSymbol": "Y"} | MANY]}),
+        orjson.dumps({"symbols": [{"exchange": "X", "rawSymbol": "Y", name: 1} for name in MANY]}),
+        orjson.dumps({"symbols": [{"exchange": "X", "rawSymbol": "Y", "foo": MANY}]}),
     ],
 )
 def test_markets_that_are_none(hostile: bytes) -> None:

@@ -30,7 +30,6 @@ from tidytape.aggregate.candles import candles
 from tidytape.aggregate.cme_open_interest import cme_open_interest
 from tidytape.aggregate.funding import funding
 from tidytape.aggregate.gapfill import gapfill
-from tidytape.aggregate.grid import Grid, recommended_block_size
 from tidytape.aggregate.group import group
 from tidytape.aggregate.liquidation_heatmap import liquidation_heatmap
 from tidytape.aggregate.liquidations import liquidations
@@ -44,6 +43,7 @@ from tidytape.aggregate.token_supply import token_supply
 from tidytape.aggregate.tpo import tpo, tpo_of, tpo_touches, tpo_touches_of
 from tidytape.aggregate.usd import to_usd
 from tidytape.aggregate.volume_profile import volume_profile
+from tidytape.frames.grid import Grid, recommended_block_size
 
 __all__ = [
     "Grid",

@@ -10,13 +10,13 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate.book import EVENTS, at, closed, lazy, runs_of, timed
-from tidytape.aggregate.grid import Grid
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
 from tidytape.frames.doors import INSTRUMENT, opened
 from tidytape.frames.doors import closed as closed_frame
+from tidytape.frames.grid import Grid
 
 __all__ = ["book_heatmap", "book_of"]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -10,8 +9,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate.resample import series_of, with_windows, without_windows
 from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.joined import carried
 
-__all__ = ["carried", "gapfill"]
+__all__ = ["gapfill"]
 
 _TIMES = ("first_timestamp", "last_timestamp")
 _NEEDED = ("timestamp", "open", "high", "low", "close", "volume", *_TIMES)
@@ -104,16 +104,6 @@ def gapfill(
     )
     whole = nw.concat([frame, filled], how="diagonal").sort(*named, "timestamp")
     return without_windows(whole, like=candles)
-
-
-def carried(frame: Any, name: str, *, known: nw.Expr, by: Sequence[str], order: Sequence[str]) -> Any:
-    """Return the frame with the last known value of a column that is not null, at or before each row, as ``__name``.
-
-    ``by`` names the series, ``order`` puts its rows in an order without ties. Before the first it is null.
-    """
-    found = nw.when(known).then(nw.col(name)).alias(f"__{name}")
-    last = nw.col(f"__{name}").fill_null(strategy="forward")
-    return frame.with_columns(found).with_columns(last.over(*by, order_by=order))
 
 
 def _numbers(one: Any, count: int) -> Any:

@@ -8,19 +8,12 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.gapfill import carried
-from tidytape.aggregate.resample import (
-    CANDLES,
-    payload_of,
-    reduced,
-    summed,
-    traded,
-    with_windows,
-    without_windows,
-)
+from tidytape.aggregate.resample import CANDLES, payload_of, with_windows, without_windows
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.doors import INSTRUMENT
+from tidytape.frames.joined import summed
+from tidytape.frames.members import consolidated, standing, weighted
 from tidytape.schema import schema_of
 
 __all__ = ["group"]
@@ -33,10 +26,10 @@ _ABLE: Final = (
     "VOLUME_PROFILE_AGG",
     "BLOCK_BOOK_SNAPSHOT_AGG",
 )
+_STOCK: Final = ("open", "high", "low", "close")
 _AGREED: Final = ("normalized_symbol", "category")
 _CARRY: Final = 24 * 3600 * SECOND
-_LATEST, _EARLIEST = 2**63 - 1, -(2**63)
-_ALL, _OWN, _WEIGHT = "__all", "__own", "__weight"
+_ALL, _WEIGHT = "__all", "__weight"
 
 
 def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
@@ -56,7 +49,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
 
     .. math:: f = \sum_i f_i O_i \Big/ \sum_i O_i
 
-    over the members that have both; a bucket without such a member has no point.
+    over the members that have both, by sums that do not depend on the order of the rows either; a bucket without such a
+    member has no point.
 
     Parameters
     ----------
@@ -119,16 +113,11 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     if data_type == "FUNDING_RATE_AGG":
         joined = _weighted(frame, keys, columns, weights)
     elif data_type == "OPEN_INTEREST_AGG":
-        joined = summed(_stocks(frame, series), keys, columns)
+        own = frame.filter(~nw.col("close").is_null())
+        held = standing(own, own, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
+        joined = summed(held, keys, columns)
     elif data_type in CANDLES:
-        frame = traded(frame, keys).with_columns(
-            nw.col("first_timestamp").cast(nw.Int64()).fill_null(_LATEST).alias("__first"),
-            nw.col("last_timestamp").cast(nw.Int64()).fill_null(_EARLIEST).alias("__last"),
-        )
-        for place in ("__first", "__last"):
-            frame = frame.with_row_index(f"{place}_place", order_by=[place, *INSTRUMENT])
-        frame = frame.with_columns(nw.col("__first_place", "__last_place").cast(nw.Int64()))
-        joined = reduced(frame, keys, columns, first="__first_place", last="__last_place")
+        joined = consolidated(frame, keys, columns, members=INSTRUMENT)
     else:
         joined = summed(frame, keys, columns)
     names = [name for name in schema.names if name in joined.collect_schema().names()]
@@ -162,38 +151,6 @@ def _named(frame: Any) -> tuple[Any, list[str]]:
     return frame, [*series, *agreed]
 
 
-def _stocks(frame: Any, series: Sequence[str]) -> Any:
-    """Return the members' open interest, each in every bucket of its series that it reported or carries into."""
-    stock = ("open", "high", "low", "close")
-    members = (*INSTRUMENT, *series, _ALL)
-    own = frame.filter(~nw.col("close").is_null()).select(
-        *members,
-        "timestamp",
-        *(nw.coalesce(nw.col(name), nw.col("close")).alias(name) for name in stock),
-        nw.lit(1).alias(_OWN),
-    )
-    # Nulls do not meet in a join, so they become texts for as long as it takes.
-    known = own.with_columns(nw.col(name).fill_null("").alias(f"__{name}") for name in series)
-    match = [_ALL, *(f"__{name}" for name in series)]
-    buckets = known.select(*match, "timestamp").unique()
-    asked = known.select(*members, *match[1:]).unique().join(buckets, on=match)
-    gaps = asked.select(
-        *members, "timestamp", *(nw.lit(0.0).alias(name) for name in stock), nw.lit(0).alias(_OWN)
-    )
-    rows = nw.concat([own, gaps]).with_columns(
-        nw.col(_OWN).max().over(*INSTRUMENT, "timestamp").alias("__reported")
-    )
-    rows = rows.filter(nw.col(_OWN) == nw.col("__reported"))
-    is_own = nw.col(_OWN) == 1
-    reported = nw.when(is_own).then(nw.col("timestamp")).otherwise(nw.lit(_EARLIEST)).alias("__reported")
-    last_report = nw.col("__reported").cum_max().over(*INSTRUMENT, order_by="timestamp")
-    rows = carried(rows, "close", known=is_own, by=INSTRUMENT, order=["timestamp"])
-    rows = rows.with_columns(reported).with_columns(last_report)
-    return rows.filter(nw.col("timestamp") <= nw.col("__reported") + _CARRY).with_columns(
-        nw.when(is_own).then(nw.col(name)).otherwise(nw.col("__close")).alias(name) for name in stock
-    )
-
-
 def _weighted(frame: Any, keys: Sequence[str], rates: Sequence[str], weights: Any) -> Any:
     """Return the mean of each rate over the members that have it and open interest."""
     member = [*INSTRUMENT, "timestamp"]
@@ -201,17 +158,4 @@ def _weighted(frame: Any, keys: Sequence[str], rates: Sequence[str], weights: An
         nw.col(*INSTRUMENT).cast(nw.String()), "timestamp", nw.col("close").alias(_WEIGHT)
     )
     both = frame.join(open_interest.filter(nw.col(_WEIGHT) > 0), on=member)
-    weight = nw.col(_WEIGHT)
-    parts = [(weight * nw.col(name)).alias(f"__part_{name}") for name in rates]
-    used = [nw.when(~nw.col(name).is_null()).then(weight).alias(f"__used_{name}") for name in rates]
-    sums = both.with_columns(*parts, *used).group_by(*keys)
-    joined = sums.agg(nw.col(f"__{of}_{name}").sum() for of in ("part", "used") for name in rates)
-    return joined.select(
-        *keys,
-        *(
-            nw.when(nw.col(f"__used_{name}") > 0)
-            .then(nw.col(f"__part_{name}") / nw.col(f"__used_{name}"))
-            .alias(name)
-            for name in rates
-        ),
-    )
+    return weighted(both, keys, rates, weight=_WEIGHT).select(*keys, *rates)

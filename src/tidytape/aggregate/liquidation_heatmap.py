@@ -7,10 +7,10 @@ from decimal import Decimal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.grid import Grid
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, closed, opened
+from tidytape.frames.grid import Grid
 
 __all__ = ["liquidation_heatmap"]
 

@@ -17,12 +17,12 @@ from typing import Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.grid import Grid
 from tidytape.catalogue import Interval, Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, INSTRUMENT, Frame, closed, opened
+from tidytape.frames.grid import Grid
 from tidytape.frames.ordered import first, last, order_keys
 
 __all__ = ["candles_of", "minute_candles", "minute_profile", "profile_of"]

@@ -25,21 +25,11 @@ from typing import Any, Literal, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-from tidytape.aggregate._smile import (
-    CALL,
-    CHAIN,
-    DAY,
-    PUT,
-    Frame,
-    chain,
-    interpolated,
-    lazy,
-    normal_cdf,
-    points,
-    with_next,
-)
+from tidytape.aggregate._chain import CHAIN, EXPIRY, Frame, chain, lazy
+from tidytape.analytics._arguments import one_of
+from tidytape.analytics._smile import CALL, DAY, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.catalogue import Tenor
-from tidytape.errors import QueryError, nearest
+from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.doors import BUCKET, closed
 
 __all__ = ["implied_volatility", "skew"]
@@ -103,12 +93,9 @@ def implied_volatility(
     >>> volatility.select("raw_symbol", "tenor", pl.col("implied_volatility").round(4)).rows()
     [('BTC_ATM', 'ONE_M', 59.7372)]
     """
-    _chosen("atm", atm, ("forward", "delta_neutral"))
+    one_of("atm", atm, ("forward", "delta_neutral"))
     frame = lazy(quotes)
-    call, below = nw.col("option_type") == CALL, nw.col("moneyness") < 0
-    out_of_the_money = nw.when(call == below).then(nw.lit("in")).otherwise(nw.lit("out"))
-    x, at = (nw.col("moneyness"), 0.0) if atm == "forward" else (-normal_cdf(nw.col("d1")), -0.5)
-    smile = points(chain(frame, interval), {"atm": ("out", at)}, x, out_of_the_money)
+    smile = _smile(chain(frame, interval), money_ladder(atm, "atm"))
     at_tenor = _constant_maturity(smile, _tenors(frame, ("ATM",)), ("atm",))
     return _closed(_summary(at_tenor, nw.col("atm"), "implied_volatility"), like=quotes)
 
@@ -173,14 +160,14 @@ def skew(
     >>> skew(quotes, interval="1h").select("raw_symbol", "tenor", pl.col("skew").round(2)).rows()
     [('BTC_25', 'ONE_W', 2.75)]
     """
-    _chosen("delta", delta, ("forward", "premium_adjusted"))
+    one_of("delta", delta, ("forward", "premium_adjusted"))
     wanted = {
-        f"{kind}_{name}": (kind, -sign * value)
+        f"{kind}_{name}": (kind, sign * value)
         for name, value in _DELTAS.items()
         for kind, sign in ((PUT, -1), (CALL, 1))
     }
     frame = lazy(quotes)
-    smile = points(chain(frame, interval), wanted, -_delta(delta), nw.col("option_type"))
+    smile = _smile(chain(frame, interval), delta_ladder(delta, wanted))
     at_tenor = _constant_maturity(smile, _tenors(frame, _DELTAS), tuple(wanted))
     measure = nw.coalesce(
         *(
@@ -191,12 +178,10 @@ def skew(
     return _closed(_summary(at_tenor, measure, "skew"), like=quotes)
 
 
-def _delta(kind: str) -> nw.Expr:
-    """Delta of each option, which falls with the strike."""
-    adjusted = kind == "premium_adjusted"
-    probability = normal_cdf(nw.col("d1") - nw.col("deviation") if adjusted else nw.col("d1"))
-    signed = nw.when(nw.col("option_type") == CALL).then(probability).otherwise(probability - 1.0)
-    return signed * nw.col("strike") / nw.col("forward") if adjusted else signed
+def _smile(options: Frame, ladder: Ladder) -> Frame:
+    """Return the points of each expiry, with its ``life``. [ns]"""
+    order = ("strike", "raw_symbol")
+    return points(options, [ladder], over=EXPIRY, order_by=order, keep=[nw.col("life").min()])
 
 
 def _tenors(frame: Frame, endings: Iterable[str]) -> Frame:
@@ -221,7 +206,7 @@ def _constant_maturity(smile: Frame, tenors: Frame, names: Sequence[str]) -> Fra
     Parameters
     ----------
     smile : frame, one row per chain and expiry
-        As `points` returns it.
+        As `_smile` returns it.
     tenors : frame, one row per ending and tenor
         As `_tenors` returns it.
     names : sequence of str
@@ -254,14 +239,3 @@ def _closed(summary: Frame, *, like: IntoFrameT) -> IntoFrameT:
     frame: nw.DataFrame[Any] | Frame = nw.from_native(cast("IntoFrame", like))
     eager = isinstance(frame, nw.DataFrame)
     return closed(summary.collect(frame.implementation) if eager else summary, like=like)
-
-
-def _chosen(parameter: str, got: str, known: tuple[str, ...]) -> None:
-    if got not in known:
-        close = nearest(str(got), known)
-        raise QueryError(
-            parameter,
-            got=got,
-            expected="one of " + ", ".join(known),
-            hint=f"did you mean {close!r}?" if close else None,
-        )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
@@ -10,19 +10,16 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
-from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, Frame, closed, opened
+from tidytape.frames.joined import reduced, traded
 from tidytape.schema import schema_of
 
 __all__ = [
     "CANDLES",
     "payload_of",
-    "reduced",
     "resample",
     "series_of",
-    "summed",
-    "traded",
     "with_windows",
     "without_windows",
 ]
@@ -38,8 +35,6 @@ _ABLE = (
     "VOLUME_PROFILE_AGG",
     "CME_OPEN_INTEREST_AGG",
 )
-_IDLE = "__idle"
-_LATEST, _EARLIEST = 2**63 - 1, -(2**63)
 
 
 def resample(
@@ -133,9 +128,6 @@ def _require(data_type: str, wanted: Interval, source: str | None) -> None:
         )
 
 
-# --- points joined to one, by whatever they have in common ----------------------------------------------------------
-
-
 def with_windows(native: Any, needed: Iterable[str]) -> Any:
     """Return the native frame opened; of pyarrow, whose windows lose the order of the rows, for polars to compute."""
     frame: Any = opened(native, needed)
@@ -160,75 +152,3 @@ def payload_of(data_type: str) -> list[str]:
     named = {*schema.identity, *schema.key}
     derived = {"volume"} if data_type == "VOLUME_PROFILE_AGG" else set()
     return [name for name in schema.names if name not in named | derived]
-
-
-def traded(frame: Frame, keys: Sequence[str]) -> Frame:
-    """Return candles without those that only fill a gap, where another of the same keys does not."""
-    fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
-    idle = nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0)).alias(_IDLE)
-    return frame.with_columns(idle).filter(nw.col(_IDLE) == nw.col(_IDLE).min().over(*keys))
-
-
-def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first: str, last: str) -> Frame:
-    """Return one row per keys, with the columns joined by the rule that their names say.
-
-    Opens are the first that is not null by the whole numbers in column ``first``, closes the last by those in ``last``;
-    no two rows of the same keys have the same. What is null in every row stays null.
-    """
-    rules = {name: _rule(name) for name in columns}
-    ends = {
-        name: (nw.col(first), _LATEST) if rule == "open" else (nw.col(last), _EARLIEST)
-        for name, rule in rules.items()
-        if rule in {"open", "close"}
-    }
-    # Not `first` and `last` in a group: pandas and pyarrow know only one order there.
-    places = [
-        nw.when(nw.col(name).is_null()).then(nw.lit(never)).otherwise(place).alias(f"__place_{name}")
-        for name, (place, never) in ends.items()
-    ]
-    bounds = [
-        (place.min() if rules[name] == "open" else place.max()).over(*keys).alias(f"__bound_{name}")
-        for name in ends
-        for place in [nw.col(f"__place_{name}")]
-    ]
-    picked = [
-        nw.when(place == nw.col(f"__bound_{name}")).then(nw.col(name)).alias(name)
-        for name, (place, _) in ends.items()
-    ]
-    if ends:
-        frame = frame.with_columns(*places).with_columns(*bounds).with_columns(*picked)
-    return _joined(frame, keys, rules)
-
-
-def summed(frame: Frame, keys: Sequence[str], columns: Iterable[str]) -> Frame:
-    """Return one row per keys, with the sums of the columns; of nothing but nulls null."""
-    return _joined(frame, keys, dict.fromkeys(columns, "sum"))
-
-
-def _rule(column: str) -> str:
-    """Return what a column's name says of how points join: open, high, low, close or sum."""
-    word = {"first_timestamp": "low", "last_timestamp": "high"}.get(column, column.rpartition("_")[2])
-    return word if word in {"open", "high", "low", "close"} else "sum"
-
-
-def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
-    sums = [name for name, rule in rules.items() if rule == "sum"]
-    lows = [name for name, rule in rules.items() if rule == "low"]
-    highs = [name for name, rule in rules.items() if rule in {"open", "high", "close"}]
-    if sums:
-        frame = frame.with_columns(part for name in sums for part in exact.parts(name))
-    parts = [
-        *(nw.col(name).max() for name in highs),
-        *(nw.col(name).min() for name in lows),
-        *([exact.summed(*sums)] if sums else []),
-        *(nw.col(name).count().alias(f"__count_{name}") for name in sums),
-    ]
-    results = {
-        name: nw.when(nw.col(f"__count_{name}") > 0).then(exact.total(name)).alias(name) for name in sums
-    }
-    points = (
-        frame.group_by(*keys).agg(*parts).select(*keys, *(results.get(name, nw.col(name)) for name in rules))
-    )
-    if {"buy_volume", "sell_volume"} <= set(rules):
-        points = points.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
-    return points

@@ -15,7 +15,6 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate.candles import candles
-from tidytape.aggregate.grid import Grid
 from tidytape.aggregate.minutes import candles_of, profile_of
 from tidytape.aggregate.volume_profile import volume_profile
 from tidytape.analytics.profile import value_area
@@ -24,6 +23,7 @@ from tidytape.errors import QueryError, nearest
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, INSTRUMENT, closed, opened
+from tidytape.frames.grid import Grid
 from tidytape.frames.spread import MOST_NUMBERS, spread
 
 __all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]

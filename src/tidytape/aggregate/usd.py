@@ -9,11 +9,11 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.gapfill import carried
 from tidytape.aggregate.resample import with_windows, without_windows
 from tidytape.catalogue import USD_QUOTES
 from tidytape.errors import QueryError
 from tidytape.frames.doors import INSTRUMENT
+from tidytape.frames.joined import carried
 from tidytape.schema import schema_of
 
 __all__ = ["to_usd"]

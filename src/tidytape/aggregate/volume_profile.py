@@ -7,11 +7,11 @@ from decimal import Decimal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.grid import Grid
 from tidytape.catalogue import Side
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, INSTRUMENT, closed, opened
+from tidytape.frames.grid import Grid
 
 __all__ = ["volume_profile"]
 

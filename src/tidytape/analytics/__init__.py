@@ -1,6 +1,11 @@
 """Analytics: points to insight. Every function is pure, a frame in and a frame of the same kind out.
 
-- `profile` : value areas of volume and time profiles, initial balance, single prints, nodes, day types.
+- `cross` : the markets of a coin as one, and each beside the others: sums, averages, shares, premiums.
+- `depth` : books as arrays and numbers: matrices, coarser grids, depth near the mid, walls, slippage.
+- `funding` : rates over any interval and per year, what positions paid, spreads and carry between venues, basis.
+- `options` : smiles, term structures, curves and surfaces of chains; summaries by tenor; realised volatility.
+- `pit` : what was known when: as-of views and joins, candles for backtests.
+- `profile` : points of control, value areas and all else of volume and market profiles.
 
 A module is imported when it is first used.
 """
@@ -11,7 +16,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.analytics import profile
+    from tidytape.analytics import cross, depth, funding, options, pit, profile
 else:
 
     def __getattr__(name):
@@ -23,4 +28,4 @@ else:
         return sorted(__all__)
 
 
-__all__ = ["profile"]
+__all__ = ["cross", "depth", "funding", "options", "pit", "profile"]

@@ -3,19 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from decimal import Decimal
 from math import isfinite
 from numbers import Real
 from typing import TypeGuard
 
 from tidytape.errors import QueryError, nearest
+from tidytape.query import values
 
-__all__ = ["is_number", "one_of", "positive", "share", "whole"]
+__all__ = ["columns", "duration", "is_number", "nanoseconds", "one_of", "positive", "share", "whole"]
 
 
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a finite number, and no boolean."""
     return not isinstance(value, bool) and isinstance(value, Real | Decimal) and isfinite(value)
+
+
+def nanoseconds(parameter: str, got: object) -> int:
+    """Return a timedelta, 0 or more, in nanoseconds; raise QueryError if it is anything else."""
+    if not isinstance(got, timedelta) or got < timedelta():
+        raise QueryError(parameter, got=got, expected="a timedelta, 0 or more")
+    return got // timedelta(microseconds=1) * 1_000
 
 
 def one_of(parameter: str, got: object, known: Iterable[str]) -> None:
@@ -46,3 +55,19 @@ def whole(parameter: str, got: object, *, least: int = 1) -> int:
     if isinstance(got, bool) or not isinstance(got, int) or got < least:
         raise QueryError(parameter, got=got, expected=f"a whole number, {least} or more")
     return got
+
+
+def duration(parameter: str, got: int | str | timedelta) -> int:
+    """Return a duration, written as a query takes it, in nanoseconds; raise QueryError if it is none."""
+    return values.milliseconds(got, parameter=parameter) * 1_000_000
+
+
+def columns(parameter: str, got: str | Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:
+    """Return one name of a column or several as a list; raise QueryError if there is none, one twice, or one taken."""
+    names = [got] if isinstance(got, str) else list(got)
+    if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+        raise QueryError(parameter, got=got, expected="names of columns, at least one, each once")
+    if not set(names).isdisjoint(results := tuple(taken)):
+        expected = f"none of {', '.join(map(repr, results))}, which are columns of the result"
+        raise QueryError(parameter, got=got, expected=expected)
+    return names

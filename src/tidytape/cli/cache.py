@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tidytape.errors import counted
+
 __all__ = ["app"]
 
 app = typer.Typer(help="What was fetched before and is kept on this machine.", no_args_is_help=True)
@@ -28,10 +30,10 @@ def listed(folder: Folder = None) -> None:
     for one in cache.entries():
         asked = " ".join(f"{name}={value}" for name, value in one.params if name != "type")
         spans = ", ".join(f"{written_time(start)} to {written_time(end)}" for start, end in one.spans[:2])
-        more = f" and {len(one.spans) - 2} more spans" if len(one.spans) > 2 else ""
-        typer.echo(f"{one.data_type}  {asked}  {spans}{more}  {one.size:,} bytes  {one.base_url}")
+        more = f" and {counted(len(one.spans) - 2, 'more span')}" if len(one.spans) > 2 else ""
+        typer.echo(f"{one.data_type}  {asked}  {spans}{more}  {counted(one.size, 'byte')}  {one.base_url}")
         total += one.size
-    typer.echo(f"{total:,} bytes in {cache.folder}", err=True)
+    typer.echo(f"{counted(total, 'byte')} in {cache.folder}", err=True)
 
 
 @app.command()
@@ -45,4 +47,4 @@ def clear(
     cache = Cache(folder)
     if not yes:
         typer.confirm(f"Remove everything that is kept in {cache.folder}?", abort=True)
-    typer.echo(f"{cache.clear():,} bytes removed from {cache.folder}", err=True)
+    typer.echo(f"{counted(cache.clear(), 'byte')} removed from {cache.folder}", err=True)

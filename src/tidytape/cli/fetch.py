@@ -66,7 +66,12 @@ def _client(
     from tidytape.client import Client
 
     if lake is None and base_url is None:
-        raise QueryError("lake", got=None, expected="a lake, or base_url and a key of a service")
+        raise QueryError(
+            "lake",
+            got=None,
+            expected="a lake, or base_url and a key of a service",
+            hint="TIDYTAPE_BASE_URL and TIDYTAPE_API_KEY in the environment will do",
+        )
     if lake is not None:
         return Client.local(lake)
     return Client(base_url, api_key, cache=cache, offline=offline, progress=False if quiet else None)

@@ -1,6 +1,6 @@
 """``tidytape ingest``: put recorded files into a lake.
 
-Every option of a command is the argument of `tidytape.lake.ingest.ingest` that has its name.
+Every option of a command is the argument of `tidytape.lake.ingest.ingest` that has its name, but for ``--verbose``.
 """
 
 from __future__ import annotations
@@ -50,6 +50,9 @@ CandleInterval = Annotated[
 ]
 Workers = Annotated[int | None, typer.Option(min=1, help="Files that are read at once.")]
 SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")]
+Verbose = Annotated[
+    bool, typer.Option("--verbose", "-v", help="Tell of every file and market, however many; else in sum.")
+]
 Table = Annotated[
     str, typer.Option(help="What the rows are: trades, candles, book, open_interest, funding, ….")
 ]
@@ -64,6 +67,10 @@ ColumnMap = Annotated[
 ]
 TimeUnit = Annotated[
     str | None, typer.Option(help="How times are written, if not plain: iso, date, s, ms, us or ns.")
+]
+TimeFormat = Annotated[
+    str | None,
+    typer.Option(help="How times are written otherwise, e.g. '%d-%m-%Y %H:%M:%S'; UTC without a %z."),
 ]
 
 
@@ -83,6 +90,7 @@ def auto(
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """Files of any layout that their names and first lines tell."""
     _run(None, locals())
@@ -104,6 +112,7 @@ def binance_vision(
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """Dumps of data.binance.vision: trades, candles, funding, open interest, liquidations."""
     _run("binance-vision", locals())
@@ -124,6 +133,7 @@ def binance_ws(
     contract_size: ContractSize = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """Recorded WebSocket logs: trades, depth updates and snapshots."""
     _run("binance-ws", locals())
@@ -140,6 +150,7 @@ def cryptofeed(
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """Lists of BitMEX instruments: funding and open interest."""
     _run("cryptofeed", locals())
@@ -160,12 +171,14 @@ def csv(
     block_size: BlockSize = None,
     delimiter: Annotated[str | None, typer.Option(help="One character; else read off the header.")] = None,
     time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
     interval: CandleInterval = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """Delimited files, with a map of their columns."""
     _run("csv", locals())
@@ -179,6 +192,7 @@ def deribit_chain(
     raw_symbol: RawSymbol = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """Snapshots of option chains: implied volatility, delta, forward, open interest."""
     _run("deribit-chain", locals())
@@ -198,12 +212,14 @@ def jsonl(
     tick_size: TickSize = None,
     block_size: BlockSize = None,
     time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
     interval: CandleInterval = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """Lines of JSON objects, with a map of their fields."""
     _run("jsonl", locals())
@@ -223,12 +239,14 @@ def parquet(
     tick_size: TickSize = None,
     block_size: BlockSize = None,
     time_unit: TimeUnit = None,
+    time_format: TimeFormat = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
     interval: CandleInterval = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """Parquet files, with a map of their columns."""
     _run("parquet", locals())
@@ -250,6 +268,7 @@ def tardis(
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """CSV datasets of tardis.dev, which name their venue and instrument."""
     _run("tardis", locals())
@@ -271,6 +290,7 @@ def tardis_node(
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
+    verbose: Verbose = False,
 ) -> None:
     """Normalised messages of tardis-node, which name their venue and instrument."""
     _run("tardis-node", locals())
@@ -279,30 +299,33 @@ def tardis_node(
 def _run(layout: str | None, said: dict[str, Any]) -> None:
     """Ingest with what was said to a command; what was not is left to its default."""
     options = {
-        name: value for name, value in said.items() if value is not None and name not in {"files", "lake"}
+        name: value
+        for name, value in said.items()
+        if value is not None and name not in {"files", "lake", "verbose"}
     }
     if "columns" in options:
         options["columns"] = _column_map(options["columns"])
-    _ingest(said["files"], said["lake"], layout=layout, **options)
+    _ingest(said["files"], said["lake"], verbose=said["verbose"], layout=layout, **options)
 
 
 def _column_map(text: str) -> dict[str, str]:
     pairs = [part.partition("=") for part in text.split(",")]
     if any(not (name.strip() and equals and column.strip()) for name, equals, column in pairs):
-        raise QueryError("map", got=text, expected="name=column pairs with commas between them")
+        raise QueryError("columns", got=text, expected="name=column pairs with commas between them")
     if len({name.strip() for name, _, _ in pairs}) < len(pairs):
-        raise QueryError("map", got=text, expected="each name once")
+        raise QueryError("columns", got=text, expected="each name once")
     return {name.strip(): column.strip() for name, _, column in pairs}
 
 
-def _ingest(files: list[Path], lake: str, **options: Any) -> None:
+def _ingest(files: list[Path], lake: str, *, verbose: bool, **options: Any) -> None:
     from tidytape.lake import Lake
-    from tidytape.lake.ingest import ingest
+    from tidytape.lake.ingest import ingest, summary
 
+    told = str if verbose else summary
     try:
         report = ingest(files, Lake.create(lake), **options)
     except IngestError as error:
         if error.report is not None:  # of several files some went in
-            typer.echo(str(error.report))
+            typer.echo(told(error.report))
         raise
-    typer.echo(str(report))
+    typer.echo(told(report))

@@ -7,6 +7,9 @@ from typing import Annotated
 
 import typer
 
+from tidytape.budget import Tier
+from tidytape.errors import counted
+
 __all__ = ["app"]
 
 app = typer.Typer(help="Make, list and revoke the API keys of a service.", no_args_is_help=True)
@@ -25,16 +28,35 @@ def new(
         str | None, typer.Option(help="When the key ends, e.g. 2027-01-01; never if left out.")
     ] = None,
 ) -> None:
-    """Make a key. It is printed once, alone on the last line; the file keeps only its hash."""
+    """Make a key. It is printed once, alone on the last line; the file keeps only its hash.
+
+    A tier bounds how far back a key sees: of the contract's, basic 90 days, advanced a year, enterprise all there is.
+    """
     from tidytape.query.values import epoch_seconds
     from tidytape.service import KeyFile, tiers_of
 
     until = None if expires is None else epoch_seconds(expires, parameter="expires")
-    key, secret = KeyFile(keys, tiers=tiers_of(tiers)).new(tier, expires=until)
+    known = tiers_of(tiers)
+    key, secret = KeyFile(keys, tiers=known).new(tier, expires=until)
+    typer.echo(_included(known[key.tier]), err=True)
+    others = [f"--tier {name}" for name in known if name != key.tier]
+    if others:
+        typer.echo(f"for another tier: {', '.join(others)}", err=True)
     typer.echo(
         f"key {key.id}, tier {key.tier}, stored as a hash in {keys}; it cannot be shown again:", err=True
     )
     typer.echo(secret)
+
+
+def _included(tier: Tier) -> str:
+    """What a key of a tier may ask for, in a line."""
+    days = tier.history_days
+    history = "all of the history" if days is None else f"the last {counted(days, 'day')} and nothing before"
+    aggregation = "may" if tier.aggregation else "may not"
+    return (
+        f"tier {tier.name} has {history}, the data types of {tier.rank.alias}, {tier.per_minute:,} weight a minute and "
+        f"{tier.burst:,} at once, and {aggregation} join exchanges"
+    )
 
 
 @app.command("list")

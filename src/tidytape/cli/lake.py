@@ -31,7 +31,7 @@ def info(
     if as_json:
         typer.echo(as_json_lines(found), nl=False)
     else:
-        put(found, None)
+        put(found, None, whole="--json prints all")
 
 
 @app.command()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, Any
 
 import typer
 
 from tidytape._version import __version__
 from tidytape.cli import cache, demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve, tape
-from tidytape.errors import QueryError, TidytapeError
+from tidytape.errors import IngestError, QueryError, TidytapeError
 
 __all__ = ["app", "main"]
 
@@ -55,30 +56,48 @@ def _root(
     pass
 
 
-_MORE_OPTIONS = (
-    "lake", "base_url", "out", "map", "expires", "tier", "table", "time_unit", "delimiter", "tick_size",
-    "buckets",
-)  # fmt: skip
-
-
 def _as_options(error: QueryError) -> QueryError:
     """Return the error with parameters named as options; what a service said stands as it is."""
-    from tidytape.client.parameters import PARAMETERS
     from tidytape.query import respelled
 
     if error.status is not None:
         return error
-    names = (*PARAMETERS, *_MORE_OPTIONS)
-    options = {name: "--" + name.replace("_", "-") for name in names} | {"columns": "--map"}
-    # In the text only names that are no words of prose; the parameter itself in any case.
-    said = respelled(error, {name: option for name, option in options.items() if "_" in name})
+    options = _options(typer.main.get_command(app))
+    # In the text only names that are no words of prose; the parameter itself in any case. What is said of a column
+    # map are names of columns, which may be the names of options too.
+    in_text = (
+        {} if error.parameter == "columns" else {name: to for name, to in options.items() if "_" in name}
+    )
+    said = respelled(error, in_text) if in_text else error
+    got = error.got
+    if error.parameter == "columns" and isinstance(got, Mapping):
+        got = ",".join(f"{ours}={theirs}" for ours, theirs in got.items())
     return QueryError(
         options.get(error.parameter, error.parameter),
-        got=said.got,
+        got=got,
         expected=said.expected,
         hint=said.hint,
         code=said.code,
     )
+
+
+def _options(command: Any) -> dict[str, str]:
+    """The options of a command and of those inside, by the names of the arguments that they are."""
+    options = {one.name: one.opts[0] for one in command.params if one.name and one.opts[0].startswith("--")}
+    for inside in getattr(command, "commands", {}).values():
+        options |= _options(inside)
+    return options
+
+
+def _told(error: TidytapeError) -> str:
+    """The message of an error, with parameters named as options, those of every file among them."""
+    if isinstance(error, QueryError):
+        return str(_as_options(error))
+    text = str(error)
+    for _, failure in error.failures if isinstance(error, IngestError) else ():
+        if isinstance(failure, QueryError):
+            text = text.replace(failure.message, str(_as_options(failure)))
+    return text
 
 
 def main() -> None:
@@ -89,9 +108,12 @@ def main() -> None:
     try:
         app(prog_name="tidytape")
     except QueryError as error:
-        typer.echo(f"error: {_as_options(error)}", err=True)
+        typer.echo(f"error: {_told(error)}", err=True)
         sys.exit(2)
-    except (TidytapeError, OSError) as error:
+    except TidytapeError as error:
+        typer.echo(f"error: {_told(error)}", err=True)
+        sys.exit(1)
+    except OSError as error:
         typer.echo(f"error: {error}", err=True)
         sys.exit(1)
     except KeyboardInterrupt:

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import shutil
+import sys
 from pathlib import Path
 
 import polars as pl
 import typer
 
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, counted
 
 __all__ = ["as_json_lines", "check_target", "put", "put_names"]
 
 _SUFFIXES = (".parquet", ".csv", ".jsonl")
 _ROWS = 20
+_TEXT_LENGTHS = (100, 60, 40, 24)
+"""How long a text may be in a table, the longest that fits."""
+
 _NAMES = (pl.Categorical, pl.String)
 
 
@@ -24,10 +30,20 @@ def check_target(out: Path | None) -> None:
         raise QueryError("out", got=str(out), expected="a file in a folder that exists")
 
 
-def put(frame: pl.DataFrame, out: Path | None) -> None:
-    """Write a frame, or print it: what is the same in every row once above, the other columns as a table."""
+def put(frame: pl.DataFrame, out: Path | None, *, whole: str = "--out FILE writes all") -> None:
+    """Write a frame, or print it: what is the same in every row once above, the other columns as a table.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame
+        The rows.
+    out : Path, optional
+        The file; the terminal if left out. A row takes one line of it.
+    whole : str
+        How to get what the terminal has no room for.
+    """
     if out is None:
-        typer.echo(_printable(_as_text(frame), keep="\n"))
+        typer.echo(_printable(_as_text(frame, width=_terminal_width(), whole=whole), keep="\n"))
         return
     # Under another name first: what bears the name asked for is whole.
     part = out.with_name(f".{out.name}.part")
@@ -41,7 +57,7 @@ def put(frame: pl.DataFrame, out: Path | None) -> None:
         part.replace(out)
     finally:
         part.unlink(missing_ok=True)
-    typer.echo(f"{frame.height} rows -> {out}", err=True)
+    typer.echo(f"{counted(frame.height, 'row')} -> {out}", err=True)
 
 
 def put_names(names: list[str], column: str, out: Path | None) -> None:
@@ -58,27 +74,71 @@ def as_json_lines(frame: pl.DataFrame) -> str:
     return _times_written(frame).write_ndjson()
 
 
-def _as_text(frame: pl.DataFrame) -> str:
+def _as_text(frame: pl.DataFrame, *, width: int | None, whole: str) -> str:
     if frame.is_empty():
         return f"no rows; columns: {', '.join(frame.columns)}"
     present = frame[[column.name for column in frame if column.null_count() < frame.height]]
     same = [column.name for column in present if column.dtype in _NAMES and column.n_unique() == 1]
     heading = "  ".join(f"{name}={present[name][0]}" for name in same)
     shown = present.drop(same) if len(same) < present.width else present
-    shown = _times_written(shown)
+    table, left_out = _fitting(_times_written(shown), width)
+    rest = frame.height - _ROWS
+    notes = [f"{frame.height} rows, {rest} not shown"] if rest > 0 else []
+    notes += left_out
+    return "\n".join(filter(None, (heading, table, "; ".join([*notes, whole]) if notes else "")))
+
+
+def _fitting(frame: pl.DataFrame, width: int | None) -> tuple[str, list[str]]:
+    """A table of a frame that is no wider than told, and what was left out for that.
+
+    Long texts are cut first, then columns left out from the right: the first ones tell what a row is of.
+    """
+    room = math.inf if width is None else width
+    longest, columns = _TEXT_LENGTHS[0], frame.width
+    table = _table(frame, longest)
+    for longest in _TEXT_LENGTHS:
+        table = _table(frame, longest)
+        if _width_of(table) <= room:
+            break
+    while _width_of(table) > room and columns > 1:
+        columns -= 1
+        table = _table(frame[:, :columns], longest)
+    if _width_of(table) > room:
+        longest = max(longest - (_width_of(table) - int(room)), 1)
+        table = _table(frame[:, :columns], longest)
+    texts = [column for column in frame[:, :columns] if column.dtype in _NAMES]
+    cut = [column.name for column in texts if _longest(column) > longest]
+    left_out = frame.columns[columns:]
+    told = [f"cut: {', '.join(cut)}"] if cut else []
+    return table, told + ([f"columns not shown: {', '.join(left_out)}"] if left_out else [])
+
+
+def _table(frame: pl.DataFrame, longest: int) -> str:
     with pl.Config(
         tbl_rows=_ROWS,
         tbl_cols=-1,
-        tbl_width_chars=1000,  # a terminal wraps or scrolls; a column that is not there cannot be read at all
-        fmt_str_lengths=100,
+        tbl_width_chars=1000,  # its own way to fit would break a row into several lines
+        fmt_str_lengths=longest,
         tbl_hide_column_data_types=True,
         tbl_hide_dataframe_shape=True,
         tbl_formatting="UTF8_BORDERS_ONLY",
     ):
-        table = str(shown)
-    rest = frame.height - _ROWS
-    more = f"{frame.height} rows, {rest} not shown" if rest > 0 else ""
-    return "\n".join(filter(None, (heading, table, more)))
+        return str(frame)
+
+
+def _longest(texts: pl.Series) -> int:
+    """Characters of the longest of the texts that a table shows: the first and the last of many."""
+    seen = texts if len(texts) <= _ROWS else texts.head(_ROWS // 2).append(texts.tail(_ROWS // 2))
+    return max((len(text) for text in seen if text is not None), default=0)
+
+
+def _width_of(table: str) -> int:
+    return max(map(len, table.splitlines()))
+
+
+def _terminal_width() -> int | None:
+    """Characters in a line of the terminal; None where the output goes elsewhere, and no line is too long."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def _times_written(frame: pl.DataFrame) -> pl.DataFrame:

@@ -45,16 +45,20 @@ def serve(
     import logging
     import signal
     import sys
+    import time
+    from contextlib import suppress
 
     import uvicorn
 
+    from tidytape.errors import LakeError
     from tidytape.lake import Lake
     from tidytape.service import KeyFile, Processes, RedisBuckets, create_app, tiers_of
     from tidytape.service.connection import LISTENING
+    from tidytape.service.history import out_of_history
 
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
-    known.all()  # a service without a readable file of keys must not start
+    in_force = known.all()  # a service without a readable file of keys must not start
     lines = logging.StreamHandler(sys.stdout)
     lines.setFormatter(logging.Formatter("%(message)s"))
     access = logging.getLogger("tidytape.access")
@@ -62,6 +66,9 @@ def serve(
     access.setLevel(logging.INFO)
     opened = Lake(lake)
     shared = RedisBuckets(buckets, prefix=buckets_prefix) if buckets else None
+    with suppress(LakeError):  # of a lake that cannot be read now /readyz tells
+        for warning in out_of_history(opened, in_force, allowed, now=time.time()):
+            typer.echo(f"warning: {warning}", err=True)
     computing = Processes(opened, workers=workers, waiting=waiting, seconds=seconds, memory=memory << 20)
     app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing, buckets=shared)
     # uvicorn raises the signal again when it has finished; what stands below the try must still happen.

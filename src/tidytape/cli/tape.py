@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from tidytape.errors import counted
+
 __all__ = ["app"]
 
 app = typer.Typer(help="Tapes: every answer of a study in one file.", no_args_is_help=True)
@@ -25,16 +27,14 @@ def verify(tape: Tape) -> None:
         typer.echo(one)
     if wrong:
         raise typer.Exit(1)
-    typer.echo(f"{len(entries(tape))} entries, as they were recorded", err=True)
+    typer.echo(f"{counted(len(entries(tape)), 'entry', 'entries')}, as recorded", err=True)
 
 
 @app.command("ls")
 def listed(tape: Tape) -> None:
     """List what a tape has: one line per answer, in the order of recording."""
-    import orjson
-
-    from tidytape.client.tape import entries
+    from tidytape.client.tape import described_ask, entries
 
     for one in entries(tape):
-        rows = "" if one.rows is None else f"  {one.rows:,} rows"
-        typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {orjson.dumps(one.ask).decode()}")
+        rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
+        typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {described_ask(one.ask)}")

@@ -13,7 +13,8 @@ import polars as pl
 
 from tidytape.client.backends import Present, presenter
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
-from tidytape.client.fetching import Metadata, Plan
+from tidytape.client.metadata import Metadata
+from tidytape.client.planning import Plan
 from tidytape.client.quota import Usage
 from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
 from tidytape.client.steps import (
@@ -78,10 +79,13 @@ class AsyncClient(
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     on_limit : {"wait", "raise"}
         What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
+    max_wait : float, optional
+        Longest time the budget may make one fetch wait: where it would be longer, `BudgetError` says how long, before
+        anything is sent. Without one there is no bound; a long wait is told on the progress bar, or in the log. [s]
     partial : {"raise", "flag"}
         What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
     parallel : int
-        Most requests that are on their way at once.
+        Most requests for points that are on their way at once, of all fetches of this client together.
     cache : bool or path, optional
         Whether intervals that are over are kept and not fetched again, and where; if left out in the user's cache
         folder, but not those of a service on this machine, nor of a ``transport``.
@@ -145,6 +149,7 @@ class AsyncClient(
         attempts: int = 6,
         max_body: int = MAX_BODY,
         on_limit: OnLimit = "wait",
+        max_wait: float | None = None,
         partial: Partial = "raise",
         parallel: int = 4,
         cache: bool | str | os.PathLike[str] | None = None,
@@ -162,6 +167,7 @@ class AsyncClient(
             attempts=attempts,
             max_body=max_body,
             on_limit=on_limit,
+            max_wait=max_wait,
             partial=partial,
             parallel=parallel,
             cache=cache,
@@ -174,6 +180,7 @@ class AsyncClient(
         self._present: Present[FrameT] = presenter(backend)
         # A redirect would carry the key to wherever it points.
         self._http = httpx.AsyncClient(transport=transport, follow_redirects=False)
+        self._loop_places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
 
     @overload
     @staticmethod
@@ -234,6 +241,19 @@ class AsyncClient(
         ------
         TapeError
             If it cannot be read, or is no tape.
+
+        Examples
+        --------
+        >>> import asyncio, tempfile, tidytape
+        >>> async def coins(folder):
+        ...     async with tidytape.AsyncClient.demo() as client:
+        ...         with client.record(f"{folder}/study.tape"):
+        ...             recorded = await client.coins(exchange="DEMO_SPOT")
+        ...     async with tidytape.AsyncClient.replay(f"{folder}/study.tape") as replayed:
+        ...         return recorded, await replayed.coins(exchange="DEMO_SPOT")
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     asyncio.run(coins(folder))
+        (['BTC'], ['BTC'])
         """
         replayer = Replayer(tape)
         client: AsyncClient[Any] = AsyncClient(replayer.base_url, "replayed", cache=False, backend=backend)
@@ -260,8 +280,16 @@ class AsyncClient(
             return None
         return await self._sent(step)
 
+    @property
+    def _places(self) -> asyncio.Semaphore:
+        """The places that all fetches of this client share, on the loop that it is used on."""
+        loop = asyncio.get_running_loop()
+        if self._loop_places is None or self._loop_places[0] is not loop:
+            self._loop_places = loop, asyncio.Semaphore(self._settings.parallel)
+        return self._loop_places[1]
+
     async def _together(self, step: Together) -> list[object]:
-        places = asyncio.Semaphore(step.at_once)
+        places = self._places
 
         async def run(steps: Flow[object]) -> object:
             async with places:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -13,7 +14,8 @@ import orjson
 import tenacity
 
 from tidytape._version import __version__
-from tidytape.client.quota import reported
+from tidytape.client.display import FIELDS, lasting
+from tidytape.client.quota import Line, reported
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Answer, Failure, Flow, Send, Wait, printable
 from tidytape.errors import (
@@ -26,9 +28,8 @@ from tidytape.errors import (
     TierError,
     TransportError,
 )
-from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 
-__all__ = ["ask"]
+__all__ = ["ask", "refuse_to_wait"]
 
 
 def ask(
@@ -39,6 +40,7 @@ def ask(
     accept: str,
     cost: int,
     until: float | None = None,
+    waits: Callable[[float], None] | None = None,
 ) -> Flow[Answer]:
     """Send one GET until it is answered, the attempts are used up or the deadline would pass.
 
@@ -56,6 +58,8 @@ def ask(
     until : float, optional
         When to give up, on the clock of ``time.monotonic``; the deadline of the settings from the moment on that the
         budget admits the request, if left out. [s]
+    waits : callable, optional
+        Is told how long the budget makes the request wait. [s]
 
     Returns
     -------
@@ -65,13 +69,13 @@ def ask(
     Raises
     ------
     BudgetError
-        If the budget is used up, and the client was told not to wait.
+        If the budget is used up, and the client was told not to wait, or not for so long.
     ServiceError
         If there was no answer; which one says why.
     """
     if settings.offline:
         raise TransportError(f"{path}: the client is offline", url=settings.base_url + path, weight=cost)
-    yield from _admitted(settings, cost)
+    yield from _admitted(settings, cost, waits)
     taken = cost
     try:
         if until is None:
@@ -92,10 +96,11 @@ def ask(
                 yield Wait(pause.pop())
             with attempt:
                 step = Send(_request(settings, path, params, accept, until), until, settings.max_body)
+                line = settings.quota.line
                 answer = (yield step) if step.remaining else TimeoutError()
                 if isinstance(answer, Answer):
                     accepted = answer.status == httpx.codes.OK
-                    _listen(settings, answer, taken=taken if accepted else 0)
+                    _listen(settings, answer, taken=taken if accepted else 0, sent=line)
                     if accepted:
                         taken = 0
                         return answer
@@ -109,36 +114,50 @@ def ask(
             settings.quota.give_back(taken)
 
 
-def _admitted(settings: Settings, cost: int) -> Flow[None]:
+_SLICE = 5.0
+"""How long to wait for the budget at a stretch; the rest is reckoned anew, by what the service says meanwhile. [s]"""
+
+
+def _admitted(settings: Settings, cost: int, waits: Callable[[float], None] | None) -> Flow[None]:
     """Take the weight from the budget, as far as it is known, and wait until it is there."""
     if not cost:
         return
-    quota = settings.quota
-    available = quota.available
-    wait = quota.take(cost)
-    if wait and settings.on_limit == "raise":
-        quota.give_back(cost)
-        raise BudgetError(
-            f"weight {cost} is more than the {available} left; it will be there in {wait:.1f} s",
-            weight=cost,
-            available=available,
-        )
+    available = settings.quota.available
+    taken = settings.quota.take(cost)
     try:
-        if wait:
-            yield Wait(wait)
+        while wait := taken.wait:
+            refuse_to_wait(settings, wait, cost, available)
+            if waits is not None:
+                waits(wait)
+            yield Wait(min(wait, _SLICE))
     except BaseException:
-        quota.give_back(cost)
+        taken.give_up()
         raise
 
 
-def _listen(settings: Settings, answer: Answer, *, taken: int) -> None:
+def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -> None:
+    """Raise BudgetError where the budget would make the client wait longer than it may."""
+    quota, most = settings.quota, settings.max_wait
+    if most is None or wait <= most:
+        return
+    bound = f", and max_wait is {lasting(most)}" if most else ""
+    raise BudgetError(
+        f"weight {cost:,} is more than the {available:,} left; it will be there in {lasting(wait)}, at "
+        f"{quota.per_minute:,} a minute and {quota.burst:,} at once{bound}",
+        weight=cost,
+        available=available,
+        seconds=wait,
+    )
+
+
+def _listen(settings: Settings, answer: Answer, *, taken: int, sent: Line) -> None:
     """Learn of the budget from what a response says of it."""
     told = reported(answer.headers, now=time.time())
     if told is None:
         settings.quota.used(taken)
         return
     limit, remaining, reset = told
-    settings.quota.heard(limit=limit, remaining=remaining, reset=reset, taken=taken)
+    settings.quota.heard(limit=limit, remaining=remaining, reset=reset, taken=taken, sent=sent)
 
 
 def _request(
@@ -223,15 +242,12 @@ _WRONG = {
     httpx.codes.REQUEST_URI_TOO_LONG,
     httpx.codes.REQUEST_HEADER_FIELDS_TOO_LARGE,
 }
-_FIELDS = {
-    wire: field for query in (MetaQuery, MarketsQuery, PointsQuery) for field, wire in query.WIRE.items()
-}
 
 
 def _refused_query(message: str, code: str, status: int) -> QueryError:
     """Read what the service says of a parameter, and name it as a caller in Python does."""
     parameter, colon, rest = message.partition(": ")
-    field = _FIELDS.get(parameter, parameter) if colon else "request"
+    field = FIELDS.get(parameter, parameter) if colon else "request"
     return QueryError(
         field,
         got=rest or message,

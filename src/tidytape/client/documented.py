@@ -10,15 +10,17 @@ import inspect
 import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
+from functools import wraps
 from itertools import takewhile
 from typing import Any, TypeVar
 
 from tidytape.client.parameters import PARAMETERS, Parameter
 from tidytape.schema import Schema
 
-__all__ = ["documented", "parameters_of", "prose_of"]
+__all__ = ["as_question", "documented", "parameters_of", "prose_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R")
 
 _WIDTH = 100
 _SECTIONS = ("Parameters", "Returns", "Raises", "See Also", "Notes", "Examples")
@@ -77,6 +79,47 @@ def documented(
         return method
 
     return complete
+
+
+def as_question(method: Callable[..., R], /) -> Callable[..., R]:
+    """Return a documented method as one that fetches nothing: the same call, documented as the question that it is.
+
+    Parameters
+    ----------
+    method : callable
+
+    Returns
+    -------
+    callable
+        Of the same name and signature.
+    """
+
+    @wraps(method)
+    def asking(self: Any, **arguments: Any) -> R:
+        return method(self, **arguments)
+
+    if method.__doc__ is not None:
+        sections = _sections(method.__doc__)
+        name = method.__name__
+        sections[""] = (
+            f"Say what ``{name}`` would fetch; nothing is sent.\n\n"
+            + _filled(
+                "What is returned is for ``plan``, which tells what it would cost, and for ``fetch``, ``to_parquet`` "
+                f"and ``iter_frames``, which send it. This is the documentation of ``client.{name}``:"
+            )
+            + f"\n\n{sections['']}"
+        )
+        sections["Returns"] = "Wanted\n" + _indented(
+            "The requests, and the shape of the frame that fetching gives."
+        )
+        sections["Raises"] = f"QueryError\n{_indented(_RAISES['QueryError'])}"
+        del sections["Examples"]
+        asking.__doc__ = _joined(sections)
+    return asking
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_on_hyphens=False)
 
 
 def parameters_of(method: Callable[..., Any]) -> Mapping[str, Parameter]:

@@ -6,6 +6,7 @@ parameters and their documentation are the same.
 
 from __future__ import annotations
 
+import inspect
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -20,9 +21,11 @@ from typing import Any, Generic, TypeVar
 import polars as pl
 
 from tidytape.client import listing
-from tidytape.client.documented import documented
-from tidytape.client.fetching import Metadata, Plan, fetched, planned
+from tidytape.client.documented import as_question, documented
+from tidytape.client.fetching import fetched
 from tidytape.client.lists import ListMethods
+from tidytape.client.metadata import Metadata
+from tidytape.client.planning import Plan, planned
 from tidytape.client.progress import Progress
 from tidytape.client.quota import Usage
 from tidytape.client.series import SeriesMethods, Wanted
@@ -35,7 +38,7 @@ from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
-__all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Written", "first", "wanted_of"]
+__all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Several", "Written", "first", "wanted_of"]
 
 FrameT = TypeVar("FrameT")
 NamesT = TypeVar("NamesT")
@@ -48,6 +51,9 @@ R = TypeVar("R")
 Asked = Wanted | PointsQuery | Sequence[PointsQuery]
 """What can be planned and fetched: what a method of ``client.query`` returns, or queries that adjoin."""
 
+Several = Asked | Sequence[Asked]
+"""What can be planned: one of these, or several under one budget."""
+
 _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
     {
         "markets": (listing.markets, MARKETS),
@@ -57,7 +63,7 @@ _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schem
 )
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Fetched(Generic[FrameT]):
     """A frame, and what its fetch was.
 
@@ -71,6 +77,15 @@ class Fetched(Generic[FrameT]):
 
     frame: FrameT
     metadata: Metadata
+
+    def __repr__(self) -> str:
+        """Return what it was on one line, and the frame as it shows itself."""
+        return f"<Fetched {self.metadata!r}>\n{self.frame!r}"
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it: what it was, and the frame."""
+        shown: str = self.frame._repr_html_()  # type: ignore[attr-defined]  # polars and pandas have it
+        return self.metadata._repr_html_() + shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +122,11 @@ class Queries(SeriesMethods[Wanted]):
 
     def _points(self, wanted: Wanted) -> Wanted:
         return wanted
+
+
+for _name, _method in inspect.getmembers(SeriesMethods, inspect.isfunction):
+    if not _name.startswith("_"):
+        setattr(Queries, _name, as_question(_method))
 
 
 class Endpoints(
@@ -205,22 +225,25 @@ class Endpoints(
         """
         return self._points(wanted_of(query))
 
-    def plan(self, query: Asked) -> PlanT:
+    def plan(self, query: Several) -> PlanT:
         """Return what fetching would send and cost as things stand: nothing that weighs anything is sent.
 
         Parameters
         ----------
-        query : what a method of ``client.query`` returns, a PointsQuery, or several that adjoin
+        query : what a method of ``client.query`` returns, a PointsQuery, or a list of any of these
+            A list is planned as fetches under one budget, whatever kinds of data are in it; queries that differ in time
+            alone are parts of one window.
 
         Returns
         -------
         Plan
-            Requests, weight, time under the current budget, and what the cache has. A notebook shows it as a table.
+            Requests, weight, time under the current budget, and what the cache has: of all, and in ``parts`` of each. A
+            notebook shows it as a table.
 
         Raises
         ------
         QueryError
-            If the queries differ in more than time, or leave a gap.
+            If it is nothing that can be fetched, or the queries of one window leave a gap.
         BudgetError
             If not even a thousand points can be asked for at once.
 
@@ -232,8 +255,17 @@ class Endpoints(
         ...         exchange="DEMO_SPOT", coin="BTC", interval="1m", start="2024-01-01", end="2024-04-01"
         ...     )).weight
         660
+
+        >>> day = {"exchange": "DEMO_PERP", "coin": "BTC", "start": "2024-08-07", "end": "2024-08-09"}
+        >>> with tidytape.Client.demo() as client:
+        ...     plan = client.plan([
+        ...         client.query.candles(interval="1m", **day), client.query.funding(interval="1h", **day)
+        ...     ])
+        >>> plan, [part.weight for part in plan.parts]
+        (<Plan 2 requests, weight 4, 0 s of waiting for the budget>, [3, 1])
         """
-        return self._fetch_plan(planned(self._settings, Window.of(wanted_of(query).queries)))
+        windows = [Window.of(one.queries) for one in each_of(query)]
+        return self._fetch_plan(planned(self._settings, windows))
 
     def fetch(self, query: Asked) -> FetchedT:
         """Fetch a frame together with what its fetch was.
@@ -355,7 +387,10 @@ class Endpoints(
             if tape is not None:
                 told = {"requests": metadata.requests, "weight": metadata.weight, "missing": metadata.missing}
                 yield Call(lambda: tape.add(ask, frame, told))
-        return (frame if wanted.finish is None else wanted.finish(frame)), metadata
+        if wanted.finish is not None:
+            frame = wanted.finish(frame)
+            metadata = metadata.of(frame)
+        return frame, metadata
 
     def _taped(self, name: str, query: MetaQuery | MarketsQuery | None, steps: Flow[R]) -> Flow[R]:
         ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
@@ -393,9 +428,33 @@ def wanted_of(query: Asked) -> Wanted:
     """Return what is asked, in whatever form it was given."""
     if isinstance(query, Wanted):
         return query
+    several = _several(query)
+    if several:
+        raise QueryError(
+            "query",
+            got=f"{len(several)} queries of different series",
+            expected="one at a time, for each has a frame of its own",
+            hint="[client.fetch(one) for one in queries], or with an AsyncClient asyncio.gather(*map(client.fetch, "
+            "queries)), fetches them under one budget; client.plan(queries) takes them all",
+        )
     window = Window.of(query)
     queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
     return Wanted(queries, schema_of(window.data_type))
+
+
+def each_of(query: Several) -> list[Wanted]:
+    """Return what is asked, one after the other."""
+    return [wanted_of(one) for one in _several(query) or [query]]
+
+
+def _several(query: Any) -> list[Any]:
+    """Return what has frames of its own in a list; nothing where it is the parts of one window, or no such list."""
+    if isinstance(query, str) or not isinstance(query, Sequence):
+        return []
+    if all(isinstance(one, PointsQuery) for one in query):
+        return [] if Window.differ_in_time_alone(query) else list(query)
+    is_asked = all(isinstance(one, Wanted | PointsQuery | list | tuple) for one in query)
+    return list(query) if is_asked else []
 
 
 def first(steps: Flow[tuple[pl.DataFrame, Metadata]]) -> Flow[pl.DataFrame]:

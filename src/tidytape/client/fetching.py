@@ -6,10 +6,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
-from functools import cached_property
 from itertools import pairwise
 from typing import TypeVar
 
@@ -19,15 +17,16 @@ import polars as pl
 from tidytape import wire
 from tidytape.budget import weight
 from tidytape.catalogue import Interval
-from tidytape.client.asking import ask
+from tidytape.client.asking import ask, refuse_to_wait
 from tidytape.client.cache import Series
-from tidytape.client.fingerprint import fingerprint
-from tidytape.client.listing import usage
-from tidytape.client.progress import Progress
+from tidytape.client.display import spans
+from tidytape.client.listing import informed
+from tidytape.client.metadata import Metadata
+from tidytape.client.progress import Bar, Progress
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Answer, Call, Flow, Together, Wait
 from tidytape.client.tidying import decoded, joined, within
-from tidytape.client.window import Span, Window, covering, united, without
+from tidytape.client.window import SETTLING, Span, Window, covering, united, without
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
@@ -37,131 +36,15 @@ from tidytape.errors import (
     TierError,
 )
 from tidytape.query import PointsQuery
+from tidytape.query.values import written_time
 
-__all__ = ["Metadata", "Plan", "fetched", "planned"]
+__all__ = ["fetched"]
 
 R = TypeVar("R")
 
 _ACCEPT = f"{wire.ARROW_MIME}, {wire.JSON_MIME};q=0.9"
 _POLL = 0.1
 """How often to look whether another process has finished what it fetches. [s]"""
-
-_SETTLING = 60
-"""How long after its end a point may still change. [s]"""
-
-
-@dataclass(frozen=True)
-class Metadata:
-    """What a fetch was, and what it cost.
-
-    Attributes
-    ----------
-    query : PointsQuery
-        What was asked; of its time only the start counts.
-    start, end : int
-        The window, half-open. [s since the epoch]
-    requests : int
-        How many were sent.
-    weight : int
-        What they weighed together. [weight]
-    cached : tuple of (int, int)
-        Spans that were kept from before, half-open. [s since the epoch]
-    missing : tuple of (int, int)
-        Spans without an answer, half-open; none unless ``partial="flag"``. [s since the epoch]
-    failures : tuple of TidytapeError
-        Why these are missing.
-    at : datetime
-        When it was fetched, in UTC.
-    """
-
-    query: PointsQuery
-    start: int
-    end: int
-    requests: int
-    weight: int
-    cached: tuple[Span, ...]
-    missing: tuple[Span, ...]
-    failures: tuple[TidytapeError, ...]
-    at: datetime
-    _frame: pl.DataFrame = field(repr=False, compare=False)
-
-    @classmethod
-    def replayed(
-        cls, window: Window, frame: pl.DataFrame, at: datetime, missing: tuple[Span, ...]
-    ) -> Metadata:
-        """Return those of a frame from a tape: nothing was sent, and it is of when it was recorded."""
-        return cls(window.query, window.start, window.end, 0, 0, (), missing, (), at, frame)
-
-    @cached_property
-    def hash(self) -> str:
-        """Fingerprint of the frame: equal for equal names, kinds, values and order, whatever library holds them."""
-        return fingerprint(self._frame)
-
-
-@dataclass(frozen=True)
-class Plan:
-    """What a fetch would send, and what that would cost, as things stand now.
-
-    Attributes
-    ----------
-    requests : tuple of PointsQuery
-        What would be sent, oldest first.
-    weight : int
-        What they weigh together. [weight]
-    seconds : float or None
-        How long the budget would make the client wait; None where the budget is not known. [s]
-    cached : tuple of (int, int)
-        Spans that are kept from before and cost nothing, half-open. [s since the epoch]
-    """
-
-    requests: tuple[PointsQuery, ...]
-    weight: int
-    seconds: float | None
-    cached: tuple[Span, ...]
-
-    def __str__(self) -> str:
-        count = len(self.requests)
-        said = f"{count} request{'' if count == 1 else 's'}, weight {self.weight}"
-        if self.seconds is not None:
-            said += f", {self.seconds:.0f} s of waiting for the budget"
-        return said + (f", {len(self.cached)} spans from the cache" if self.cached else "")
-
-    def _repr_html_(self) -> str:
-        """Return it as a notebook shows it: the sum, and a table of the first requests."""
-        from html import escape
-
-        rows = "".join(
-            f"<tr><td>{_written(one.start)}</td><td>{_written(one.end)}</td>"
-            f"<td style='text-align:right'>{one.points:,}</td><td style='text-align:right'>{weight(one)}</td></tr>"
-            for one in self.requests[:_SHOWN]
-        )
-        more = len(self.requests) - _SHOWN
-        rest = f"<tr><td colspan=4>and {more} more</td></tr>" if more > 0 else ""
-        head = "<tr><th>from</th><th>until</th><th>points at most</th><th>weight</th></tr>"
-        table = f"<table>{head}{rows}{rest}</table>" if rows else ""
-        return f"<p><b>Plan</b>: {escape(str(self))}</p>{table}"
-
-
-_SHOWN = 10
-
-
-def _written(second: int) -> str:
-    return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%d %H:%M")
-
-
-# --- the two flows --------------------------------------------------------------------------------------------------
-
-
-def planned(settings: Settings, window: Window) -> Flow[Plan]:
-    """Plan a fetch: nothing that weighs anything is sent."""
-    kept = settings.cache.series(settings.base_url, window) if settings.cache else None
-    missing = (yield Call(lambda: kept.missing(window.span))) if kept else _whole(window)
-    if missing:
-        yield from _informed(settings)
-    requests = covering(window, missing, burst=settings.quota.burst)
-    total = sum(map(weight, requests))
-    seconds = settings.quota.seconds_for(total) if settings.quota.is_known else None
-    return Plan(tuple(requests), total, seconds, tuple(without(window.span, missing)))
 
 
 def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tuple[pl.DataFrame, Metadata]]:
@@ -181,18 +64,20 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
     IncompleteDataError
         If a point came twice with different values, an answer is not whole, or the client is offline and not all of
         it is in the cache.
+    BudgetError
+        If the budget would make it wait, and that is longer than it may.
     ServiceError
         If a part was not answered, unless ``partial="flag"``.
     """
     gathered = _Gathered(settings, window)
     if settings.cache is None:
-        yield from gathered.ask_for(_whole(window), progress)
+        yield from gathered.ask_for([window.asked], progress)
     else:
         gathered.kept = settings.cache.series(settings.base_url, window)
         missing = yield Call(gathered.look)
         if missing and settings.offline:
             raise IncompleteDataError(
-                f"{window.data_type}: the client is offline, and the cache lacks {_named(missing)}",
+                f"{window.data_type}: the client is offline, and the cache lacks {spans(missing)}",
                 missing=tuple(missing),
             )
         if missing:
@@ -202,11 +87,6 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
     if window.query.gapfill and not gathered.is_partial:
         _check_filled(frame, window)
     return frame, gathered.told(frame)
-
-
-def _whole(window: Window) -> list[Span]:
-    # As it was asked for: without a cache nothing has to lie on a grid.
-    return [(window.start, window.end)]
 
 
 @contextmanager
@@ -233,20 +113,6 @@ def _spared(keep: Callable[[], R]) -> R | None:
     except OSError as error:
         warnings.warn(f"the cache cannot be written: {error}", RuntimeWarning, stacklevel=2)
         return None
-
-
-def _informed(settings: Settings) -> Flow[None]:
-    """Ask the service for the budget, if nothing is known of it yet."""
-    if settings.quota.is_known or settings.offline:
-        return
-    try:
-        told = yield from usage(settings)
-    except (ServiceError, TidytapeError) as error:
-        if isinstance(error, AuthenticationError):
-            raise
-        return  # a service without that route still tells with every answer
-    reset = told.reset - time.time() if abs(told.reset) < 10**15 else None
-    settings.quota.heard(limit=told.limit, remaining=told.remaining, reset=reset, taken=0)
 
 
 class _Gathered:
@@ -280,20 +146,31 @@ class _Gathered:
         """Fetch what is missing, while nobody else fetches of the same series: what they get is kept for us."""
         assert self.kept is not None
         kept, began = self.kept, time.monotonic()
+        before: list[Span] | None = None
+        missing: list[Span] = []
         lock = yield Call(lambda: _spared(kept.lock))
         if lock is None:  # a folder that cannot be written to keeps nothing
             self.kept = None
             yield from self.ask_for(self.look_again(kept), progress)
             return
         with _held(lock) as take:
-            while not (yield Call(take)):
-                if not (yield Call(lambda: kept.missing(self._window.span))):
+            while not (is_alone := (yield Call(take))):
+                missing = yield Call(lambda: kept.missing(self._window.span))
+                # Who has the lock joins files in the end: what is there may go while it is read, and come again.
+                missing = missing or (yield Call(self.look))
+                if not missing:
                     break  # the other one has fetched all of it
+                if missing != before:
+                    before, began = missing, time.monotonic()  # it gets on
                 if time.monotonic() - began > self._settings.deadline:
+                    missing = yield Call(self.look)
                     break  # it waits for something; what is fetched twice costs, and nothing else
                 yield Wait(_POLL)
-            yield from self.ask_for((yield Call(self.look)), progress)
-            yield Call(lambda: _spared(kept.tidy))
+            else:
+                missing = yield Call(self.look)
+            yield from self.ask_for(missing, progress)
+            if is_alone:
+                yield Call(lambda: _spared(kept.tidy))
 
     def look_again(self, kept: Series) -> list[Span]:
         """Read what is kept where nothing can be added."""
@@ -306,36 +183,43 @@ class _Gathered:
         settings = self._settings
         requests = covering(self._window, missing, burst=settings.quota.burst)
         if len(requests) > 1 and not settings.quota.is_known:
-            yield from _informed(settings)
+            yield from informed(settings)
             requests = covering(self._window, missing, burst=settings.quota.burst)
-        with progress.of(len(requests)) as advance:
-            flows = [self._part(one, advance) for one in requests]
-            if len(flows) == 1:
-                yield from flows[0]
-            elif flows:
-                yield Together(flows, settings.parallel)
+        with progress.of(len(requests)) as bar:
+            self._foretell(sum(map(weight, requests)), bar)
+            if requests:
+                yield Together([self._part(one, bar) for one in requests])
 
-    def _part(self, query: PointsQuery, advance: Callable[[], None]) -> Flow[None]:
+    def _foretell(self, cost: int, bar: Bar) -> None:
+        """Say how long the budget will make all of it wait, or refuse to, before anything is sent."""
+        wait = self._settings.quota.seconds_for(cost)
+        if self._settings.partial == "raise":  # else what can be had is fetched, and the rest is flagged
+            refuse_to_wait(self._settings, wait, cost, self._settings.quota.available)
+        bar.waits(wait)
+
+    def _part(self, query: PointsQuery, bar: Bar) -> Flow[None]:
         try:
-            yield from self._asked(query)
+            if self._settings.quota.is_asked:  # others are on their way, and the budget of all is not known
+                yield from informed(self._settings)
+            yield from self._asked(query, bar)
         except (ServiceError, BudgetError) as error:
             if self._settings.partial != "flag" or isinstance(error, AuthenticationError | TierError):
                 raise
             self._missing.append((query.start, query.end))
             self._failures.append(error)
-        advance()
+        bar.advance()
 
-    def _asked(self, query: PointsQuery) -> Flow[None]:
+    def _asked(self, query: PointsQuery, bar: Bar) -> Flow[None]:
         """Fetch one request, and go on asking where its answer seems to have been cut, for as much as came then."""
         at, most = query.start, query.end - query.start
         while at < query.end:
             part = query.model_copy(update={"start": at, "end": min(at + most, query.end)})
             now = time.time()  # what was over then is over, however long the answer takes
-            frame = yield from self._answered(part)
+            frame = yield from self._answered(part, bar)
             whole_until = _whole_until(frame, part)
             if whole_until <= at:
                 raise IncompleteDataError(
-                    f"{self._window.data_type}: more lies at {_written(at)} UTC than the service gives in one answer",
+                    f"{self._window.data_type}: more lies at {written_time(at)} than the service gives in one answer",
                     missing=((at, part.end),),
                 )
             if whole_until < part.end and query.interval is not None:
@@ -344,9 +228,11 @@ class _Gathered:
             self.frames.append(frame)
             at = whole_until
 
-    def _answered(self, query: PointsQuery) -> Flow[pl.DataFrame]:
+    def _answered(self, query: PointsQuery, bar: Bar) -> Flow[pl.DataFrame]:
         cost = weight(query)
-        answer = yield from ask(self._settings, "/v1/points", query.to_params(), accept=_ACCEPT, cost=cost)
+        answer = yield from ask(
+            self._settings, "/v1/points", query.to_params(), accept=_ACCEPT, cost=cost, waits=bar.waits
+        )
         self._requests += 1
         self._weight += cost
         self._sent_at = sent_at(answer)
@@ -357,7 +243,7 @@ class _Gathered:
             return
         kept = self.kept
         # By the earlier of both clocks, and a little before: a service may settle what has just ended.
-        sure = min(now, self._sent_at) - _SETTLING
+        sure = min(now, self._sent_at) - SETTLING
         closed = self._window.closed(sure)
         yield Call(lambda: _spared(lambda: kept.store(span, frame, closed=closed, now=sure)))
 
@@ -411,7 +297,7 @@ def _whole_until(frame: pl.DataFrame, query: PointsQuery) -> int:
         return query.end
     last = int(counts["last"].min())  # type: ignore[arg-type]
     # A second of trades may itself have been cut; its trades that come again are dropped.
-    after = last if query.interval is None else last + query.interval.seconds
+    after = last if query.grid is None else last + query.grid.seconds
     # One second and no more was asked for: there is nothing that it could be cut to.
     return query.end if after >= query.end or query.end - query.start <= 1 else after
 
@@ -436,12 +322,6 @@ def _check_filled(frame: pl.DataFrame, window: Window) -> None:
         found += [(one + step, other) for one, other in pairwise(at) if other - one > step]
     missing = united(found)
     raise IncompleteDataError(
-        f"{window.data_type}: asked for without gaps, the service left {_named(missing)}",
+        f"{window.data_type}: asked for without gaps, the service left {spans(missing)}",
         missing=tuple(missing),
     )
-
-
-def _named(missing: Sequence[Span]) -> str:
-    shown = ", ".join(f"{_written(start)} to {_written(end)}" for start, end in missing[:3])
-    more = f" and {len(missing) - 3} spans more" if len(missing) > 3 else ""
-    return f"{shown}{more} UTC"

@@ -13,11 +13,11 @@ from tidytape.client.quota import Usage
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Flow, printable
 from tidytape.client.tidying import once
-from tidytape.errors import DecodeError, IncompleteDataError
+from tidytape.errors import AuthenticationError, DecodeError, IncompleteDataError, TidytapeError
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.schema import MARKETS, PREDICTION_MARKETS
 
-__all__ = ["block_sizes", "markets", "names", "prediction_markets", "usage"]
+__all__ = ["block_sizes", "informed", "markets", "names", "prediction_markets", "usage"]
 
 _NESTED = "prediction_markets"
 
@@ -116,3 +116,20 @@ def prediction_markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataF
     if rows.select(PREDICTION_MARKETS.key).is_duplicated().any():
         raise IncompleteDataError("/v1/markets: a prediction market came twice with different values")
     return rows
+
+
+def informed(settings: Settings) -> Flow[None]:
+    """Ask the service for the budget, if nothing is known of it yet."""
+    quota = settings.quota
+    if quota.is_known or quota.is_silent or settings.offline:
+        return
+    line = quota.line
+    try:
+        told = yield from usage(settings)
+    except TidytapeError as error:
+        if isinstance(error, AuthenticationError):
+            raise
+        quota.is_silent = True  # it may still tell with every answer
+        return
+    reset = told.reset - time.time() if abs(told.reset) < 10**15 else None
+    quota.heard(limit=told.limit, remaining=told.remaining, reset=reset, taken=0, sent=line)

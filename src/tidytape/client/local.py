@@ -125,7 +125,7 @@ class AppTransport(httpx.BaseTransport):
         try:
             async with asyncio.timeout(timeout):
                 response = await self._inner.handle_async_request(request)
-                body = await response.aread()
+                body = b"".join([part async for part in response.aiter_raw()])
         except TimeoutError:
             raise httpx.ReadTimeout(f"no answer within {timeout} s", request=request) from None
         return httpx.Response(response.status_code, headers=response.headers, content=body)

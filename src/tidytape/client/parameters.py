@@ -62,7 +62,10 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
             "int",
             f"Length of a block of time: {_MINUTES}; {DEFAULT_TPO_BLOCK_MINUTES} unless given. [min]",
         ),
-        "session": Parameter("str", f"{_SESSIONS}, from 00:00 UTC; as long as ``interval`` unless given."),
+        "session": Parameter(
+            "str",
+            f"Length of a session: {_SESSIONS}, from 00:00 UTC; a session is one ``interval`` long unless given.",
+        ),
         "max_depth": Parameter("int", "Most price levels."),
         "funding_interval": Parameter(
             "int, str or timedelta",

@@ -1,12 +1,63 @@
-"""A bar for what takes several requests, where someone is looking."""
+"""A bar for what takes several requests, where someone is looking; and a word where the budget makes it wait long."""
 
 from __future__ import annotations
 
+import logging
 import sys
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
-__all__ = ["Progress"]
+from tidytape.client.display import lasting
+from tidytape.query.values import written_time
+
+__all__ = ["Bar", "Progress"]
+
+_LOG = logging.getLogger("tidytape")
+
+_PATIENCE = 10.0
+"""A shorter wait is not worth a word. [s]"""
+
+
+class Bar:
+    """How far a fetch is, and until when the budget makes it wait: on a bar, or where none is shown in the log.
+
+    Parameters
+    ----------
+    what : str
+        What is fetched.
+    bar : tqdm, optional
+    """
+
+    def __init__(self, what: str, bar: Any = None) -> None:
+        self._what = what
+        self._bar = bar
+        self._until = 0.0
+
+    def advance(self) -> None:
+        """Note that one more request is done."""
+        if self._bar is not None:
+            self._bar.update()
+
+    def waits(self, seconds: float) -> None:
+        """Note that the budget makes it wait so long; it is told where that is long, and longer than was told. [s]"""
+        until = time.time() + seconds
+        if seconds < _PATIENCE or until < self._until + _PATIENCE:
+            return
+        self._until = until
+        when = written_time(round(until))
+        if self._bar is not None:
+            self._bar.set_postfix_str(f"waits for the budget until {when}")
+        else:
+            # Not `warnings`: each wait is news, and a filter that makes errors of them must not end a fetch halfway.
+            _LOG.warning(
+                "%s: the budget of the key makes this fetch wait %s, until %s; max_wait bounds that, and plan() tells "
+                "it beforehand",
+                self._what,
+                lasting(seconds),
+                when,
+            )
 
 
 class Progress:
@@ -25,20 +76,16 @@ class Progress:
         self._what = what
 
     @contextmanager
-    def of(self, total: int) -> Iterator[Callable[[], None]]:
-        """Give a function that moves it on by one of so many."""
+    def of(self, total: int) -> Iterator[Bar]:
+        """Give what moves on by one of so many."""
         shown = total > 1 and _is_seen() if self._wanted is None else self._wanted
         if not shown:
-            yield lambda: None
+            yield Bar(self._what)
             return
         from tqdm.auto import tqdm
 
         with tqdm(total=total, desc=self._what, unit="request", leave=False) as bar:
-
-            def advance() -> None:
-                bar.update()
-
-            yield advance
+            yield Bar(self._what, bar)
 
 
 def _is_seen() -> bool:

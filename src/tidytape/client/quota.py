@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from tidytape.catalogue import WEIGHT_WINDOW_SECONDS
 
-__all__ = ["Quota", "Usage", "quota_of", "reported"]
+__all__ = ["Line", "Quota", "Taken", "Usage", "quota_of", "reported"]
 
 _NS = 1_000_000_000
 _WINDOW_NS = WEIGHT_WINDOW_SECONDS * _NS
@@ -50,6 +50,28 @@ class Usage:
     window_seconds: int
 
 
+Line = tuple[int, int]
+"""All weight that was ever taken, and what of it is not answered yet. [weight]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Weight that was taken, and its place in the line of those who wait for theirs."""
+
+    quota: Quota
+    weight: int
+    place: int
+
+    @property
+    def wait(self) -> float:
+        """How long until it may be used, by what the service has said until now. [s]"""
+        return self.quota.wait_for(self.weight, place=self.place)
+
+    def give_up(self) -> None:
+        """Leave the line."""
+        self.quota.leave(self.weight)
+
+
 class Quota:
     """The bucket of one key, learned from what the service says. Safe to share among threads and tasks.
 
@@ -64,10 +86,10 @@ class Quota:
     Examples
     --------
     >>> quota = Quota(clock=lambda: 0)
-    >>> quota.take(5)  # nothing is known of the budget
+    >>> quota.take(5).wait  # nothing is known of the budget
     0.0
     >>> quota.heard(limit=100, remaining=150, reset=None, taken=5)
-    >>> quota.take(150), round(quota.take(5), 2)
+    >>> quota.take(150).wait, round(quota.take(5).wait, 2)
     (0.0, 3.0)
     """
 
@@ -79,6 +101,8 @@ class Quota:
         self._level = 0  # [weight / _WINDOW_NS], so that refilling is exact
         self._at = clock()
         self._open = 0  # weight that was taken and of which the service has not told yet
+        self.is_silent = False  # the service was asked for the budget, and did not say
+        self._taken = 0  # all that ever was: where a taker stands in the line
 
     @property
     def is_known(self) -> bool:
@@ -86,17 +110,44 @@ class Quota:
         return self._per_minute > 0
 
     @property
+    def is_asked(self) -> bool:
+        """Whether requests are on their way whose answers will be the first to tell of the budget."""
+        return self._open > 0 and not (self.is_known or self.is_silent)
+
+    @property
+    def per_minute(self) -> int | None:
+        """What comes in, None where that is not known. [weight per min]"""
+        return self._per_minute or None
+
+    @property
     def burst(self) -> int | None:
         """The most that one request may weigh, None where that is not known. [weight]"""
         return self._burst if self.is_known else None
 
-    def take(self, weight: int) -> float:
-        """Take weight, and return how long to wait before it may be used. [s]"""
+    def take(self, weight: int) -> Taken:
+        """Take weight; what is returned tells how long to wait before it may be used."""
         with self._lock:
             self._refill()
             self._open += weight
+            self._taken += weight
             self._level -= weight * _WINDOW_NS
-            return self._wait()
+            return Taken(self, weight, self._taken)
+
+    def wait_for(self, weight: int, *, place: int) -> float:
+        """Return how long to wait until weight at a place in the line may be used, as is known now. [s]"""
+        with self._lock:
+            self._refill()
+            later = self._taken - place  # what was taken after it does not make it wait
+            if self.is_known and weight > self._burst:
+                # A bucket that has become too small for it: once it is full, the service says what is to be.
+                later = max(later, self._open - self._burst)
+            return self._wait(-later)
+
+    def leave(self, weight: int) -> None:
+        """Return weight that was taken by one who did not wait for it: who stands behind is not let in sooner."""
+        with self._lock:
+            self._taken -= weight
+        self.give_back(weight)
 
     def give_back(self, weight: int) -> None:
         """Return weight that was taken and never used, or whose answer the service did not give."""
@@ -124,7 +175,15 @@ class Quota:
             self._refill()
             return max(0, self._level // _WINDOW_NS)
 
-    def heard(self, *, limit: int, remaining: int, reset: float | None, taken: int) -> None:
+    @property
+    def line(self) -> Line:
+        """Return how things stand as a request is sent, for ``heard`` to tell what its answer cannot know of."""
+        with self._lock:
+            return self._taken, self._open
+
+    def heard(
+        self, *, limit: int, remaining: int, reset: float | None, taken: int, sent: Line | None = None
+    ) -> None:
         """Take in what a response says.
 
         Parameters
@@ -135,6 +194,9 @@ class Quota:
             Time until the bucket is full again, as reported. [s]
         taken : int
             What was taken for the request that this answers. [weight]
+        sent : Line, optional
+            The ``line`` as that request was sent: what was taken since then, though answered by now, its answer may not
+            know of.
         """
         if not (1 <= limit <= _MOST and 0 <= remaining <= _MOST):
             self.used(taken)
@@ -147,13 +209,15 @@ class Quota:
             self._burst = max(_burst(limit, remaining, reset), remaining)
             # What others have taken may or may not have reached the service when it spoke; and it speaks in whole
             # numbers. Within that, what is known here is the finer reading.
-            level, open_ = self._level // _WINDOW_NS, max(0, self._open)
+            level, unseen = self._level // _WINDOW_NS, max(0, self._open)
+            if sent is not None:
+                unseen = max(unseen, self._taken - sent[0] + sent[1] - taken)
             if first:
-                self._level = (remaining - open_) * _WINDOW_NS
+                self._level = (remaining - unseen) * _WINDOW_NS
             elif remaining < level:
                 self._level = remaining * _WINDOW_NS
-            elif remaining > level + open_ + 1:
-                self._level = (remaining - open_) * _WINDOW_NS
+            elif remaining > level + unseen + 1:
+                self._level = (remaining - unseen) * _WINDOW_NS
             self._trim()
 
     def _refill(self) -> None:

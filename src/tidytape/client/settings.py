@@ -39,6 +39,7 @@ class Options(TypedDict, total=False):
     attempts: int
     max_body: int
     on_limit: OnLimit
+    max_wait: float | None
     partial: Partial
     parallel: int
     cache: bool | str | os.PathLike[str] | None
@@ -73,8 +74,8 @@ class Settings:
         Most times one request is sent.
     max_body : int
         Longest body of one response, decompressed. [byte]
-    on_limit : {"wait", "raise"}
-        What to do where the budget of the key is used up.
+    max_wait : float or None
+        Longest time the budget may make a fetch wait; 0 where it must not, None without a bound. [s]
     partial : {"raise", "flag"}
         What to do where a part of a window is not answered.
     parallel : int
@@ -96,7 +97,7 @@ class Settings:
     deadline: float
     attempts: int
     max_body: int
-    on_limit: OnLimit
+    max_wait: float | None
     partial: Partial
     parallel: int
     offline: bool
@@ -120,6 +121,7 @@ class Settings:
         attempts: int,
         max_body: int,
         on_limit: str,
+        max_wait: float | None,
         partial: str,
         parallel: int,
         offline: bool,
@@ -156,7 +158,7 @@ class Settings:
             _seconds("deadline", deadline),
             _count("attempts", attempts),
             _count("max_body", max_body),
-            _one_of("on_limit", on_limit, get_args(OnLimit)),
+            _patience(_one_of("on_limit", on_limit, get_args(OnLimit)), max_wait),
             _one_of("partial", partial, get_args(Partial)),
             _count("parallel", parallel),
             bool(offline),
@@ -170,6 +172,17 @@ def _one_of(name: str, given: object, known: tuple[Any, ...]) -> Any:
     if given not in known:
         raise QueryError(name, got=given, expected=" or ".join(map(repr, known)))
     return given
+
+
+def _patience(on_limit: str, max_wait: object) -> float | None:
+    """Return the longest wait for the budget; None where it has no bound."""
+    if on_limit == "raise":
+        if max_wait is not None:
+            raise QueryError(
+                "max_wait", got=max_wait, expected="nothing where on_limit is 'raise': it waits not at all"
+            )
+        return 0.0
+    return None if max_wait is None else _seconds("max_wait", max_wait)
 
 
 def _is_loopback(address: str) -> bool:

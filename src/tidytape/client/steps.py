@@ -89,10 +89,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Carry these flows out, so many at once."""
+    """Carry these flows out, at once as far as the client has places for them."""
 
     flows: Sequence[Flow[Any]]
-    at_once: int
 
 
 Step = Send | Wait | Call | Together

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import CancelledError, Future
-from contextlib import closing
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
 import httpx
@@ -16,7 +16,8 @@ import polars as pl
 
 from tidytape.client.backends import Present, presenter
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
-from tidytape.client.fetching import Metadata, Plan
+from tidytape.client.metadata import Metadata
+from tidytape.client.planning import Plan
 from tidytape.client.quota import Usage
 from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
 from tidytape.client.steps import (
@@ -71,10 +72,13 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     on_limit : {"wait", "raise"}
         What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
+    max_wait : float, optional
+        Longest time the budget may make one fetch wait: where it would be longer, `BudgetError` says how long, before
+        anything is sent. Without one there is no bound; a long wait is told on the progress bar, or in the log. [s]
     partial : {"raise", "flag"}
         What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
     parallel : int
-        Most requests that are on their way at once.
+        Most requests for points that are on their way at once, of all fetches of this client together.
     cache : bool or path, optional
         Whether intervals that are over are kept and not fetched again, and where; if left out in the user's cache
         folder, but not those of a service on this machine, nor of a ``transport``.
@@ -137,6 +141,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         attempts: int = 6,
         max_body: int = MAX_BODY,
         on_limit: OnLimit = "wait",
+        max_wait: float | None = None,
         partial: Partial = "raise",
         parallel: int = 4,
         cache: bool | str | os.PathLike[str] | None = None,
@@ -154,6 +159,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             attempts=attempts,
             max_body=max_body,
             on_limit=on_limit,
+            max_wait=max_wait,
             partial=partial,
             parallel=parallel,
             cache=cache,
@@ -166,6 +172,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         self._present: Present[FrameT] = presenter(backend)
         # A redirect would carry the key to wherever it points.
         self._http = httpx.Client(transport=transport, follow_redirects=False)
+        self._places = threading.BoundedSemaphore(settings.parallel)
 
     @overload
     @staticmethod
@@ -258,6 +265,18 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         ------
         TapeError
             If it cannot be read, or is no tape.
+
+        Examples
+        --------
+        >>> import tempfile, tidytape
+        >>> day = {"exchange": "DEMO_SPOT", "coin": "BTC", "interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     with tidytape.Client.demo() as client, client.record(f"{folder}/study.tape"):
+        ...         recorded = client.fetch(client.query.candles(**day))
+        ...     with tidytape.Client.replay(f"{folder}/study.tape") as replayed:
+        ...         again = replayed.fetch(replayed.query.candles(**day))
+        >>> again.metadata.hash == recorded.metadata.hash, again.metadata.weight
+        (True, 0)
         """
         replayer = Replayer(tape)
         client: Client[Any] = Client(replayer.base_url, "replayed", cache=False, backend=backend)
@@ -291,6 +310,9 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
 
     def _together(self, step: Together) -> list[object]:
         """Carry out flows in threads, which go no further once one of them fails or the caller is interrupted."""
+        if len(step.flows) == 1:
+            with self._place():
+                return [self._run(step.flows[0])]
         stop, todo, guard = threading.Event(), iter(enumerate(step.flows)), threading.Lock()
         results: dict[int, object] = {}
         errors: list[BaseException] = []
@@ -303,7 +325,8 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
                     return
                 number, steps = found
                 try:
-                    results[number] = self._run(steps, stop)
+                    with self._place(stop):
+                        results[number] = self._run(steps, stop)
                 except BaseException as error:  # noqa: BLE001 - raised where they are waited for
                     errors.append(error)
                     stop.set()
@@ -312,7 +335,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             threading.Thread(
                 target=contextvars.copy_context().run, args=(work,), daemon=True, name="tidytape-fetch"
             )
-            for _ in range(min(step.at_once, len(step.flows)))
+            for _ in range(min(self._settings.parallel, len(step.flows)))
         ]
         try:
             for one in crew:
@@ -326,6 +349,17 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             if not isinstance(error, _StoppedError):
                 raise error
         return [results[number] for number in range(len(step.flows))]
+
+    @contextmanager
+    def _place(self, stop: threading.Event | None = None) -> Iterator[None]:
+        """Hold one of the places that all fetches of this client share."""
+        while not self._places.acquire(timeout=_HEEDFUL):
+            if stop is not None and stop.is_set():
+                raise _StoppedError
+        try:
+            yield
+        finally:
+            self._places.release()
 
     def _sent(self, step: Send) -> Answer | Failure:
         if self._http.is_closed:

@@ -31,11 +31,13 @@ import polars as pl
 import pyarrow as pa
 
 from tidytape._version import __version__
+from tidytape.client.display import described
 from tidytape.client.fingerprint import fingerprint
 from tidytape.client.quota import Usage
+from tidytape.client.steps import printable
 from tidytape.errors import TapeError
 
-__all__ = ["Recorder", "Replayer", "TapeEntry", "entries", "verify"]
+__all__ = ["Recorder", "Replayer", "TapeEntry", "described_ask", "entries", "verify"]
 
 _FORMAT = 1
 _OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
@@ -226,9 +228,10 @@ class Replayer:
         with self._lock:
             found = self._lines.get(key)
             if not found:
+                near = self._nearest(ask)
                 raise TapeError(
-                    f"{self.path} has no answer to {orjson.dumps(ask).decode()}; it was not asked when the tape was "
-                    "recorded, or its entry is damaged",
+                    f"{self.path} has no answer to {described_ask(ask)}; it was not asked when the tape was recorded, "
+                    "or its entry is damaged" + (f"; the nearest it has is {near}" if near else ""),
                     path=str(self.path),
                 )
             turn = self._next.get(key, 0)
@@ -243,6 +246,51 @@ class Replayer:
             return _read(entry), _listed(number, entry)
         except ValueError as error:
             raise _damaged(self.path, number, str(error)) from None
+
+    def _nearest(self, ask: Ask) -> str | None:
+        """Describe the entry that differs least from a question: of the same kind, in the fewest parameters."""
+        asked = _facts(ask)
+
+        def alike(other: Ask) -> tuple[int, int]:
+            facts = _facts(other)
+            same = len(asked & facts)
+            return same, -len(facts ^ asked)
+
+        others = [
+            (other, lines[0][0])
+            for other, lines in ((orjson.loads(key), lines) for key, lines in self._lines.items())
+            if other.get("ask") == ask.get("ask")
+        ]
+        if not others:
+            return None
+        best, number = max(others, key=lambda one: (_type(one[0]) == _type(ask), *alike(one[0]), -one[1]))
+        return f"entry {number}, {described_ask(best)}"
+
+
+def described_ask(ask: Ask) -> str:
+    """Return what was asked as people write it, times in ISO 8601.
+
+    Examples
+    --------
+    >>> described_ask({"ask": "coins", "params": [["exchange", "X"]]})
+    'coins exchange=X'
+    >>> described_ask({"ask": "points", "params": [["type", "TRADE"], ["from", "0"], ["period", "60"]]})
+    'TRADE, 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z'
+    """
+    try:
+        said = described(ask.get("params") or [])
+    except (ValueError, TypeError, OverflowError, OSError):  # a tape may hold anything
+        said = orjson.dumps(ask.get("params")).decode()
+    name = ask.get("ask")
+    return printable(said if name == "points" else f"{name} {said}".strip())
+
+
+def _facts(ask: Ask) -> set[tuple[str, ...]]:
+    return {tuple(map(str, one)) for one in ask.get("params") or ()}
+
+
+def _type(ask: Ask) -> set[tuple[str, ...]]:
+    return {one for one in _facts(ask) if one[:1] == ("type",)}
 
 
 def _damaged(path: Path, number: int, trouble: str) -> TapeError:

@@ -16,9 +16,12 @@ from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSe
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
 
-__all__ = ["Span", "Window", "covering", "intersected", "united", "without"]
+__all__ = ["SETTLING", "Span", "Window", "covering", "intersected", "united", "without"]
 
 Span = tuple[int, int]
+
+SETTLING = 60
+"""How long after its end a point may still change. [s]"""
 
 _LONGEST_SESSION = {TPOSession.DAILY: 86_400, TPOSession.WEEKLY: 7 * 86_400, TPOSession.MONTHLY: 31 * 86_400}
 
@@ -57,7 +60,7 @@ class Window:
             raise QueryError(
                 "type", got=list(first.type), expected="one data type; each has a frame of its own"
             )
-        if len({_timeless(one) for one in asked}) > 1:
+        if not cls.differ_in_time_alone(asked):
             raise QueryError(
                 "query", got=f"{len(asked)} queries", expected="queries that differ in time alone"
             )
@@ -66,18 +69,26 @@ class Window:
             raise QueryError("query", got=f"{len(asked)} queries", expected="windows that adjoin")
         return cls(first, asked[0].start, asked[-1].end)
 
+    @staticmethod
+    def differ_in_time_alone(queries: Sequence[PointsQuery]) -> bool:
+        """Whether they ask for the same over several times."""
+        return len({_timeless(one) for one in queries}) <= 1
+
     @property
     def data_type(self) -> str:
         """Name of its data type."""
         return self.query.type[0]
 
     @property
+    def asked(self) -> Span:
+        """The window as it was asked for: where nothing is kept, nothing has to lie on a grid."""
+        return self.start, self.end
+
+    @property
     def span(self) -> Span:
         """The window on the grid of its intervals: a point belongs to it when it starts in it."""
-        interval = self.query.interval
-        if interval is None:
-            return self.start, self.end
-        return ceiled(self.start, interval), ceiled(self.end, interval)
+        grid = self.query.grid
+        return self.asked if grid is None else (ceiled(self.start, grid), ceiled(self.end, grid))
 
     @property
     def params(self) -> list[tuple[str, str]]:
@@ -90,21 +101,21 @@ class Window:
 
     def closed(self, now: float) -> int:
         """Return the end of what can no longer change: points that start before it were over by then."""
-        interval, session = self.query.interval, self.query.tpo_session
-        if interval is None:
+        grid, session = self.query.grid, self.query.tpo_session
+        if grid is None:
             return int(now)
-        length = max(interval.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
-        return ceiled(int(now) - length + 1, interval)
+        length = max(grid.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
+        return ceiled(int(now) - length + 1, grid)
 
     @property
     def step(self) -> int:
         """From one point to the next; a second where they lie in no interval. [s]"""
-        return 1 if self.query.interval is None else self.query.interval.seconds
+        return 1 if self.query.grid is None else self.query.grid.seconds
 
     def floored(self, second: int) -> int:
         """Return the last start of an interval at or before a second."""
-        interval = self.query.interval
-        return second if interval is None else ceiled(second - interval.seconds + 1, interval)
+        grid = self.query.grid
+        return second if grid is None else ceiled(second - grid.seconds + 1, grid)
 
     def request(self, start: int, end: int) -> PointsQuery:
         """Return the one request for a part of it, oldest first."""

@@ -6,7 +6,13 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 - `doors`: a native frame in, one of the same kind out.
 - `table`: the same with its times as whole nanoseconds, whatever the engine calls a time.
 - `buckets`: the interval that a time lies in.
+- `grid`: the row of blocks that a price lies in.
 - `exact`: sums that do not depend on the order of rows.
 - `ordered`: the first and the last value of a group.
 - `spread`: a row per whole number of a range.
+- `between`: what is linear between a row and its next one.
+- `normal`: the normal distribution.
+- `crossed`: every row with every one of some numbers.
+- `joined`: points joined to one, by whatever they have in common.
+- `members`: the members of a series joined to it.
 """

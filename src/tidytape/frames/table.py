@@ -178,7 +178,7 @@ class Table(Generic[IntoFrameT]):
         if isinstance(result, nw.DataFrame):
             result = result.lazy()
         if sort:
-            result = result.sort(*sort)
+            result = _sorted(result, sort)
         names = result.collect_schema().names()
         clocks = {name: clock for name, clock in self.clocks.items() if name in names}
         clocks |= {name: self.clocks[like] for name, like in (times or {}).items()}
@@ -188,3 +188,13 @@ class Table(Generic[IntoFrameT]):
             return cast("IntoFrameT", result.to_native())
         eager = result.collect(frame.implementation)
         return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())
+
+
+def _sorted(rows: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
+    """Return the rows sorted, words as words: pandas sorts categories by when each was first seen."""
+    schema = rows.collect_schema()
+    words = {name: f"__word_{name}" for name in columns if isinstance(schema[name], nw.Categorical | nw.Enum)}
+    if not words or not rows.implementation.is_pandas():
+        return rows.sort(*columns)
+    named = rows.with_columns(nw.col(name).cast(nw.String).alias(word) for name, word in words.items())
+    return named.sort(*(words.get(name, name) for name in columns)).drop(*words.values())

@@ -14,7 +14,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-__all__ = ["Clock", "clock_of", "counted", "dated"]
+__all__ = ["Clock", "clock_of", "counted", "dated", "midnights"]
 
 _NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -113,6 +113,15 @@ def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
         (nw.col(name) // _NANOSECONDS[clock.unit]).cast(nw.Datetime(clock.unit, clock.zone)).alias(name)
         for name, clock in clocks.items()
     )
+
+
+def midnights(frame: Frame, column: str) -> Frame:
+    """Return the frame with a column of dates as int64 nanoseconds: the start of each day in UTC."""
+    if frame.implementation.is_duckdb():
+        return _replaced(frame, {column: f"epoch_ns({_quoted(column)}::TIMESTAMP)"})
+    if frame.implementation.is_spark_like():
+        return _selected(frame, {column: f"unix_date(`{column}`) * {86_400 * _NANOSECONDS['s']}L"})
+    return frame.with_columns(nw.col(column).dt.timestamp("ms").cast(nw.Int64) * _NANOSECONDS["ms"])
 
 
 def _quoted(name: str) -> str:

@@ -5,7 +5,9 @@
 - `volume` : traded volume over time.
 - `volume_profile` : traded volume by price, with the point of control and the value area.
 - `candles_with_profile` : the three of them on shared axes, laid out by `panels`.
-- `term_structure` : implied volatility or skew by tenor.
+- `smile` : implied volatility by strike, an expiry beside the other.
+- `surface` : implied volatility over strike and time to expiry.
+- `term_structure` : implied volatility or skew by tenor or by days to expiry.
 
 Every function draws on the axes it is given, or on a figure of its own, and returns what it drew. None shows a
 window, and none touches a setting or a figure that is not its own. Polars and pandas frames look the same.
@@ -17,6 +19,8 @@ from tidytape.plot._candles import Candles, Volume, candles, volume
 from tidytape.plot._heatmap import BookHeatmap, book_heatmap
 from tidytape.plot._panels import CandlesWithProfile, Panels, candles_with_profile, panels
 from tidytape.plot._profile import Profile, volume_profile
+from tidytape.plot._smile import Smile, smile
+from tidytape.plot._surface import Surface, surface
 from tidytape.plot._term_structure import TermStructure, term_structure
 
 __all__ = [
@@ -25,12 +29,16 @@ __all__ = [
     "CandlesWithProfile",
     "Panels",
     "Profile",
+    "Smile",
+    "Surface",
     "TermStructure",
     "Volume",
     "book_heatmap",
     "candles",
     "candles_with_profile",
     "panels",
+    "smile",
+    "surface",
     "term_structure",
     "volume",
     "volume_profile",

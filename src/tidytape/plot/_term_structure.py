@@ -1,4 +1,4 @@
-"""Option summaries by tenor."""
+"""Option summaries by tenor, and volatility and skew by days to expiry."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class TermStructure:
     ax : matplotlib.axes.Axes
         Where.
     lines : dict of (str, datetime) to matplotlib.lines.Line2D
-        One per symbol and time, in order: days to the value, NaN where a tenor between two others is missing.
+        One per symbol and time, in order: days to the value, NaN where one between two others is missing.
     """
 
     ax: Axes
@@ -57,16 +57,18 @@ def term_structure(
     ax: Axes | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> TermStructure:
-    """Draw implied volatility or skew by tenor, one line per symbol and time.
+    """Draw implied volatility or skew by tenor or by days to expiry, one line per symbol and time.
 
-    The tenor axis is logarithmic in days. Symbols differ in colour; the times of one go from pale, the first, to full,
-    the last. A tenor that is missing is a gap: nothing is drawn across it.
+    The axis is logarithmic in days. Symbols differ in colour; the times of one go from pale, the first, to full, the
+    last. A tenor that is missing, or an expiry without a value, is a gap: nothing is drawn across it.
 
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, tenor, timestamp), any order
-        Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG or SKEW_OPTION_SUMMARY_AGG. Uses ``tenor``, ``timestamp`` [UTC]
-        and ``implied_volatility`` [%] or ``skew`` [vol points]; identity columns name the lines where they are there.
+        Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG or SKEW_OPTION_SUMMARY_AGG, or as
+        `tidytape.analytics.options.term_structure` returns it, with ``days`` [d] in place of ``tenor``. Uses
+        ``timestamp`` [UTC] and ``implied_volatility`` [%] or ``skew`` [vol points]; identity columns name the lines
+        where they are there. Expiries that are past are left out.
     value : {"implied_volatility", "skew"}, optional
         What to draw; the one of the two that the frame has otherwise.
     ax : matplotlib.axes.Axes, optional
@@ -106,12 +108,16 @@ def term_structure(
     curves = _curves(opened, chosen)
     ax = ax or style.new_axes(9, 5)
     style.frame_axes(ax)
-    _tenor_axis(ax)
+    by_tenor = "tenor" in opened.columns
+    _days_axis(ax, "Tenor" if by_tenor else "Time to expiry")
     column = _VALUES[chosen]
     ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
     name = column.name.replace("_", " ").capitalize()
     ax.set_ylabel(style.label(name, column.unit), color=style.INK)
     lines = _drawn(ax, curves)
+    if not by_tenor and lines:
+        days = [length for curve in curves.values() for length in curve]
+        ax.set_xlim(min(days) / 1.25, max(days) * 1.25)
     if not lines:
         style.no_data(ax)
     else:
@@ -122,7 +128,7 @@ def term_structure(
     return TermStructure(ax, lines)
 
 
-Curves = dict[tuple[str, datetime], dict[int, float]]
+Curves = dict[tuple[str, datetime], dict[float, float]]
 
 
 def _opened(frame: object) -> nw.DataFrame[Any]:
@@ -143,7 +149,8 @@ def _chosen(value: str | None, frame: nw.DataFrame[Any]) -> str:
     if value is None and not found:
         raise MissingColumnError(["implied_volatility"], available=frame.columns)
     chosen = value or found[0]
-    if missing := [name for name in ("tenor", "timestamp", chosen) if name not in frame.columns]:
+    length = "days" if "days" in frame.columns and "tenor" not in frame.columns else "tenor"
+    if missing := [name for name in (length, "timestamp", chosen) if name not in frame.columns]:
         raise MissingColumnError(missing, available=frame.columns)
     return chosen
 
@@ -153,30 +160,48 @@ def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
     dtype = frame.schema["timestamp"]
     if not isinstance(dtype, nw.Datetime):
         raise QueryError("frame", got=f"timestamp: {dtype}", expected="a column of datetimes")
+    by_tenor = "tenor" in frame.columns
+    symbol_column = "raw_symbol" if by_tenor or "coin" not in frame.columns else "coin"
     # What all share is the title's.
-    named = [name for name in ("exchange", "raw_symbol") if name in frame.columns]
+    named = [name for name in ("exchange", symbol_column) if name in frame.columns]
     if _only(frame, "exchange"):
         named.remove("exchange")
-    known = frame.filter(*(~nw.col(name).is_null() for name in ("tenor", "timestamp", value)))
+    length = "tenor" if by_tenor else "days"
+    known = frame.filter(*(~nw.col(name).is_null() for name in (length, "timestamp")))
     curves: Curves = {}
-    for row in known.select(*named, "tenor", "timestamp", value).iter_rows(named=True):
-        tenor, time = str(row["tenor"]), row["timestamp"]
-        if tenor not in _DAYS:
-            raise QueryError("frame", got=f"tenor {tenor}", expected="one of " + ", ".join(_DAYS))
-        if not np.isfinite(row[value]):
+    for row in known.select(*named, length, "timestamp", value).iter_rows(named=True):
+        days, time = _days(row[length]), row["timestamp"]
+        known_value = row[value] is not None and np.isfinite(row[value])
+        # Of tenors it is known which there could be, so those without a value need no place of their own.
+        if days <= 0 or (by_tenor and not known_value):
             continue
         symbol = " ".join(str(row[name]) for name in named if row[name] is not None)
         utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
         curve = curves.setdefault((symbol, utc), {})
-        if _DAYS[tenor] in curve:
+        if days in curve:
             raise QueryError(
                 "frame",
-                got=f"several rows of {symbol} {tenor} at {utc.isoformat()}",
-                expected="one row per symbol, time and tenor",
+                got=f"several rows of {symbol} {row[length]} at {utc.isoformat()}",
+                expected=f"one row per symbol, time and {'tenor' if by_tenor else 'days'}",
                 hint="filter the frame to one interval first",
             )
-        curve[_DAYS[tenor]] = row[value]
-    return dict(sorted(curves.items()))
+        curve[days] = row[value] if known_value else np.nan
+    if by_tenor:
+        # A tenor between two others that has no value is a gap in the line.
+        for curve in curves.values():
+            between = (days for days in _DAYS.values() if min(curve) <= days <= max(curve))
+            curve |= {days: curve.get(days, np.nan) for days in between}
+    drawable = {key: curve for key, curve in curves.items() if not all(map(np.isnan, curve.values()))}
+    return {key: dict(sorted(curve.items())) for key, curve in sorted(drawable.items())}
+
+
+def _days(length: Any) -> float:
+    """Return a length in days: it is one, or is the name of a tenor."""
+    if isinstance(length, float | int):
+        return float(length)
+    if str(length) not in _DAYS:
+        raise QueryError("frame", got=f"tenor {length}", expected="one of " + ", ".join(_DAYS))
+    return float(_DAYS[str(length)])
 
 
 def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
@@ -187,11 +212,14 @@ def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
         colours = _shades(_COLOURS[place % len(_COLOURS)], len(own))
         for key, colour in zip(own, colours, strict=True):
             curve = curves[key]
-            # A tenor between two others that has no value is a gap in the line.
-            days = [length for length in _DAYS.values() if min(curve) <= length <= max(curve)]
-            values = [curve.get(length, np.nan) for length in days]
             (lines[key],) = ax.plot(
-                days, values, color=colour, linewidth=1.6, marker="o", markersize=4, zorder=2.2
+                list(curve),
+                list(curve.values()),
+                color=colour,
+                linewidth=1.6,
+                marker="o",
+                markersize=4,
+                zorder=2.2,
             )
     return lines
 
@@ -201,7 +229,7 @@ def _shades(colour: str, number: int) -> list[tuple[float, ...]]:
     return [tuple(1 - share * (1 - np.array(to_rgb(colour)))) for share in strength]
 
 
-def _tenor_axis(ax: Axes) -> None:
+def _days_axis(ax: Axes, name: str) -> None:
     """A tick per tenor: its short name, and below it how many days that is."""
     ax.set_xscale("log")
     days = list(_DAYS.values())
@@ -209,7 +237,7 @@ def _tenor_axis(ax: Axes) -> None:
     ax.xaxis.set_major_formatter(FixedFormatter([f"{tenor.alias}\n{tenor.days}" for tenor in Tenor]))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlim(days[0] / 1.25, days[-1] * 1.25)
-    ax.set_xlabel(style.label("Tenor", "d, log scale"), color=style.INK)
+    ax.set_xlabel(style.label(name, "d, log scale"), color=style.INK)
 
 
 def _name(

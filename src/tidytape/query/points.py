@@ -232,6 +232,15 @@ class PointsQuery(Query):
         return -(-self.period // self.step)
 
     @property
+    def grid(self) -> Interval | None:
+        """The interval at whose starts points may lie; None where they lie anywhere.
+
+        Sessions of a market profile start at midnight, on any day of a week.
+        """
+        is_longer = self.interval is not None and self.interval.seconds > Interval.DAY.seconds
+        return Interval.DAY if is_longer and self.tpo_session is not None else self.interval
+
+    @property
     def span(self) -> tuple[int, int]:
         """The time its points are made of: the whole intervals that start inside the window, half-open. [s]
 
@@ -240,9 +249,10 @@ class PointsQuery(Query):
         >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=30, end=90).span
         (60, 120)
         """
-        if self.interval is None:
+        grid = self.grid
+        if grid is None:
             return self.start, self.end
-        step, offset = self.interval.seconds, self.interval.offset
+        step, offset = grid.seconds, grid.offset
         first, last = (-(-(second - offset) // step) * step + offset for second in (self.start, self.end))
         return first, last
 

@@ -212,6 +212,8 @@ Made = tuple[bytes | None, Mapping[str, str], int]
 
 def _computed(engine: Engine, task: Task) -> tuple[bytes, Mapping[str, str], int]:
     frames = engine.frames(task.query, task.subjects)
+    if all(frame.is_empty() for _, frame in frames):
+        engine.refuse_finer(task.query, task.subjects)  # else it would look as if nothing had been traded
     body = wire.to_arrow(frames[0][1]) if task.form == wire.ARROW_MIME else wire.encode_all(frames)
     body, headers = packed(body, task.coding)
     return body, headers, sum(frame.height for _, frame in frames)

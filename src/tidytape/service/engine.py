@@ -23,7 +23,7 @@ from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
 from tidytape.service.options import Instrument, grouped, last_closes
-from tidytape.service.plans import PLANS, Want, tpo_of_members
+from tidytape.service.plans import PLANS, Want, recorded_lengths, tpo_of_members
 from tidytape.service.selection import selected
 
 __all__ = ["Engine", "Instrument", "Subjects"]
@@ -113,6 +113,21 @@ class Engine:
         if name == "BLOCK_BOOK_SNAPSHOT_AGG":
             return _closest_first(frame, order, query)
         return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
+
+    def refuse_finer(self, query: PointsQuery, instruments: Subjects) -> None:
+        """Raise QueryError if there can be no candle, because those that were recorded are longer than is asked for."""
+        subjects = instruments.get("TRADE_SIDE_AGNOSTIC_AGG", [])
+        lengths = {length for one in subjects for length in recorded_lengths(Want(self.lake, one, query))}
+        if lengths and not any(query.step % length == 0 for length in lengths):
+            able = [one for one in Interval if any(one.seconds % length == 0 for length in lengths)]
+            raise QueryError(
+                "interval",
+                got=str(query.interval),
+                expected="one that the recorded candles of this market make up: "
+                + (", ".join(able) or "none does"),
+                hint="there are no trades of it, and candles cannot be taken apart",
+                code="INVALID_INTERVAL",
+            )
 
     def _points(self, name: str, query: PointsQuery, subjects: list[Instrument], before: int) -> pl.DataFrame:
         interval = query.interval or Interval.MINUTE

@@ -23,7 +23,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tidytape.budget import TIERS, Tier, tier
-from tidytape.errors import QueryError, TidytapeError, nearest
+from tidytape.errors import QueryError, TidytapeError, nearest, shown
 from tidytape.query.values import written_time
 
 if sys.platform != "win32":
@@ -123,7 +123,7 @@ class KeyFile(Keys):
         Raises
         ------
         TidytapeError
-            If the file is absent or is not a file of keys.
+            If the file is absent, is not a file of keys, or has a key of a tier that there is not.
         """
         with self._lock:
             try:
@@ -214,9 +214,16 @@ class KeyFile(Keys):
             entries = json.loads(self.path.read_text("utf-8"))
             if not isinstance(entries, list):
                 raise TypeError("expected a list of keys")
-            keys = [_checked(Key(**entry), self._tiers) for entry in entries]
+            keys = [_checked(Key(**entry)) for entry in entries]
         except (OSError, ValueError, TypeError, RecursionError) as error:
             raise TidytapeError(f"{self.path} is not a file of keys: {error}") from None
+        strange = [key for key in keys if key.tier.casefold() not in map(str.casefold, self._tiers)]
+        if strange:
+            told = ", ".join(f"key {shown(key.id)} is of tier {shown(key.tier)}" for key in strange)
+            raise TidytapeError(
+                f"{self.path}: {told}, and the tiers are {', '.join(self._tiers)}; a file of tiers (--tiers) "
+                "names others"
+            )
         return keys
 
     def _write(self, keys: list[Key]) -> None:
@@ -237,13 +244,12 @@ def _no_file(path: Path) -> TidytapeError:
     return TidytapeError(f"there is no key file {path}; 'tidytape keys new' makes one")
 
 
-def _checked(key: Key, tiers: Mapping[str, Tier]) -> Key:
+def _checked(key: Key) -> Key:
     """Refuse a key whose facts are not of their kinds."""
     kinds = (isinstance(key.id, str), isinstance(key.sha256, str), isinstance(key.tier, str))
     times = (isinstance(key.created, int), key.expires is None or isinstance(key.expires, int))
     if not all(kinds + times) or not re.fullmatch(r"[0-9a-f]{64}", key.sha256):
         raise TypeError(f"a key's id, sha256, tier, created or expires is not what it should be: {key.id!r}")
-    tier(key.tier, tiers)
     return key
 
 

@@ -188,6 +188,17 @@ def _of_interval(want: Want, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.Laz
     return minutes_.drop("quote_volume", "first_sequence", "last_sequence", "trades")
 
 
+def recorded_lengths(want: Want) -> list[int]:
+    """Return how long the candles are that somebody else made of a market without trades, in the window. [s]"""
+    if not want.has_only("candles", rather_than="trades"):
+        return []
+    recorded = want.lake.scan(
+        "candles", exchange=want.one.exchange, raw_symbol=want.one.raw_symbol, start=want.start, end=want.end
+    )
+    lengths = recorded.select(pl.col("interval").unique().sort()).collect(engine="streaming")["interval"]
+    return [one // _NS for one in lengths]
+
+
 def _recorded_candles(want: Want) -> pl.LazyFrame:
     """Candles made of recorded ones; of several lengths, each of those that tell of most of it, the longest of them."""
     recorded = want.lake.scan(

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 
 from tidytape import wire
 from tidytape.budget import weight
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, counted
 from tidytape.query import PointsQuery, respelled
 from tidytape.query.values import written_time
 from tidytape.service.buckets import UnreachableError
@@ -25,7 +25,7 @@ from tidytape.service.workers import Workers
 __all__ = ["points"]
 
 _log = logging.getLogger("tidytape.service")
-_NS, _DAY = 10**9, 86_400
+_NS = 10**9
 _PAUSE = 2  # seconds
 _GONE = 499  # for the log: the caller hung up, so nobody reads it
 
@@ -152,13 +152,12 @@ def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
             expected=f"no value; the {account.tier.name} tier does not aggregate exchanges",
             code="AGGREGATION_NOT_PERMITTED",
         )
-    days = account.tier.history_days
-    # Whole days of UTC, so that a request for the last 90 days is not refused for the second it took to arrive.
-    if days is not None and query.start < (now // _DAY - days) * _DAY:
+    days, first = account.tier.history_days, account.tier.history_start(now=now)
+    if days is not None and first is not None and query.start < first:
         raise QueryError(
             PointsQuery.WIRE["start"],
             got=written_time(query.start),
-            expected=f"a time in the last {days} days, which the {account.tier.name} tier has",
+            expected=f"a time in the last {counted(days, 'day')}, which the {account.tier.name} tier has",
             code="HISTORY_NOT_PERMITTED",
         )
 

@@ -4,6 +4,11 @@ pyarrow reads the JSON with the schema given. What it returns is flattened by li
 points, the points of all series, the series. Nothing is forgiven here: whatever is unusual gives None, and
 the tolerant lane reads the same body again and decides. So there is one place that accepts spellings and
 raises errors, and it is not this one.
+
+pyarrow reads documents side by side, on all cores, but a body is one document. So a long one is cut between points,
+and what is open at a cut is closed before it and opened again after it. A cut that is not between two points leaves
+no document on one of its sides, or a field twice or one too many, which pyarrow refuses: bytes are looked at to find
+a place, never trusted to be one.
 """
 
 from __future__ import annotations
@@ -21,7 +26,7 @@ from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Kind, Levels
 from tidytape.schema import schema_of
 from tidytape.wire._parts import MOST_NESTING, Counts, Levelled, Parts, unknown_column
 
-__all__ = ["read"]
+__all__ = ["PIECE", "document_type", "pieces", "read"]
 
 _TIMESTAMP = pa.struct([("s", pa.int64()), ("ns", pa.int64())])
 _TYPES: dict[Kind, Any] = {
@@ -38,6 +43,11 @@ _TYPES: dict[Kind, Any] = {
 _SECONDS = 9_223_372_036 - 1
 _MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
 _WORDS = (b"Inf", b"-NaN")
+PIECE = 2**19
+"""The least that is read at once, in bytes: pieces enough for every core, and each worth its while."""
+_BETWEEN = (b',{"Point"', b', {"Point"')
+_CLOSE = b"]}]}"
+_REOPEN = b'{"series":[{"id":{},"points":['
 
 
 class _Unusual(Exception):  # noqa: N818 - a signal between functions of this module, never seen outside
@@ -64,32 +74,53 @@ def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
         None where the body is anything but plain.
     """
     try:
-        return _parts(_document(body, kind, unknown=unknown), kind)
+        parts = _parts(_document(body, kind, unknown=unknown), kind)
     except (_Unusual, pa.ArrowException):
         return None
+    # pyarrow takes some words for numbers that no writer of JSON writes.
+    if not _finite(parts) and any(word in body for word in _WORDS):
+        return None
+    return parts
 
 
 def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
+    """Return the body as a table of one row per piece, of which there is one where fields may be unknown."""
     # pyarrow 26 reads through a null pointer where the body is `null`: it must at least begin as an object.
     if not body[:64].lstrip(b" \t\r\n").startswith(b"{") or len(body) > _MOST_BYTES:
         raise _Unusual
-    # And it takes some words for numbers that no writer of JSON writes.
-    if any(word in body for word in _WORDS):
-        raise _Unusual
-    table = _read_json(body, _document_schema(kind), unknown=unknown)
+    schema = pa.schema(document_type(kind))
+    # Of unknown fields each piece would have a schema of its own.
+    lines = [memoryview(body)] if unknown else pieces(body)
+    table = _read_json(lines, schema, unknown=unknown)
     as_text = pa.schema([field.with_type(_without_times(field.type)) for field in table.schema])
     if unknown and as_text != table.schema:
         # pyarrow takes unknown strings that look like times for times; they stay what was sent.
-        table = _read_json(body, as_text, unknown=unknown)
-    if table.num_rows != 1:  # several documents, or none
+        table = _read_json(lines, as_text, unknown=unknown)
+    if table.num_rows != len(lines):  # several documents, or none
         raise _Unusual
     return table
 
 
-def _read_json(body: bytes, schema: Any, *, unknown: bool) -> Any:
+def pieces(body: bytes) -> list[memoryview]:
+    """Cut a body between points, where each piece can be a line: the comma at a cut is in neither."""
+    view = memoryview(body)
+    between = next((between for between in _BETWEEN if between in body), None)
+    if between is None or b"\n" in body.rstrip() or b"\r" in body:
+        return [view]
+    found = []
+    start = 0
+    while (comma := body.find(between, start + PIECE)) > 0:
+        found.append(view[start:comma])
+        start = comma + 1
+    return [*found, view[start:]]
+
+
+def _read_json(lines: list[memoryview], schema: Any, *, unknown: bool) -> Any:
+    text = lines[0] if len(lines) == 1 else (_CLOSE + b"\n" + _REOPEN).join(lines)
+    longest = max(map(len, lines)) + len(_REOPEN) + len(_CLOSE) + 1
     return pyarrow.json.read_json(
-        pa.BufferReader(body),
-        read_options=pyarrow.json.ReadOptions(block_size=len(body) + 1),
+        pa.BufferReader(text),
+        read_options=pyarrow.json.ReadOptions(block_size=longest),
         parse_options=pyarrow.json.ParseOptions(
             explicit_schema=schema, unexpected_field_behavior="infer" if unknown else "error"
         ),
@@ -121,27 +152,25 @@ def _levels_type(levels: Levels) -> Any:
 
 
 @cache
-def _document_schema(kind: DataType) -> Any:
+def document_type(kind: DataType) -> Any:
+    """Return the type of a body as the specification has it."""
     payload = pa.struct(_types(kind.fields) | {levels.name: _levels_type(levels) for levels in kind.levels})
     point = pa.struct({kind.envelope: payload}) if kind.envelope else payload
     identity = pa.struct({"type": pa.string()} | _types(IDENTITY_FIELDS))
     series = pa.struct({"id": identity, "points": pa.list_(pa.struct({"Point": point}))})
-    return pa.schema([("series", pa.list_(series))])
+    return pa.struct([("series", pa.list_(series))])
 
 
 # --- from nested arrays to tables ---------------------------------------------------------------------------
 
 
 def _parts(table: Any, kind: DataType) -> Parts:
-    series = table["series"].combine_chunks().flatten()
-    _all_present(series)
-    identity, points = series.field("id"), series.field("points")
+    identity, counts, points = _series(table["series"])
     types = pl.Series(identity.flatten()[0], dtype=pl.String)
-    wanted = ((types == kind.name) | types.is_null()).to_arrow()
-    if types.len() and not pa.compute.all(wanted).as_py():
-        series = series.filter(wanted)
-        identity, points = series.field("id"), series.field("points")
-    counts, points = _unnested(points)
+    wanted = ((types == kind.name) | types.is_null()).to_numpy()
+    if not wanted.all():
+        points = points.filter(pa.array(np.repeat(wanted, counts)))
+        identity, counts = identity.filter(pa.array(wanted)), counts[wanted]
     _all_present(points)
     payload = points.field("Point")
     _all_present(payload)
@@ -157,6 +186,21 @@ def _parts(table: Any, kind: DataType) -> Parts:
     )
 
 
+def _series(pieces: Any) -> tuple[Any, Counts, Any]:
+    """Return the identity of each series, how many points it has, and all points, those of all pieces together."""
+    in_piece, series = _unnested(pieces.combine_chunks())
+    _all_present(series)
+    identity = series.field("id")
+    counts, points = _unnested(series.field("points"))
+    if len(in_piece) > 1:
+        # The first series of a piece goes on with the last one of the piece before.
+        begins = np.ones(len(counts), dtype=np.bool_)
+        begins[in_piece.cumsum()[:-1]] = False
+        identity = identity.filter(pa.array(begins))
+        counts = np.add.reduceat(counts, begins.nonzero()[0])
+    return identity, counts, points
+
+
 def _all_present(array: Any) -> None:
     if array.null_count:
         raise _Unusual
@@ -166,6 +210,17 @@ def _unnested(array: Any) -> tuple[Counts, Any]:
     """Return how many values each list has, none where it is null, and all values one after the other."""
     lengths = pl.Series(pa.compute.list_value_length(array), dtype=pl.Int64)
     return lengths.fill_null(0).to_numpy(), array.flatten()
+
+
+def _finite(parts: Parts) -> bool:
+    tables = [parts.points, *(levels.rows for levels in parts.levels)]
+    return all(_all_finite(column) for table in tables for column in table.get_columns())
+
+
+def _all_finite(column: pl.Series) -> bool:
+    if isinstance(column.dtype, pl.List):
+        return _all_finite(column.explode())
+    return not column.dtype.is_float() or column.is_finite().all()
 
 
 def _table(array: Any, fields: tuple[Field, ...], kind: DataType, *, without: set[str]) -> pl.DataFrame:

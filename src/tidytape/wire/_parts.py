@@ -20,6 +20,7 @@ from tidytape.schema import column_name, schema_of
 __all__ = ["MOST_NESTING", "Counts", "Levelled", "Parts", "identity_columns", "unknown_column"]
 
 Counts = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.uint32]
 
 MOST_NESTING = 16
 """How deep an unknown field may nest and still be kept as lists and structs."""
@@ -75,28 +76,41 @@ class Parts:
         """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""
         # Categories are made here, once per series and not once per row.
         series = self.series.with_columns(pl.col(identity_columns(kind)).cast(pl.Categorical()))
-        owner = np.repeat(np.arange(series.height), self.counts)
+        # Columns of nothing are left out while they are short.
+        series = pl.DataFrame([c for c in series if c.name in _homes(kind) or c.null_count() < len(c)])
+        owner = _owners(self.counts)
         if not kind.levels:
             return _merged(kind, [("point", self.points), ("series", series[owner])])
         levels, point = self._level_rows(kind)
         tables = [("level", levels), ("point", self.points[point]), ("series", series[owner[point]])]
         return _merged(kind, tables)
 
-    def _level_rows(self, kind: DataType) -> tuple[pl.DataFrame, Counts]:
+    def _level_rows(self, kind: DataType) -> tuple[pl.DataFrame, Rows]:
         """Return the rows of all levels, those of a point together, and the position of the point of each."""
-        tables, owners = [], []
-        for levels, part in zip(kind.levels, self.levels, strict=True):
-            rows = part.rows
-            if levels.book_side:
-                rows = rows.with_columns(pl.lit(levels.book_side.value, dtype=pl.Categorical()).alias("side"))
-            tables.append(rows)
-            owners.append(np.repeat(np.arange(len(part.counts)), part.counts))
+        counts = np.sum([part.counts for part in self.levels], axis=0)
+        owner = _owners(counts)
+        tables = [
+            part.rows
+            if levels.book_side is None
+            else part.rows.with_columns(pl.lit(levels.book_side.value, dtype=pl.Categorical()).alias("side"))
+            for levels, part in zip(kind.levels, self.levels, strict=True)
+        ]
         if len(tables) == 1:
-            return tables[0], owners[0]
-        owner = np.concatenate(owners)
-        # Stable: within a point the arrays keep the catalogue's order, bids before asks.
-        order = np.argsort(owner, kind="stable")
-        return pl.concat(tables, how="diagonal_relaxed")[order], owner[order]
+            return tables[0], owner
+        # Within a point the arrays keep the catalogue's order, bids before asks.
+        order = np.empty(len(owner), dtype=np.uint32)
+        start, seen = counts.cumsum() - counts, 0
+        for part in self.levels:
+            place = np.arange(part.rows.height)
+            shift = start - (part.counts.cumsum() - part.counts)
+            order[place + np.repeat(shift, part.counts)] = place + seen
+            start, seen = start + part.counts, seen + part.rows.height
+        return pl.concat(tables, how="diagonal_relaxed")[order], owner
+
+
+def _owners(counts: Counts) -> Rows:
+    """Return for each thing the position of what it belongs to, which has so many."""
+    return np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
 
 
 @cache

@@ -23,6 +23,7 @@ from tidytape.wire import _values
 from tidytape.wire._faults import Fault, placed, series_name
 from tidytape.wire._parse import nesting
 from tidytape.wire._parts import MOST_NESTING, Levelled, Parts, identity_columns, unknown_column
+from tidytape.wire._unknown import check_unknown, unknown_fields
 
 __all__ = ["Table", "array", "read"]
 
@@ -110,6 +111,7 @@ class Table:
                 if column not in self._fields:
                     if value is not None:
                         self._unknown.setdefault(column, {})[self.rows] = value
+                        check_unknown(len(self._unknown))
                     continue
                 if self._fields[column].name in record:
                     continue  # the documented spelling is there too, and wins
@@ -128,6 +130,7 @@ class Table:
             _values.column_of(self._fields[column], values, self._dtypes.get(column, pl.String()))
             for column, values in self._known.items()
         ]
+        check_unknown(sum(1 + unknown_fields(values.values()) for values in self._unknown.values()))
         unknown = [_as_it_came(name, values, self.rows) for name, values in self._unknown.items()]
         return pl.DataFrame(known + unknown)
 

@@ -9,7 +9,9 @@ import polars as pl
 
 from tidytape.schema import data_type as kind_of
 from tidytape.wire import _columnar, _tolerant
+from tidytape.wire._faults import placed
 from tidytape.wire._parse import check_utf8, parsed
+from tidytape.wire._unknown import check_unknown, unknown_fields
 
 __all__ = ["JSON_MIME", "decode"]
 
@@ -34,7 +36,8 @@ def decode(body: bytes, data_type: str) -> pl.DataFrame:
         come first. An unknown field of a payload, a level or a series identifier follows under
         ``column_name(field)``: numbers, strings, booleans, lists and structs as they are, JSON text where
         their kinds differ, and nothing where it is null throughout. Where that name is taken, the column is
-        called ``series_…``, ``point_…`` or ``level_…``. Unknown fields elsewhere are not kept.
+        called ``series_…``, ``point_…`` or ``level_…``. Unknown fields elsewhere are not kept. A body may have up to
+        256 different unknown fields, those inside unknown fields included.
 
     Raises
     ------
@@ -65,5 +68,7 @@ def decode(body: bytes, data_type: str) -> pl.DataFrame:
     if parts is None:
         # The parser bounds the nesting, which is what the fast lane needs to follow unknown fields.
         document = parsed(body, data_type)
+        with placed(data_type):
+            check_unknown(unknown_fields([document], _columnar.document_type(kind)))
         parts = _columnar.read(body, kind, unknown=True) or _tolerant.read(document, kind)
     return parts.frame(kind)

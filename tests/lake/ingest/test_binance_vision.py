@@ -88,7 +88,7 @@ def test_amounts_of_futures_with_margin_in_coin_are_contracts(write, lake, symbo
     path = write(*lines, name=f"{symbol}-{kind}-2024-08-08.csv")
     version = lake.version()
     with pytest.raises(
-        QueryError, match=f"contract: got None, expected INVERSE, .* BINANCE {symbol} are numbers"
+        QueryError, match=f"contract: left out, expected INVERSE, .* BINANCE {symbol} are numbers"
     ):
         put(path, lake)
     with pytest.raises(QueryError, match="contract: got 'LINEAR', expected INVERSE"):
@@ -103,7 +103,7 @@ def test_amounts_of_futures_with_margin_in_coin_are_contracts(write, lake, symbo
 
 def test_a_column_of_coins_tells_a_future_with_margin_in_coin_whatever_its_symbol(write, lake):
     path = write(COIN_HEADER, COIN_FUTURE.format(time=T))
-    with pytest.raises(QueryError, match="contract: got None"):
+    with pytest.raises(QueryError, match="contract: left out"):
         put(path, lake, raw_symbol="ETH")
     put(path, lake, raw_symbol="ETH", normalized_symbol="ETH-USD", **TEN)
     assert [row["amount"] for row in rows(lake, "trades")] == [0.048]
@@ -113,7 +113,7 @@ def test_a_contract_must_agree_with_the_coins_in_the_file(write, lake):
     path = write(COIN_HEADER, COIN_FUTURE.format(time=T), name="ETHUSD_PERP-trades-2024-08.csv")
     version = lake.version()
     with pytest.raises(
-        IngestError, match=r"1 amounts are 0.48 coins by the size of a contract, and 0.048 by the file"
+        IngestError, match=r"1 amount not as .*: 0.48 by the size of a contract and 0.048 by the file"
     ):
         put(path, lake, contract="inverse", contract_size=100)
     assert lake.version() == version
@@ -234,9 +234,9 @@ def test_what_is_refused(write, lake, name, lines, said):
 
 def test_the_venue_and_the_instrument_must_be_known(write, lake):
     path = write(FUTURE_HEADER, FUTURE.format(time=T))
-    with pytest.raises(QueryError, match="exchange: got None"):
+    with pytest.raises(QueryError, match="exchange: left out"):
         ingest(path, lake, layout="binance-vision", raw_symbol="X-USD")
-    with pytest.raises(QueryError, match="raw_symbol: got None"):
+    with pytest.raises(QueryError, match="raw_symbol: left out"):
         put(path, lake)
     put(path, lake, raw_symbol="ETHUSDT")
     assert rows(lake, "trades")[0]["raw_symbol"] == "ETHUSDT"
@@ -245,12 +245,12 @@ def test_the_venue_and_the_instrument_must_be_known(write, lake):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        (("28457", "x1"), "the id is not an integer"),
-        (("4.00000100", "nan"), "the price is not a finite number"),
-        (("12.00000000", "0"), "the qty is not a finite number above 0"),
-        (("true", "maybe"), "the is_buyer_maker is not one of true"),
-        ((f"{T}", "1723075200"), "the time is not an epoch time in ms between 2000 and 2100"),
-        ((f"{T}", f"{T}000"), "the time is not an epoch time in ms"),
+        (("28457", "x1"), "the id '.*' is not an integer"),
+        (("4.00000100", "nan"), "the price '.*' is not a finite number"),
+        (("12.00000000", "0"), "the qty '.*' is not a finite number above 0"),
+        (("true", "maybe"), "the is_buyer_maker '.*' is not one of true"),
+        ((f"{T}", "1723075200"), "the time '.*' is not an epoch time in ms between 2000 and 2100"),
+        ((f"{T}", f"{T}000"), "the time '.*' is not an epoch time in ms"),
         ((",true", ""), "5 columns, and the header has 6"),
         ((",true", ",true,1"), "more columns than the header"),
         (("4.00000100", ""), "no price"),

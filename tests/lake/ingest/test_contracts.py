@@ -108,8 +108,8 @@ def test_a_kind_without_a_size_is_not_converted(write, lake):
     ("options", "message"),
     [
         ({"contract": "invers"}, "contract: got 'invers', expected one of .*did you mean 'INVERSE'"),
-        ({"contract": "inverse"}, "contract_size: got None"),
-        ({"contract": "linear"}, "contract_size: got None"),
+        ({"contract": "inverse"}, "contract_size: left out"),
+        ({"contract": "linear"}, "contract_size: left out"),
         ({"contract_size": 5}, "contract_size: got 5, expected contract beside it"),
         ({"contract": "linear", "contract_size": 0}, "contract_size: got 0"),
         ({"contract": "linear", "contract_size": "x"}, "contract_size: got 'x'"),
@@ -155,9 +155,7 @@ def test_open_interest_of_an_inverse_contract_needs_a_price(lake):
     got = converted(OPEN_INTEREST, inverse, amount=[5.0], quote_amount=[None], price=[25.0])
     assert got.select("amount", "quote_amount").rows() == [(2.0, 50.0)]
     for price in ({}, {"price": [None]}, {"price": [0.0]}):
-        with pytest.raises(
-            IngestError, match="open_interest: 1 amounts of inverse contracts without a price"
-        ):
+        with pytest.raises(IngestError, match="open_interest: 1 amount of inverse contracts without a price"):
             converted(OPEN_INTEREST, inverse, amount=[5.0], **price)
     linear = Contract(ContractKind.LINEAR, Decimal("0.001"))
     assert converted(OPEN_INTEREST, linear, amount=[3.0])["amount"].to_list() == [0.003]
@@ -192,7 +190,7 @@ def test_volumes_of_linear_contracts(lake):
 def test_volumes_of_inverse_contracts_need_their_coins():
     inverse = Contract(ContractKind.INVERSE, Decimal(100))
     with pytest.raises(
-        IngestError, match="candles: 1 volumes of inverse contracts, which are not told in coin"
+        IngestError, match="candles: 1 volume of inverse contracts, which are not told in coin"
     ):
         converted(RECORDED_CANDLES, inverse, **CANDLE)
     both = CANDLE | {"contracts": 30.0, "buy_contracts": 10.0, "buy_quote_volume": None}

@@ -39,7 +39,7 @@ def test_a_contract_is_funding_and_open_interest(write, lake):
     [
         ("[{", "the answer is no JSON"),
         ("{}", "the answer is no list of instruments"),
-        (json.dumps([CONTRACT | {"fundingRate": "x"}]), "the fundingRate is not a finite number"),
+        (json.dumps([CONTRACT | {"fundingRate": "x"}]), "the fundingRate '.*' is not a finite number"),
         (json.dumps([CONTRACT | {"symbol": None}]), "no symbol"),
     ],
 )

@@ -26,17 +26,21 @@ def intervals(lake):
     return lake.scan("funding").sort("timestamp").collect()["funding_interval"].to_list()
 
 
+def noted(report):
+    return {note.said: note.count for note in report.files[0].notes}
+
+
 @pytest.mark.parametrize("said", ["8h", 28_800_000, dt.timedelta(hours=8)])
 def test_what_is_said_fills_what_is_not_stated(write, lake, said):
     report = ingest(write(HEAD, TICKER), lake, layout="tardis", funding_interval=said)
     assert intervals(lake) == [8 * HOUR]
-    assert UNSTATED not in dict(report.files[0].notes)
+    assert UNSTATED not in noted(report)
 
 
 def test_reports_that_will_not_be_served_are_counted(write, lake):
     report = ingest(write(HEAD, TICKER), lake, layout="tardis")
-    assert dict(report.files[0].notes)[UNSTATED] == 1
-    assert "\n  1 of its funding reports have no funding interval and will not be served" in str(report)
+    assert noted(report)[UNSTATED] == 1
+    assert "\n  1 funding report, without a funding interval and so not served" in str(report)
 
 
 @pytest.mark.parametrize(("said", "points"), [(None, 0), ("4h", 1)])
@@ -73,9 +77,7 @@ def test_what_is_in_the_lake_cannot_get_another_silently(write, lake, first, has
     path = write(HEAD, TICKER)
     ingest(path, lake, layout="tardis", funding_interval=first)
     version = lake.version()
-    with pytest.raises(
-        IngestError, match=f"1 of its funding reports are in the lake with {has} funding interval"
-    ):
+    with pytest.raises(IngestError, match=f"1 funding report of it in the lake with {has} funding interval"):
         ingest(path, lake, layout="tardis", funding_interval="8h")
     assert lake.version() == version
 
@@ -101,4 +103,4 @@ def test_the_recorded_tickers_state_none(recorded, lake):
     report = ingest(
         recorded / "tardis-node_normalized_derivative_ticker.jsonl.gz", lake, layout="tardis-node"
     )
-    assert dict(report.files[0].notes)[UNSTATED] == 59 + 14  # overtaken ones too
+    assert noted(report)[UNSTATED] == 59 + 14  # overtaken ones too

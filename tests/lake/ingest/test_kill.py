@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from thorough import often
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.ingest import ingest
 
@@ -26,6 +27,8 @@ if sys.stdin.readline():
                     contract_size="0.001", workers=2)
     print(report.trades_new, report.book_rows_new, flush=True)
 """
+
+KILLS = often(8, thoroughly=20)
 
 
 def start(lake, files):
@@ -82,10 +85,10 @@ def test_killed_at_any_moment_and_run_again_it_is_an_undisturbed_run(files, tmp_
     ingest(files, whole, **options())
     lasts = max(time.monotonic() - began, 0.2)
     random_ = random.Random(20)
-    moments = [random_.uniform(0, 1.3 * lasts) for _ in range(20)]
-    lakes = [Lake.create(tmp_path / f"lake{number}") for number in range(20)]
+    moments = [random_.uniform(0, 1.3 * lasts) for _ in range(KILLS)]
+    lakes = [Lake.create(tmp_path / f"lake{number}") for number in range(KILLS)]
     killed = 0
-    for at in range(0, 20, 2):  # two at once, the start of Python takes most of the time
+    for at in range(0, KILLS, 2):  # two at once, the start of Python takes most of the time
         pair = list(zip(lakes[at : at + 2], moments[at : at + 2], strict=True))
         processes = [start(lake, files) for lake, _ in pair]
         for process, (_, moment) in zip(processes, pair, strict=True):
@@ -95,7 +98,7 @@ def test_killed_at_any_moment_and_run_again_it_is_an_undisturbed_run(files, tmp_
             killed += process.wait() != 0
             process.stdin.close()
             process.stdout.close()
-    assert killed > 5  # else the moments say nothing
+    assert killed > KILLS // 4  # else the moments say nothing
     want = everything(whole)
     for lake in lakes:
         ingest(files, lake, **options())

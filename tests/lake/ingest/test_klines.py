@@ -83,7 +83,7 @@ def test_the_name_or_else_the_first_row_tells_the_length(write, lake, word, name
         ("x", kline(prices="4.15,4.16,4.14,4.17"), "the open or the close is not between low and high"),
         ("x", kline(prices="4.13,4.16,4.14,4.15"), "the open or the close is not between low and high"),
         ("x", kline(prices="0,4.16,0,4.15"), "a price is not above 0"),
-        ("x", kline(prices="x,4.16,4.1,4.15"), "the open is not a finite number"),
+        ("x", kline(prices="x,4.16,4.1,4.15"), "the open '.*' is not a finite number"),
         ("x", kline(volumes=(1, 4, 1, 2, 4)), "the buy_volume is more than the volume"),
         ("x", kline(volumes=(1, 4, 1, 1, 5)), "the buy_quote_volume is more than the quote_volume"),
         ("x", kline(volumes=(0, 0, 60, 0, 0)), "no volume, but a price that moved: of a mark, index or premium"),
@@ -206,7 +206,7 @@ def test_words_for_lengths(word, seconds):
 
 @pytest.mark.parametrize("word", ["1M", "1mo", "", "60", None])
 def test_what_is_no_length(word):
-    with pytest.raises(QueryError, match="interval: got"):
+    with pytest.raises(QueryError, match=r"interval: (got|left out)"):
         length(word)
 
 

@@ -89,12 +89,12 @@ def test_candles(save, lake, layout, column, options):
 @pytest.mark.parametrize(
     ("change", "reason"),
     [
-        ({"interval": "1M"}, "the interval is not an interval such as 1m, or a number of ns"),
-        ({"interval": 60}, "the interval is not"),  # which unit was meant?
+        ({"interval": "1M"}, "the interval '.*' is not an interval such as 1m, or a number of ns"),
+        ({"interval": 60}, "the interval '.*' is not"),  # which unit was meant?
         ({"interval": 3600 * NS}, "no candle of its length starts at its time"),
         ({"interval": "1m", "high": 1.2}, "the open or the close is not between low and high"),
         ({"interval": "1m", "low": 0.0}, "a price is not above 0"),
-        ({"interval": "1m", "volume": -1.0}, "the volume is not a finite number, 0 or above"),
+        ({"interval": "1m", "volume": -1.0}, "the volume '.*' is not a finite number, 0 or above"),
     ],
 )
 def test_what_is_no_candle(save, lake, layout, change, reason):
@@ -105,7 +105,7 @@ def test_what_is_no_candle(save, lake, layout, change, reason):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_candles_of_no_told_length_are_refused(save, lake, layout):
-    with pytest.raises(QueryError, match="columns: got None, expected interval mapped to one of"):
+    with pytest.raises(QueryError, match=r"columns: .*, expected interval mapped to one of"):
         put(save(layout, [CANDLE]), lake, layout, "candles", raw_symbol="BTCUSDT")
     with pytest.raises(QueryError, match="interval: got '1M', expected one of 1s, "):
         put(save(layout, [CANDLE]), lake, layout, "candles", raw_symbol="BTCUSDT", interval="1M")
@@ -200,7 +200,7 @@ def test_tables_without_venue_need_none(save, lake, layout):
     path = save(layout, [{"quote_coin": "EUR", "timestamp": T, "usd": 1.1}])
     ingest(path, lake, layout=layout, table="quote_rates")
     assert only(lake, "quote_rates") == {"quote_coin": "EUR", "timestamp": T * NS, "usd": 1.1}
-    with pytest.raises(QueryError, match="exchange: got None"):
+    with pytest.raises(QueryError, match="exchange: left out"):
         ingest(save(layout, [{"timestamp": T, "amount": 1}], "b"), lake, layout=layout, table="open_interest")
 
 
@@ -250,7 +250,7 @@ def test_what_cannot_be_mapped(save, lake, layout, table, columns, said):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_the_instrument_must_be_known(save, lake, layout):
-    with pytest.raises(QueryError, match="raw_symbol: got None"):
+    with pytest.raises(QueryError, match="raw_symbol: left out"):
         put(save(layout, [{"timestamp": T, "amount": 1}]), lake, layout, "open_interest")
 
 
@@ -264,11 +264,11 @@ def test_one_side_or_the_other(save, lake):
 @pytest.mark.parametrize(
     ("changes", "reason"),
     [
-        ({"timestamp": "soon"}, "the timestamp is not an epoch time in s"),
-        ({"timestamp": str(T * 1000)}, "the timestamp is not an epoch time in s"),
-        ({"oi": "-1"}, "the oi is not a finite number, 0 or above"),
+        ({"timestamp": "soon"}, "the timestamp '.*' is not an epoch time in s"),
+        ({"timestamp": str(T * 1000)}, "the timestamp '.*' is not an epoch time in s"),
+        ({"oi": "-1"}, "the oi '.*' is not a finite number, 0 or above"),
         ({"oi": None}, "no oi"),
-        ({"value": "much"}, "the value is not a finite number"),
+        ({"value": "much"}, "the value '.*' is not a finite number"),
         ({"raw_symbol": None}, "no raw_symbol"),
     ],
 )
@@ -324,7 +324,7 @@ def test_timestamps_of_parquet(tmp_path, lake, unit, zone):
 
 def test_timestamps_without_a_zone_are_refused_unless_they_are_said_to_be_utc(tmp_path, lake):
     path = stamped(tmp_path / "a", pa.timestamp("us"))
-    with pytest.raises(QueryError, match=r"time_unit: got None, expected iso, to say that timestamp of a"):
+    with pytest.raises(QueryError, match=r"time_unit: left out, expected iso, to say that timestamp of a"):
         put(path, lake, "parquet", "funding", raw_symbol="A")
     put(path, lake, "parquet", "funding", raw_symbol="A", time_unit="iso")
     assert only(lake, "funding")["timestamp"] == T * NS
@@ -343,7 +343,7 @@ def test_parquet_is_read_in_blocks(tmp_path, lake, monkeypatch):
     path = tmp_path / "a"
     frame = pl.DataFrame({"timestamp": [T + n for n in range(1000)], "rate": [0.1] * 999 + [float("nan")]})
     frame.with_columns(unused=pl.lit([1, 2])).write_parquet(path)
-    with pytest.raises(IngestError, match=r":1000: the rate is not a finite number"):
+    with pytest.raises(IngestError, match=r":1000: the rate 'NaN' is not a finite number"):
         put(path, lake, "parquet", "funding", raw_symbol="A")
     put(path, lake, "parquet", "funding", raw_symbol="A", skip_bad=True)
     assert lake.scan("funding").collect().height == 999

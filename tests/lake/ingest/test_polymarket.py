@@ -187,7 +187,7 @@ BROKEN = [
     ({"outcomes": "Yes, No"}, "outcomes is no list in JSON"),
     ({"outcomes": '{"Yes": 1}'}, "outcomes is no list of texts"),
     ({"outcomes": "[1, 2]"}, "outcomes is no list of texts"),
-    ({"outcomes": '["Yes"]'}, "1 outcomes, and 2 clobTokenIds"),
+    ({"outcomes": '["Yes"]'}, "1 outcome, and 2 clobTokenIds"),
     ({"outcomes": '["Yes", "Yes"]'}, "outcomes names one twice"),
     ({"clobTokenIds": '["11", "11"]'}, "clobTokenIds names one twice"),
     ({"clobTokenIds": [11, 22]}, "clobTokenIds is no list of texts"),

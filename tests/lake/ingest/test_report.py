@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidytape.lake import TABLES
-from tidytape.lake.ingest import FileReport, IngestReport, TableCount
+from tidytape.lake.ingest import FileReport, IngestReport, MarketReport, Note, TableCount, summary
 from tidytape.lake.tables import FUNDING, OPEN_INTEREST, TRADES
 
 
@@ -45,3 +45,80 @@ def test_the_old_names_are_views_of_the_counts():
 def test_every_table_of_events_can_be_told():
     for name in TABLES:
         assert str(TableCount(name, 1, 1)).startswith("1 ")
+
+
+def market(number, **facts):
+    names = {
+        "normalized_symbol": f"C{number}-USD",
+        "coin": f"C{number}",
+        "quote_coin": "USD",
+        "category": "SPOT",
+    }
+    return MarketReport(
+        **({"exchange": "X", "raw_symbol": f"C{number}USD"} | names | facts | {"block_size": None})
+    )
+
+
+def test_few_files_and_markets_are_told_one_by_one():
+    files = tuple(FileReport(name, counts=(TableCount("trades", 1, 1),)) for name in "ab")
+    report = IngestReport(files, (market(1, trades=1, guessed=False),))
+    assert summary(report) == str(report)
+    assert summary(report).splitlines() == [
+        "a: 1 trade",
+        "b: 1 trade",
+        "X C1USD: C1-USD, coin C1, SPOT; 1 trade in the lake",
+    ]
+
+
+def test_many_files_are_told_in_sum():
+    files = [
+        FileReport(
+            f"{number}.csv",
+            counts=(TableCount("trades", 10, 9), TableCount("funding", 2, 1, 1)),
+            ignored=(("ticker without funding rate", number),),
+            bad_lines=1,
+            first_bad_lines=((number, "no price"),),
+            time_unit="ms",
+            notes=(Note("funding report", "not served", 2),),
+        )
+        for number in range(1, 400)
+    ]
+    files.append(FileReport("400.csv", already_ingested=True, time_unit="ms"))
+    assert summary(IngestReport(tuple(files), ())).splitlines() == [
+        (
+            "400 files, 1 of them already in the lake: 3,990 trades, 3,591 of them new, 798 funding reports, 399 of "
+            "them new, 399 superseded; "
+            "times in ms; not kept: ticker without funding rate (79,800); 399 bad lines skipped"
+        ),
+        "  line 1: no price (1.csv)",
+        "  line 2: no price (2.csv)",
+        "  line 3: no price (3.csv)",
+        "  798 funding reports, not served",
+    ]
+
+
+def test_many_markets_are_told_by_what_is_to_be_known_of_them():
+    unnamed = {"normalized_symbol": None, "coin": None, "quote_coin": None, "category": None}
+    markets = [market(number, trades=10, guessed=number > 1) for number in range(1, 101)]
+    markets += [market(101, trades=1, guessed=False, **unnamed)]
+    assert summary(IngestReport((), tuple(markets))).splitlines() == [
+        "101 markets, 1,001 trades in the lake: X C1USD, X C2USD, X C3USD and 98 more",
+        "  99 names guessed from the raw symbol: X C2USD as C2-USD, X C3USD as C3-USD, X C4USD as C4-USD and 96 more",
+        (
+            "  1 market without names, which no rule reads out of the raw symbol: X C101USD; to name one, ingest its "
+            "file again with --raw-symbol SYMBOL --normalized-symbol COIN-QUOTE; "
+            "until then exchange and raw symbol select it"
+        ),
+        "  1 market of a class not told: X C101USD; --category tells it",
+    ]
+
+
+def test_what_is_to_be_known_of_many_venues_is_told_once():
+    notes = tuple(Note("amount", "taken for coins", count, f"V{count}") for count in (1, 5, 2, 4))
+    files = (FileReport("a", notes=notes), FileReport("b", notes=notes[:1]))
+    assert summary(IngestReport(files, ())).splitlines() == [
+        "a: no events",
+        "b: no events",
+        "  13 amounts of 4 venues, taken for coins: V5 (5), V4 (4), V1 (2) and 1 more",
+    ]
+    assert str(files[0]).splitlines()[1] == "  1 amount of V1, taken for coins"

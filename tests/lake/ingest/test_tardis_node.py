@@ -82,14 +82,14 @@ def test_other_messages_are_counted(messages, lake):
     [
         ([], "no JSON object with a type"),
         ({"exchange": "x"}, "no JSON object with a type"),
-        (TRADE | {"price": "ten"}, "the price is not a finite number"),
+        (TRADE | {"price": "ten"}, "the price '.*' is not a finite number"),
         (TRADE | {"price": {"a": 1}}, "no JSON object with a type, or a field is no text or number"),
         (TRADE | {"side": None}, "no side"),
-        (TRADE | {"timestamp": "soon"}, "the timestamp is not a written date and time"),
-        (TRADE | {"amount": 0}, "the amount is not a finite number above 0"),
+        (TRADE | {"timestamp": "soon"}, "the timestamp '.*' is not a written date and time"),
+        (TRADE | {"amount": 0}, "the amount '.*' is not a finite number above 0"),
         (OPTION | {"symbol": "-X"}, "the symbol does not begin with a coin"),
         (OPTION | {"exchange": "elsewhere"}, "whether elsewhere quotes volatility"),
-        (TICKER | {"openInterest": -1}, "the openInterest is not a finite number, 0 or above"),
+        (TICKER | {"openInterest": -1}, "the openInterest '.*' is not a finite number, 0 or above"),
     ],
 )
 def test_a_broken_message_is_named_and_nothing_goes_in(messages, lake, message, reason):

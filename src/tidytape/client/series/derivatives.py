@@ -77,8 +77,10 @@ class Derivatives(Asking[ResultT]):
     ) -> ResultT:
         """Fetch funding rates of perpetuals, and predicted ones.
 
-        A positive rate is paid by longs to shorts; the predicted one is that of the next settlement. A rate over
-        another interval is the same in proportion: over eight hours it is eight times that over one.
+        A positive rate is paid by longs to shorts; the predicted one is that of the next settlement. Every rate is a
+        fraction of the position per ``funding_interval``, whatever the venue's own: per eight hours unless that is
+        given. No column says so, it is the same in all rows; ``interval`` is how long a row is. A rate over another
+        interval is the same in proportion: over eight hours it is eight times that over one.
 
         Examples
         --------

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from tidytape.catalogue import Interval
 from tidytape.client.documented import documented
 from tidytape.client.series.wanted import Asking, Wanted
 from tidytape.errors import IncompleteDataError, QueryError
@@ -22,6 +23,10 @@ ResultT = TypeVar("ResultT")
 
 _IN_TIME = "Order in time, ``asc`` or ``desc``; prices always ascend."
 _VOLUMES = "``USD`` converts the volumes; prices stay as they are."
+_SESSION = (
+    f"``{' '.join(one.alias for one in Interval)}``: how long a session is, and what its points weigh, unless "
+    "``session`` says so; one of both."
+)
 _PROFILES = "``sum`` joins the markets of a coin into one profile; volumes are in USD then."
 
 
@@ -68,14 +73,16 @@ class Profiles(Asking[ResultT]):
         """
         return self._points(Wanted.of("VOLUME_PROFILE_AGG", locals()))
 
-    @documented(schema_of("TPO_AGG"), sort_direction=_IN_TIME, quote=_VOLUMES, group_by=_PROFILES)
+    @documented(
+        schema_of("TPO_AGG"), interval=_SESSION, sort_direction=_IN_TIME, quote=_VOLUMES, group_by=_PROFILES
+    )
     def tpo(
         self,
         *,
         exchange: Names,
-        interval: str,
         start: TimeLike,
         end: TimeLike,
+        interval: str | None = None,
         raw_symbol: Names = None,
         coin: Names = None,
         normalized_symbol: Names = None,
@@ -91,7 +98,9 @@ class Profiles(Asking[ResultT]):
         """Fetch market profiles (TPO), level by level.
 
         Time price opportunity: which blocks of time touched each price level. What is said of a session as a whole, its
-        value area for one, stands in each of its rows.
+        value area for one, stands in each of its rows. A session is a day, a week from Monday on or a calendar month
+        with ``session``, which needs no ``interval``, or else one ``interval`` long. Where both are given ``session``
+        counts, and ``interval`` only says what it weighs.
 
         See Also
         --------
@@ -110,14 +119,14 @@ class Profiles(Asking[ResultT]):
         """
         return self._points(_tpo(locals()))
 
-    @documented(TPO_SESSIONS, quote=_VOLUMES, group_by=_PROFILES)
+    @documented(TPO_SESSIONS, interval=_SESSION, quote=_VOLUMES, group_by=_PROFILES)
     def tpo_sessions(
         self,
         *,
         exchange: Names,
-        interval: str,
         start: TimeLike,
         end: TimeLike,
+        interval: str | None = None,
         raw_symbol: Names = None,
         coin: Names = None,
         normalized_symbol: Names = None,
@@ -132,8 +141,9 @@ class Profiles(Asking[ResultT]):
     ) -> ResultT:
         """Fetch market profiles (TPO), session by session.
 
-        Point of control, value area, initial balance and the rest, without the levels. The request and what it costs
-        are those of ``tpo``. Fields that the contract does not name are left out.
+        Point of control, value area, initial balance and the rest, without the levels. The request, ``session`` and
+        ``interval`` among it, and what it costs are those of ``tpo``. Fields that the contract does not name are left
+        out.
 
         See Also
         --------
@@ -160,8 +170,19 @@ class Profiles(Asking[ResultT]):
 def _tpo(arguments: Mapping[str, Any]) -> Wanted:
     """What is wanted of market profiles, whose options have a prefix in a query of any type."""
     prefixed = {"block_minutes": "tpo_block_minutes", "session": "tpo_session"}
+    asked = {prefixed.get(name, name): value for name, value in arguments.items()}
+    if asked["interval"] is None:
+        if asked["tpo_session"] is None:
+            raise QueryError(
+                "interval",
+                got=None,
+                expected="how long a session is: a session ('daily', 'weekly', 'monthly'), or an interval ('4h')",
+                code="INVALID_INTERVAL",
+            )
+        # The contract wants one. Every session starts with a day, and the days of a window weigh next to nothing.
+        asked["interval"] = Interval.DAY
     try:
-        return Wanted.of("TPO_AGG", {prefixed.get(name, name): value for name, value in arguments.items()})
+        return Wanted.of("TPO_AGG", asked)
     except QueryError as error:
         raise respelled(error, {query: method for method, query in prefixed.items()}) from None
 

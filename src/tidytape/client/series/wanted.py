@@ -7,6 +7,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+from tidytape.budget import weight
+from tidytape.client.display import counted, facts_table, of_query
 from tidytape.client.parameters import given
 from tidytape.query import PointsQuery
 from tidytape.schema import Schema, schema_of
@@ -19,7 +21,7 @@ __all__ = ["Asking", "Wanted"]
 ResultT = TypeVar("ResultT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Wanted:
     """The requests that cover a window, and what their answers become.
 
@@ -47,6 +49,23 @@ class Wanted:
             If the request cannot be right.
         """
         return cls(tuple(PointsQuery.split(type=name, **given(arguments))), schema_of(name))
+
+    def __repr__(self) -> str:
+        """Return it on one line."""
+        return f"<Wanted {self._asked}: {self._cost}>"
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it."""
+        columns = ", ".join(self.schema.names)
+        return facts_table("Wanted", {"asked": self._asked, "at most": self._cost, "columns": columns})
+
+    @property
+    def _asked(self) -> str:
+        return of_query(self.queries[0], self.queries[0].start, self.queries[-1].end)
+
+    @property
+    def _cost(self) -> str:
+        return f"{counted(len(self.queries), 'request')}, weight {sum(map(weight, self.queries)):,}"
 
 
 class Asking(ABC, Generic[ResultT]):

@@ -8,6 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidytape.errors import counted
 from tidytape.lake.hygiene import _log
 from tidytape.lake.hygiene._subject import Found, Subject
 
@@ -29,7 +30,7 @@ def broken(subject: Subject) -> Iterator[Found]:
             faults.append(f"{path}: {_reason(error)}")
             continue
         if rows is not None and held != rows:
-            faults.append(f"{path}: holds {held} rows, the log says {rows}")
+            faults.append(f"{path}: holds {counted(held, 'row')}, the log says {rows}")
     if faults:
         yield len(faults), faults[0]
 

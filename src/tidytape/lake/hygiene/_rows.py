@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import polars as pl
 
+from tidytape.errors import counted
 from tidytape.lake.hygiene._subject import Found, Subject
 
 __all__ = ["bad", "null", "repeated_key", "repeated_sequence", "unreal_amount", "unreal_time"]
@@ -91,7 +92,8 @@ def _repeated(subject: Subject, key: Sequence[str]) -> Iterator[Found]:
         )
         if repeated["__keys"] and not example:
             example = (
-                ", ".join(f"{name} {repeated[name]!r}" for name in names) + f" has {repeated['__rows']} rows"
+                ", ".join(f"{name} {repeated[name]!r}" for name in names)
+                + f" has {counted(repeated['__rows'], 'row')}"
             )
         count += repeated["__keys"]
     if count:

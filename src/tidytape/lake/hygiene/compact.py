@@ -25,7 +25,7 @@ from deltalake import DeltaTable
 from deltalake.exceptions import CommitFailedError
 from tqdm.auto import tqdm
 
-from tidytape.errors import LakeError, QueryError
+from tidytape.errors import LakeError, QueryError, counted
 from tidytape.lake import _delta
 from tidytape.lake._parquet import moved, removed
 from tidytape.lake.hygiene import _log
@@ -68,8 +68,8 @@ class Compacted:
     def __str__(self) -> str:
         where = f"{self.table} {self.instrument}".rstrip()
         return (
-            f"{where}: {self.files_before:,} -> {self.files_after:,} files, "
-            f"{self.bytes_before:,} -> {self.bytes_after:,} bytes"
+            f"{where}: {self.files_before:,} -> {counted(self.files_after, 'file')}, "
+            f"{self.bytes_before:,} -> {counted(self.bytes_after, 'byte')}"
         )
 
 
@@ -201,5 +201,6 @@ def _in_order(rows: pl.LazyFrame, table: Table, expected: int) -> Iterator[pl.Da
         yield frame
     if written != expected:
         raise LakeError(
-            f"will not compact {table.name}: {expected - written} of {expected} rows have no time; see what check says"
+            f"will not compact {table.name}: {expected - written} of {counted(expected, 'row')} without a time; see "
+            "what check says"
         )

@@ -7,6 +7,8 @@ from typing import Literal
 
 import polars as pl
 
+from tidytape.errors import counted
+
 __all__ = ["CheckReport", "Finding"]
 
 _SCHEMA = {
@@ -88,7 +90,10 @@ class CheckReport:
 
     def __str__(self) -> str:
         errors = sum(finding.severity == "error" for finding in self.findings)
-        verdict = "sound" if self.sound else f"{errors} error{'s' * (errors != 1)}"
+        verdict = "sound" if self.sound else counted(errors, "error")
         return "\n".join(
-            (*map(str, self.findings), f"{self.rows:,} rows, {len(self.checks)} checks: {verdict}")
+            (
+                *map(str, self.findings),
+                f"{counted(self.rows, 'row')}, {counted(len(self.checks), 'check')}: {verdict}",
+            )
         )

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 import pyarrow.fs
 from deltalake import DeltaTable
 
-from tidytape.errors import LakeError, QueryError
+from tidytape.errors import LakeError, QueryError, counted
 from tidytape.lake import _delta
 from tidytape.lake.hygiene import _log
 from tidytape.lake.hygiene._tables import tables as kept
@@ -49,7 +49,7 @@ class Vacuumed:
 
     def __str__(self) -> str:
         would = "would delete" if self.dry_run else "deleted"
-        return f"{self.table}: {would} {self.files:,} files, {self.bytes:,} bytes"
+        return f"{self.table}: {would} {counted(self.files, 'file')}, {counted(self.bytes, 'byte')}"
 
 
 def vacuum(

@@ -19,8 +19,9 @@ All but those with a column map are recognised by a file's name and first lines,
 
 from __future__ import annotations
 
+from tidytape.lake.ingest._summary import summary
 from tidytape.lake.ingest.layouts import LAYOUTS
-from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, TableCount
+from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount
 from tidytape.lake.ingest.run import ingest
 
-__all__ = ["LAYOUTS", "FileReport", "IngestReport", "MarketReport", "TableCount", "ingest"]
+__all__ = ["LAYOUTS", "FileReport", "IngestReport", "MarketReport", "Note", "TableCount", "ingest", "summary"]

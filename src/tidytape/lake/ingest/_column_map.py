@@ -1,13 +1,14 @@
-"""What can be wrong with a map of our columns to a file's."""
+"""What a map of our columns to a file's has for every table, and what can be wrong with one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
 from tidytape.errors import QueryError, nearest
+from tidytape.lake.ingest._fields import Kind, time
 from tidytape.lake.ingest._job import Job
 
-__all__ = ["columns_of", "map_error"]
+__all__ = ["columns_of", "map_error", "mapped_time", "unmapped"]
 
 
 def columns_of(job: Job, header: Sequence[str], limit: int = 200) -> str:
@@ -16,9 +17,21 @@ def columns_of(job: Job, header: Sequence[str], limit: int = 200) -> str:
     return f"one of the columns of {job.path.name}: {text if len(text) <= limit else text[:limit] + '…'}"
 
 
-def map_error(got: str | None, known: Iterable[str], expected: str) -> QueryError:
+def map_error(got: object, known: Iterable[str], expected: str) -> QueryError:
     """Return the error of a column map: what was named, what is known, and what was expected."""
-    close = nearest(got, known) if got is not None else None
+    close = nearest(got, known) if isinstance(got, str) else None
     return QueryError(
         "columns", got=got, expected=expected, hint=f"did you mean {close!r}?" if close else None
+    )
+
+
+def unmapped(job: Job, header: Sequence[str], missing: str) -> QueryError:
+    """Return the error of a column map that says nothing of columns of ours that are needed."""
+    return map_error(job.columns or None, (), f"{missing} mapped to {columns_of(job, header)}")
+
+
+def mapped_time(unit: str) -> Kind:
+    """Times of a file of which the caller may say how they are written."""
+    return time(
+        unit, hint="time_unit (--time-unit) or time_format (--time-format) says how times are written"
     )

@@ -4,7 +4,7 @@ Examples
 --------
 >>> rows = pl.DataFrame({"line": [1, 2, 3], "price": ["10.5", "", "ten"]})
 >>> checked(rows, {"price": Field("px", NUMBER)}).select("price", "reason").rows()
-[(10.5, None), (None, 'no px'), (None, 'the px is not a finite number')]
+[(10.5, None), (None, 'no px'), (None, "the px 'ten' is not a finite number")]
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tidytape.lake.ingest._time import DATE, ISO, nanoseconds
+from tidytape.lake.ingest._time import described, nanoseconds
 from tidytape.lake.names import unstorable
 
 __all__ = [
@@ -33,6 +33,10 @@ __all__ = [
 ]
 
 
+_QUOTED = 80
+"""Most characters of a value that a message shows."""
+
+
 @dataclass(frozen=True, slots=True)
 class Kind:
     """What a text may stand for.
@@ -43,10 +47,13 @@ class Kind:
         Expression of text to expression of values, null where the text stands for none.
     expected : str
         What it stands for, as an error says it.
+    hint : str
+        What a user can do about a text that stands for none.
     """
 
     value: Callable[[pl.Expr], pl.Expr]
     expected: str
+    hint: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +105,13 @@ NOT_NEGATIVE = Kind(_not_negative, "a finite number, 0 or above")
 INTEGER = Kind(lambda text: text.cast(pl.Int64, strict=False), "an integer of 64 bits")
 
 
-def time(unit: str) -> Kind:
+def time(unit: str, *, hint: str = "") -> Kind:
     """Times written in one way, see `tidytape.lake.ingest._time`; values are epoch nanoseconds."""
-    written = {ISO: "a written date and time", DATE: "a written date"}
-    what = written.get(unit, f"an epoch time in {unit}")
-    return Kind(lambda text: nanoseconds(text, unit), f"{what} between 2000 and 2100")
+    return Kind(
+        lambda text: nanoseconds(text, unit),
+        f"{described(unit)} between 2000 and 2100",
+        hint,
+    )
 
 
 def word(meaning: Mapping[str, str]) -> Kind:
@@ -147,12 +156,32 @@ def checked(rows: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
             for name, field in fields.items()
         ),
         *(there.alias(f"{name}:said") for name, there in said.items()),
+        *(pl.col(name).alias(f"{name}:text") for name in fields),
     )
-    reasons = []
-    for name, field in fields.items():
-        there = pl.col(f"{name}:said")
-        if field.needed:
-            reasons.append(pl.when(~there).then(pl.lit(f"no {field.name}")))
-        wrong = there & pl.col(name).is_null()
-        reasons.append(pl.when(wrong).then(pl.lit(f"the {field.name} is not {field.kind.expected}")))
-    return values.select("line", *fields, pl.coalesce(*reasons).alias("reason"))
+    wrong = {
+        name: pl.col(name).is_null() if field.needed else pl.col(name).is_null() & pl.col(f"{name}:said")
+        for name, field in fields.items()
+    }
+    reason = pl.lit(None, pl.String)
+    # Quoting takes longer than looking, so it is left to where something is wrong.
+    if values.select(pl.any_horizontal(*wrong.values()).any()).item():
+        reason = pl.coalesce(
+            *(pl.when(wrong[name]).then(_reason(name, field)) for name, field in fields.items())
+        )
+    return values.select("line", *fields, reason.alias("reason"))
+
+
+def _reason(name: str, field: Field) -> pl.Expr:
+    """What is wrong with the values of a column that are wrong, each quoted on one line."""
+    text = pl.col(f"{name}:text")
+    cut = (
+        pl.when(text.str.len_chars() > _QUOTED).then(text.str.head(_QUOTED - 1) + pl.lit("…")).otherwise(text)
+    )
+    quoted = pl.concat_str(pl.lit("'"), cut.str.replace_all(r"\p{C}", "�"), pl.lit("'"))
+    kind = field.kind
+    told = pl.concat_str(
+        pl.lit(f"the {field.name} "),
+        quoted,
+        pl.lit(f" is not {kind.expected}" + (f"; {kind.hint}" if kind.hint else "")),
+    )
+    return pl.when(pl.col(f"{name}:said")).then(told).otherwise(pl.lit(f"no {field.name}"))

@@ -10,16 +10,17 @@ from functools import partial
 
 import polars as pl
 
-from tidytape.errors import IngestError
+from tidytape.errors import IngestError, counted
 from tidytape.lake.ingest._job import Job, Parsed
+from tidytape.lake.ingest.report import Note
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import FUNDING
 
 __all__ = ["UNSTATED", "require_fillable", "stated"]
 
 UNSTATED = (
-    "of its funding reports have no funding interval and will not be served; funding_interval (--funding-interval), "
-    "said when a file first goes in, is theirs"
+    "without a funding interval and so not served; funding_interval (--funding-interval), said when a file first goes "
+    "in, fills it in"
 )
 """What is noted of reports without one."""
 
@@ -35,7 +36,7 @@ def stated(job: Job, parsed: Parsed) -> None:
         return
     count = sum(part.frame()["funding_interval"].null_count() for part in batch)
     if count:
-        parsed.notes[UNSTATED] = count
+        parsed.notes.append(Note("funding report", UNSTATED, count))
 
 
 def require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
@@ -57,9 +58,9 @@ def require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
             row = wrong.row(0, named=True)
             stored = "no" if row["funding_interval"] is None else f"{row['funding_interval'] / _HOUR:g} h as"
             raise IngestError(
-                f"{job.path}: {wrong.height} of its funding reports are in the lake with {stored} funding interval, "
-                f"e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}; what is in a lake stays as it is, "
-                "so put the files into a new one",
+                f"{job.path}: {counted(wrong.height, 'funding report')} of it in the lake with {stored} funding "
+                f"interval, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}; what is in a lake stays "
+                "as it is, so put the files into a new one",
                 path=str(job.path),
             )
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from tidytape.errors import QueryError
 from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.ingest._lines import BadLines
+from tidytape.lake.ingest.report import Note
 from tidytape.lake.table import Table
 from tidytape.lake.tables import TABLES
 
@@ -32,7 +33,7 @@ class Job:
     delimiter : str or None
         Between the columns; None to see from the header.
     time_unit : str or None
-        Unit of its times; None to see from the values.
+        How its times are written, a unit or a format; None to see from the values.
     table : str or None
         Name of the table that its rows are for, for layouts with a column map; None is trades.
     coin : str or None
@@ -96,8 +97,8 @@ class Parsed:
         Its venues have markets of any class, so that a trade alone does not tell that it was on a spot market.
     futures : bool
         Its market is certainly no spot market.
-    notes : dict of str to int
-        What a reader should know of rows that are kept, and of how many.
+    notes : list of Note
+        What a reader should know of rows that are kept.
     """
 
     spool: Spool
@@ -110,7 +111,7 @@ class Parsed:
     inverse: set[tuple[str, str]] = field(default_factory=set)
     any_class: bool = False
     futures: bool = False
-    notes: dict[str, int] = field(default_factory=dict)
+    notes: list[Note] = field(default_factory=list)
     _batches: dict[str, Batch] = field(default_factory=dict)
 
     def batch(self, table: Table) -> Batch:

@@ -34,7 +34,7 @@ from tidytape.catalogue import BookSide, Side
 from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest import _mapped_trades
 from tidytape.lake.ingest._candles import INTERVAL, impossible
-from tidytape.lake.ingest._column_map import columns_of, map_error
+from tidytape.lake.ingest._column_map import columns_of, map_error, mapped_time, unmapped
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
     FLAG,
@@ -46,7 +46,6 @@ from tidytape.lake.ingest._fields import (
     Field,
     Kind,
     checked,
-    time,
     word,
 )
 from tidytape.lake.ingest._job import Job, Parsed
@@ -65,14 +64,20 @@ from tidytape.lake.tables import (
     TRADES,
 )
 
-__all__ = ["Reader", "reader"]
+__all__ = ["EVENTS", "SAID", "Reader", "known_columns", "needed_columns", "reader"]
 
-_EVENTS = tuple(name for name, table in TABLES.items() if table not in REGISTRIES)
+EVENTS = tuple(name for name, table in TABLES.items() if table not in REGISTRIES)
+"""Names of the tables that rows can be for."""
+
 _REGISTERED_BY = {
     MARKETS.name: "markets are registered with the events of theirs",
     PREDICTION_MARKETS.name: "prediction markets go in with: tidytape ingest polymarket-gamma",
 }
-_CONSTANTS = ("exchange", "raw_symbol", "coin", "interval")
+SAID = ("exchange", "raw_symbol", "coin", "interval")
+"""Columns that the caller may say of the whole file instead."""
+
+_MORE = {LIQUIDATIONS.name: ("order_side",), OPEN_INTEREST.name: ("price",)}
+_MADE = {LIQUIDATIONS.name: ("id", "quote_amount")}
 _LONG, _SHORT = Side.BUY.value, Side.SELL.value
 _WORDS = {
     (LIQUIDATIONS.name, "side"): {
@@ -99,6 +104,21 @@ _NOT_NEGATIVE = {
     "implied_volatility",
     "marketcap",
 }
+
+
+def known_columns(table: Table) -> tuple[str, ...]:
+    """Return what a column map may name."""
+    if table is TRADES:
+        return _mapped_trades.COLUMNS
+    return (*(name for name in table.names if name != "sequence"), *_MORE.get(table.name, ()))
+
+
+def needed_columns(table: Table) -> tuple[str, ...]:
+    """Return what a file needs, mapped or under our names; of ``side`` there may be another column instead."""
+    if table is TRADES:
+        return _mapped_trades.NEEDED
+    made = {"sequence", *_MADE.get(table.name, ())}
+    return tuple(column.name for column in table.columns if not column.nullable and column.name not in made)
 
 
 class Reader(Protocol):
@@ -133,9 +153,9 @@ def reader(job: Job, header: Sequence[str], parsed: Parsed) -> Reader:
         If there is no such table, the map names a column that is not there, or a column that is needed is not mapped.
     """
     name = job.table or TRADES.name
-    if name not in _EVENTS:
-        hint = _REGISTERED_BY.get(name) or _hint(name, _EVENTS)
-        raise QueryError("table", got=name, expected="one of " + ", ".join(_EVENTS), hint=hint)
+    if name not in EVENTS:
+        hint = _REGISTERED_BY.get(name) or _hint(name, EVENTS)
+        raise QueryError("table", got=name, expected="one of " + ", ".join(EVENTS), hint=hint)
     if name == TRADES.name:
         return _mapped_trades.Reader(job, header, parsed)
     return _Rows(job, TABLES[name], header, parsed)
@@ -168,7 +188,7 @@ class _Rows:
         )
         constants = {
             name: value
-            for name in _CONSTANTS
+            for name in SAID
             if name in table.names and name not in self.mapped and (value := getattr(job, name)) is not None
         }
         values = parsed.bad.take(checked(texts, self._fields(texts))).with_columns(
@@ -217,9 +237,9 @@ class _Rows:
         if name not in self.units:
             found = self.job.time_unit or unit_of(texts)
             if found is None:
-                return time(ISO)  # nothing of this block is a time, a later one may have some
+                return mapped_time(ISO)  # nothing of this block is a time, a later one may have some
             self.units[name] = found
-        return time(self.units[name])
+        return mapped_time(self.units[name])
 
 
 def _is_time(column: Column | None) -> bool:
@@ -244,9 +264,7 @@ def _kind(table: Table, name: str, column: Column | None) -> Kind:
 
 def _mapped(job: Job, table: Table, header: list[str]) -> dict[str, str]:
     """Our columns to those of the file, the ones that were named and the ones that bear our name."""
-    known = [name for name in table.names if name != "sequence"]
-    more = {LIQUIDATIONS.name: ["order_side"], OPEN_INTEREST.name: ["price"]}.get(table.name, [])
-    known += more
+    known = known_columns(table)
     named = dict(job.columns or {})
     for ours, theirs in named.items():
         if ours not in known:
@@ -258,7 +276,7 @@ def _mapped(job: Job, table: Table, header: list[str]) -> dict[str, str]:
         for name in known
         if name not in named and header.count(name) == 1 and name not in named.values()
     }
-    for name in _CONSTANTS:
+    for name in SAID:
         # What the caller says of the whole file is said; but the one instrument can be taken out of several.
         if getattr(job, name) is not None and name not in named and name != "raw_symbol":
             mapped.pop(name, None)
@@ -271,11 +289,10 @@ def _mapped(job: Job, table: Table, header: list[str]) -> dict[str, str]:
 
 
 def _all_there(job: Job, table: Table, header: list[str], mapped: dict[str, str]) -> None:
-    made = {"sequence", *(("id", "quote_amount") if table is LIQUIDATIONS else ())}
-    given = {name for name in _CONSTANTS if getattr(job, name) is not None} | set(mapped) | made
+    given = {name for name in SAID if getattr(job, name) is not None} | set(mapped)
     if "order_side" in mapped:
         given.add("side")
-    missing = [column.name for column in table.columns if not column.nullable and column.name not in given]
+    missing = [name for name in needed_columns(table) if name not in given]
     if "exchange" in missing:
         job.venue  # noqa: B018  # says that the venue is missing
     if "raw_symbol" in missing:
@@ -283,7 +300,7 @@ def _all_there(job: Job, table: Table, header: list[str], mapped: dict[str, str]
             "raw_symbol", got=None, expected="the instrument of the file, or a column that names it"
         )
     if missing:
-        raise map_error(None, header, f"{', '.join(missing)} mapped to {columns_of(job, header)}")
+        raise unmapped(job, header, ", ".join(missing))
 
 
 def _hint(word: str, known: Iterable[str]) -> str | None:

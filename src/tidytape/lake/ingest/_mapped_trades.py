@@ -27,24 +27,30 @@ import polars as pl
 
 from tidytape.catalogue import Side
 from tidytape.errors import QueryError
-from tidytape.lake.ingest._column_map import columns_of, map_error
+from tidytape.lake.ingest._column_map import columns_of, map_error, mapped_time, unmapped
+from tidytape.lake.ingest._fields import ABOVE_ZERO, NAME, NUMBER, TEXT, Field, checked, word
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._repeats import with_ids
-from tidytape.lake.ingest._time import DATE, ISO, nanoseconds, unit_of
-from tidytape.lake.names import unstorable
+from tidytape.lake.ingest._time import ISO, unit_of
 from tidytape.lake.tables import TRADES
 
-__all__ = ["COLUMNS", "Reader"]
+__all__ = ["COLUMNS", "NEEDED", "Reader"]
 
 COLUMNS = ("timestamp", "price", "amount", "side", "buyer_is_maker", "id", "raw_symbol")
 """What a column map may name."""
 
-_NEEDED = ("timestamp", "price", "amount")
+NEEDED = ("timestamp", "price", "amount", "side", "raw_symbol")
+"""What a file needs; ``buyer_is_maker`` will do for ``side``, and the caller may say the instrument."""
 
-_SIDES = {"buy": Side.BUY, "b": Side.BUY, "sell": Side.SELL, "s": Side.SELL}
-_MAKER = {
-    "true": Side.SELL, "t": Side.SELL, "1": Side.SELL, "false": Side.BUY, "f": Side.BUY, "0": Side.BUY
-}  # fmt: skip
+_BUY, _SELL = Side.BUY.value, Side.SELL.value
+_KINDS = {
+    "price": NUMBER,
+    "amount": ABOVE_ZERO,
+    "side": word({"buy": _BUY, "b": _BUY, "sell": _SELL, "s": _SELL}),
+    "buyer_is_maker": word({"true": _SELL, "t": _SELL, "1": _SELL, "false": _BUY, "f": _BUY, "0": _BUY}),
+    "id": TEXT,
+    "raw_symbol": NAME,
+}
 
 
 class Reader:
@@ -83,10 +89,16 @@ class Reader:
         """Take some rows: ``line`` and one column of text per column of the file, in the file's order."""
         parsed = self.parsed
         parsed.lines += rows.height
-        fields = self._fields(rows)
+        columns = rows.columns[1:]
+        texts = rows.select(
+            "line",
+            *(pl.col(columns[self.header.index(name)]).alias(ours) for ours, name in self.mapped.items()),
+        )
         if parsed.time_unit is None:
-            parsed.time_unit = unit_of(fields["timestamp"])
-        trades = parsed.bad.take(_checked(fields, parsed.time_unit or ISO))
+            parsed.time_unit = unit_of(texts["timestamp"])
+        trades = parsed.bad.take(checked(texts, self._fields(parsed.time_unit or ISO)))
+        if "raw_symbol" not in self.mapped:
+            trades = trades.with_columns(raw_symbol=pl.lit(self.job.raw_symbol, pl.String))
         if self.job.raw_symbol is not None and "raw_symbol" in self.mapped:
             others = trades.filter(pl.col("raw_symbol") != self.job.raw_symbol)
             if others.height:
@@ -105,23 +117,19 @@ class Reader:
         else:
             self.parsed.batch(TRADES).counted = True
 
-    def _fields(self, rows: pl.DataFrame) -> pl.DataFrame:
-        """The mapped columns under our names."""
-        columns = rows.columns[1:]
-        texts = rows.select(
-            "line",
-            *(pl.col(columns[self.header.index(name)]).alias(ours) for ours, name in self.mapped.items()),
-        )
-        if "raw_symbol" in self.mapped:
-            return texts
-        return texts.with_columns(raw_symbol=pl.lit(self.job.raw_symbol, pl.String))
+    def _fields(self, time_unit: str) -> dict[str, Field]:
+        """What the mapped columns hold, by our names."""
+        kinds = _KINDS | {"timestamp": mapped_time(time_unit)}
+        return {ours: Field(theirs, kinds[ours]) for ours, theirs in self.mapped.items()}
 
     def _trades(self, trades: pl.DataFrame) -> pl.DataFrame:
         if self.by_id:
             # As it is written in one way only, so that two ids are never one number.
             number = pl.col("id").str.extract(r"^(0|[1-9]\d{0,18})$").cast(pl.Int64, strict=False)
             self.by_id = not trades.select(number.is_null().any()).item()
-        placed = trades.with_columns(exchange=pl.lit(self.exchange))
+        placed = trades.rename({"buyer_is_maker": "side"}, strict=False).with_columns(
+            exchange=pl.lit(self.exchange)
+        )
         return TRADES.conform(
             (placed if "id" in self.mapped else with_ids(placed, self.parsed.batch(TRADES))).with_columns(
                 sequence=-pl.col("line") if self.newest_first else pl.col("line"),
@@ -145,54 +153,17 @@ def _mapped(job: Job, header: list[str]) -> dict[str, str]:
     }
     if job.raw_symbol is not None and "raw_symbol" not in named:
         mapped.pop("raw_symbol", None)
-    for name in _NEEDED:
-        if name not in mapped:
-            raise map_error(None, header, f"{name} mapped to {columns_of(job, header)}")
+    given = {*mapped, "raw_symbol", *(["side"] if "buyer_is_maker" in mapped else [])}
+    absent = [name for name in NEEDED if name not in given]
+    missing = ["side or buyer_is_maker" if name == "side" else name for name in absent]
+    if missing:
+        raise unmapped(job, header, ", ".join(missing))
     if "side" in mapped and "buyer_is_maker" in mapped:
         if {"side", "buyer_is_maker"} <= set(named):
             raise map_error(named["side"], (), "either side or buyer_is_maker to be mapped, not both")
         mapped.pop("side" if "buyer_is_maker" in named else "buyer_is_maker")
-    if "side" not in mapped and "buyer_is_maker" not in mapped:
-        raise map_error(None, header, f"side or buyer_is_maker mapped to {columns_of(job, header)}")
     if "raw_symbol" not in mapped and job.raw_symbol is None:
         raise QueryError(
             "raw_symbol", got=None, expected="the instrument of the file, or a column that names it"
         )
     return mapped
-
-
-def _checked(fields: pl.DataFrame, time_unit: str) -> pl.DataFrame:
-    """The columns as what they are, and a ``reason`` where one of them is not."""
-    words, meaning = ("side", _SIDES) if "side" in fields.columns else ("buyer_is_maker", _MAKER)
-    side = pl.col(words).str.to_lowercase().replace_strict(
-        {word: side.value for word, side in meaning.items()}, default=None, return_dtype=pl.String
-    )  # fmt: skip
-    price, amount = (pl.col(name).cast(pl.Float64, strict=False) for name in ("price", "amount"))
-    written = {ISO: "a written date and time", DATE: "a written date"}
-    kind = written.get(time_unit, f"an epoch time in {time_unit}")
-    rows = fields.with_columns(
-        nanoseconds(pl.col("timestamp"), time_unit).alias("timestamp"),
-        price.alias("price"),
-        amount.alias("amount"),
-        side.alias("side"),
-    )
-    price, amount = pl.col("price"), pl.col("amount")
-    reasons = [
-        (pl.col("timestamp").is_null(), f"the timestamp is not {kind} between 2000 and 2100"),
-        (~price.is_finite().fill_null(value=False), "the price is no finite number"),
-        (
-            ~(amount.is_finite() & (amount > 0)).fill_null(value=False),
-            "the amount is no finite number above 0",
-        ),
-        (pl.col("side").is_null(), f"the {words} is none of {', '.join(meaning)}"),
-        (pl.col("raw_symbol").fill_null("") == "", "no symbol"),
-        (
-            pl.col("raw_symbol").is_in(unstorable(fields["raw_symbol"]).implode()),
-            "the symbol is not printable, or too long for a folder",
-        ),
-    ]
-    if "id" in fields.columns:
-        reasons.append((pl.col("id").fill_null("") == "", "no id"))
-    return rows.with_columns(
-        reason=pl.coalesce(*(pl.when(wrong).then(pl.lit(reason)) for wrong, reason in reasons))
-    )

@@ -8,9 +8,9 @@ from decimal import Decimal
 
 import polars as pl
 
-from tidytape.aggregate.grid import Grid, exact, recommended_block_size
 from tidytape.catalogue import BookSide, Category
 from tidytape.errors import QueryError, nearest
+from tidytape.frames.grid import Grid, exact, recommended_block_size
 from tidytape.lake.ingest._job import Parsed
 from tidytape.lake.ingest.contracts import COUNTED, Contract, ContractKind
 from tidytape.lake.symbols import Symbol, guessed, told_class

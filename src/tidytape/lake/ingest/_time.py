@@ -8,8 +8,9 @@ from types import MappingProxyType
 import polars as pl
 
 from tidytape.errors import QueryError
+from tidytape.lake.ingest import _time_format
 
-__all__ = ["DATE", "ISO", "UNITS", "nanoseconds", "unit_of"]
+__all__ = ["DATE", "ISO", "UNITS", "described", "nanoseconds", "told", "unit_of"]
 
 UNITS: Mapping[str, int] = MappingProxyType({"s": 9, "ms": 6, "us": 3, "ns": 0})
 """Decimal places of an integer epoch unit below which nanoseconds lie."""
@@ -31,6 +32,43 @@ _WRITTEN = (
 )
 
 
+def told(time_unit: str | None, time_format: str | None) -> str | None:
+    """Return how times are written by what the caller says: a unit, a format, or None where nothing is said.
+
+    Raises
+    ------
+    QueryError
+        If there is no such unit, the format does not tell a time, or both are given.
+
+    Examples
+    --------
+    >>> told("ms", None), told(None, "%d-%m-%Y")
+    ('ms', '%d-%m-%Y')
+    """
+    if time_format is not None:
+        if time_unit is not None:
+            raise QueryError(
+                "time_format", got=time_format, expected="nothing, for time_unit says it already"
+            )
+        _time_format.check(time_format)
+        return time_format
+    if time_unit is not None and time_unit not in {ISO, DATE, *UNITS}:
+        raise QueryError(
+            "time_unit",
+            got=time_unit,
+            expected="one of iso, date, " + ", ".join(UNITS),
+            hint="time_format says any other way of writing times",
+        )
+    return time_unit
+
+
+def described(unit: str) -> str:
+    """Return what a time written like this is called in a message."""
+    if unit in UNITS:
+        return f"an epoch time in {unit}"
+    return {ISO: "a written date and time", DATE: "a written date"}.get(unit, f"a time written as {unit}")
+
+
 def unit_of(text: pl.Series) -> str | None:
     """Return how the times of a column are written: ``"iso"``, or the only unit its first number can have.
 
@@ -50,11 +88,11 @@ def unit_of(text: pl.Series) -> str | None:
     >>> unit_of(pl.Series(["nonsense", "1693929601281"])), unit_of(pl.Series(["2023-09-05T16:00:01Z"]))
     ('ms', 'iso')
     """
-    told = pl.DataFrame({"text": text}).select(_told(pl.col("text")).alias("unit")).drop_nulls()
-    return told["unit"][0] if told.height else None
+    found = pl.DataFrame({"text": text}).select(_unit(pl.col("text")).alias("unit")).drop_nulls()
+    return found["unit"][0] if found.height else None
 
 
-def _told(text: pl.Expr) -> pl.Expr:
+def _unit(text: pl.Expr) -> pl.Expr:
     whole = text.str.extract(_NUMBER, 1).cast(pl.Int64, strict=False)
     return pl.coalesce(
         pl.when(text.str.contains(_WRITTEN)).then(pl.lit(ISO)),
@@ -73,18 +111,13 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
     text : expression, str
         ISO 8601 with an offset, or without one for UTC; or a number in ``unit``, decimals allowed. What lies below a
         nanosecond is cut off.
-    unit : {"iso", "date", "s", "ms", "us", "ns"}
-        How they are written.
+    unit : {"iso", "date", "s", "ms", "us", "ns"} or format
+        How they are written, as `told` returns it.
 
     Returns
     -------
     expression, int64
         Null where the text is not of that kind or not between the years 2000 and 2100. [ns since the epoch]
-
-    Raises
-    ------
-    QueryError
-        If there is no such unit.
 
     Examples
     --------
@@ -94,9 +127,12 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
     >>> pl.DataFrame({"t": ["1693929601.5"]}).select(nanoseconds(pl.col("t"), "s"))["t"].to_list()
     [1693929601500000000]
     """
-    if unit not in {ISO, DATE, *UNITS}:
-        raise QueryError("time_unit", got=unit, expected="one of iso, date, " + ", ".join(UNITS))
-    value = _written(text) if unit == ISO else _dated(text) if unit == DATE else _number(text, UNITS[unit])
+    if unit in UNITS:
+        value = _number(text, UNITS[unit])
+    elif unit == DATE:
+        value = _dated(text)
+    else:
+        value = _written(text if unit == ISO else _time_format.as_iso(text, unit))
     return pl.when(value.is_between(_FIRST * 10**9, _LAST * 10**9, closed="left")).then(value)
 
 
@@ -116,7 +152,7 @@ def _digits(fraction: pl.Expr, places: int) -> pl.Expr:
 def _dated(text: pl.Expr) -> pl.Expr:
     # The pattern first: the parser would take more than four digits of a year.
     day = text.str.extract(r"^(\d{4}-\d{2}-\d{2})$", 1)
-    return day.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s") * 10**9
+    return _whole(day.str.to_date("%Y-%m-%d", strict=False).cast(pl.Datetime("ms")).dt.epoch("s"))
 
 
 def _written(text: pl.Expr) -> pl.Expr:
@@ -126,4 +162,9 @@ def _written(text: pl.Expr) -> pl.Expr:
     sign = pl.when(text.str.extract(_WRITTEN, 4) == "-").then(-1).otherwise(1)
     hours, minutes = (text.str.extract(_WRITTEN, group).cast(pl.Int64).fill_null(0) for group in (5, 6))
     offset = sign * (hours * 3600 + minutes * 60)
-    return (seconds - offset) * 10**9 + _digits(text.str.extract(_WRITTEN, 3), 9)
+    return _whole(seconds - offset) + _digits(text.str.extract(_WRITTEN, 3), 9)
+
+
+def _whole(seconds: pl.Expr) -> pl.Expr:
+    # Those of the year 2607 as nanoseconds are more than 64 bits hold, and would come out as some of this century.
+    return pl.when(seconds.is_between(_FIRST, _LAST)).then(seconds) * 10**9

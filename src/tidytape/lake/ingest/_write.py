@@ -74,7 +74,7 @@ class Writer:
                 first_bad_lines=tuple(parsed.bad.first),
                 ignored=tuple(sorted(parsed.ignored.items())),
                 time_unit=parsed.time_unit,
-                notes=tuple(sorted(parsed.notes.items())),
+                notes=tuple(parsed.notes),
             )
         )
 
@@ -82,7 +82,7 @@ class Writer:
         registered = self._lake.markets()
         contracts, stated = contracts_of(parsed, self._given, registered, self._holds_events)
         counted = [batch for batch in parsed.batches if batch.table.name not in parsed.coins]
-        parsed.notes |= assumed_coins(counted, contracts)
+        parsed.notes += assumed_coins(counted, contracts)
         for batch in counted:
             in_coin(batch, contracts)
         markets, guesses = registry_rows(parsed, self._given, registered, earlier=self._instruments)

@@ -44,7 +44,7 @@ from types import MappingProxyType
 import polars as pl
 
 from tidytape.catalogue import Side
-from tidytape.errors import IngestError, QueryError
+from tidytape.errors import IngestError, QueryError, counted
 from tidytape.lake.batch import Spool
 from tidytape.lake.ingest import _klines
 from tidytape.lake.ingest._delimited import split
@@ -297,7 +297,11 @@ def _kind(path: Path, first: str) -> tuple[str, list[str], bool]:
     if len(header) not in dump.widths:
         widths = " or ".join(map(str, dump.widths))
         what = f"no header of {named}, and " if dump.widths else f"{named} without its header: "
-        wanted = f"{len(header)} columns instead of {widths}" if dump.widths else ", ".join(dump.columns)
+        wanted = (
+            f"{counted(len(header), 'column')} instead of {widths}"
+            if dump.widths
+            else ", ".join(dump.columns)
+        )
         raise _refused(path, what + wanted)
     return named, [*dump.columns, *("",) * (len(header) - len(dump.columns))], False
 

@@ -35,8 +35,9 @@ from functools import partial
 
 import polars as pl
 
-from tidytape.errors import IngestError
+from tidytape.errors import IngestError, counted
 from tidytape.lake.batch import Batch
+from tidytape.lake.ingest.report import Note
 from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
@@ -93,6 +94,12 @@ class Contract:
     size: Decimal
 
 
+_TAKEN_FOR_COINS = (
+    "taken for coins, though many markets there count contracts; --contract and --contract-size, when a file first "
+    "goes in, say what one is"
+)
+
+
 def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None:
     """Have the amounts of a batch converted when its rows are read.
 
@@ -125,8 +132,8 @@ def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None
         batch.change(partial(_converted, table=batch.table, sizes=sizes))
 
 
-def assumed_coins(batches: Iterable[Batch], contracts: Mapping[tuple[str, str], Contract]) -> dict[str, int]:
-    """Return, by what is to be known of them, how many amounts are taken for coins at venues that count contracts.
+def assumed_coins(batches: Iterable[Batch], contracts: Mapping[tuple[str, str], Contract]) -> list[Note]:
+    """Return how many amounts are taken for coins at venues that count contracts, a note for each venue.
 
     Parameters
     ----------
@@ -146,11 +153,7 @@ def assumed_coins(batches: Iterable[Batch], contracts: Mapping[tuple[str, str], 
             )
             for part in batch:
                 counts.update(part.frame().filter(venue)["exchange"].to_list())
-    return {
-        f"amounts of {venue} are kept as if they were coins, and many of its markets count contracts; "
-        "--contract and --contract-size, when a file first goes in, say what one is": count
-        for venue, count in counts.items()
-    }
+    return [Note("amount", _TAKEN_FOR_COINS, count, venue) for venue, count in sorted(counts.items())]
 
 
 def _facts(contract: Contract) -> tuple[bool, float, float]:
@@ -162,25 +165,25 @@ def _facts(contract: Contract) -> tuple[bool, float, float]:
 def _converted(rows: pl.DataFrame, *, table: Table, sizes: pl.DataFrame) -> pl.DataFrame:
     amount = "size" if table is BOOK else "amount"
     inverse = pl.col("__inverse").fill_null(value=False)
-    counted = pl.col("__times").is_not_null()
+    known = pl.col("__times").is_not_null()
     told = rows.join(sizes, on=_INSTRUMENT, how="left", maintain_order="left")
     price = pl.col("price") if "price" in rows.columns else pl.lit(None, pl.Float64)
     needed = inverse & (pl.col(amount) != 0) & ~(price > 0).fill_null(value=False)
     if wrong := told.select(needed.sum()).item():
         row = told.filter(needed).row(0, named=True)
         raise IngestError(
-            f"{table.name}: {wrong} amounts of inverse contracts without a price above 0 to convert them to coin: "
-            f"{row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
+            f"{table.name}: {counted(wrong, 'amount')} of inverse contracts without a price above 0 to convert them to "
+            f"coin: {row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
         )
     worth = _times(amount)
     coin = pl.when(inverse & (worth != 0)).then(worth / price).otherwise(worth)
-    new = {amount: pl.when(counted).then(coin).otherwise(pl.col(amount))}
+    new = {amount: pl.when(known).then(coin).otherwise(pl.col(amount))}
     if "quote_amount" in rows.columns:
         quote = pl.when(inverse).then(worth).otherwise(pl.coalesce(worth * price, "quote_amount"))
-        new["quote_amount"] = pl.when(counted).then(quote).otherwise(pl.col("quote_amount"))
+        new["quote_amount"] = pl.when(known).then(quote).otherwise(pl.col("quote_amount"))
     done = told.with_columns(**new)
     if "coins" in rows.columns:
-        _agree(done.filter(counted), table)
+        _agree(done.filter(known), table)
     return done.select(rows.columns)
 
 
@@ -197,9 +200,9 @@ def _agree(rows: pl.DataFrame, table: Table) -> None:
         return
     row = wrong.row(0, named=True)
     raise IngestError(
-        f"{table.name}: {wrong.height} amounts are {row['amount']:.8g} coins by the size of a contract, and "
-        f"{row['coins']:.8g} by the file, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}: is the "
-        "size another?"
+        f"{table.name}: {counted(wrong.height, 'amount')} not as the file says in coin: {row['amount']:.8g} by the "
+        f"size of a contract and {row['coins']:.8g} by the file, {row['exchange']} {row['raw_symbol']} at "
+        f"{row['timestamp']}: is the size another?"
     )
 
 
@@ -210,7 +213,7 @@ def _converted_candles(rows: pl.DataFrame, *, sizes: pl.DataFrame) -> pl.DataFra
     if not both and (wrong := told.select(inverse.sum()).item()):
         row = told.filter(inverse).row(0, named=True)
         raise IngestError(
-            f"{RECORDED_CANDLES.name}: {wrong} volumes of inverse contracts, which are not told in coin: "
+            f"{RECORDED_CANDLES.name}: {counted(wrong, 'volume')} of inverse contracts, which are not told in coin: "
             f"{row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
         )
     linear = pl.col("__times").is_not_null() & ~inverse

@@ -117,8 +117,10 @@ def _fields(lines: pl.DataFrame, header: list[str]) -> pl.DataFrame:
         for ours, theirs in _COLUMNS.items()
     )
     count = len(header)
-    reason = pl.when(parts.list.len() != count).then(
-        pl.format("{} columns, and the header has {}", parts.list.len(), pl.lit(count))
+    found = parts.list.len()
+    columns_of = pl.when(found == 1).then(pl.lit("column")).otherwise(pl.lit("columns"))
+    reason = pl.when(found != count).then(
+        pl.format("{} {}, and the header has {}", found, columns_of, pl.lit(count))
     )
     return lines.select("line", *columns, reason.alias("reason"))
 

@@ -36,7 +36,7 @@ from typing import Any
 import orjson
 import polars as pl
 
-from tidytape.errors import IngestError
+from tidytape.errors import IngestError, counted
 from tidytape.lake.ingest._lines import BadLines, numbered
 from tidytape.lake.ingest._time import ISO, nanoseconds
 from tidytape.lake.names import storable
@@ -150,7 +150,7 @@ def _report(entry: Any) -> dict[str, Any]:
     slug, outcomes = _required(entry, "slug"), _texts(entry, "outcomes")
     tokens = _texts(entry, "clobTokenIds")
     if outcomes is not None and tokens is not None and len(outcomes) != len(tokens):
-        raise ValueError(f"{len(outcomes)} outcomes, and {len(tokens)} clobTokenIds")
+        raise ValueError(f"{counted(len(outcomes), 'outcome')}, and {counted(len(tokens), 'clobTokenId')}")
     for names, what in ((outcomes, "outcomes"), (tokens, "clobTokenIds")):
         if names is not None and len(set(names)) < len(names):
             raise ValueError(f"{what} names one twice")

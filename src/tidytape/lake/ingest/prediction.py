@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from tidytape.errors import IngestError
+from tidytape.errors import IngestError, counted
 from tidytape.lake.ingest import polymarket
 from tidytape.lake.ingest._lines import BadLines, digest
 from tidytape.lake.names import storable
@@ -46,9 +46,9 @@ class PredictionFile:
     first_bad: tuple[tuple[int, str], ...] = ()
 
     def __str__(self) -> str:
-        text = f"{self.path}: {self.reports:,} report{'s' * (self.reports != 1)}"
+        text = f"{self.path}: {counted(self.reports, 'report')}"
         if self.bad:
-            text += f"; {self.bad:,} bad one{'s' * (self.bad != 1)} skipped"
+            text += f"; {counted(self.bad, 'bad one')} skipped"
             text += "".join(f"\n  {number}: {reason}" for number, reason in self.first_bad)
         return text
 
@@ -75,8 +75,8 @@ class PredictionReport:
     changed: bool
 
     def __str__(self) -> str:
-        one = self.prediction_markets == 1
-        text = f"{self.prediction_markets:,} prediction market{'' if one else 's'}, {self.instruments:,} instruments"
+        markets = counted(self.prediction_markets, "prediction market")
+        text = f"{markets}, {counted(self.instruments, 'instrument')}"
         return "\n".join(map(str, (*self.files, text if self.changed else f"{text}; nothing new")))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from tidytape.errors import counted
 from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
@@ -20,7 +21,7 @@ from tidytape.lake.tables import (
     TRADES,
 )
 
-__all__ = ["FileReport", "IngestReport", "MarketReport", "TableCount"]
+__all__ = ["FileReport", "IngestReport", "MarketReport", "Note", "TableCount"]
 
 _ROW_NAMES: Mapping[str, str] = MappingProxyType(
     {
@@ -60,7 +61,9 @@ class TableCount:
     superseded: int = 0
 
     def __str__(self) -> str:
-        text = _counted(_ROW_NAMES.get(self.table, f"{self.table} row"), self.read, self.new)
+        text = counted(self.read, _ROW_NAMES.get(self.table, f"{self.table} row"))
+        if self.new != self.read:
+            text += f", {self.new:,} of them new"
         return f"{text}, {self.superseded:,} superseded" if self.superseded else text
 
 
@@ -105,6 +108,32 @@ class _Counts:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """What to know of rows that were kept.
+
+    Attributes
+    ----------
+    row : str
+        What one of them is called.
+    said : str
+        What is to be known.
+    count : int
+        How many there are.
+    venue : str or None
+        Where they are from, if it matters.
+    """
+
+    row: str
+    said: str
+    count: int
+    venue: str | None = None
+
+    def __str__(self) -> str:
+        of = "" if self.venue is None else f" of {self.venue}"
+        return f"{counted(self.count, self.row)}{of}, {self.said}"
+
+
+@dataclass(frozen=True, slots=True)
 class FileReport(_Counts):
     """What came of one file.
 
@@ -125,9 +154,10 @@ class FileReport(_Counts):
     ignored : tuple of (str, int)
         Messages that are not kept, by kind, and how many.
     time_unit : str or None
-        How its times are written, where that was found out or given: ``iso``, ``s``, ``ms``, ``us`` or ``ns``.
-    notes : tuple of (str, int)
-        What to know of rows that were kept, and of how many.
+        How its times are written, where that was found out or given: ``iso``, ``date``, ``s``, ``ms``,
+        ``us``, ``ns`` or a format.
+    notes : tuple of Note
+        What to know of rows that were kept.
     """
 
     path: str
@@ -138,24 +168,29 @@ class FileReport(_Counts):
     first_bad_lines: tuple[tuple[int, str], ...] = ()
     ignored: tuple[tuple[str, int], ...] = ()
     time_unit: str | None = None
-    notes: tuple[tuple[str, int], ...] = ()
+    notes: tuple[Note, ...] = ()
 
     def count(self, table: Table) -> TableCount:
         """Return the counts of one table, zero where the file has nothing of it."""
         return next((one for one in self.counts if one.table == table.name), TableCount(table.name))
 
-    def __str__(self) -> str:
+    @property
+    def without_notes(self) -> str:
+        """What came of it but for its notes."""
         text = f"{self.path}: {', '.join(map(str, self.counts)) or 'no events'}"
         if self.already_ingested:
             text = f"{self.path}: already in the lake"
         if self.time_unit is not None:
-            text += f"; times in {self.time_unit}"
+            text += f"; times {'as' if '%' in self.time_unit else 'in'} {self.time_unit}"
         if self.ignored:
-            text += "; not kept: " + ", ".join(f"{count:,} {kind}" for kind, count in self.ignored)
+            text += "; not kept: " + ", ".join(f"{kind} ({count:,})" for kind, count in self.ignored)
         if self.bad_lines:
-            text += f"; {self.bad_lines:,} bad line{'s' * (self.bad_lines != 1)} skipped"
+            text += f"; {counted(self.bad_lines, 'bad line')} skipped"
             text += "".join(f"\n  line {line}: {reason}" for line, reason in self.first_bad_lines)
-        return text + "".join(f"\n  {count:,} {what}" for what, count in self.notes)
+        return text
+
+    def __str__(self) -> str:
+        return "\n  ".join((self.without_notes, *map(str, self.notes)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +230,7 @@ class MarketReport:
             text += f", block size {self.block_size:g}"
         if self.guessed:
             text += " (names guessed from the raw symbol)"
-        text = f"{text}; {_counted('trade', self.trades, self.trades)} in the lake"
+        text = f"{text}; {counted(self.trades, 'trade')} in the lake"
         if self.coin is None:
             text += (
                 f"\n  to name it, ingest its file again with --raw-symbol {self.raw_symbol} --normalized-symbol "
@@ -246,8 +281,3 @@ class IngestReport(_Counts):
     def bad_lines(self) -> int:
         """Lines that were skipped because they are broken."""
         return sum(file.bad_lines for file in self.files)
-
-
-def _counted(what: str, read: int, new: int) -> str:
-    text = f"{read:,} {what}{'s' * (read != 1)}"
-    return text if new == read else f"{text}, {new:,} of them new"

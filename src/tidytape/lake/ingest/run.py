@@ -16,6 +16,7 @@ from tidytape.lake.ingest._candles import length
 from tidytape.lake.ingest._job import Job
 from tidytape.lake.ingest._markets import Given
 from tidytape.lake.ingest._read import Reader
+from tidytape.lake.ingest._time import told
 from tidytape.lake.ingest._write import Writer
 from tidytape.lake.ingest.layouts import LAYOUTS, MAPPED, WITHOUT_FUNDING
 from tidytape.lake.ingest.report import IngestReport
@@ -44,6 +45,7 @@ def ingest(
     columns: Mapping[str, str] | None = None,
     delimiter: str | None = None,
     time_unit: str | None = None,
+    time_format: str | None = None,
     tick_size: Decimal | float | str | None = None,
     block_size: Decimal | float | str | None = None,
     contract: str | None = None,
@@ -92,6 +94,10 @@ def ingest(
         Of a ``csv``, ``jsonl`` or ``parquet``: how its times are written. Where left out, the first time that is a
         written date and time, or a number that lies between the years 2000 and 2100 in exactly one unit, decides; the
         report says which it was. Dates alone have to be said to be ``date``.
+    time_format : str, optional
+        Instead of ``time_unit``, of times written in another way: what they look like, in the directives of
+        ``strftime``, e.g. ``"%d-%m-%Y %H:%M:%S"``. Which number is the day is never found out. Without ``%z`` they are
+        in UTC.
     tick_size : Decimal, int, float or str, optional
         Smallest price step. [quote per coin]
     block_size : Decimal, int, float or str, optional
@@ -153,6 +159,7 @@ def ingest(
         layout,
         columns=columns,
         time_unit=time_unit,
+        time_format=time_format,
         table=table,
         delimiter=delimiter,
         interval=interval,
@@ -173,7 +180,7 @@ def ingest(
         raw_symbol=raw_symbol,
         columns=columns,
         delimiter=delimiter,
-        time_unit=time_unit,
+        time_unit=told(time_unit, time_format),
         table=table,
         coin=of_rows,
         interval=None if interval is None else length(interval),
@@ -211,6 +218,7 @@ def _require_used(layout: str | None, *, table: str | None, **said: object) -> N
     uses = {
         "columns": mapped,
         "time_unit": mapped,
+        "time_format": mapped,
         "table": mapped,
         "delimiter": layout == "csv",
         "interval": mapped and table == RECORDED_CANDLES.name,

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from tidytape.catalogue import BookSide
-from tidytape.errors import IngestError
+from tidytape.errors import IngestError, counted
 from tidytape.lake.batch import Spool
 from tidytape.lake.ingest import _tardis
 from tidytape.lake.ingest._delimited import split
@@ -158,7 +158,9 @@ def _dataset(job: Job, text: str) -> _Dataset:
     if levels:
         depth = 1 + max(int(match[2]) for match in levels)
         if len(levels) != 4 * depth:
-            raise _refused(job, f"{len(levels)} columns of levels, and a book {depth} deep has {4 * depth}")
+            raise _refused(
+                job, f"{counted(len(levels), 'column')} of levels, and a book {depth} deep has {4 * depth}"
+            )
         own = {f"{side}:{level}:{what}": (name, name, NUMBER if what == "price" else NOT_NEGATIVE, False)
                for side in ("asks", "bids") for level in range(depth) for what in ("price", "amount")
                for name in (f"{side}[{level}].{what}",)}  # fmt: skip

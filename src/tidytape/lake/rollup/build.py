@@ -12,7 +12,7 @@ import polars as pl
 from deltalake import DeltaTable, Transaction
 from tqdm.auto import tqdm
 
-from tidytape.errors import LakeError, QueryError
+from tidytape.errors import LakeError, QueryError, counted
 from tidytape.lake import _delta
 from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe
 from tidytape.lake.rollup.state import WHOLE, Span, State, changed_since, edition, stale, state_of
@@ -48,7 +48,7 @@ class RolledUp:
     rows: int
 
     def __str__(self) -> str:
-        return f"{self.table}: {self.rows:,} rows written, {self.instruments:,} instruments"
+        return f"{self.table}: {counted(self.rows, 'row')} written, {counted(self.instruments, 'instrument')}"
 
 
 def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:

@@ -9,8 +9,8 @@ import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 
-from tidytape.aggregate.grid import Grid, exact, largest_125, recommended_block_size
 from tidytape.errors import QueryError
+from tidytape.frames.grid import Grid, exact, largest_125, recommended_block_size
 
 
 def rows(engine, prices, block_size):

@@ -1,0 +1,162 @@
+"""Smiles: the volatilities at chosen points of each expiry.
+
+A point is where a coordinate that rises with the strike takes a value: the log-moneyness 0, or a delta. Between two
+listed strikes the volatility is linear in that coordinate; outside of them nothing is known. The service's option
+summaries are made of the same points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+
+from tidytape.frames.between import interpolated, with_next
+from tidytape.frames.buckets import SECOND
+from tidytape.frames.normal import normal_cdf
+
+__all__ = [
+    "CALL",
+    "DAY",
+    "PUT",
+    "YEAR",
+    "Frame",
+    "Ladder",
+    "delta_ladder",
+    "measured",
+    "money_ladder",
+    "points",
+]
+
+Frame = nw.LazyFrame[Any]
+
+CALL, PUT = "CALL", "PUT"
+
+DAY: Final = 86_400 * SECOND
+"""One day. [ns]"""
+
+YEAR: Final = 365 * DAY
+"""One year of ACT/365. [ns]"""
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Options that are each other's neighbours, by a coordinate that rises with the strike.
+
+    Attributes
+    ----------
+    rung : expression, str
+        Which of the ladder's parts an option stands on.
+    x : expression, float64
+        The coordinate.
+    wanted : mapping of str to (str, float)
+        Name of a point to the part it lies on, and its value of ``x``.
+    """
+
+    rung: nw.Expr
+    x: nw.Expr
+    wanted: Mapping[str, tuple[str, float]]
+
+
+def measured(quotes: Frame, years: nw.Expr) -> Frame:
+    """Add ``moneyness`` ln(K/F) [1], ``deviation`` σ√T [1] and ``d1`` [1] of each option."""
+    return quotes.with_columns(
+        (nw.col("strike") / nw.col("forward")).log().alias("moneyness"),
+        (nw.col("implied_volatility") / 100.0 * years.sqrt()).alias("deviation"),
+    ).with_columns((nw.col("deviation") / 2.0 - nw.col("moneyness") / nw.col("deviation")).alias("d1"))
+
+
+def money_ladder(atm: str, name: str) -> Ladder:
+    """Return the ladder of the out-of-the-money options, puts below the forward and calls from it on, with one point.
+
+    Parameters
+    ----------
+    atm : {"forward", "delta_neutral"}
+        Where the money is: at K = F, the coordinate being ln(K/F); or at N(d₁) = 1/2, the coordinate being -N(d₁).
+    name : str
+        What the point is called.
+    """
+    call, below = nw.col("option_type") == CALL, nw.col("moneyness") < 0
+    rung = nw.when(call == below).then(nw.lit("in")).otherwise(nw.lit("out"))
+    if atm == "forward":
+        return Ladder(rung, nw.col("moneyness"), {name: ("out", 0.0)})
+    return Ladder(rung, -normal_cdf(nw.col("d1")), {name: ("out", -0.5)})
+
+
+def delta_ladder(kind: str, wanted: Mapping[str, tuple[str, float]]) -> Ladder:
+    """Return the ladder of the calls and that of the puts, by delta.
+
+    Parameters
+    ----------
+    kind : {"forward", "premium_adjusted"}
+        Which delta: N(d₁), or (K/F) N(d₂); of a put less 1, or less K/F.
+    wanted : mapping of str to (str, float)
+        Name of a point to ``CALL`` or ``PUT``, and its signed delta.
+    """
+    adjusted = kind == "premium_adjusted"
+    probability = normal_cdf(nw.col("d1") - nw.col("deviation") if adjusted else nw.col("d1"))
+    delta = nw.when(nw.col("option_type") == CALL).then(probability).otherwise(probability - 1.0)
+    if adjusted:
+        delta = delta * nw.col("strike") / nw.col("forward")
+    # Delta falls as the strike rises.
+    return Ladder(nw.col("option_type"), -delta, {name: (rung, -at) for name, (rung, at) in wanted.items()})
+
+
+def points(
+    options: Frame,
+    ladders: Sequence[Ladder],
+    *,
+    over: Sequence[str],
+    order_by: Sequence[str],
+    keep: Sequence[nw.Expr] = (),
+) -> Frame:
+    """Return the volatilities of some points of each smile.
+
+    Parameters
+    ----------
+    options : frame
+        As `measured` returns it.
+    ladders : sequence of Ladder
+        The points.
+    over : sequence of str
+        What names a smile.
+    order_by : sequence of str
+        What puts the options of a smile in order: the strike, and what tells options of one strike apart.
+    keep : sequence of expressions
+        What else to tell of a smile, for an aggregation.
+
+    Returns
+    -------
+    frame, one row per smile
+        The volatility of each point by its name, null outside the listed strikes. Where the coordinate takes the value
+        more than once, the one closest to the forward. [%]
+    """
+    found, names = options.with_columns(distance=nw.col("moneyness").abs()), list[str]()
+    for place, ladder in enumerate(ladders):
+        rung, x, following = f"rung_{place}", f"x_{place}", f"_{place}_next"
+        found = with_next(
+            found.with_columns(ladder.rung.alias(rung), ladder.x.alias(x)),
+            (x, "implied_volatility"),
+            over=(*over, rung),
+            order_by=order_by,
+            suffix=following,
+        ).with_columns(
+            nw.when(nw.col(rung) == part)
+            .then(interpolated(nw.lit(at), x, "implied_volatility", suffix=following))
+            .alias(name)
+            for name, (part, at) in ladder.wanted.items()
+        )
+        names += ladder.wanted
+    distances = found.with_columns(
+        nw.when(~nw.col(name).is_null()).then(nw.col("distance")).alias(f"{name}_distance") for name in names
+    )
+    closest = distances.with_columns(nw.col(f"{name}_distance").min().over(*over) for name in names)
+    return closest.group_by(*over).agg(
+        *keep,
+        *(
+            nw.when(nw.col("distance") == nw.col(f"{name}_distance")).then(nw.col(name)).max().alias(name)
+            for name in names
+        ),
+    )

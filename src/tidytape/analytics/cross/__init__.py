@@ -1,0 +1,33 @@
+"""Across exchanges: the markets of a coin as one, and each beside the others.
+
+On the points of single markets these functions give what the service gives of their group (``group_by``), where it
+has one: `total` and `consolidated` are its sums, `oi_weighted` its average of funding. Sums of amounts do not depend on
+the order of the rows.
+
+- `total` : amounts of all markets, summed.
+- `oi_weighted` : average of a rate by open interest, and how much of the open interest it covers.
+- `volume_weighted` : average price by volume.
+- `consolidated` : one candle of the candles of all markets.
+- `market_share` : each market's share of the sum.
+- `dominance` : each token's share of the market caps of a universe.
+- `dispersion` : how far markets are apart, and which is the lowest and which the highest.
+- `premium` : each market over a reference.
+"""
+
+from __future__ import annotations
+
+from tidytape.analytics.cross._candles import consolidated
+from tidytape.analytics.cross._means import oi_weighted, volume_weighted
+from tidytape.analytics.cross._prices import dispersion, premium
+from tidytape.analytics.cross._sums import dominance, market_share, total
+
+__all__ = [
+    "consolidated",
+    "dispersion",
+    "dominance",
+    "market_share",
+    "oi_weighted",
+    "premium",
+    "total",
+    "volume_weighted",
+]

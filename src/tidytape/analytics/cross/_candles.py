@@ -1,0 +1,77 @@
+"""Candles of several markets as one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics._across import MARKET, across, with_words
+from tidytape.frames import members
+from tidytape.frames.table import Table
+
+__all__ = ["consolidated"]
+
+_PRICES = ("open", "high", "low", "close")
+_TIMES = ("first_timestamp", "last_timestamp")
+
+
+def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None) -> IntoFrameT:
+    r"""One candle of the candles of all markets, as if they were one.
+
+    Volumes are summed, high and low are the extremes, the open is of the market that traded first and the close of the
+    one that traded last. Of markets that traded at the same moment, the first by (exchange, raw_symbol) opens and the
+    last closes. A candle that only fills a gap counts where no market traded.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Candles of single markets: ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` and the times of
+        the first and the last trade. Prices in terms of one quote; volumes in one unit, which is USD if it is to be
+        what the service says of the group.
+    by : str or iterable of str, optional
+        Columns that tell one candle from another; the identity columns that are not of one market, such as ``coin``.
+
+    Returns
+    -------
+    frame, one row per by and timestamp, sorted so, of the kind of ``frame``
+        ``by``, ``timestamp``, ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [as in ``frame``],
+        ``first_timestamp``, ``last_timestamp`` and ``venues`` : int64, markets that traded.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If prices or volumes are no numbers, or a time has no zone.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "exchange": ["A", "B"],
+    ...         "raw_symbol": "X",
+    ...         "timestamp": [0, 0],
+    ...         "open": [10.0, 10.5],
+    ...         "high": [12.0, 11.0],
+    ...         "low": [9.0, 10.0],
+    ...         "close": [11.0, 10.0],
+    ...         "volume": [0.1, 0.2],
+    ...         "first_timestamp": [5, 4],
+    ...         "last_timestamp": [50, 40],
+    ...     }
+    ... )
+    >>> consolidated(candles).select("open", "high", "low", "close", "volume", "venues").row(0)
+    (10.5, 12.0, 9.0, 11.0, 0.3, 2)
+    """
+    table = Table.opened(frame, MARKET, times=["timestamp", *_TIMES], numbers=[*_PRICES, "volume"])
+    series = across(table, by, without=[*MARKET, *_PRICES, "volume", *_TIMES, "venues"])
+    rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
+    fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
+    rows = rows.with_columns(venues=nw.when(fills).then(nw.lit(0.0)).otherwise(1.0))
+    keys = [*series, "timestamp"]
+    joined = members.consolidated(rows, keys, [*_PRICES, "volume", *_TIMES, "venues"], members=MARKET)
+    result = joined.select(*keys, *_PRICES, "volume", *_TIMES, nw.col("venues").cast(nw.Int64()))
+    return table.closed(result, sort=keys)

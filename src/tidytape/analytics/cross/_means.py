@@ -1,0 +1,188 @@
+"""Averages over markets, by what counts more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._across import MARKET, Duration, across, finite, one_engine, with_words
+from tidytape.errors import MissingColumnError
+from tidytape.frames.joined import summed
+from tidytape.frames.members import matched, standing, weighted
+from tidytape.frames.table import Table
+
+__all__ = ["oi_weighted", "volume_weighted"]
+
+
+def oi_weighted(
+    rates: IntoFrameT,
+    open_interest: IntoFrameT,
+    /,
+    *,
+    rate: str = "rate_close",
+    interest: str = "close",
+    by: str | Iterable[str] | None = None,
+    carry: Duration = "24h",
+) -> IntoFrameT:
+    r"""Average of a rate over markets by their open interest, and how much of the open interest that covers.
+
+    .. math::
+
+       \bar f = \frac{\sum_{i \in B} f_i O_i}{\sum_{i \in B} O_i}, \qquad
+       \mathrm{coverage} = \frac{\sum_{i \in B} O_i}{\sum_i O_i}
+
+    over the markets B that have both. 0.05% on 10 billion and 0.2% on 0.1 billion are 0.051485%.
+
+    Parameters
+    ----------
+    rates : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Schema ``FUNDING_RATE_AGG``, all rates over one funding interval.
+    open_interest : frame of the same kind, m rows, key (exchange, raw_symbol, timestamp), any order
+        Schema ``OPEN_INTEREST_AGG``, in USD. What a market last reported counts, up to the age ``carry``: so give the
+        time ``carry`` before the first rate too. All markets of it are the whole that the coverage is a share of.
+    rate : str
+        Column of the rate. [1 per funding interval]
+    interest : str
+        Column of the open interest. [USD]
+    by : str or iterable of str, optional
+        Columns that tell one average from another; the identity columns of ``rates`` that are not of one market, such
+        as ``coin``. ``open_interest`` has them too, but for ``interval``: its own may be another.
+    carry : int, str or timedelta, > 0
+        Up to which age a report counts.
+
+    Returns
+    -------
+    frame, one row per by and timestamp with a market that has both, sorted so, of the kind of ``rates``
+        ``by``, ``timestamp``, and
+
+        - the rate, under its own name : float64. [1 per funding interval]
+        - ``coverage`` : float64, above 0 and at most 1. [1]
+        - ``open_interest`` : float64, of all markets. [USD]
+        - ``venues`` : int64, markets that have both.
+
+        Markets whose open interest is not positive count as having none.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If rates or open interest are no numbers, the frames are of two engines, or ``carry`` is no positive duration.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> market = {"exchange": ["A", "B"], "raw_symbol": "BTC", "timestamp": [0, 0]}
+    >>> rates = pl.DataFrame({**market, "rate_close": [0.0005, 0.002]})
+    >>> interest = pl.DataFrame({**market, "close": [10e9, 0.1e9]})
+    >>> oi_weighted(rates, interest).select(pl.col("rate_close").round(8), "coverage", "venues").row(0)
+    (0.00051485, 1.0, 2)
+    """
+    held = arguments.duration("carry", carry)
+    results = ["coverage", "open_interest", "venues"]
+    arguments.columns("rate", rate, taken=results)
+    table = Table.opened(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
+    other = Table.opened(
+        open_interest, MARKET, times=["timestamp"], numbers=[interest], parameter="open_interest"
+    )
+    one_engine(table, other, "open_interest")
+    series = across(table, by, without=[*MARKET, rate, *results])
+    shared = [name for name in series if name != "interval"]
+    if missing := [name for name in shared if name not in other.names]:
+        raise MissingColumnError(missing, available=other.names)
+    asked = with_words(table.rows, [*MARKET, *series]).filter(~nw.col("timestamp").is_null())
+    asked = asked.select(*MARKET, *series, "timestamp", finite(rate))
+    reports = with_words(other.rows, [*MARKET, *shared]).filter(~nw.col("timestamp").is_null())
+    reports = reports.select(*MARKET, *shared, "timestamp", finite(interest).alias("__weight"))
+    standing_interest = standing(
+        reports, asked, members=MARKET, series=shared, columns=["__weight"], carry=held
+    ).filter(nw.col("__weight") > 0)
+
+    whole = summed(standing_interest, [*shared, "timestamp"], ["__weight"])
+    whole, parts = matched(whole, shared)
+    whole = whole.select(*parts, "timestamp", nw.col("__weight").alias("open_interest"))
+    weights, markets = matched(standing_interest, [*MARKET, *shared])
+    weights = weights.select(*markets, "timestamp", "__weight")
+    both = matched(asked.filter(~nw.col(rate).is_null()), [*MARKET, *shared])[0]
+    both = both.join(weights, on=[*markets, "timestamp"])
+    means = weighted(both, [*series, "timestamp"], [rate], weight="__weight")
+    result = matched(means, shared)[0].join(whole, on=[*parts, "timestamp"])
+    used = nw.col(f"__used_{rate}")
+    # Both sums are rounded, each for itself; no share is above 1.
+    coverage = nw.min_horizontal(used / nw.col("open_interest"), nw.lit(1.0))
+    result = result.select(
+        *series,
+        "timestamp",
+        rate,
+        coverage=coverage,
+        open_interest="open_interest",
+        venues=nw.col("__members").cast(nw.Int64()),
+    )
+    return table.closed(result, sort=[*series, "timestamp"])
+
+
+def volume_weighted(
+    frame: IntoFrameT,
+    /,
+    *,
+    price: str = "close",
+    volume: str = "volume",
+    unit: Literal["coin", "quote"] = "coin",
+    by: str | Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""Average price over markets by volume.
+
+    .. math:: \bar p = \sum_i p_i v_i \Big/ \sum_i v_i
+
+    with volumes v in coin; of volumes u in terms of the quote, such as USD, v is u / p.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Candles of single markets, prices all in terms of one quote.
+    price, volume : str
+        Columns of the price [quote per coin] and of the volume.
+    unit : {"coin", "quote"}
+        What volumes are in: coins, as fetched, or the quote, as fetched with ``quote="USD"``.
+    by : str or iterable of str, optional
+        Columns that tell one average from another; the identity columns that are not of one market, such as ``coin``.
+
+    Returns
+    -------
+    frame, one row per by and timestamp with a volume, sorted so, of the kind of ``frame``
+        ``by``, ``timestamp``, ``vwap`` : float64 [quote per coin], ``volume`` : float64 [coin] and ``venues`` : int64,
+        markets in it. A market whose price or volume is not finite or not positive is not.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If prices or volumes are no numbers, or the unit is not one of those listed.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {"exchange": ["A", "B"], "timestamp": [0, 0], "close": [10.0, 14.0], "volume": [3.0, 1.0]}
+    ... )
+    >>> volume_weighted(candles).rows()
+    [(0, 11.0, 4.0, 2)]
+    """
+    arguments.one_of("unit", unit, ("coin", "quote"))
+    table = Table.opened(frame, times=["timestamp"], numbers=[price, volume])
+    series = across(table, by, without=[price, volume, "vwap", "venues"])
+    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
+    rows = rows.with_columns(vwap=finite(price), __volume=finite(volume))
+    rows = rows.filter(nw.col("vwap") > 0, nw.col("__volume") > 0)
+    coins = nw.col("__volume") / nw.col("vwap") if unit == "quote" else nw.col("__volume")
+    keys = [*series, "timestamp"]
+    means = weighted(rows.with_columns(__weight=coins), keys, ["vwap"], weight="__weight")
+    result = means.select(
+        *keys, "vwap", volume=nw.col("__used_vwap"), venues=nw.col("__members").cast(nw.Int64())
+    )
+    return table.closed(result, sort=keys)

@@ -1,0 +1,207 @@
+"""Prices of several markets of one thing, beside each other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import reduce
+from operator import and_
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._across import MARKET, across, finite, with_words
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames import exact
+from tidytape.frames.members import matched
+from tidytape.frames.table import Table
+
+__all__ = ["dispersion", "premium"]
+
+
+def dispersion(
+    frame: IntoFrameT, /, *, value: str = "close", by: str | Iterable[str] | None = None
+) -> IntoFrameT:
+    r"""How far markets are apart at each time, and which of them is the lowest and which the highest.
+
+    .. math:: \mathrm{range} = \max_i x_i - \min_i x_i, \qquad
+       \mathrm{deviation} = \sqrt{\frac{1}{n - 1} \sum_i (x_i - \bar x)^2}
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Points of single markets.
+    value : str
+        Column of what is compared, a price in terms of one quote or a rate over one interval.
+    by : str or iterable of str, optional
+        Columns whose values markets must share to be compared; the identity columns that are not of one market, such as
+        ``coin``.
+
+    Returns
+    -------
+    frame, one row per by and timestamp with a finite value, sorted so, of the kind of ``frame``
+        ``by``, ``timestamp``, and
+
+        - ``venues`` : int64, markets with a finite value.
+        - ``lowest``, ``highest``, ``mean``, ``median`` : float64. [as ``value``]
+        - ``range`` : float64, highest less lowest. [as ``value``]
+        - ``relative_range`` : float64, of the median; null where that is not positive. [1]
+        - ``deviation`` : float64, of the sample; null of one market. [as ``value``]
+        - ``lowest_exchange``, ``lowest_raw_symbol``, ``highest_exchange``, ``highest_raw_symbol`` : of equals the first
+          by name.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If ``value`` does not hold numbers.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {"exchange": ["A", "B", "C"], "raw_symbol": "X", "timestamp": [0, 0, 0], "close": [10.0, 12.0, 11.0]}
+    ... )
+    >>> apart = dispersion(candles)
+    >>> apart.select("venues", "mean", "median", "range", "deviation", "lowest_exchange", "highest_exchange").row(0)
+    (3, 11.0, 11.0, 2.0, 1.0, 'A', 'B')
+    """
+    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
+    series = across(table, by, without=[*MARKET, value, *_FOUND])
+    rows, parts = matched(_valued(table, series, value), series)
+    rows = rows.with_columns(__down=-nw.col("__value"), __one=nw.lit(1), mean=nw.col("__value"))
+    place = nw.col("__one").cum_sum()
+    rows = rows.with_columns(
+        __centre=nw.col("__value").mean().over(*parts, "timestamp"),
+        __from_below=place.over(*parts, "timestamp", order_by=["__value", *MARKET]),
+        __from_above=place.over(*parts, "timestamp", order_by=["__down", *MARKET]),
+    )
+    rows = rows.with_columns(
+        *exact.parts("mean"),
+        *(
+            nw.when(nw.col(f"__from_{end}") == 1).then(nw.col(name)).alias(f"{which}_{name}")
+            for which, end in _ENDS.items()
+            for name in MARKET
+        ),
+        __squared=(nw.col("__value") - nw.col("__centre")) ** 2,
+    )
+    keys = [*series, "timestamp"]
+    found = rows.group_by(*keys).agg(
+        nw.len().alias("venues"),
+        nw.col("__value").min().alias("lowest"),
+        nw.col("__value").max().alias("highest"),
+        nw.col("__value").median().alias("median"),
+        exact.summed("mean"),
+        nw.col("__squared").sum(),
+        *(nw.col(name).max() for name in _ENDED),
+    )
+    count, median = nw.col("venues").cast(nw.Float64()), nw.col("median")
+    found = found.with_columns(exact.total("mean"), range=nw.col("highest") - nw.col("lowest"))
+    result = found.select(
+        *keys,
+        nw.col("venues").cast(nw.Int64()),
+        "lowest",
+        "highest",
+        nw.col("mean") / count,
+        "median",
+        "range",
+        relative_range=nw.when(median > 0).then(nw.col("range") / median),
+        deviation=nw.when(count > 1)
+        .then(nw.col("__squared") / nw.max_horizontal(count - 1, nw.lit(1.0)))
+        .sqrt(),
+        **{name: nw.col(name) for name in _ENDED},
+    )
+    return table.closed(result, sort=keys)
+
+
+def premium(
+    frame: IntoFrameT,
+    /,
+    *,
+    reference: Literal["median", "mean"] | Mapping[str, str] = "median",
+    value: str = "close",
+    by: str | Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""How much dearer each market is than a reference.
+
+    .. math:: \pi_i = p_i / p_\mathrm{ref} - 1
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Points of single markets, prices in terms of one quote.
+    reference : {"median", "mean"} or mapping of str to str
+        Of all markets, each market itself included; or the one market that these columns pick, e.g.
+        ``{"exchange": "BINANCE", "raw_symbol": "BTCUSDT"}``.
+    value : str
+        Column of the price.
+    by : str or iterable of str, optional
+        Columns whose values markets must share to be compared; the identity columns that are not of one market, such as
+        ``coin``.
+
+    Returns
+    -------
+    frame, one row per finite price, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
+        ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, the price under its own name, ``reference`` : float64, null
+        where no market, or more than one, is picked [as ``value``]; ``premium`` : float64, null where the reference is
+        not positive [1]; ``reference_rule`` : what the reference is.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If ``reference`` is none of those, or ``value`` does not hold numbers.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {"exchange": ["A", "B", "C"], "raw_symbol": "X", "timestamp": [0, 0, 0], "close": [10.0, 12.0, 11.0]}
+    ... )
+    >>> premium(candles, reference={"exchange": "A"})["premium"].round(6).to_list()
+    [0.0, 0.2, 0.1]
+    """
+    added = ["reference", "premium", "reference_rule"]
+    arguments.columns("value", value, taken=added)
+    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
+    series = across(table, by, without=[*MARKET, value, *added])
+    if isinstance(reference, Mapping):
+        if missing := [name for name in reference if name not in table.names]:
+            raise MissingColumnError(missing, available=table.names)
+        if not reference or not all(isinstance(name, str) for name in reference.values()):
+            raise QueryError("reference", got=reference, expected="a name for each of some columns")
+        picks = [nw.col(name).cast(nw.String()) == wanted for name, wanted in reference.items()]
+        rule = ", ".join(f"{name}={wanted}" for name, wanted in reference.items())
+        picked, of_group = reduce(and_, picks), nw.col("__value").max()
+    else:
+        arguments.one_of("reference", reference, ("median", "mean"))
+        picked, rule = None, reference
+        of_group = nw.col("__value").median() if reference == "median" else nw.col("__value").mean()
+    rows, parts = matched(_valued(table, series, value), series)
+    chosen = rows if picked is None else rows.filter(picked)
+    found = chosen.group_by(*parts, "timestamp").agg(of_group.alias("reference"), nw.len().alias("__count"))
+    if picked is not None:
+        found = found.filter(nw.col("__count") == 1)
+    rows = rows.select(*series, *parts, "timestamp", *MARKET, "__value").join(
+        found.select(*parts, "timestamp", "reference"), on=[*parts, "timestamp"], how="left"
+    )
+    over = nw.when(nw.col("reference") > 0).then(nw.col("__value") / nw.col("reference") - 1.0)
+    key = [*series, "timestamp", *MARKET]
+    result = rows.select(
+        *key, nw.col("__value").alias(value), "reference", premium=over, reference_rule=nw.lit(rule)
+    )
+    return table.closed(result, sort=key)
+
+
+_ENDS = {"lowest": "below", "highest": "above"}
+_ENDED = tuple(f"{which}_{name}" for which in _ENDS for name in MARKET)
+_FOUND = ("venues", *_ENDS, "mean", "median", "range", "relative_range", "deviation", *_ENDED)
+
+
+def _valued(table: Table[Any], series: list[str], value: str) -> nw.LazyFrame[Any]:
+    """Return the rows with a finite value, as ``__value``."""
+    rows = with_words(table.rows, [*series, *MARKET]).with_columns(__value=finite(value))
+    return rows.filter(~nw.col("timestamp").is_null(), ~nw.col("__value").is_null())

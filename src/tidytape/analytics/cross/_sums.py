@@ -1,0 +1,231 @@
+"""Sums over markets, and shares of them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._across import MARKET, Duration, across, finite, with_words
+from tidytape.errors import QueryError
+from tidytape.frames import exact
+from tidytape.frames.joined import summed
+from tidytape.frames.members import matched, standing
+from tidytape.frames.table import Table
+
+__all__ = ["dominance", "market_share", "total"]
+
+
+def total(
+    frame: IntoFrameT,
+    /,
+    *,
+    amount: str | Iterable[str],
+    by: str | Iterable[str] | None = None,
+    carry: Duration | None = None,
+) -> IntoFrameT:
+    r"""Amounts of all markets, summed.
+
+    .. math:: A = \sum_i a_i
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Points of single markets. Amounts all in one unit: coins of different contracts and quotes do not add up, so
+        fetch them with ``quote="USD"``.
+    amount : str or iterable of str
+        Columns to sum, e.g. ``"liquidations"``, or ``("open", "high", "low", "close")`` of open interest.
+    by : str or iterable of str, optional
+        Columns that tell one sum from another; the identity columns that are not of one market, such as ``coin`` and
+        ``side``. For levels add ``"price"``.
+    carry : int, str or timedelta, > 0, optional
+        The amounts are a stock, not a flow, and a market that does not report at a time others do counts with its last
+        report up to this age: of open interest ``"24h"``, as the service does. The last of ``amount`` is what stands
+        when the interval ends; it is what is carried, and stands in for the others where they are null. The rows need
+        the time ``carry`` before the first that is looked at.
+
+    Returns
+    -------
+    frame, one row per by and timestamp, sorted so, of the kind of ``frame``
+        ``by``, ``timestamp``, the sums : float64, null where no market has a finite amount [as ``amount``]; ``venues``
+        : int64, markets that have one.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If amounts are no numbers, or ``carry`` is no positive duration.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> hour = 3_600_000_000_000
+    >>> points = pl.DataFrame(
+    ...     {"exchange": ["A", "B", "A"], "raw_symbol": "X", "timestamp": [0, 0, hour], "close": [0.1, 0.2, 0.4]}
+    ... )
+    >>> total(points, amount="close").rows()
+    [(0, 0.3, 2), (3600000000000, 0.4, 1)]
+    >>> total(points, amount="close", carry="24h").rows()
+    [(0, 0.3, 2), (3600000000000, 0.6, 2)]
+    """
+    amounts = arguments.columns("amount", amount, taken=["venues"])
+    table = Table.opened(frame, MARKET if carry else (), times=["timestamp"], numbers=amounts)
+    series = across(table, by, without=[*amounts, "venues"])
+    rows = with_words(table.rows, [*series, *(name for name in MARKET if name in table.names)])
+    rows = rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
+    if carry is not None:
+        held = arguments.duration("carry", carry)
+        own = rows.filter(~nw.col(amounts[-1]).is_null())
+        rows = standing(own, own, members=MARKET, series=series, columns=amounts, carry=held)
+    has = nw.any_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
+    rows = rows.with_columns(venues=nw.when(has).then(nw.lit(1.0)).otherwise(0.0))
+    keys = [*series, "timestamp"]
+    sums = summed(rows, keys, [*amounts, "venues"])
+    result = sums.select(*keys, *amounts, nw.col("venues").cast(nw.Int64()))
+    return table.closed(result, sort=keys)
+
+
+def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] | None = None) -> IntoFrameT:
+    r"""Share of each market in the sum of all.
+
+    .. math:: s_i = a_i / \sum_j a_j
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Points of single markets, amounts all in one unit.
+    amount : str
+        Column of the amounts, e.g. ``"volume"``.
+    by : str or iterable of str, optional
+        Columns that tell one whole from another; the identity columns that are not of one market, such as ``coin``.
+
+    Returns
+    -------
+    frame, n rows, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
+        The frame's columns, and
+
+        - ``total`` : float64, the sum of the amounts that are finite. [as ``amount``]
+        - ``share`` : float64, null where the amount is not finite or the total not positive. [1]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If ``amount`` does not hold numbers.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> points = pl.DataFrame(
+    ...     {"exchange": ["A", "B"], "raw_symbol": "X", "timestamp": [0, 0], "volume": [3.0, 1.0]}
+    ... )
+    >>> market_share(points, amount="volume").select("exchange", "total", "share").rows()
+    [('A', 4.0, 0.75), ('B', 4.0, 0.25)]
+    """
+    arguments.columns("amount", amount, taken=["total", "share"])
+    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[amount])
+    series = across(table, by, without=[*MARKET, amount, "total", "share"])
+    rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
+    rows, parts = matched(rows, series)
+    rows = rows.with_columns(__own=finite(amount), total=finite(amount))
+    rows = rows.with_columns(exact.parts("total"))
+    rows = rows.with_columns(exact.summed("total").over(*parts, "timestamp")).with_columns(
+        exact.total("total")
+    )
+    share = nw.when(nw.col("total") > 0).then(nw.col("__own") / nw.col("total"))
+    result = rows.with_columns(share=share).select(*dict.fromkeys([*table.names, "total", "share"]))
+    return table.closed(result, sort=[*series, "timestamp", *MARKET])
+
+
+def dominance(
+    frame: IntoFrameT,
+    /,
+    *,
+    universe: Collection[str],
+    marketcap: str = "marketcap",
+    token: str = "coin",
+    by: str | Iterable[str] | None = None,
+    carry: Duration = "24h",
+) -> IntoFrameT:
+    r"""Share of each token in the market caps of a universe of tokens.
+
+    .. math:: d_i = M_i / \sum_{j \in U} M_j
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (token, by, timestamp), any order
+        Schema ``TOKEN_SUPPLY_AGG``, of all the tokens of the universe.
+    universe : collection of str
+        U, the tokens whose market caps are the whole. Another universe is another dominance, so there is no default.
+    marketcap : str
+        Column of the market caps. [USD]
+    token : str
+        Column that names the token.
+    by : str or iterable of str, optional
+        Columns that tell one whole from another; the identity columns that are neither of one market nor ``token``.
+    carry : int, str or timedelta, > 0
+        A token that does not report at a time others do is in the sum with its last report up to this age.
+
+    Returns
+    -------
+    frame, n rows, sorted by (by, timestamp, token), of the kind of ``frame``
+        The frame's columns, and
+
+        - ``dominance`` : float64, null outside the universe and where the market cap is not finite or the sum not
+          positive. [1]
+        - ``universe_total`` : float64, the sum. [USD]
+        - ``universe_known`` : int64, tokens of the universe in the sum; where it is less than ``universe_size``, the
+          shares are too large.
+        - ``universe_size`` : int64, tokens of the universe.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the universe is empty or a single string, market caps are no numbers, or ``carry`` is no positive duration.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> caps = pl.DataFrame({"coin": ["BTC", "ETH", "X"], "timestamp": [0, 0, 0], "marketcap": [3e12, 1e12, 1e12]})
+    >>> dominance(caps, universe=["BTC", "ETH"]).select("coin", "dominance").rows()
+    [('BTC', 0.75), ('ETH', 0.25), ('X', None)]
+    """
+    if isinstance(universe, str) or not universe or not all(isinstance(name, str) for name in universe):
+        raise QueryError("universe", got=universe, expected="names of tokens, at least one")
+    names = sorted(set(universe))
+    held = arguments.duration("carry", carry)
+    table = Table.opened(frame, [token], times=["timestamp"], numbers=[marketcap])
+    added = ["dominance", "universe_total", "universe_known", "universe_size"]
+    arguments.columns("marketcap", marketcap, taken=added)
+    series = across(table, by, without=[token, marketcap, *added])
+    rows = with_words(table.rows, [*series, token]).filter(~nw.col("timestamp").is_null())
+    within = nw.col(token).is_in(names)
+    # In units of 2**20, which a float says exactly, because larger sums are not exact.
+    unit = 2.0**20
+    caps = rows.filter(within).with_columns(__cap=finite(marketcap) / unit)
+    standing_caps = standing(caps, rows, members=[token], series=series, columns=["__cap"], carry=held)
+    sums = summed(
+        standing_caps.with_columns(__known=nw.lit(1.0)), [*series, "timestamp"], ["__cap", "__known"]
+    )
+    sums, parts = matched(sums, series)
+    sums = sums.select(
+        *parts,
+        "timestamp",
+        universe_total=nw.col("__cap") * unit,
+        universe_known=nw.col("__known").cast(nw.Int64()),
+    )
+    kept = [name for name in table.names if name not in added]
+    rows = matched(rows.select(*kept), series)[0].join(sums, on=[*parts, "timestamp"], how="left")
+    share = nw.when(within, nw.col("universe_total") > 0).then(finite(marketcap) / nw.col("universe_total"))
+    result = rows.with_columns(
+        dominance=share,
+        universe_known=nw.col("universe_known").fill_null(0).cast(nw.Int64()),
+        universe_size=nw.lit(len(names), nw.Int64()),
+    ).select(*kept, *added)
+    return table.closed(result, sort=[*series, "timestamp", token])

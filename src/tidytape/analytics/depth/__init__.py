@@ -1,0 +1,29 @@
+"""Resting size over time and price: order books and heatmaps.
+
+- `matrix` : order-book heatmap as arrays of time and price; `liquidation_matrix` the same of liquidations.
+- `regrid` : heatmap of coarser prices and times.
+- `depth_within` : size within some distance of the mid; `imbalance` between its sides.
+- `slippage` : what trading a size at once would cost.
+- `walls` : prices at which a large size stays.
+
+A book is a frame of one row per series, ``timestamp``, ``side`` (BID or ASK) and ``price``, with its ``size``: schema
+BLOCK_BOOK_SNAPSHOT_AGG, or any snapshots of that shape.
+"""
+
+from tidytape.analytics.depth._matrix import LiquidationMatrix, Matrix, liquidation_matrix, matrix
+from tidytape.analytics.depth._near import depth_within, imbalance
+from tidytape.analytics.depth._regrid import regrid
+from tidytape.analytics.depth._slippage import slippage
+from tidytape.analytics.depth._walls import walls
+
+__all__ = [
+    "LiquidationMatrix",
+    "Matrix",
+    "depth_within",
+    "imbalance",
+    "liquidation_matrix",
+    "matrix",
+    "regrid",
+    "slippage",
+    "walls",
+]

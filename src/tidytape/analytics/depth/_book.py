@@ -1,0 +1,88 @@
+"""Books, opened for what asks how far from the middle something rests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, Generic
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics._arguments import positive
+from tidytape.catalogue import BookSide
+from tidytape.errors import QueryError
+from tidytape.frames.grid import exact
+from tidytape.frames.table import Table
+
+__all__ = ["IS_ASK", "IS_BID", "Books", "books_of", "numbers", "stacked"]
+
+IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
+
+_TAKEN = ("timestamp", "side", "price", "size", "mid", "known", "bid", "ask")
+
+
+@dataclass(frozen=True)
+class Books(Generic[IntoFrameT]):
+    """A frame of books, its rows, and the columns that tell one book from another.
+
+    Attributes
+    ----------
+    table : Table
+    rows : narwhals LazyFrame
+        The series' columns, ``timestamp`` [ns], ``side``, ``price`` [quote per coin] and ``size``, all of them numbers;
+        ``known``, whether all of the book is; ``mid``, null where a book has none.
+    book : list of str
+        The series' columns and ``timestamp``.
+    """
+
+    table: Table[IntoFrameT]
+    rows: nw.LazyFrame[Any]
+    book: list[str]
+
+
+def books_of(
+    frame: IntoFrameT,
+    by: str | Iterable[str] | None,
+    block_size: Decimal | float | str | None,
+    *,
+    results: Iterable[str],
+) -> Books[IntoFrameT]:
+    """Return the books of a frame; a book of which something is not known has no mid, and zeros for numbers."""
+    half = 0.0 if block_size is None else float(exact(block_size)) / 2
+    table = Table.opened(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
+    series = table.series(by, without=[*_TAKEN, *results])
+    book = [*series, "timestamp"]
+    price, size = nw.col("price"), nw.col("size")
+    is_known = (price.is_finite() & size.is_finite() & (size >= 0) & (IS_BID | IS_ASK)).fill_null(value=False)
+    rows = (
+        table.rows.select(*book, "side", "price", "size", known=is_known)
+        .with_columns(
+            price=nw.when("known").then(price + half).otherwise(0.0),
+            size=nw.when("known").then(size).otherwise(0.0),
+        )
+        .with_columns(
+            known=nw.col("known").all().over(book),
+            bid=nw.when(IS_BID & (size > 0)).then(price),
+            ask=nw.when(IS_ASK & (size > 0)).then(price),
+        )
+        .with_columns(bid=nw.col("bid").max().over(book), ask=nw.col("ask").min().over(book))
+        .with_columns(mid=nw.when("known").then((nw.col("bid") + nw.col("ask")) / 2))
+        .select(*book, "side", "price", "size", "known", "mid")
+    )
+    return Books(table, rows, book)
+
+
+def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:
+    """Return one or several finite numbers above 0, in order; raise QueryError if one is anything else."""
+    several = list(got) if isinstance(got, Iterable) else [got]
+    found = sorted(positive(parameter, one) for one in several)
+    if not found or len(set(found)) < len(found):
+        raise QueryError(parameter, got=got, expected="a number above 0, or several, each once")
+    return found
+
+
+def stacked(rows: nw.LazyFrame[Any], parts: Iterable[Iterable[str | nw.Expr]]) -> nw.LazyFrame[Any]:
+    """Return the rows once for each of some selections, one below the other."""
+    return nw.concat([rows.select(*part) for part in parts])

@@ -1,0 +1,150 @@
+"""Heatmaps to coarser prices and times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics._arguments import one_of
+from tidytape.frames import exact
+from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.grid import Grid
+from tidytape.frames.table import Table
+
+__all__ = ["regrid"]
+
+
+def regrid(
+    frame: IntoFrameT,
+    /,
+    *,
+    block_size: Decimal | float | str | None = None,
+    interval: str | None = None,
+    time: Literal["last", "mean", "sum"] | None = None,
+    by: str | Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""Heatmap of coarser rows of price, coarser times, or both.
+
+    Prices are rows of ``block_size``, and sizes are added: the sum of a time and side stays what it was. Of the times
+    :math:`t_1 < \dots < t_n` that a series has in an interval, a book is ``last`` or ``mean``,
+
+    .. math:: s = s_{t_n}, \qquad s = \frac{1}{n} \sum_i s_{t_i},
+
+    with 0 at a time that sent nothing at the price; liquidations, which happen and do not rest, are the ``sum``.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (series, timestamp, side, price) or (series, timestamp, price), any order
+        Schema BLOCK_BOOK_SNAPSHOT_AGG, whose ``size`` it adds, or VENUEX_LIQUIDATION_AGG, whose ``liquidations``.
+        [coin; USD if so asked]
+    block_size : Decimal, int, float or str, > 0, optional
+        Height of a row, the decimal it is written as; a whole multiple of that of the frame, or blocks are put whole
+        where their low edge is. Prices stay as they are without it. [quote per coin]
+    interval : str, optional
+        Name or alias of an interval, a whole multiple of that of the frame. Times stay as they are without it.
+    time : {"last", "mean", "sum"}, optional
+        What becomes of the times of an interval; for a book ``last``, for liquidations ``sum``, unless said.
+    by : str or iterable of str, optional
+        The columns that tell series apart; those of the identity that there are, unless said.
+
+    Returns
+    -------
+    frame, one row per series, timestamp, side and price that there is, sorted by these, of the kind of ``frame``
+        The columns of the series, with ``interval`` as asked; ``timestamp``, start of the interval; ``side`` of a book;
+        ``price``, low edge of the row [quote per coin]; ``size`` or ``liquidations``, float64, null where one that went
+        into it is not known; and ``time_rule``, what became of times.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not one of those listed, or a column does not hold what it should.
+
+    Notes
+    -----
+    Sums do not depend on the order of the rows, and are exact for amounts of up to eight places. A size that is null,
+    not finite or below 0 is not known. Rows whose price is null or not finite stay apart, under a price of null.
+
+    The mean of a book counts a price as empty at times that did not reach so far out. Where that happens, ask for more
+    depth than you look at.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> book = pl.DataFrame({
+    ...     "timestamp": [datetime(2024, 8, 8, 0, minute, tzinfo=UTC) for minute in (0, 0, 1)],
+    ...     "side": "BID", "price": [99.0, 99.5, 99.5], "size": [3.0, 1.0, 4.0],
+    ... })
+    >>> regrid(book, block_size=1)["size"].to_list()
+    [4.0, 4.0]
+    >>> regrid(book, block_size=1, interval="5m", time="mean").select("price", "size", "time_rule").rows()
+    [(99.0, 4.0, 'mean')]
+    """
+    grid = None if block_size is None else Grid.of(block_size)
+    wanted = None if interval is None else interval_of(interval)
+    table, value = _opened(frame)
+    rule = time or ("last" if value == "size" else "sum")
+    one_of("time", rule, ("last", "mean", "sum"))
+    sides = ["side"] if value == "size" else []
+    series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", *sides])
+
+    price, size = nw.col("price"), nw.col(value)
+    is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)
+    rows = table.rows.with_columns(
+        __known=is_known,
+        price=nw.when(price.is_finite()).then(price),
+        start=nw.col("timestamp") if wanted is None else bucket_start(nw.col("timestamp"), wanted),
+        __count=nw.lit(1.0),
+    ).with_columns(nw.when("__known").then(size).otherwise(0.0).alias(value))
+    bucket = [*series, "start"]
+    if rule == "last":
+        latest = nw.col("timestamp").max().over(bucket)
+        rows = rows.filter(nw.col("timestamp") == latest)
+    elif rule == "mean":
+        rows = rows.with_columns(__order=nw.col("timestamp").rank("dense").over(bucket).cast(nw.Float64))
+        rows = rows.with_columns(__count=nw.col("__order").max().over(bucket))
+    if grid is not None:
+        rows = rows.with_columns(price=grid.price(grid.row(price)))
+    keys = [*bucket, *sides, "price"]
+    result = (
+        rows.with_columns(*exact.parts(value))
+        .group_by(*keys)
+        .agg(exact.summed(value), nw.col("__known").all(), nw.col("__count").max())
+        .with_columns(exact.total(value))
+        .with_columns(nw.when("__known").then(size / nw.col("__count")).alias(value))
+        .select(
+            *(name for name in series if name != "interval"),
+            *_interval(table, series, wanted),
+            nw.col("start").alias("timestamp"),
+            *sides,
+            "price",
+            value,
+            time_rule=nw.lit(rule),
+        )
+        .select(*series, "timestamp", *sides, "price", value, "time_rule")
+    )
+    return table.closed(result, sort=[*series, "timestamp", *sides, "price"])
+
+
+def _opened(frame: IntoFrameT) -> tuple[Table[IntoFrameT], str]:
+    """Return the frame opened, and the column that it adds."""
+    table = Table.opened(frame, times=["timestamp"], numbers=["price"])
+    value = "size" if "size" in table.names or "liquidations" not in table.names else "liquidations"
+    needed = ["side"] if value == "size" else []
+    return Table.opened(frame, needed, times=["timestamp"], numbers=["price", value]), value
+
+
+def _interval(table: Table[Any], series: list[str], wanted: Any) -> list[nw.Expr]:
+    """Return what stands in the column ``interval`` of a result, if it is one of the series'."""
+    if "interval" not in series:
+        return []
+    if wanted is None:
+        return [nw.col("interval")]
+    dtype = table.rows.collect_schema()["interval"]
+    return [nw.lit(wanted.value).cast(dtype).alias("interval")]

@@ -1,0 +1,34 @@
+"""Funding: what perpetuals pay for being held, across time and venues, and what futures pay over spot.
+
+Positive funding: longs pay shorts. A rate is a fraction of the position's value, paid once per funding interval. A
+frame of ``FUNDING_RATE_AGG`` does not say which interval that is; the client brings rates to 8 hours unless told
+otherwise. So it is an argument here, ``funding_interval``, unless the frame has a column of that name [ns], as
+`normalized` makes.
+
+- `normalized` : rates brought to another funding interval.
+- `annualized` : rates per year, simple (apr) and compounded (apy).
+- `accrued` : what a position has paid or received, settlement by settlement.
+- `predicted_error` : how far predicted rates were from those settled.
+- `spread` : differences of rates, every venue against every other.
+- `carry` : the best pair of venues to be long on one and short on the other, after costs.
+- `basis` : a future over spot, and that per year.
+- `cash_and_carry` : what buying spot and selling the future earns until expiry, after costs and financing.
+"""
+
+from __future__ import annotations
+
+from tidytape.analytics.funding._basis import basis, cash_and_carry
+from tidytape.analytics.funding._rates import annualized, normalized
+from tidytape.analytics.funding._settlements import accrued, predicted_error
+from tidytape.analytics.funding._venues import carry, spread
+
+__all__ = [
+    "accrued",
+    "annualized",
+    "basis",
+    "carry",
+    "cash_and_carry",
+    "normalized",
+    "predicted_error",
+    "spread",
+]

@@ -1,0 +1,178 @@
+"""A future over spot, and what it pays to hold both until it expires."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._across import Duration, finite
+from tidytape.analytics._intervals import ends
+from tidytape.analytics.funding._rates import DAY
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.buckets import SECOND
+from tidytape.frames.table import Table
+from tidytape.query.values import TimeLike, epoch_seconds
+
+__all__ = ["basis", "cash_and_carry"]
+
+
+def basis(
+    frame: IntoFrameT,
+    /,
+    *,
+    future: str = "future",
+    spot: str = "spot",
+    expiry: TimeLike | None = None,
+    interval: Duration | None = None,
+) -> IntoFrameT:
+    r"""Basis of a future: how much dearer it is than spot, and that per year.
+
+    .. math:: b = (F - S) / S, \qquad b_\mathrm{year} = b \cdot 365 / d
+
+    with d days from the prices to the expiry.
+
+    Parameters
+    ----------
+    frame : frame, n rows
+        Both prices of the same moment beside each other: join one to the other first.
+    future, spot : str
+        Columns of F and S. [quote per coin]
+    expiry : str or time, optional
+        The column that holds when the future expires, or the time itself. A perpetual has none, and its basis no year.
+    interval : int, str or timedelta, > 0, optional
+        Length of the candles whose closes the prices are: they are of its end. Only allowed if the frame has no column
+        ``interval``, which says it; without either the prices are of ``timestamp`` itself.
+
+    Returns
+    -------
+    frame, n rows, same order and kind as ``frame``
+        Adds ``basis`` : float64, above 0 if the future is dearer, null where a price is not finite or S is not positive
+        [1]. With ``expiry`` also ``days`` : float64 [d], and ``basis_annualized`` : float64, simple, null where no time
+        is left [1 per year].
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If prices are no numbers, or a time has no zone, or a duration is none.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> day = 86_400_000_000_000
+    >>> prices = pl.DataFrame({"timestamp": [0], "future": [61_200.0], "spot": [60_000.0], "expiry": [73 * day]})
+    >>> basis(prices, expiry="expiry").select(pl.col("basis", "days", "basis_annualized").round(6)).row(0)
+    (0.02, 73.0, 0.1)
+    """
+    table, columns = _priced(frame, future, spot, expiry, interval)
+    return table.closed(table.rows.with_columns(**columns), like_rows=True)
+
+
+def cash_and_carry(
+    frame: IntoFrameT,
+    /,
+    *,
+    expiry: TimeLike,
+    future: str = "future",
+    spot: str = "spot",
+    costs: float = 0.0,
+    financing: float = 0.0,
+    interval: Duration | None = None,
+) -> IntoFrameT:
+    r"""What buying spot and selling the future earns until the future expires, and what the reverse does.
+
+    .. math::
+
+       n = b - k - r d / 365, \qquad n_\mathrm{reverse} = -b - k + r d / 365
+
+    with the basis b, costs k, a rate r and d days. The future converges to spot, so what is earned is known beforehand.
+
+    Parameters
+    ----------
+    frame : frame, n rows
+        Both prices of the same moment beside each other: join one to the other first.
+    expiry : str or time
+        The column that holds when the future expires, or the time itself.
+    future, spot : str
+        Columns of F and S. [quote per coin]
+    costs : float, >= 0
+        k, of all that is traded, in and out, as a share of S. [1]
+    financing : float
+        r, that the money for the spot costs; of the reverse, that its proceeds earn, less what the borrowed coin costs.
+        Simple. [1 per year]
+    interval : int, str or timedelta, > 0, optional
+        As in `basis`.
+
+    Returns
+    -------
+    frame, n rows, same order and kind as ``frame``
+        Adds what `basis` does, ``costs`` [1], ``financing`` [1 per year], and
+
+        - ``carry`` : float64, earned by the better of the two trades after costs and financing, per value of spot; null
+          where ``basis_annualized`` is. [1]
+        - ``carry_annualized`` : float64, the same per year of 365 days, simple. [1 per year]
+        - ``trade`` : ``cash_and_carry`` or ``reverse``, which is the better; ``none`` if neither earns anything.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If prices or an argument are no numbers, costs are below 0, a time has no zone, or a duration is none.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> day = 86_400_000_000_000
+    >>> prices = pl.DataFrame({"timestamp": [0], "future": [61_200.0], "spot": [60_000.0], "expiry": [73 * day]})
+    >>> trade = cash_and_carry(prices, expiry="expiry", costs=0.002, financing=0.05)
+    >>> trade.select(pl.col("carry", "carry_annualized").round(6), "trade").row(0)
+    (0.008, 0.04, 'cash_and_carry')
+    """
+    if not arguments.is_number(costs) or costs < 0:
+        raise QueryError("costs", got=costs, expected="a finite number, 0 or more")
+    if not arguments.is_number(financing):
+        raise QueryError("financing", got=financing, expected="a finite number")
+    if expiry is None:
+        raise QueryError("expiry", got=None, expected="a time, or the column that holds it")
+    table, columns = _priced(frame, future, spot, expiry, interval)
+    rows = table.rows.with_columns(**columns)
+    over = nw.col("basis") - nw.col("days") * (float(financing) / 365.0)
+    # Costs are paid either way; what is left of the basis decides which way.
+    carry = nw.when(~nw.col("basis_annualized").is_null()).then(over.abs() - float(costs))
+    rows = rows.with_columns(costs=nw.lit(float(costs)), financing=nw.lit(float(financing)), carry=carry)
+    way = nw.when(over > 0).then(nw.lit("cash_and_carry")).otherwise(nw.lit("reverse"))
+    rows = rows.with_columns(
+        carry_annualized=nw.col("carry") * 365.0 / nw.col("days"),
+        trade=nw.when(nw.col("carry") > 0)
+        .then(way)
+        .otherwise(nw.when(nw.col("carry") <= 0).then(nw.lit("none"))),
+    )
+    return table.closed(rows, like_rows=True)
+
+
+def _priced(
+    frame: IntoFrameT, future: str, spot: str, expiry: TimeLike | None, interval: Duration | None
+) -> tuple[Table[IntoFrameT], dict[str, Any]]:
+    """Return the frame opened, and the columns that `basis` adds."""
+    names = Table.opened(frame).names
+    column = expiry if isinstance(expiry, str) and expiry in names else None
+    times = [] if expiry is None else ["timestamp"] if column is None else ["timestamp", column]
+    table = Table.opened(frame, times=times, numbers=[future, spot])
+    dear = nw.when(nw.col(spot) > 0).then(finite(future) / finite(spot) - 1.0)
+    if expiry is None:
+        return table, {"basis": dear}
+    at: Any = nw.col(column) if column else _moment(expiry, names)
+    days = (at - ends(table, interval)).cast(nw.Float64()) / float(DAY)
+    left = nw.when(days > 0).then(days)
+    return table, {"basis": dear, "days": days, "basis_annualized": dear * 365.0 / left}
+
+
+def _moment(expiry: TimeLike, names: list[str]) -> int:
+    if isinstance(expiry, str) and expiry.isidentifier():  # no time is written so
+        raise MissingColumnError([expiry], available=names)
+    return epoch_seconds(expiry, parameter="expiry") * SECOND

@@ -1,0 +1,242 @@
+"""What is paid when funding settles, and what had been predicted of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._across import Duration, finite, with_words
+from tidytape.analytics._intervals import length
+from tidytape.analytics.funding._rates import own_interval
+from tidytape.errors import QueryError
+from tidytape.frames.buckets import SECOND
+from tidytape.frames.members import matched
+from tidytape.frames.table import Table
+from tidytape.query.values import TimeLike, epoch_seconds
+
+__all__ = ["accrued", "predicted_error"]
+
+_EACH_ROW = "row"
+
+
+def accrued(
+    frame: IntoFrameT,
+    /,
+    *,
+    settled_every: Duration,
+    anchor: TimeLike = 0,
+    by: str | Iterable[str] | None = None,
+    rate: str = "rate_close",
+    position: float | str = 1.0,
+    price: str | None = None,
+    funding_interval: Duration | None = None,
+) -> IntoFrameT:
+    r"""What a position has received, less what it has paid: the sum over settlements, not a mean rate times time.
+
+    .. math:: A_n = \sum_{k \le n} p_k, \qquad p_k = -Q_k P_k f_k \, T_\mathrm{settled} / T_\mathrm{own}
+
+    Positive funding: longs pay shorts, so a long position loses by it.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (by, timestamp), any order
+        Points of a rate with ``timestamp``. The rate of the row that starts with a settlement is the one that settled;
+        rows between two settlements tell it again and are not counted.
+    settled_every : int, str or timedelta, or "row"
+        Time between settlements of the market, e.g. ``"8h"``: rows whose ``timestamp`` is a settlement's are counted,
+        the others dropped. ``"row"``: each row *is* a settlement, and its rate is paid as it stands, whatever interval
+        it is said to be over; right for a history of settlements, wrong for points of a fixed interval.
+    anchor : time
+        A time at which there is a settlement; the others are whole multiples of ``settled_every`` from it.
+    by : str or iterable of str, optional
+        Columns that tell one series from another; the identity columns there are.
+    rate : str
+        Column of the settled rate. [1 per funding interval]
+    position : float or str
+        Q, above 0 if long, below if short: a number, or the column of what was held when it settled. [USD, or coin if
+        there is a ``price``]
+    price : str, optional
+        Column of P, the price that the position is valued at when it settles. [quote per coin] 1 without it.
+    funding_interval : int, str or timedelta, > 0, optional
+        The interval that the rates are over. Needed, and only allowed, if the frame has no column
+        ``funding_interval`` [ns in the column]; not with ``"row"``.
+
+    Returns
+    -------
+    frame, one row per settlement, sorted by (by, timestamp), of the kind of ``frame``
+        The frame's columns, and
+
+        - ``payment`` : float64, received at this settlement; below 0, paid. Null where rate, position or price is not
+          finite. [as ``position`` times ``price``]
+        - ``accrued`` : float64, sum of the payments so far. [the same]
+        - ``missed`` : int64, settlements of the series so far whose payment is not known, because the row is absent or
+          the payment null. Above 0, ``accrued`` is not all there was.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If a duration or a number is none, or the interval of the rates is not said, or said twice.
+
+    Examples
+    --------
+    A long of 1,000 USD over three settlements of an 8-hour rate.
+
+    >>> import polars as pl
+    >>> hours = pl.DataFrame({"timestamp": [hour * 3_600_000_000_000 for hour in range(24)]})
+    >>> points = hours.with_columns(rate_close=pl.Series([0.0001] * 8 + [0.0003] * 8 + [-0.0002] * 8))
+    >>> paid = accrued(points, settled_every="8h", funding_interval="8h", position=1000.0)
+    >>> paid.select(pl.col("payment", "accrued").round(6), "missed").rows()
+    [(-0.1, -0.1, 0), (-0.3, -0.4, 0), (0.2, -0.2, 0)]
+    """
+    every = None if settled_every == _EACH_ROW else arguments.duration("settled_every", settled_every)
+    columns = [name for name in (rate, position, price) if isinstance(name, str)]
+    if not isinstance(position, str) and not arguments.is_number(position):
+        raise QueryError("position", got=position, expected="a finite number, or a column")
+    table = Table.opened(frame, times=["timestamp"], numbers=columns)
+    series = table.series(by, without=["timestamp", "payment", "accrued", "missed", *columns])
+    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
+    scale: Any = 1.0
+    if every is None:
+        if funding_interval is not None:
+            raise QueryError(
+                "funding_interval", got=funding_interval, expected="nothing, if each row is paid as it is"
+            )
+    else:
+        rows = _settled(rows, every, anchor)
+        scale = float(every) / own_interval(table, funding_interval)
+    paid = finite(rate) * scale
+    for factor in (position, price):
+        if factor is not None:
+            paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
+    rows, parts = matched(rows.with_columns(payment=paid * -1.0), series)
+    known = nw.when(nw.col("payment").is_null()).then(nw.lit(0)).otherwise(nw.lit(1))
+    rows = rows.with_columns(
+        # Under a name of its own: on pandas a window is ordered by what the name of the time then means.
+        __order=nw.col("timestamp"),
+        __payment=nw.col("payment").fill_null(0.0),
+        __known=known,
+        __one=nw.lit(1),
+        __first=nw.col("timestamp").min().over(*parts),
+    )
+    sums = nw.col("__payment", "__known", "__one").cum_sum()
+    rows = rows.with_columns(sums.over(*parts, order_by="__order"))
+    due = nw.col("__one")
+    if every is not None:
+        # In floats, rounded: what is divided is a whole multiple, and Spark would divide in floats anyway.
+        steps = (nw.col("timestamp") - nw.col("__first")).cast(nw.Float64()) / float(every)
+        due = (steps + 1.5).floor().cast(nw.Int64())
+    result = rows.with_columns(
+        accrued=nw.col("__payment"), missed=(due - nw.col("__known")).cast(nw.Int64())
+    ).select(*dict.fromkeys([*table.names, "payment", "accrued", "missed"]))
+    return table.closed(result, sort=[*series, "timestamp"])
+
+
+def predicted_error(
+    frame: IntoFrameT,
+    /,
+    *,
+    settled_every: Duration,
+    anchor: TimeLike = 0,
+    interval: Duration | None = None,
+    lead: Duration | None = None,
+    by: str | Iterable[str] | None = None,
+    rate: str = "rate_close",
+    predicted: str = "predicted_close",
+) -> IntoFrameT:
+    r"""How far the rate predicted before each settlement was from the rate that settled.
+
+    .. math:: e_k = \hat f_{k-1} - f_k
+
+    with the predicted rate at the close of the interval before the settlement. That close was known when the settlement
+    came; the prediction in the settlement's own row came after it and is of the next one.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (by, timestamp), any order
+        Schema ``FUNDING_RATE_AGG``: ``timestamp``, start of the interval, a rate and a predicted rate, both over the
+        same funding interval.
+    settled_every : int, str or timedelta, or "row"
+        Time between settlements of the market, e.g. ``"8h"``. ``"row"``: one at the start of each row's interval.
+    anchor : time
+        A time at which there is a settlement; the others are whole multiples of ``settled_every`` from it.
+    interval : int, str or timedelta, > 0, optional
+        Length of the rows' intervals. Needed, and only allowed, if the frame has no column ``interval``.
+    lead : int, str or timedelta, > 0, optional
+        How long before the settlement the prediction must have been known, e.g. ``"1h"``; none unless given.
+    by : str or iterable of str, optional
+        Columns that tell one series from another; the identity columns there are.
+    rate, predicted : str
+        Columns of the rate and the predicted rate. [1 per funding interval]
+
+    Returns
+    -------
+    frame, one row per settlement, sorted by (by, timestamp), of the kind of ``frame``
+        ``by``, ``timestamp`` of the settlement, and
+
+        - ``known_at`` : when the prediction was known, ``timestamp`` less ``lead``.
+        - ``predicted`` : float64, null if there is no row whose interval ended at ``known_at``.
+        - ``settled`` : float64, the rate of the row that starts with the settlement.
+        - ``error`` : float64, predicted less settled. [1 per funding interval]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If a duration is none, or the length of the rows' intervals is not said, or said twice.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> eight_hours = 28_800_000_000_000
+    >>> points = pl.DataFrame(
+    ...     {
+    ...         "timestamp": [0, eight_hours, 2 * eight_hours],
+    ...         "rate_close": [0.0001, 0.0002, 0.0004],
+    ...         "predicted_close": [0.00025, 0.0003, 0.0005],
+    ...     }
+    ... )
+    >>> errors = predicted_error(points, settled_every="8h", interval="8h")
+    >>> errors["error"].round(8).to_list()
+    [None, 5e-05, -0.0001]
+    """
+    table = Table.opened(frame, times=["timestamp"], numbers=[rate, predicted])
+    series = table.series(
+        by, without=["timestamp", "known_at", "predicted", "settled", "error", rate, predicted]
+    )
+    ahead = 0 if lead is None else arguments.duration("lead", lead)
+    after = length(table, interval)
+    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
+    rows, parts = matched(rows, series)
+    settled = rows
+    if settled_every != _EACH_ROW:
+        settled = _settled(rows, arguments.duration("settled_every", settled_every), anchor)
+    # A join on the time at which the prediction was known, not a shift: a gap gives null, not an older prediction.
+    forecasts = rows.select(
+        *parts, (nw.col("timestamp") + after).alias("__known_at"), finite(predicted).alias("__predicted")
+    )
+    result = (
+        settled.with_columns(__known_at=nw.col("timestamp") - ahead)
+        .join(forecasts.filter(~nw.col("__known_at").is_null()), on=[*parts, "__known_at"], how="left")
+        .select(
+            *series,
+            "timestamp",
+            known_at=nw.col("timestamp") - ahead,
+            predicted=nw.col("__predicted"),
+            settled=finite(rate),
+        )
+        .with_columns(error=nw.col("predicted") - nw.col("settled"))
+    )
+    return table.closed(result, sort=[*series, "timestamp"], times={"known_at": "timestamp"})
+
+
+def _settled(rows: nw.LazyFrame[Any], every: int, anchor: TimeLike) -> nw.LazyFrame[Any]:
+    """Return the rows whose time is that of a settlement."""
+    first = epoch_seconds(anchor, parameter="anchor") * SECOND % every
+    return rows.filter((nw.col("timestamp") - first) % every == 0)

@@ -1,0 +1,220 @@
+"""Rates of several venues against each other, and the pair that pays best."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._across import MARKET, Duration, across, finite, with_words
+from tidytape.analytics.funding._rates import DAY, OWN, own_interval
+from tidytape.errors import QueryError
+from tidytape.frames.members import matched
+from tidytape.frames.table import Table
+
+__all__ = ["carry", "spread"]
+
+
+def spread(
+    frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None, rate: str = "rate_close"
+) -> IntoFrameT:
+    r"""Differences of the funding rates of all markets, every one against every other.
+
+    .. math:: s_{ij} = f_i - f_j
+
+    A matrix in long form: pivot it on ``other_exchange`` for a wide one. It is antisymmetric, and its diagonal, zero,
+    is left out.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Schema ``FUNDING_RATE_AGG``. The rates of all rows are over one funding interval, as the client fetches them;
+        if the frame has a column ``funding_interval`` [ns], those of two markets are compared where it is the same: see
+        `normalized`.
+    by : str or iterable of str, optional
+        Columns whose values markets must share to be compared; the identity columns that are not of one market, such as
+        ``coin``.
+    rate : str
+        Column of the rate. [1 per funding interval]
+
+    Returns
+    -------
+    frame, one row per by, timestamp and ordered pair of markets, sorted so, of the kind of ``frame``
+        ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, ``other_exchange``, ``other_raw_symbol`` and ``spread`` :
+        float64, above 0 if the first market's longs pay more [1 per funding interval], null where a rate is not
+        finite.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If ``rate`` does not hold numbers.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> points = pl.DataFrame(
+    ...     {"exchange": ["A", "B"], "raw_symbol": "BTC", "timestamp": [0, 0], "rate_close": [0.0003, 0.0001]}
+    ... )
+    >>> spread(points).select("exchange", "other_exchange", pl.col("spread").round(8)).rows()
+    [('A', 'B', 0.0002), ('B', 'A', -0.0002)]
+    """
+    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[rate])
+    series = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
+    rows = with_words(table.rows, [*series, *MARKET]).with_columns(__rate=finite(rate))
+    own = [OWN] if OWN in table.names else []
+    pairs = _pairs(rows, series, ["__rate", *own])
+    difference = nw.col("__rate") - nw.col("__other_rate")
+    if own:
+        difference = nw.when(nw.col(OWN) == nw.col(f"__other_{OWN}")).then(difference)
+    key = [*series, "timestamp", *MARKET, *_OTHER.values()]
+    return table.closed(pairs.select(*key, spread=difference), sort=key)
+
+
+def carry(
+    frame: IntoFrameT,
+    /,
+    *,
+    costs: float | Mapping[str, float] | str,
+    holding: Duration,
+    by: str | Iterable[str] | None = None,
+    rate: str = "rate_close",
+    funding_interval: Duration | None = None,
+) -> IntoFrameT:
+    r"""Best pair of markets to be long on one and short on the other, if the rates stay as they are.
+
+    .. math::
+
+       c_{ls} = (f_s / T_s - f_l / T_l) H - k_l - k_s, \qquad (l, s) = \arg\max_{l \ne s} c_{ls}
+
+    Being short where funding is high receives it, being long where it is low pays little, and the price is hedged. What
+    is stated is what is subtracted: fees, slippage and the like are in the costs or not in the answer.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Schema ``FUNDING_RATE_AGG``.
+    costs : float, mapping of str to float, or str
+        k, of one leg in and out again, as a share of its value: of every market; by ``exchange``; or the column that
+        holds it. A market whose cost is not known is in no pair. [1]
+    holding : int, str or timedelta, > 0
+        H, for how long, e.g. ``"30d"``; an integer counts milliseconds.
+    by : str or iterable of str, optional
+        Columns whose values markets must share to be a pair; the identity columns that are not of one market, such as
+        ``coin``.
+    rate : str
+        Column of the rate. [1 per funding interval]
+    funding_interval : int, str or timedelta, > 0, optional
+        T, that the rates are over. Needed, and only allowed, if the frame has no column ``funding_interval``.
+        [ns in the column]
+
+    Returns
+    -------
+    frame, one row per by and timestamp with two markets or more, sorted so, of the kind of ``frame``
+        ``by``, ``timestamp``, ``long_exchange``, ``long_raw_symbol``, ``short_exchange``, ``short_raw_symbol``, and
+
+        - ``gross`` : float64, funding of both legs over the holding. [1]
+        - ``costs`` : float64, of both legs. [1]
+        - ``carry`` : float64, the gross less the costs. Below 0 if no pair earns its costs: it is the best all the
+          same. [1]
+        - ``apr`` : float64, the carry per year of 365 days, simple. [1 per year]
+
+        Of pairs that pay the same the first by name of the long, then of the short market.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If costs are no number or name no venue, or a duration is none, or the interval of the rates is not said, or
+        said twice.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> points = pl.DataFrame(
+    ...     {
+    ...         "exchange": ["A", "B", "C"],
+    ...         "raw_symbol": "BTC",
+    ...         "timestamp": [0, 0, 0],
+    ...         "rate_close": [0.0003, 0.0001, 0.00035],
+    ...     }
+    ... )
+    >>> best = carry(points, costs={"A": 0.001, "B": 0.001, "C": 0.02}, holding="30d", funding_interval="8h")
+    >>> best.select("long_exchange", "short_exchange", pl.col("gross", "carry").round(6)).row(0)
+    ('B', 'A', 0.018, 0.016)
+    """
+    held = arguments.duration("holding", holding)
+    numbers = [rate, costs] if isinstance(costs, str) else [rate]
+    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=numbers)
+    series = across(table, by, without=[*MARKET, *_RESULTS, *numbers])
+    ratio = float(held) / own_interval(table, funding_interval)
+    rows = with_words(table.rows, [*series, *MARKET])
+    rows = rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
+    pairs = _pairs(rows, series, ["__earned", "__cost"]).with_columns(
+        gross=nw.col("__other_earned") - nw.col("__earned"), costs=nw.col("__cost") + nw.col("__other_cost")
+    )
+    pairs = pairs.with_columns(carry=nw.col("gross") - nw.col("costs")).filter(~nw.col("carry").is_null())
+    pairs, parts = matched(
+        pairs.with_columns(__worse=-nw.col("carry"), __one=nw.lit(1)), [*series, "timestamp"]
+    )
+    place = nw.col("__one").cum_sum().over(*parts, order_by=["__worse", *MARKET, *_OTHER.values()])
+    best = pairs.with_columns(__place=place).filter(nw.col("__place") == 1)
+    names = {f"long_{name}": nw.col(name) for name in MARKET} | {
+        f"short_{name}": nw.col(other) for name, other in _OTHER.items()
+    }
+    per_year = 365.0 * DAY / held
+    result = best.select(
+        *series,
+        "timestamp",
+        **names,
+        gross="gross",
+        costs="costs",
+        carry="carry",
+        apr=nw.col("carry") * per_year,
+    )
+    return table.closed(result, sort=[*series, "timestamp"])
+
+
+_OTHER = {name: f"other_{name}" for name in MARKET}
+_RESULTS = (
+    *(f"{leg}_{name}" for leg in ("long", "short") for name in MARKET),
+    *("gross", "costs", "carry", "apr"),
+)
+
+
+def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
+    """Return one row per (series, timestamp) and ordered pair of markets; values of the second are ``__other_…``."""
+    rows, texts = matched(rows, [*series, *MARKET])
+    shared = [name for name in texts if name not in {f"__of_{name}" for name in MARKET}]
+    own = {name: f"__of_{name}" for name in MARKET}
+    others = rows.select(
+        *shared,
+        "timestamp",
+        *(nw.col(name).alias(other) for name, other in _OTHER.items()),
+        *(nw.col(own[name]).alias(f"__other_of_{name}") for name in MARKET),
+        *(nw.col(name).alias(f"__other_{name.removeprefix('__')}") for name in values),
+    )
+    rows = rows.select(*series, *texts, "timestamp", *MARKET, *values)
+    differ = [nw.col(own[name]) != nw.col(f"__other_of_{name}") for name in MARKET]
+    return rows.join(others, on=[*shared, "timestamp"]).filter(nw.any_horizontal(*differ, ignore_nulls=True))
+
+
+def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:
+    if isinstance(costs, str):
+        return finite(costs)
+    if isinstance(costs, Mapping):
+        if not costs or not all(map(arguments.is_number, costs.values())):
+            raise QueryError(
+                "costs", got=costs, expected="a finite number for each exchange, at least for one"
+            )
+        exchange = nw.col("exchange").cast(nw.String())
+        known = [nw.when(exchange == name).then(nw.lit(float(cost))) for name, cost in costs.items()]
+        return nw.coalesce(*known)
+    if not arguments.is_number(costs):
+        raise QueryError("costs", got=costs, expected="a finite number, one for each exchange, or a column")
+    return nw.lit(float(costs))

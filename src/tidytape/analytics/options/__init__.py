@@ -1,0 +1,77 @@
+"""Chains of options and the service's summaries of them: smiles, term structures, and how volatile it was indeed.
+
+A chain is a frame of one row per series, time, expiry, strike and option type, such as the lake's ``option_quotes``.
+Volatilities are in percent, time is counted ACT/365, and an expiry is a time, or a date, which is 08:00 UTC of it.
+
+From a chain:
+
+- `forward` : the forward price of each expiry, as quoted or by put-call parity.
+- `atm_volatility` : the volatility at the money of each expiry.
+- `black76_price` : Black's price of each option, in coin or in the quote.
+- `implied_volatility` : the volatility that each price implies, and whether there is one.
+- `delta_points` : the volatility at the money and at chosen deltas of each expiry.
+
+- `svi` : a curve of five parameters for each smile.
+
+From such curves:
+
+- `svi_arbitrage` : whether they can be: between strikes, in the wings, between expiries.
+- `smile`, `surface` : the volatilities they say, along a smile and between smiles.
+
+From points of smiles:
+
+- `risk_reversal`, `butterfly` : how the smile leans, and how it bends.
+- `constant_maturity` : the points between expiries.
+- `term_structure` : volatility or skew by days to expiry.
+
+From a term structure:
+
+- `slope` : the long end less the short end; contango or backwardation.
+- `forward_volatility` : volatility between maturities, and calendar arbitrage.
+
+From the service's summaries, and from candles:
+
+- `tenor_structure`, `tenor_slope` : volatility or skew by tenor, and the long end less the short end.
+- `z_score`, `percentile` : how a value compares with those before it.
+- `realized_volatility` : how volatile candles were.
+- `volatility_risk_premium` : implied volatility less what was realised by then.
+"""
+
+from __future__ import annotations
+
+from tidytape.analytics.options._arbitrage import svi_arbitrage
+from tidytape.analytics.options._forward import forward
+from tidytape.analytics.options._maturity import constant_maturity
+from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
+from tidytape.analytics.options._premium import volatility_risk_premium
+from tidytape.analytics.options._price import black76_price, implied_volatility
+from tidytape.analytics.options._realized import realized_volatility
+from tidytape.analytics.options._relative import percentile, z_score
+from tidytape.analytics.options._surface import smile, surface
+from tidytape.analytics.options._svi import svi
+from tidytape.analytics.options._tenors import tenor_slope, tenor_structure
+from tidytape.analytics.options._term_structure import forward_volatility, slope, term_structure
+
+__all__ = [
+    "atm_volatility",
+    "black76_price",
+    "butterfly",
+    "constant_maturity",
+    "delta_points",
+    "forward",
+    "forward_volatility",
+    "implied_volatility",
+    "percentile",
+    "realized_volatility",
+    "risk_reversal",
+    "slope",
+    "smile",
+    "surface",
+    "svi",
+    "svi_arbitrage",
+    "tenor_slope",
+    "tenor_structure",
+    "term_structure",
+    "volatility_risk_premium",
+    "z_score",
+]

@@ -1,0 +1,218 @@
+"""Whether fitted curves can be: arbitrage between strikes, in the wings, and between expiries."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from narwhals.stable.v2.typing import IntoFrameT
+from scipy.optimize import elementwise
+
+from tidytape.analytics.options._black import Floats
+from tidytape.analytics.options._chain import floats, null_for_nan
+from tidytape.analytics.options._svi import LEE, PARAMETERS
+from tidytape.frames.between import with_next
+from tidytape.frames.table import Table
+
+__all__ = ["svi_arbitrage"]
+
+_NUMBERS = ("least_density", "density_at", "left_wing", "right_wing", "least_gain", "gain_at")
+_FLAGS = ("butterfly_arbitrage", "wing_arbitrage", "calendar_arbitrage")
+
+_REACH: Final = 20.0
+"""How far from the money is looked, in log-moneyness; beyond it the slopes of the wings decide. [1]"""
+
+_NOISE: Final = 1e-9
+"""What may be below zero and be zero: of g itself, and of a gain or a slope, relative to the variance or the slope."""
+
+
+def svi_arbitrage(
+    fits: IntoFrameT, /, *, by: str | Iterable[str] | None = None, wings: bool = True
+) -> IntoFrameT:
+    r"""Arbitrage of each fitted curve: between strikes, in the wings, and with the next expiry.
+
+    .. math::
+
+        g(k) = \left( 1 - \frac{k w'(k)}{2 w(k)} \right)^2
+        - \frac{w'(k)^2}{4} \left( \frac{1}{w(k)} + \frac{1}{4} \right) + \frac{w''(k)}{2}
+
+    has the sign of the density of the price at expiry that the smile implies: where it is negative, a butterfly costs
+    less than nothing. A wing steeper than 2 leaves the moments that it must have. Between expiries total variance must
+    not fall at any k.
+
+    Parameters
+    ----------
+    fits : frame, n rows, one per (by, timestamp, days), any order; not of DuckDB or Spark, for a search is a loop
+        As `svi` returns them. Uses ``timestamp``, ``days`` [d], and ``a``, ``b``, ``rho``, ``m`` and ``sigma``, of
+        total variance. [1]
+    by : str or iterable of str, optional
+        Columns that tell one series from another; otherwise the identity columns that there are.
+    wings : bool
+        Whether to look beyond the quotes that the curves were fitted to; otherwise only where there are quotes, from
+        ``lowest`` to ``highest``, of both expiries.
+
+    Returns
+    -------
+    frame, n rows, sorted by (by, timestamp, days), of the kind of ``fits``
+        All columns of ``fits``, and, all null without a fit,
+
+        - ``least_density`` : float64, the least g, null where total variance is not positive. [1]
+        - ``density_at`` : float64, the log-moneyness of it. [1]
+        - ``left_wing``, ``right_wing`` : float64, slopes of total variance, :math:`b (1 \mp \rho)`. [1]
+        - ``least_gain`` : float64, the least that total variance gains to the next expiry; null for the last, and where
+          the next has no fit. [1]
+        - ``gain_at`` : float64, the log-moneyness of it. [1]
+        - ``butterfly_arbitrage`` : bool, whether g is negative somewhere, or total variance not positive.
+        - ``wing_arbitrage`` : bool, whether a wing is steeper than 2.
+        - ``calendar_arbitrage`` : bool, whether the curve lies above that of the next expiry, be it far in a wing.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``fits`` lacks a column.
+    QueryError
+        If a column is not numeric, or ``fits`` is no frame, or one of DuckDB or Spark.
+
+    Notes
+    -----
+    Minima are sought on a grid that is fine around m and reaches 20 to both sides, and refined from there; of what lies
+    beyond, the slopes of the wings decide. Most arbitrage of a fit lies where nothing is quoted.
+
+    References
+    ----------
+    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014, lemmas
+       2.1 and 2.2, and section 3.1.
+    .. [2] R. W. Lee, "The moment formula for implied volatility at extreme strikes", Mathematical Finance 14, 2004.
+
+    Examples
+    --------
+    A curve of A. Vogt's that looks like any, as quoted in [1]_:
+
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> fits = pl.DataFrame(
+    ...     {
+    ...         "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC), "days": [365.0], "a": -0.0410, "b": 0.1331,
+    ...         "rho": 0.3060, "m": 0.3586, "sigma": 0.4153,
+    ...     }
+    ... )
+    >>> svi_arbitrage(fits).select(pl.col("least_density", "density_at").round(3), "butterfly_arbitrage").row(0)
+    (-0.033, 0.879, True)
+    """
+    ranges = () if wings else ("lowest", "highest")
+    numbers = ["days", *PARAMETERS, *ranges]
+    table = Table.opened(fits, times=["timestamp"], numbers=numbers, parameter="fits")
+    chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
+    names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
+    collected = table.collected("a search is a loop")
+    paired = with_next(collected.lazy(), (*PARAMETERS, *ranges), over=chain, order_by=("days",))
+    rows = paired.collect().sort(*chain, "days")
+    own, following, quoted, quoted_next = (
+        np.array([floats(rows[f"{name}{suffix}"]) for name in columns]).reshape(len(columns), len(rows))
+        for columns in (PARAMETERS, ranges)
+        for suffix in ("", "_next")
+    )
+    both = (
+        None if wings else np.array([np.fmax(quoted[0], quoted_next[0]), np.fmin(quoted[1], quoted_next[1])])
+    )
+
+    found = dict.fromkeys(_NUMBERS, np.full(len(rows), np.nan))
+    is_fit, is_pair = (
+        np.isfinite(own).all(axis=0),
+        np.isfinite(own).all(axis=0) & np.isfinite(following).all(axis=0),
+    )
+    _, b, rho, _, _ = own
+    found["left_wing"], found["right_wing"] = b * (1 - rho), b * (1 + rho)
+    found["least_density"], found["density_at"] = _least(_density, own, is_fit, None if wings else quoted)
+    found["least_gain"], found["gain_at"] = _least(_gain, np.concatenate([own, following]), is_pair, both)
+    steeper = np.fmax(found["left_wing"], found["right_wing"]) > LEE * (1 + _NOISE)
+    with np.errstate(invalid="ignore"):
+        dense = found["least_density"] >= -_NOISE
+        gains = found["least_gain"] >= -_NOISE * (np.abs(own[0]) + own[1] * own[4])
+        if wings:
+            gains &= _steeper(own, following)
+        else:  # no strike is quoted at both
+            gains |= np.isnan(found["least_gain"])
+    flags = {
+        "butterfly_arbitrage": (is_fit, ~dense),
+        "wing_arbitrage": (is_fit, steeper),
+        "calendar_arbitrage": (is_pair, ~gains),
+    }
+    backend = rows.implementation
+    result = null_for_nan(
+        rows.select(*names).with_columns(
+            nw.new_series(name, found[name], nw.Float64, backend=backend) for name in _NUMBERS
+        ),
+        _NUMBERS,
+    )
+    for name, (known, flag) in flags.items():
+        told = {"_known": known, name: flag}
+        result = result.with_columns(
+            nw.new_series(column, values, nw.Boolean, backend=backend) for column, values in told.items()
+        ).with_columns(nw.when("_known").then(nw.col(name)).alias(name))
+    return table.closed(result.drop("_known"), sort=[*chain, "days"])
+
+
+def _curve(k: Floats, parameters: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
+    """Total variance and its two derivatives."""
+    a, b, rho, m, sigma = parameters
+    x = k - m
+    root = np.hypot(x, sigma)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return a + b * (rho * x + root), b * (rho + x / root), b * (sigma / root) ** 2 / root
+
+
+def _density(k: Floats, *parameters: Floats) -> Floats:
+    w, first, second = _curve(k, parameters)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        g = (1 - k * first / (2 * w)) ** 2 - first**2 / 4 * (1 / w + 0.25) + second / 2
+    return np.where(w > 0, g, np.nan)
+
+
+def _gain(k: Floats, *parameters: Floats) -> Floats:
+    return _curve(k, parameters[5:])[0] - _curve(k, parameters[:5])[0]
+
+
+def _least(
+    value: Callable[..., Floats], parameters: Floats, known: Any, bounds: Floats | None
+) -> tuple[Floats, Floats]:
+    """Return the least value of each known row over k, and where it is; NaN where the value is NaN anywhere."""
+    least, at = np.full(len(known), np.nan), np.full(len(known), np.nan)
+    if bounds is not None:
+        known = known & (bounds[0] < bounds[1])
+    if not known.any():
+        return least, at
+    own = parameters[:, known]
+    k = _grid(own) if bounds is None else np.linspace(bounds[0, known], bounds[1, known], 1_001)
+    values = value(k, *own)
+    column, place = np.arange(k.shape[1]), values.argmin(axis=0)
+    around = np.clip(place, 1, len(k) - 2)
+    with np.errstate(all="ignore"):
+        refined = elementwise.find_minimum(
+            value, tuple(k[around + step, column] for step in (-1, 0, 1)), args=tuple(own)
+        )
+    lowest = values[place, column]
+    better = refined.success & (refined.f_x < lowest)
+    least[known] = np.where(better, refined.f_x, lowest)
+    at[known] = np.where(np.isnan(lowest), np.nan, np.where(better, refined.x, k[place, column]))
+    return least, at
+
+
+def _grid(parameters: Floats) -> Floats:
+    """Places from far left to far right, close to each other around each curve's m."""
+    grids = []
+    for place, (_, _, _, m, sigma) in enumerate(parameters.reshape(-1, 5, parameters.shape[1])):
+        # One place less for the second curve: where curves are alike, places must not be equal.
+        u = np.linspace(-1, 1, 1_001 - place)[:, None]
+        grids.append(m + sigma * np.sinh(u * np.arcsinh(_REACH / sigma)))
+    return np.sort(np.concatenate(grids), axis=0)
+
+
+def _steeper(own: Floats, following: Floats) -> Any:
+    """Whether the next curve's wings are at least as steep: those of the other would cross them far away."""
+    (_, b, rho, _, _), (_, b_next, rho_next, _, _) = own, following
+    right = b_next * (1 + rho_next) >= b * (1 + rho) - _NOISE * b
+    left = b_next * (1 - rho_next) >= b * (1 - rho) - _NOISE * b
+    return left & right

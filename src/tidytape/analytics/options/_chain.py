@@ -1,0 +1,144 @@
+"""A chain of options, opened: its times, its keys, and which of its quotes are good for a smile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final, Generic
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from narwhals.stable.v2.typing import IntoFrameT
+from numpy.typing import NDArray
+
+from tidytape.analytics._smile import CALL, DAY, PUT, YEAR, Frame, measured
+from tidytape.frames.table import Table
+from tidytape.frames.times import midnights
+
+__all__ = ["CHAIN_COLUMNS", "QUOTED", "Chain", "days_of", "floats", "null_for_nan", "years_of"]
+
+CHAIN_COLUMNS: Final = ("timestamp", "expiry", "strike", "option_type")
+"""What tells one quote of a series of chains from another."""
+
+QUOTED: Final = ("strike", "implied_volatility", "forward")
+"""Numbers without which a quote is no point of a smile."""
+
+_OF_OPTIONS = ("raw_symbol", "normalized_symbol", "side", *CHAIN_COLUMNS)
+
+_EXPIRES: Final = 8 * DAY // 24
+"""Time of the day at which options expire whose expiry is a date. [ns]"""
+
+
+@dataclass(frozen=True)
+class Chain(Generic[IntoFrameT]):
+    """A caller's chain, and its quotes to work on.
+
+    Attributes
+    ----------
+    rows : narwhals LazyFrame
+        All columns, and ``life``, float64, from the quote to its expiry. [ns]
+    by : list of str
+        Columns that tell one series of chains from another.
+    """
+
+    table: Table[IntoFrameT]
+    rows: Frame
+    by: list[str]
+    dates: bool
+
+    @classmethod
+    def opened(
+        cls,
+        native: IntoFrameT,
+        by: str | Iterable[str] | None,
+        *,
+        numbers: Iterable[str] = QUOTED,
+        results: Iterable[str] = (),
+    ) -> Chain[IntoFrameT]:
+        """Return the chain opened; errors as of `Table.opened` and `Table.series`.
+
+        Parameters
+        ----------
+        native : frame
+            Eager or lazy, of any engine.
+        by : str, iterable of str or None
+            As of `Table.series`; identity columns of single options are none of a chain.
+        numbers : iterable of str
+            Columns it must have, of numbers.
+        results : iterable of str
+            Columns that the result will have beside these.
+        """
+        numbers = tuple(dict.fromkeys((*numbers, "strike")))
+        needed = (*CHAIN_COLUMNS, *numbers)
+        table = Table.opened(native, needed, times=["timestamp"], numbers=numbers)
+        dates = table.rows.collect_schema()["expiry"] == nw.Date
+        if dates:
+            expiry = nw.col("expiry") + _EXPIRES
+            rows = midnights(table.rows, "expiry").with_columns(expiry)
+        else:
+            table = Table.opened(native, needed, times=["timestamp", "expiry"], numbers=numbers)
+            rows = table.rows
+        life = (nw.col("expiry") - nw.col("timestamp")).cast(nw.Float64)
+        keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
+        return cls(table, rows.with_columns(life=life), keys, dates)
+
+    @property
+    def smile(self) -> list[str]:
+        """Columns that name one smile: a series, a time and an expiry."""
+        return [*self.by, "timestamp", "expiry"]
+
+    def measured(self) -> Frame:
+        """Return the quotes of chains and expiries that are known, with what `measured` adds.
+
+        A quote that is no point of a smile is blank: without a call or put, a positive strike, volatility or forward,
+        or with no time left.
+        """
+        positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in QUOTED]
+        kind = (nw.col("option_type") == CALL) | (nw.col("option_type") == PUT)
+        good = nw.all_horizontal(*positive, kind, nw.col("life") > 0, ignore_nulls=False)
+        quotes = (
+            self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null())
+            .with_columns(good=good.fill_null(value=False))
+            .with_columns(nw.when("good").then(nw.col(name)).alias(name) for name in QUOTED)
+            .with_columns(alive=nw.when("good").then(nw.col("life")))
+        )
+        return measured(quotes, years_of(nw.col("alive")))
+
+    def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
+        """Return rows in memory, as of `Table.collected`."""
+        return replace(self.table, rows=rows).collected(why)
+
+    def closed(
+        self,
+        result: nw.LazyFrame[Any] | nw.DataFrame[Any],
+        *,
+        sort: Sequence[str] = (),
+        like_rows: bool = False,
+    ) -> IntoFrameT:
+        """Return a result as the kind of frame that was opened, an expiry as it was, or as the time of the quote."""
+        names = result.collect_schema().names()
+        times = {"expiry": "timestamp"} if self.dates and "expiry" in names else None
+        return self.table.closed(result, sort=sort, times=times, like_rows=like_rows)
+
+
+def days_of(life: nw.Expr) -> nw.Expr:
+    """Return a time in days of ACT/365. [d]"""
+    # By a column: polars multiplies by the rounded reciprocal of a literal, and 30 days would not be 30.
+    return life / (life * 0.0 + float(DAY))
+
+
+def years_of(life: nw.Expr) -> nw.Expr:
+    """Return a time in years of ACT/365. [y]"""
+    return life / (life * 0.0 + float(YEAR))
+
+
+def floats(column: nw.Series[Any]) -> NDArray[np.float64]:
+    """Return a column of numbers as an array, NaN where it is null."""
+    return column.cast(nw.Float64).to_numpy().astype(np.float64)
+
+
+def null_for_nan(frame: nw.DataFrame[Any], names: Iterable[str]) -> nw.DataFrame[Any]:
+    """Return a frame made of arrays with null where these columns have no number."""
+    return frame.with_columns(
+        nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in names
+    )

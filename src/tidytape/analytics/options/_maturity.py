@@ -1,0 +1,125 @@
+"""Volatilities at constant maturities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics._arguments import positive
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.between import interpolated, with_next
+from tidytape.frames.crossed import crossed
+from tidytape.frames.table import Table
+
+__all__ = ["constant_maturity", "maturities", "series_of"]
+
+_RULES = ("atm", "delta")
+
+
+def constant_maturity(
+    points: IntoFrameT,
+    /,
+    *,
+    days: float | Iterable[float],
+    by: str | Iterable[str] | None = None,
+    columns: Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""Volatilities at constant maturities, linear in total variance between expiries.
+
+    .. math::
+
+        w_i = \sigma_i^2 T_i, \qquad
+        \sigma(\tau)^2 \tau = w_1 + (w_2 - w_1) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
+
+    Each point's variance is interpolated by itself, so a risk reversal at a constant maturity is
+    ``risk_reversal(constant_maturity(points, days=30))``. Nothing is extrapolated, and an expiry that lacks a point is
+    not passed over.
+
+    Parameters
+    ----------
+    points : frame, n rows, one per (by, timestamp, days), any order
+        As `delta_points` or `atm_volatility` return them. Uses ``timestamp``, ``days`` [d] and the columns of
+        volatilities [%].
+    days : float or iterable of float, > 0
+        The maturities. [d]
+    by : str or iterable of str, optional
+        Columns that tell one series from another; otherwise the identity columns that there are.
+    columns : iterable of str, optional
+        The columns of volatilities; otherwise those named ``iv_…``.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp, days), sorted by these, of the kind of ``points``
+        The rules ``atm`` and ``delta``, if ``points`` has them; and the columns of volatilities, null where a maturity
+        lies outside of the expiries or one around it lacks the point. [%]
+
+    Raises
+    ------
+    MissingColumnError
+        If ``points`` lacks a column, or has no volatilities.
+    QueryError
+        If ``days`` are not numbers above 0, a column is not numeric, or ``points`` is no frame.
+
+    References
+    ----------
+    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> now = datetime(2026, 3, 5, tzinfo=UTC)
+    >>> points = pl.DataFrame({"timestamp": now, "days": [28.0, 56.0], "iv_atm": [60.0, 58.0]})
+    >>> constant_maturity(points, days=30).select("days", pl.col("iv_atm").round(4)).row(0)
+    (30.0, 59.7372)
+    """
+    wanted = maturities(days)
+    table = Table.opened(points, ["days"], times=["timestamp"], parameter="points")
+    names = _named(table, columns)
+    table = Table.opened(points, times=["timestamp"], numbers=["days", *names], parameter="points")
+    chain = [*series_of(table, by, without=names), "timestamp"]
+
+    life, length = nw.col("days"), nw.col("length")
+    variance = table.rows.filter(life.is_finite() & (life > 0)).with_columns(
+        nw.col(name) ** 2 * life for name in names
+    )
+    expiries = with_next(variance, ("days", *names), over=chain, order_by=("days",))
+    # Every expiry meets every maturity, and has an answer if it is the last before it.
+    result = (
+        crossed(expiries, "length", wanted)
+        .with_columns((interpolated(length, "days", name) / length).sqrt().alias(name) for name in names)
+        .group_by(*chain, "length")
+        .agg(nw.col(name).max() for name in names)
+        .select(*chain, nw.col("length").alias("days"), *names)
+    )
+    return table.closed(result, sort=[*chain, "days"])
+
+
+def maturities(days: object) -> list[float]:
+    """Return maturities in days, each once; QueryError if one is none, or there is none."""
+    several = list(days) if isinstance(days, Iterable) else [days]
+    if not several:
+        raise QueryError("days", got=days, expected="at least one number of days")
+    return list(dict.fromkeys(positive("days", day) for day in several))
+
+
+def series_of(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterable[str]) -> list[str]:
+    """Return the columns that tell series apart: those of ``by`` or of identity, and the rules that made the points."""
+    keys = table.series(by, without=("tenor", "timestamp", "days", *without))
+    return [*keys, *(name for name in _RULES if name in table.names and name not in keys)]
+
+
+def _named(table: Table[Any], columns: Iterable[str] | None) -> list[str]:
+    """Return the columns of volatilities."""
+    if columns is not None:
+        names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
+        if missing := [name for name in names if name not in table.names]:
+            raise MissingColumnError(missing, available=table.names)
+        return names
+    names = [name for name in table.names if name.startswith("iv_")]
+    if not names:
+        raise MissingColumnError(["iv_atm"], available=table.names)
+    return names

@@ -1,0 +1,307 @@
+"""Points of smiles: the volatility at the money and at chosen deltas, and what is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics._arguments import one_of
+from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
+from tidytape.analytics.options._chain import Chain, days_of
+from tidytape.errors import QueryError
+from tidytape.frames.table import Table
+
+__all__ = [
+    "atm_volatility",
+    "butterfly",
+    "call_point",
+    "delta_points",
+    "percents",
+    "put_point",
+    "risk_reversal",
+]
+
+ATM_RULES = ("forward", "delta_neutral")
+DELTA_RULES = ("forward", "premium_adjusted")
+
+Atm = Literal["forward", "delta_neutral"]
+Delta = Literal["forward", "premium_adjusted"]
+
+
+def call_point(percent: int) -> str:
+    """Name of the column of a call's point, e.g. ``iv_25c``."""
+    return f"iv_{percent}c"
+
+
+def put_point(percent: int) -> str:
+    """Name of the column of a put's point, e.g. ``iv_25p``."""
+    return f"iv_{percent}p"
+
+
+def atm_volatility(
+    chain: IntoFrameT, /, *, by: str | Iterable[str] | None = None, atm: Atm = "forward"
+) -> IntoFrameT:
+    r"""Volatility at the money of each expiry.
+
+    The smile is that of the out-of-the-money options: puts at strikes K below their forward F, calls from K = F on.
+
+    Parameters
+    ----------
+    chain : frame, n rows, one per (by, timestamp, expiry, strike, option_type), any order
+        The lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT),
+        ``strike`` and ``forward`` [quote per coin], and ``implied_volatility`` [%]. An ``expiry`` that is a date is
+        08:00 UTC of it.
+    by : str or iterable of str, optional
+        Columns that tell one series of chains from another; otherwise ``exchange`` and ``coin``, and what other
+        identity columns there are but those of single options.
+    atm : {"forward", "delta_neutral"}
+        Where the money is. ``"forward"``: K = F; the volatility is linear in ln(K/F) between the two listed strikes
+        around it. ``"delta_neutral"``: the strike of the straddle without forward delta, :math:`F e^{\sigma^2 T/2}`,
+        which is N(d₁) = 1/2; the volatility is linear in N(d₁).
+
+    Returns
+    -------
+    frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
+        - ``days`` : float64, to the expiry, ACT/365. [d]
+        - ``forward`` : float64, the median over the quotes that count. [quote per coin]
+        - ``iv_atm`` : float64, null where no two listed strikes lie around the money. [%]
+        - ``atm`` : str, the rule.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``chain`` lacks a column named here.
+    QueryError
+        If ``atm`` is unknown, a column holds something else, or ``chain`` is no frame.
+
+    See Also
+    --------
+    delta_points : The same with points away from the money.
+
+    References
+    ----------
+    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> chain = pl.DataFrame(
+    ...     {
+    ...         "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC), "expiry": datetime(2026, 4, 4, 8, tzinfo=UTC),
+    ...         "option_type": ["PUT", "CALL"], "strike": [90.0, 110.0], "forward": 100.0,
+    ...         "implied_volatility": [60.0, 50.0],
+    ...     }
+    ... )
+    >>> atm_volatility(chain).select("days", "forward", pl.col("iv_atm").round(4), "atm").row(0)
+    (30.0, 100.0, 54.7496, 'forward')
+    """
+    one_of("atm", atm, ATM_RULES)
+    rules = {"atm": atm}
+    return _smiles(chain, by, [money_ladder(atm, "iv_atm")], rules)
+
+
+def delta_points(
+    chain: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    deltas: Iterable[int] = (25,),
+    delta: Delta = "forward",
+    atm: Atm = "forward",
+) -> IntoFrameT:
+    r"""Volatility of each expiry at the money and at chosen deltas of puts and calls.
+
+    .. math:: d_{1,2} = \frac{\ln(F/K) \pm \sigma^2 T / 2}{\sigma \sqrt{T}}
+
+    with each quote's own volatility, forward and time. A put's point is read off the puts and a call's off the calls:
+    between the two listed strikes around it the volatility is linear in delta, and outside of them it is null. Delta
+    falls as the strike rises; the premium-adjusted delta of calls first rises, and counts from its largest value on.
+
+    Parameters
+    ----------
+    chain : frame, n rows, one per (by, timestamp, expiry, strike, option_type), any order
+        As for `atm_volatility`.
+    by : str or iterable of str, optional
+        As for `atm_volatility`.
+    deltas : iterable of int
+        Sizes of the deltas, 1 to 49. [%]
+    delta : {"forward", "premium_adjusted"}
+        Of a call :math:`N(d_1)` and of a put :math:`-N(-d_1)`; or, where the premium is paid in coin,
+        :math:`\frac{K}{F} N(d_2)` and :math:`-\frac{K}{F} N(-d_2)`.
+    atm : {"forward", "delta_neutral"}
+        As for `atm_volatility`, whatever ``delta`` is.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
+        - ``days`` : float64, to the expiry, ACT/365. [d]
+        - ``forward`` : float64, the median over the quotes that count. [quote per coin]
+        - ``iv_atm`` : float64, null outside the listed strikes. [%]
+        - ``iv_25p``, ``iv_25c`` : float64, the like, and so for every other delta. [%]
+        - ``atm``, ``delta`` : str, the rules.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``chain`` lacks a column.
+    QueryError
+        If an argument is not one of those listed, a column holds something else, or ``chain`` is no frame.
+
+    See Also
+    --------
+    risk_reversal, butterfly : Differences of the points.
+    constant_maturity : The points between expiries.
+
+    References
+    ----------
+    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> chain = pl.DataFrame(
+    ...     {
+    ...         "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC), "expiry": datetime(2026, 3, 12, 8, tzinfo=UTC),
+    ...         "option_type": ["PUT", "PUT", "CALL", "CALL"], "strike": [90.0, 100.0, 100.0, 110.0],
+    ...         "forward": 100.0, "implied_volatility": [60.0, 50.0, 50.0, 55.0],
+    ...     }
+    ... )
+    >>> delta_points(chain).select(pl.col("iv_atm", "iv_25p", "iv_25c").round(3)).row(0)
+    (50.0, 56.04, 53.287)
+    """
+    one_of("delta", delta, DELTA_RULES)
+    one_of("atm", atm, ATM_RULES)
+    wanted: dict[str, tuple[str, float]] = {}
+    for percent in percents(deltas):
+        wanted |= {put_point(percent): (PUT, -percent / 100), call_point(percent): (CALL, percent / 100)}
+    rules = {"atm": atm, "delta": delta}
+    ladders = [money_ladder(atm, "iv_atm"), *([delta_ladder(delta, wanted)] if wanted else [])]
+    return _smiles(chain, by, ladders, rules)
+
+
+def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
+    r"""Risk reversal: how much dearer calls are than puts.
+
+    .. math:: \mathrm{rr}_{25} = \sigma(\Delta_\mathrm{call} = 0.25) - \sigma(\Delta_\mathrm{put} = -0.25)
+
+    Negative when puts are dearer. The service's ``skew`` is its negative.
+
+    Parameters
+    ----------
+    points : frame, n rows, any key and order
+        As `delta_points` or `constant_maturity` return them. Uses ``iv_25p`` and ``iv_25c`` [%], or those of another
+        delta.
+    delta : int
+        Size of the delta, 1 to 49. [%]
+
+    Returns
+    -------
+    frame, n rows, same key, order and kind as ``points``
+        Adds ``rr25_call_minus_put`` : float64, null where a point is; named after the delta. [vol points]
+
+    Raises
+    ------
+    MissingColumnError
+        If ``points`` has no such points.
+    QueryError
+        If ``delta`` is out of range, a column is not numeric, or ``points`` is no frame.
+
+    References
+    ----------
+    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> risk_reversal(pl.DataFrame({"iv_25p": [58.0], "iv_25c": [54.0]}))["rr25_call_minus_put"].item()
+    -4.0
+    """
+    [percent] = percents([delta])
+    call, put = call_point(percent), put_point(percent)
+    table = Table.opened(points, numbers=[call, put], parameter="points")
+    reversal = (nw.col(call) - nw.col(put)).alias(f"rr{percent}_call_minus_put")
+    return table.closed(table.rows.with_columns(reversal), like_rows=True)
+
+
+def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
+    r"""Butterfly: how much dearer the wings are than the money; the smile fly.
+
+    .. math::
+
+        \mathrm{bf}_{25} = \frac{\sigma(\Delta_\mathrm{call} = 0.25) + \sigma(\Delta_\mathrm{put} = -0.25)}{2}
+        - \sigma_\mathrm{ATM}
+
+    Positive when the wings are dearer.
+
+    Parameters
+    ----------
+    points : frame, n rows, any key and order
+        As `delta_points` or `constant_maturity` return them. Uses ``iv_atm``, and ``iv_25p`` and ``iv_25c`` [%] or
+        those of another delta.
+    delta : int
+        Size of the delta, 1 to 49. [%]
+
+    Returns
+    -------
+    frame, n rows, same key, order and kind as ``points``
+        Adds ``bf25`` : float64, null where a point is; named after the delta. [vol points]
+
+    Raises
+    ------
+    MissingColumnError
+        If ``points`` has no such points.
+    QueryError
+        If ``delta`` is out of range, a column is not numeric, or ``points`` is no frame.
+
+    References
+    ----------
+    .. [1] D. Reiswich and U. Wystup, "FX volatility smile construction", CPQF working paper 20, 2010, section 1.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> butterfly(pl.DataFrame({"iv_atm": [54.0], "iv_25p": [58.0], "iv_25c": [54.0]}))["bf25"].item()
+    2.0
+    """
+    [percent] = percents([delta])
+    call, put = call_point(percent), put_point(percent)
+    table = Table.opened(points, numbers=["iv_atm", call, put], parameter="points")
+    fly = ((nw.col(call) + nw.col(put)) * 0.5 - nw.col("iv_atm")).alias(f"bf{percent}")
+    return table.closed(table.rows.with_columns(fly), like_rows=True)
+
+
+def _smiles(
+    native: IntoFrameT, by: str | Iterable[str] | None, ladders: list[Ladder], rules: Mapping[str, str]
+) -> IntoFrameT:
+    names = [name for ladder in ladders for name in ladder.wanted]
+    chain = Chain.opened(native, by, results=("days", *names, *rules))
+    smiles = points(
+        chain.measured(),
+        ladders,
+        over=chain.smile,
+        # What tells quotes of one strike apart, so that rows in another order answer the same.
+        order_by=("strike", "option_type", "implied_volatility"),
+        keep=[nw.col("life").min(), nw.col("forward").median()],
+    )
+    result = smiles.select(
+        *chain.smile,
+        days_of(nw.col("life")).alias("days"),
+        "forward",
+        *names,
+        **{name: nw.lit(rule) for name, rule in rules.items()},
+    )
+    return chain.closed(result, sort=chain.smile)
+
+
+def percents(deltas: object) -> list[int]:
+    """Return the deltas in whole percent, each once; QueryError if one is none."""
+    several: list[Any] = list(deltas) if isinstance(deltas, Iterable) else [deltas]
+    for percent in several:
+        if isinstance(percent, bool) or not isinstance(percent, int) or not 1 <= percent <= 49:
+            raise QueryError("delta", got=percent, expected="a whole number of percent from 1 to 49, e.g. 25")
+    return list(dict.fromkeys(several))

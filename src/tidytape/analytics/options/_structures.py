@@ -1,0 +1,34 @@
+"""What term structures of chains and of summaries have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import narwhals.stable.v2 as nw
+
+from tidytape.analytics._arguments import is_number
+from tidytape.errors import QueryError
+
+__all__ = ["flat_within", "last_before", "shape"]
+
+
+def flat_within(got: object) -> float:
+    """Return the slope up to which a structure is flat; QueryError if it is none."""
+    if not is_number(got) or got < 0:
+        raise QueryError("flat", got=got, expected="a number, 0 or more")
+    return float(got)
+
+
+def shape(slope: nw.Expr, flat: float) -> nw.Expr:
+    """Contango where the slope is above ``flat``, backwardation where it is below minus that; null where it is."""
+    level = nw.when(slope.is_finite()).then(nw.lit("flat"))
+    falls = nw.when(slope < -flat).then(nw.lit("backwardation")).otherwise(level)
+    return nw.when(slope > flat).then(nw.lit("contango")).otherwise(falls)
+
+
+def last_before(rows: nw.LazyFrame[Any], last: int, series: Sequence[str]) -> nw.LazyFrame[Any]:
+    """Keep the rows of each series' last time at or before ``last``. [ns]"""
+    rows = rows.filter(nw.col("timestamp") <= last)
+    newest = nw.col("timestamp").max()
+    return rows.filter(nw.col("timestamp") == (newest.over(*series) if series else newest))

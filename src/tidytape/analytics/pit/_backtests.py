@@ -1,0 +1,192 @@
+"""Candles as the frames that libraries of backtests take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.analytics._series import one_series
+from tidytape.analytics.pit._known import IS_KNOWN, WHEN, known
+from tidytape.errors import QueryError
+from tidytape.frames.table import Table
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["to_backtesting", "to_nautilus", "to_vectorbt"]
+
+_CANDLE = ("open", "high", "low", "close", "volume")
+
+
+def to_backtesting(candles: IntoFrame, /) -> pd.DataFrame:
+    """Candles of one series as the data of backtesting.py: ``Backtest(to_backtesting(candles), Strategy)``.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key (timestamp), any order
+        Schema TRADE_SIDE_AGNOSTIC_AGG of one series. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close``
+        [quote per coin] and ``volume`` [coin; USD if so asked].
+
+    Returns
+    -------
+    pandas.DataFrame, n rows
+        Columns ``Open``, ``High``, ``Low``, ``Close``, ``Volume``, float64, by time of opening, ascending, in UTC.
+        Needs the extra ``pandas``, of any engine's frame.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds more than one series, or a time twice.
+
+    Notes
+    -----
+    A row is stamped with the start of its candle, and the library calls ``next`` when the candle is complete: orders of
+    that call are filled at the open of the next row, unless ``trade_on_close=True``. So nothing looks ahead. What else
+    a strategy is to see goes in by `asof_join` of the candles' ``known_at`` with the facts, as a column beside.
+
+    The candle of an interval in progress is not what it will be: leave it out with ``as_of(candles, now)``.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> candles = pl.DataFrame({
+    ...     "timestamp": [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (12, 13)],
+    ...     "open": [1.0, 2.0], "high": [3.0, 3.0], "low": [1.0, 2.0], "close": [2.0, 3.0], "volume": [9.0, 8.0],
+    ... })
+    >>> to_backtesting(candles).loc["2024-08-08 13:00", "Close"].item()
+    3.0
+    """
+    table = Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
+    one_series(table, table.series())
+    rows = _by_time(table.rows, "timestamp", ())
+    return rows.rename(columns=str.title)
+
+
+def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol") -> pd.DataFrame:
+    """Candles of several series side by side, as vectorbt takes them: ``Portfolio.from_signals(frame["Close"], …)``.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key (by, timestamp), any order
+        Schema TRADE_SIDE_AGNOSTIC_AGG. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close`` [quote per coin]
+        and ``volume`` [coin; USD if so asked].
+    by : str or iterable of str
+        The columns that tell series apart, one of them at least.
+
+    Returns
+    -------
+    pandas.DataFrame, one row per time
+        Columns ``(field, *by)`` with the fields ``Open``, ``High``, ``Low``, ``Close``, ``Volume``: ``frame["Close"]``
+        has a column per series. float64, NaN where a series has no candle, by time of opening, ascending, in UTC.
+        Needs the extra ``pandas``, of any engine's frame.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If a series has a time twice.
+
+    Notes
+    -----
+    A row is stamped with the start of its candle and holds its close, which is known an interval later. vectorbt fills
+    a signal at the price of the same row: a signal made of a row's close belongs in the next row, ``signal.shift(1)``,
+    filled at ``frame["Open"]``, or what is bought is bought at a price that was not known yet to be had.
+
+    The candle of an interval in progress is not what it will be: leave it out with ``as_of(candles, now)``.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> candles = pl.DataFrame({
+    ...     "raw_symbol": ["BTCUSDT", "ETHUSDT"], "timestamp": datetime(2024, 8, 8, tzinfo=UTC),
+    ...     "open": 1.0, "high": 2.0, "low": 1.0, "close": [1.5, 2.0], "volume": 9.0,
+    ... })
+    >>> to_vectorbt(candles)["Close"].iloc[0].to_dict()
+    {'BTCUSDT': 1.5, 'ETHUSDT': 2.0}
+    """
+    table = Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
+    series = table.series(by, without=["timestamp", *_CANDLE])
+    if not series:
+        raise QueryError("by", got=by, expected="at least one column")
+    rows = _by_time(table.rows, "timestamp", series)
+    wide: Any = rows.rename(columns=str.title).unstack(series)
+    wide.columns.names = ["field", *series]
+    return cast("pd.DataFrame", wide)
+
+
+def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.DataFrame:
+    """Candles of one series as the data of NautilusTrader's ``BarDataWrangler(bar_type, instrument).process(…)``.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key (timestamp), any order
+        Schema TRADE_SIDE_AGNOSTIC_AGG of one series. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close``
+        [quote per coin] and ``volume`` [coin].
+    interval : str, optional
+        Name or alias of the interval; what the column ``interval`` says in each row, unless said.
+
+    Returns
+    -------
+    pandas.DataFrame, n rows
+        Columns ``open``, ``high``, ``low``, ``close``, ``volume``, float64, in this order, by ``timestamp``: the time
+        at which each candle is **complete**, ascending, in UTC. Needs the extra ``pandas``, of any engine's frame.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds more than one series, a time twice, or a candle whose interval is not known.
+
+    Notes
+    -----
+    That engine shows a bar to a strategy at the bar's ``ts_init`` and demands that this be the bar's close [1]_. The
+    wrangler makes it of the index, so the index is the close, and ``ts_init_delta`` stays 0: stamped with its start, a
+    bar would be shown an interval too early.
+
+    References
+    ----------
+    .. [1] NautilusTrader, "Bar-based execution", "Bar timestamp convention".
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> candles = pl.DataFrame({
+    ...     "timestamp": [datetime(2024, 8, 8, 12, tzinfo=UTC)], "interval": "HOUR",
+    ...     "open": 1.0, "high": 2.0, "low": 1.0, "close": 1.5, "volume": 9.0,
+    ... })
+    >>> to_nautilus(candles).index[0].isoformat()
+    '2024-08-08T13:00:00+00:00'
+    """
+    Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
+    table, rows, _ = known(candles, rule="interval", interval=interval)
+    one_series(table, table.series())
+    # A time of its own would be needed for a candle that is never known, and there is none.
+    when = nw.when(IS_KNOWN).then(nw.col(WHEN)).alias("timestamp")
+    numbers = [nw.col(name).cast(nw.Float64) for name in _CANDLE]
+    return _by_time(rows.select(when, *numbers), "timestamp", ())
+
+
+def _by_time(rows: nw.LazyFrame[Any], time: str, series: Iterable[str]) -> pd.DataFrame:
+    """Return candles as a pandas frame by time and series, ascending.
+
+    Raises
+    ------
+    QueryError
+        If a time is null, or there twice.
+    """
+    series = list(series)
+    found = rows.select(time, *series, *_CANDLE).sort(time, *series).collect()
+    if found.select(time, *series).is_duplicated().any() or found[time].is_null().any():
+        raise QueryError("candles", got="a time twice, or none", expected="each time once in a series")
+    moments = found[time].cast(nw.Datetime("ns", "UTC"))
+    return found.with_columns(moments.alias(time)).to_pandas().set_index([time, *series])

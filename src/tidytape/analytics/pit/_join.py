@@ -1,0 +1,163 @@
+"""The last fact known at each of some times."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+
+from tidytape.analytics._arguments import nanoseconds
+from tidytape.analytics.pit._known import IS_KNOWN, WHEN, of_facts
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.table import IDENTITY, Table
+from tidytape.frames.times import dated
+
+__all__ = ["asof_join"]
+
+_NEVER = -(2**62)  # before 1824; there is room to subtract from it
+_EVER = 2**61  # 73 years, as good as no limit
+_WORDS = (nw.String, nw.Categorical, nw.Enum)
+
+
+def asof_join(
+    decisions: IntoFrameT,
+    facts: IntoFrame,
+    /,
+    *,
+    on: str = "timestamp",
+    by: str | Iterable[str] | None = None,
+    tolerance: timedelta | None = None,
+    suffix: str = "_right",
+) -> IntoFrameT:
+    """Join each decision with the last fact that was known when it was made: backward, on ``known_at``.
+
+    Of the facts of the same ``by`` with ``known_at`` at or before ``on``, the one with the largest ``known_at``; of
+    several, the one with the largest ``timestamp``. Nothing that becomes known later has any part in it.
+
+    Parameters
+    ----------
+    decisions : frame, n rows, any order
+        Uses ``on`` and ``by``.
+    facts : frame of the same engine, m rows, key (by, known_at, timestamp), any order
+        Points of any schema. Uses ``by`` and ``known_at``; without that column, what `known_at` says of the frame.
+    on : str
+        Column of the times of the decisions. A candle's ``timestamp`` is its start: of decisions made when a candle is
+        complete, it is the candle's own ``known_at``.
+    by : str or iterable of str, optional
+        Columns of both that must be equal, null being equal to null. Without it, the columns of the identity that both
+        have, but for ``interval``, which says how often a thing is told and not what it is.
+    tolerance : timedelta, >= 0, optional
+        How long before the decision the fact may have become known, at most.
+    suffix : str
+        What is added to names of columns of the facts that the decisions have too.
+
+    Returns
+    -------
+    frame, n rows, sorted by (by, on), of the kind of ``decisions``
+        All columns of the decisions, and those of the facts but for ``by``: null where no fact was known.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not as listed, the frames are of two engines, a column of ``by`` is of two types, a name would
+        be there twice, or, without ``by``, only the facts tell one side or tenor from another.
+
+    Notes
+    -----
+    Facts and decisions are put below each other, and the number of facts so far is a running maximum, so that one
+    definition serves engines with and without such a join of their own. Facts with all of the key alike have no order;
+    which of them is taken is not said.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> hours = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 1, 2)]
+    >>> funding = pl.DataFrame({"timestamp": hours, "interval": "HOUR", "rate_close": [1e-4, 2e-4, 3e-4]})
+    >>> asof_join(pl.DataFrame({"timestamp": hours}), funding)["rate_close"].to_list()
+    [None, 0.0001, 0.0002]
+    """
+    limit = None if tolerance is None else nanoseconds("tolerance", tolerance)
+    left = Table.opened(decisions, times=[on], parameter="decisions")
+    right, told = of_facts(facts, parameter="facts")
+    if left.rows.implementation is not right.rows.implementation:
+        got = f"frames of {left.rows.implementation.value} and {right.rows.implementation.value}"
+        raise QueryError("facts", got=got, expected="a frame of the engine of the decisions")
+    by = _by(left, right, by, on)
+    names = _names(left, right, by, suffix)
+    keys = [f"__key_{number}" for number, _ in enumerate(by)]
+
+    asked = left.rows.with_columns(*_keys(by), __at=nw.col(on).fill_null(_NEVER))
+    told = told.filter(nw.col(IS_KNOWN)).with_columns(*_keys(by), __at=nw.col(WHEN), __one=nw.lit(1))
+    order = ["__known", *(["__time"] if "timestamp" in right.names else [])]
+    told = told.with_columns(
+        __known=nw.col("__at"), **({"__time": nw.col("timestamp")} if len(order) > 1 else {})
+    ).with_columns(__number=nw.col("__one").cum_sum().over(["__one", *keys], order_by=order).cast(nw.Int64))
+
+    none, first, second = (nw.lit(value, nw.Int64) for value in (_NEVER, 0, 1))
+    both = nw.concat(
+        [
+            told.select(*keys, "__at", __kind=first, __number=nw.col("__number"), __known=nw.col("__at")),
+            asked.select(*keys, "__at", __kind=second, __number=first, __known=none),
+        ]
+    ).with_columns(__one=nw.lit(1), __moment=nw.col("__at"))
+    last = [
+        nw.col(name).cum_max().over(["__one", *keys], order_by=["__moment", "__kind"]).alias(name)
+        for name in ("__number", "__known")
+    ]
+    found = both.with_columns(*last).filter(nw.col("__kind") == 1)
+    if limit is not None:
+        is_near = nw.col("__known") >= nw.col("__at") - min(limit, _EVER)
+        found = found.filter((nw.col("__known") > _NEVER) & is_near)
+    found = found.group_by(*keys, "__at").agg(nw.col("__number").max())
+
+    told = dated(told, {name: clock for name, clock in right.clocks.items() if name in names})
+    told = told.select(*keys, "__number", *(nw.col(name).alias(new) for name, new in names.items()))
+    result = asked.join(found, on=[*keys, "__at"], how="left", suffix="__found").join(
+        told, on=[*keys, "__number"], how="left", suffix="__told"
+    )
+    return left.closed(result.select(*left.names, *names.values()), sort=[*by, on])
+
+
+def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
+    """Return the columns that must be equal."""
+    if by is None:
+        only = [name for name in ("side", "tenor") if name in right.names and name not in left.names]
+        if only:
+            expected = f"decisions with column {only[0]} too, or the columns to join by"
+            raise QueryError("by", got=None, expected=expected, hint="facts of several must not be mixed")
+        both = [name for name in IDENTITY if name in left.names and name in right.names]
+        return [name for name in both if name != "interval"]
+    found = left.series(by, without=[on])
+    if missing := [name for name in found if name not in right.names]:
+        raise MissingColumnError(missing, available=right.names)
+    ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
+    for name in found:
+        dtypes = ours[name], theirs[name]
+        if dtypes[0] != dtypes[1] and not all(isinstance(dtype, _WORDS) for dtype in dtypes):
+            got = f"{name}: {dtypes[0]} and {dtypes[1]}"
+            raise QueryError("by", got=got, expected="columns of one type")
+    return found
+
+
+def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> dict[str, str]:
+    """Return the columns of the facts, each with its name in the result."""
+    names = {name: name + suffix if name in left.names else name for name in right.names if name not in by}
+    everything = [*left.names, *names.values()]
+    if len(set(everything)) < len(everything):
+        twice = next(name for name in everything if everything.count(name) > 1)
+        raise QueryError("suffix", got=suffix, expected=f"one that leaves {twice!r} once")
+    return names
+
+
+def _keys(by: list[str]) -> list[nw.Expr]:
+    """Return columns of words that are equal where those of ``by`` are, null too, which no join finds equal."""
+    return [
+        nw.concat_str(nw.lit("="), nw.col(name).cast(nw.String)).fill_null("").alias(f"__key_{number}")
+        for number, name in enumerate(by)
+    ]

@@ -1,0 +1,194 @@
+"""When a point is known."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics._arguments import nanoseconds, one_of
+from tidytape.catalogue import Interval
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.table import Table
+from tidytape.frames.times import dated
+from tidytape.query.values import TimeLike, epoch_seconds
+
+__all__ = ["IS_KNOWN", "KNOWN_AT", "WHEN", "Rule", "as_of", "known", "known_at", "of_facts"]
+
+KNOWN_AT = "known_at"
+"""The column that says when a row is known."""
+
+WHEN, IS_KNOWN = "__when", "__is_known"
+"""The same while it is worked with: in nanoseconds, and whether there is any such time."""
+
+Rule = Literal["interval", "period", "event"]
+
+_RULE = "known_at_rule"
+
+
+def known_at(
+    frame: IntoFrameT,
+    /,
+    *,
+    rule: Rule | None = None,
+    interval: str | None = None,
+    delay: timedelta = timedelta(0),
+) -> IntoFrameT:
+    r"""Add when each point is known, which is not when it is stamped: a candle of 12:00 to 13:00 is stamped 12:00.
+
+    .. math:: t_\mathrm{known} = t + \Delta + \mathrm{delay},
+
+    with the timestamp :math:`t`, and :math:`\Delta` the interval that the point sums up. A profile is known when its
+    period ends. What happens at its timestamp and sums up nothing, :math:`\Delta = 0`, is known then: a settlement at
+    the time it settles, a trade when it trades.
+
+    Parameters
+    ----------
+    frame : frame, n rows, any order
+        Points of any schema. Uses ``timestamp``, and what the rule needs.
+    rule : {"interval", "period", "event"}, optional
+        ``"interval"``: with the interval of the point; ``"period"``: at ``period_end``; ``"event"``: at ``timestamp``,
+        for settlements and trades. Without it, ``"period"`` where there is a column ``period_end``, or ``"interval"``;
+        that a row is an event is never guessed.
+    interval : str, optional
+        Name or alias of the interval; what the column ``interval`` says in each row, unless said.
+    delay : timedelta, >= 0
+        How much later points arrive.
+
+    Returns
+    -------
+    frame, n rows, order and kind of ``frame``
+        Adds, or replaces, ``known_at``, as ``timestamp`` says times, and ``known_at_rule`` : str. Null where the
+        timestamp is, or the interval is null or no name of one, or a period ends before its timestamp: such a point is
+        never known.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not as listed, or a column of times holds none.
+
+    Notes
+    -----
+    The point of an interval in progress is served as it stands, and is known at the interval's end like any other; what
+    it then says may differ.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> candles = pl.DataFrame({"timestamp": [datetime(2024, 8, 8, 12, tzinfo=UTC)], "interval": ["HOUR"]})
+    >>> known_at(candles)["known_at"].item().isoformat()
+    '2024-08-08T13:00:00+00:00'
+    """
+    table, rows, rule = known(frame, rule=rule, interval=interval, delay=delay)
+    # Null as a time: among the whole numbers of pandas a null would make all of them floats, which skip nanoseconds.
+    dates = dated(rows, {WHEN: table.clocks["timestamp"]})
+    when = nw.when(IS_KNOWN).then(nw.col(WHEN)).alias(KNOWN_AT)
+    others = [name for name in table.names if name not in (KNOWN_AT, _RULE)]
+    result = dates.select(*others, when, nw.lit(rule).alias(_RULE))
+    return table.closed(result, like_rows=True)
+
+
+def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
+    """View of a frame as of an instant: the rows that were known then.
+
+    Parameters
+    ----------
+    frame : frame, n rows, any order
+        Points of any schema. Uses ``known_at``; without that column, what `known_at` says of the frame.
+    at : datetime, date, str or int
+        The instant; a whole number is seconds since the epoch, and what has no zone is UTC. What becomes known at it is
+        known.
+
+    Returns
+    -------
+    frame, m <= n rows, order, columns and kind of ``frame``
+
+    Raises
+    ------
+    MissingColumnError
+        If there is neither ``known_at`` nor what it is made of.
+    QueryError
+        If ``at`` is no time, or a column of times holds none.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> hours = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (11, 12)]
+    >>> candles = pl.DataFrame({"timestamp": hours, "interval": "HOUR", "close": [61_000.0, 62_000.0]})
+    >>> as_of(candles, "2024-08-08T12:59:59Z")["close"].to_list()
+    [61000.0]
+    """
+    table, rows = of_facts(frame)
+    return table.closed(rows.filter(nw.col(IS_KNOWN) & (nw.col(WHEN) <= _instant(at))).select(*table.names))
+
+
+def of_facts(frame: IntoFrameT, *, parameter: str = "frame") -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
+    """Return a frame opened, and its rows with when each is known: as its column says, or by the rule it goes by."""
+    table = Table.opened(frame, parameter=parameter)
+    if KNOWN_AT not in table.names:
+        table, rows, _ = known(frame)
+        return table, rows
+    times = [KNOWN_AT, *(name for name in ("timestamp",) if name in table.names)]
+    table = Table.opened(frame, times=times, parameter=parameter)
+    column = nw.col(KNOWN_AT)
+    return table, table.rows.with_columns(
+        column.fill_null(0).alias(WHEN), (~column.is_null()).alias(IS_KNOWN)
+    )
+
+
+def known(
+    frame: IntoFrameT,
+    *,
+    rule: Rule | None = None,
+    interval: str | None = None,
+    delay: timedelta = timedelta(0),
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], Rule]:
+    """Return a frame opened, its rows with when each is known [ns], if it is, and the rule that says so."""
+    later = nanoseconds("delay", delay)
+    length = None if interval is None else interval_of(interval).seconds * SECOND
+    table = Table.opened(frame, times=["timestamp"])
+    rule = rule or ("period" if "period_end" in table.names and length is None else "interval")
+    one_of("rule", rule, ("interval", "period", "event"))
+    if rule != "interval" and length is not None:
+        raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
+    if rule == "period":
+        table = Table.opened(frame, times=["timestamp", "period_end"])
+    elif rule == "interval" and length is None and "interval" not in table.names:
+        raise MissingColumnError(["interval"], available=table.names)
+    time, end = nw.col("timestamp"), nw.col("period_end")
+    is_known = ~time.is_null()
+    when = time
+    if rule == "period":
+        when, is_known = end, is_known & (end >= time).fill_null(value=False)
+    elif rule == "interval":
+        lengths = _lengths() if length is None else nw.lit(length, nw.Int64)
+        when, is_known = time + lengths, is_known & (lengths > 0)
+    rows = table.rows.with_columns(is_known.alias(IS_KNOWN), (when + later).fill_null(0).alias(WHEN))
+    return table, rows, rule
+
+
+def _lengths() -> nw.Expr:
+    """Return the length of each row's interval, 0 where it is none. [ns]"""
+    name = nw.col("interval").cast(nw.String)
+    length: nw.Expr = nw.lit(0, nw.Int64)
+    for interval in Interval:
+        is_it = ((name == interval.value) | (name == interval.alias)).fill_null(value=False)
+        length = nw.when(is_it).then(nw.lit(interval.seconds * SECOND, nw.Int64)).otherwise(length)
+    return length
+
+
+def _instant(at: TimeLike) -> int:
+    """Return a moment in nanoseconds since the epoch; a datetime may be between two seconds."""
+    if not isinstance(at, datetime):
+        return epoch_seconds(at, parameter="at") * SECOND
+    moment: Any = at  # of pandas it has nanoseconds
+    finer = {name: 0 for name in ("microsecond", "nanosecond") if hasattr(moment, name)}
+    below = int(moment.microsecond * 1_000 + getattr(moment, "nanosecond", 0))
+    return epoch_seconds(moment.replace(**finer), parameter="at") * SECOND + below

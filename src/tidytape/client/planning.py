@@ -1,0 +1,165 @@
+"""What fetching would send and cost, as things stand: of one window, or of several under one budget."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+
+from tidytape.budget import weight
+from tidytape.client.display import counted, lasting, of_query, spans
+from tidytape.client.listing import informed
+from tidytape.client.settings import Settings
+from tidytape.client.steps import Call, Flow
+from tidytape.client.window import SETTLING, Span, Window, covering, intersected, without
+from tidytape.query import PointsQuery
+from tidytape.query.values import written_time
+
+__all__ = ["Plan", "PlanPart", "planned"]
+
+
+@dataclass(frozen=True, repr=False)
+class PlanPart:
+    """What one of the queries of a plan would send.
+
+    Attributes
+    ----------
+    query : PointsQuery
+        What is asked; of its time only the start counts.
+    start, end : int
+        The window, half-open. [s since the epoch]
+    requests : tuple of PointsQuery
+        What would be sent, oldest first.
+    cached : tuple of (int, int)
+        Spans that cost nothing, half-open: kept from before, or by what an earlier part of the plan fetches.
+        [s since the epoch]
+    """
+
+    query: PointsQuery
+    start: int
+    end: int
+    requests: tuple[PointsQuery, ...]
+    cached: tuple[Span, ...]
+
+    @property
+    def weight(self) -> int:
+        """What its requests weigh together. [weight]"""
+        return sum(map(weight, self.requests))
+
+    def __str__(self) -> str:
+        said = f"{counted(len(self.requests), 'request')}, weight {self.weight}"
+        return said + (f", {counted(len(self.cached), 'span')} from the cache" if self.cached else "")
+
+    def __repr__(self) -> str:
+        """Return it on one line."""
+        return f"<PlanPart {of_query(self.query, self.start, self.end)}: {self}>"
+
+
+@dataclass(frozen=True, repr=False)
+class Plan:
+    """What fetching would send, and what that would cost, as things stand now.
+
+    Attributes
+    ----------
+    parts : tuple of PlanPart
+        One per query, in the order in which they were given.
+    seconds : float or None
+        How long the budget would make the client wait for all of them together; None where the budget is not known. [s]
+    """
+
+    parts: tuple[PlanPart, ...]
+    seconds: float | None
+
+    @property
+    def requests(self) -> tuple[PointsQuery, ...]:
+        """What would be sent."""
+        return tuple(one for part in self.parts for one in part.requests)
+
+    @property
+    def weight(self) -> int:
+        """What all requests weigh together. [weight]"""
+        return sum(part.weight for part in self.parts)
+
+    @property
+    def cached(self) -> tuple[Span, ...]:
+        """Spans that cost nothing, part by part, half-open. [s since the epoch]"""
+        return tuple(span for part in self.parts for span in part.cached)
+
+    @property
+    def _sum(self) -> str:
+        said = f"{counted(len(self.requests), 'request')}, weight {self.weight}"
+        if self.seconds is not None:
+            said += f", {lasting(self.seconds)} of waiting for the budget"
+        return said + (f", {counted(len(self.cached), 'span')} from the cache" if self.cached else "")
+
+    def __str__(self) -> str:
+        if len(self.parts) == 1:
+            return self._sum
+        each = [f"  {of_query(one.query, one.start, one.end)}: {one}" for one in self.parts]
+        return "\n".join([f"{len(self.parts)} queries: {self._sum}", *each])
+
+    def __repr__(self) -> str:
+        """Return the sum on one line."""
+        return f"<Plan {self._sum}>"
+
+    def _repr_html_(self) -> str:
+        """Return it as a notebook shows it: the sum, and a table of its parts, or of the first requests of its one."""
+        return f"<p><b>Plan</b>: {escape(self._sum)}</p>" + (
+            _table(
+                ("from", "until", "points at most", "weight"), [_request_cells(one) for one in self.requests]
+            )
+            if len(self.parts) == 1
+            else _table(
+                ("query", "requests", "weight", "from the cache"), [_part_cells(one) for one in self.parts]
+            )
+        )
+
+
+_SHOWN = 10
+
+
+def _request_cells(one: PointsQuery) -> tuple[str, ...]:
+    return written_time(one.start), written_time(one.end), f"{one.points:,}", f"{weight(one):,}"
+
+
+def _part_cells(part: PlanPart) -> tuple[str, ...]:
+    asked = of_query(part.query, part.start, part.end)
+    return asked, f"{len(part.requests):,}", f"{part.weight:,}", spans(part.cached)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    if not rows:
+        return ""
+    shown = "".join(
+        "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>" for cells in rows[:_SHOWN]
+    )
+    more = len(rows) - _SHOWN
+    rest = f"<tr><td colspan={len(head)}>and {more:,} more</td></tr>" if more > 0 else ""
+    return f"<table><tr>{''.join(f'<th>{name}</th>' for name in head)}</tr>{shown}{rest}</table>"
+
+
+def planned(settings: Settings, windows: Sequence[Window]) -> Flow[Plan]:
+    """Plan fetches of several windows: nothing that weighs anything is sent."""
+    lacking = yield Call(lambda: [_missing(settings, window) for window in windows])
+    if any(lacking):
+        yield from informed(settings)
+    parts: list[PlanPart] = []
+    coming: dict[tuple[tuple[str, str], ...], list[Span]] = {}
+    for window, missing in zip(windows, lacking, strict=True):
+        left = missing
+        if settings.cache is not None:  # what one part fetches is kept for the next
+            series = coming.setdefault(tuple(window.params), [])
+            left = [rest for span in missing for rest in without(span, series)]
+            series += intersected((0, window.closed(time.time() - SETTLING)), missing)
+        requests = covering(window, left, burst=settings.quota.burst)
+        cached = () if settings.cache is None else tuple(without(window.span, left))
+        parts.append(PlanPart(window.query, window.start, window.end, tuple(requests), cached))
+    plan = Plan(tuple(parts), None)
+    return Plan(plan.parts, settings.quota.seconds_for(plan.weight)) if settings.quota.is_known else plan
+
+
+def _missing(settings: Settings, window: Window) -> list[Span]:
+    if settings.cache is None:
+        return [window.asked]
+    return settings.cache.series(settings.base_url, window).missing(window.span)

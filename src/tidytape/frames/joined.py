@@ -1,0 +1,103 @@
+"""Points joined to one, by whatever they have in common; and values that hold until the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+
+from tidytape.frames import exact
+from tidytape.frames.doors import Frame
+
+__all__ = ["EARLIEST", "LATEST", "carried", "reduced", "summed", "traded"]
+
+LATEST: Final = 2**63 - 1
+"""A time no point is as late as. [ns]"""
+
+EARLIEST: Final = -(2**63)
+"""A time no point is as early as. [ns]"""
+
+_IDLE = "__idle"
+
+
+def traded(frame: Frame, keys: Sequence[str]) -> Frame:
+    """Return candles without those that only fill a gap, where another of the same keys does not."""
+    fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
+    idle = nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0)).alias(_IDLE)
+    return frame.with_columns(idle).filter(nw.col(_IDLE) == nw.col(_IDLE).min().over(*keys))
+
+
+def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first: str, last: str) -> Frame:
+    """Return one row per keys, with the columns joined by the rule that their names say.
+
+    Opens are the first that is not null by the whole numbers in column ``first``, closes the last by those in ``last``;
+    no two rows of the same keys have the same. What is null in every row stays null.
+    """
+    rules = {name: _rule(name) for name in columns}
+    ends = {
+        name: (nw.col(first), LATEST) if rule == "open" else (nw.col(last), EARLIEST)
+        for name, rule in rules.items()
+        if rule in {"open", "close"}
+    }
+    # Not `first` and `last` in a group: pandas and pyarrow know only one order there.
+    places = [
+        nw.when(nw.col(name).is_null()).then(nw.lit(never)).otherwise(place).alias(f"__place_{name}")
+        for name, (place, never) in ends.items()
+    ]
+    bounds = [
+        (place.min() if rules[name] == "open" else place.max()).over(*keys).alias(f"__bound_{name}")
+        for name in ends
+        for place in [nw.col(f"__place_{name}")]
+    ]
+    picked = [
+        nw.when(place == nw.col(f"__bound_{name}")).then(nw.col(name)).alias(name)
+        for name, (place, _) in ends.items()
+    ]
+    if ends:
+        frame = frame.with_columns(*places).with_columns(*bounds).with_columns(*picked)
+    return _joined(frame, keys, rules)
+
+
+def summed(frame: Frame, keys: Sequence[str], columns: Iterable[str]) -> Frame:
+    """Return one row per keys, with the sums of the columns; of nothing but nulls null."""
+    return _joined(frame, keys, dict.fromkeys(columns, "sum"))
+
+
+def _rule(column: str) -> str:
+    """Return what a column's name says of how points join: open, high, low, close or sum."""
+    word = {"first_timestamp": "low", "last_timestamp": "high"}.get(column, column.rpartition("_")[2])
+    return word if word in {"open", "high", "low", "close"} else "sum"
+
+
+def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
+    sums = [name for name, rule in rules.items() if rule == "sum"]
+    lows = [name for name, rule in rules.items() if rule == "low"]
+    highs = [name for name, rule in rules.items() if rule in {"open", "high", "close"}]
+    if sums:
+        frame = frame.with_columns(part for name in sums for part in exact.parts(name))
+    parts = [
+        *(nw.col(name).max() for name in highs),
+        *(nw.col(name).min() for name in lows),
+        *([exact.summed(*sums)] if sums else []),
+        *(nw.col(name).count().alias(f"__count_{name}") for name in sums),
+    ]
+    results = {
+        name: nw.when(nw.col(f"__count_{name}") > 0).then(exact.total(name)).alias(name) for name in sums
+    }
+    points = (
+        frame.group_by(*keys).agg(*parts).select(*keys, *(results.get(name, nw.col(name)) for name in rules))
+    )
+    if {"buy_volume", "sell_volume"} <= set(rules):
+        points = points.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
+    return points
+
+
+def carried(frame: Any, name: str, *, known: nw.Expr, by: Sequence[str], order: Sequence[str]) -> Any:
+    """Return the frame with the last known value of a column that is not null, at or before each row, as ``__name``.
+
+    ``by`` names the series, ``order`` puts its rows in an order without ties. Before the first it is null.
+    """
+    found = nw.when(known).then(nw.col(name)).alias(f"__{name}")
+    last = nw.col(f"__{name}").fill_null(strategy="forward")
+    return frame.with_columns(found).with_columns(last.over(*by, order_by=order))

@@ -1,0 +1,94 @@
+"""Candles and decisions of two venues and of none: ties, nulls, an interval that is no name of one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+
+from analytics.matrix import Case
+from tidytape.analytics import pit
+
+START = datetime(2024, 8, 8, tzinfo=UTC)
+TIME = pl.Datetime("us", "UTC")
+
+
+def _at(*minutes: float | None) -> pl.Series:
+    times = [None if minute is None else START + timedelta(minutes=minute) for minute in minutes]
+    return pl.Series("timestamp", times, TIME)
+
+
+CANDLES = pl.DataFrame(
+    {
+        "exchange": ["A", "A", "A", "B", "B", None, "A", "A"],
+        "interval": ["MINUTE", "1m", "HOUR", "MINUTE", "WEEK", "MINUTE", None, "fortnight"],
+        "timestamp": _at(0, 1, 0, 0, 0, 3, 1, 1),
+        "close": [1.0, 2.0, None, 4.0, 5.0, 6.0, 7.0, 8.0],
+        "n": [1, 2, 3, 4, 5, 6, 7, 8],
+    }
+)
+PROFILES = CANDLES.head(4).with_columns(period_end=_at(30, 60, None, -1))
+FACTS = pl.DataFrame(
+    {
+        "exchange": ["A", "A", "A", "A", "B", None],
+        "timestamp": _at(0, 1, 2, 3, 0, 0),
+        "known_at": _at(1, 2, 4, 4, 1, 1),
+        "rate": [0.1, None, 0.3, 0.4, 0.5, 0.6],
+        "whose": ["first", "second", None, "fourth", "fifth", "sixth"],
+    }
+).sample(fraction=1, shuffle=True, seed=1)
+DECISIONS = pl.DataFrame(
+    {
+        "exchange": ["A", "A", "A", "A", "A", "B", None, "C", "B", "A"],
+        "timestamp": _at(0.5, 1, 3.5, 4, 60, 60, 2, 2, None, 2),
+        "rate": [float(n) for n in range(10)],
+    }
+).sample(fraction=1, shuffle=True, seed=2)
+
+BARS = pl.DataFrame(
+    {
+        "raw_symbol": ["X", "X", "Y", "X", "Y"],
+        "interval": "MINUTE",
+        "timestamp": _at(1, 0, 0, 3, 2),
+        "open": [1.0, 2.0, 30.0, 4.0, 50.0],
+        "high": [2.5, 2.0, 35.0, 4.0, 55.0],
+        "low": [1.0, 1.5, 20.0, 3.0, 50.0],
+        "close": [2.0, 1.5, 30.0, 3.5, 52.0],
+        "volume": [9.0, 8.0, 0.0, 7.0, None],
+    }
+)
+
+KEY = ["exchange", "timestamp"]
+
+CASES = [
+    Case("known_at", pit.known_at, [CANDLES], ["n"]),
+    Case(
+        "known_at",
+        lambda rows: pit.known_at(rows, rule="event", delay=timedelta(seconds=2)),
+        [CANDLES],
+        ["n"],
+        label="event",
+    ),
+    Case("known_at", pit.known_at, [PROFILES], ["n"], label="period"),
+    Case("as_of", lambda rows: pit.as_of(rows, START + timedelta(minutes=2)), [CANDLES], ["n"]),
+    Case("asof_join", pit.asof_join, [DECISIONS, FACTS], [*KEY, "rate"]),
+    Case(
+        "asof_join",
+        lambda decisions, facts: pit.asof_join(
+            decisions, facts, tolerance=timedelta(minutes=1), by=["exchange"]
+        ),
+        [DECISIONS, FACTS],
+        [*KEY, "rate"],
+        label="tolerance",
+    ),
+    Case(
+        "asof_join",
+        lambda decisions, candles: pit.asof_join(decisions, candles, by=[], suffix="_known"),
+        [DECISIONS.select("timestamp").unique(), CANDLES.filter(pl.col("n").is_in([1, 2, 3, 6])).drop("n")],
+        ["timestamp"],
+        label="without by",
+    ),
+    Case("to_backtesting", pit.to_backtesting, [BARS.filter(pl.col("raw_symbol") == "X")], [], own_kind=True),
+    Case("to_vectorbt", pit.to_vectorbt, [BARS], [], own_kind=True),
+    Case("to_nautilus", pit.to_nautilus, [BARS.filter(pl.col("raw_symbol") == "Y")], [], own_kind=True),
+]

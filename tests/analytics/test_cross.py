@@ -1,0 +1,305 @@
+"""Across exchanges: golden numbers, ties, what is not known, and recorded venues."""
+
+from __future__ import annotations
+
+import csv
+import zipfile
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from analytics.cases.cross import CANDLES, INTEREST, RATES, at
+from tidytape.analytics import cross
+from tidytape.errors import MissingColumnError, QueryError
+
+HOUR = 3_600_000_000_000
+
+
+def markets(*values, column="close", time=0, **columns):
+    """One row per market A, B, … of one time."""
+    names = [chr(ord("A") + number) for number in range(len(values))]
+    return pl.DataFrame(
+        {
+            "exchange": names,
+            "raw_symbol": ["X"] * len(names),
+            "timestamp": [time] * len(names),
+            column: pl.Series(values, dtype=pl.Float64),
+            **columns,
+        }
+    )
+
+
+def btc(frame, *columns, hour=None):
+    frame = frame.filter(coin="BTC") if hour is None else frame.filter(coin="BTC", timestamp=at(hour))
+    return frame.select(columns).rows()
+
+
+# --- sums ----------------------------------------------------------------------------------------------------------
+
+
+def test_amounts_add_up_to_the_decimal_one_gets_by_hand():
+    got = cross.total(CANDLES, amount="volume")
+    assert btc(got, "volume", "venues") == [(0.6, 3), (0.7, 2), (0.0, 1), (1.5, 1)]
+    assert 0.1 + 0.2 + 0.3 != 0.6
+
+
+def test_what_no_market_knows_has_no_sum():
+    got = cross.total(markets(None, float("nan"), float("inf")), amount="close")
+    assert got.rows() == [(0, None, 0)]
+
+
+def test_coins_without_a_name_are_one_coin():
+    got = cross.total(CANDLES, amount="volume").filter(pl.col("coin").is_null())
+    assert got.select("volume", "venues").rows() == [(5.0, 2)]
+
+
+def test_a_stock_holds_for_as_long_as_is_said():
+    got = cross.total(INTEREST, amount=["open", "high", "low", "close"], carry="24h")
+    assert btc(got, "open", "high", "low", "close", "venues") == [
+        (10.1e9, 12.1e9, 11.1e9, 11.1e9, 3),  # A's low counts as its close
+        (11.2e9, 11.4e9, 11.1e9, 11.3e9, 3),  # only B reported
+        (7e9, 7e9, 7e9, 7e9, 1),  # a point without a close is no report, the others lapsed
+    ]
+    short = cross.total(INTEREST, amount="close", carry="1h")
+    assert btc(short, "close") == [(11.1e9,), (0.3e9,), (7e9,)]
+    flow = cross.total(INTEREST, amount="close")
+    assert btc(flow, "close", "venues") == [(11.1e9, 3), (0.3e9, 1), (7e9, 1)]
+
+
+def test_shares_are_of_what_is_known():
+    got = cross.market_share(markets(3.0, 1.0, None, float("nan"), column="volume"), amount="volume")
+    assert got.select("total", "share").rows() == [(4.0, 0.75), (4.0, 0.25), (4.0, None), (4.0, None)]
+    none = cross.market_share(markets(0.0, -1.0, column="volume"), amount="volume")
+    assert none["share"].to_list() == [None, None]
+
+
+def test_dominance_is_of_the_universe_that_is_stated():
+    caps = pl.DataFrame({"coin": ["BTC", "ETH", "X"], "timestamp": [0] * 3, "marketcap": [3e12, 1e12, 4e12]})
+    two = cross.dominance(caps, universe=["BTC", "ETH"])
+    assert two.select("coin", "dominance", "universe_total").rows() == [
+        ("BTC", 0.75, 4e12),
+        ("ETH", 0.25, 4e12),
+        ("X", None, 4e12),
+    ]
+    three = cross.dominance(caps, universe={"BTC", "ETH", "X", "Y"})
+    assert three["dominance"].to_list() == [0.375, 0.125, 0.5]
+    assert three.select("universe_known", "universe_size").unique().rows() == [(3, 4)]
+
+
+def test_a_token_that_does_not_report_counts_for_a_day():
+    caps = pl.DataFrame(
+        {
+            "coin": ["BTC", "ETH", "BTC", "BTC"],
+            "timestamp": [0, 0, 24 * HOUR, 25 * HOUR],
+            "marketcap": [3.0, 1.0, 1.0, 1.0],
+        }
+    )
+    got = cross.dominance(caps, universe=["BTC", "ETH"]).filter(coin="BTC")
+    assert got.select("dominance", "universe_known").rows() == [(0.75, 2), (0.5, 2), (1.0, 1)]
+
+
+@pytest.mark.parametrize("universe", ["BTC", [], [1]])
+def test_a_universe_is_names(universe):
+    caps = pl.DataFrame({"coin": ["BTC"], "timestamp": [0], "marketcap": [1.0]})
+    with pytest.raises(QueryError, match="universe"):
+        cross.dominance(caps, universe=universe)
+
+
+# --- means ---------------------------------------------------------------------------------------------------------
+
+
+def test_golden_average_by_open_interest():
+    rates, interest = markets(0.0005, 0.002, column="rate_close"), markets(10e9, 0.1e9)
+    got = cross.oi_weighted(rates, interest)
+    assert got["rate_close"].item() == pytest.approx(0.00051485, abs=5e-9)  # 0.051485%
+    assert got["rate_close"].item() == pytest.approx((0.0005 * 100 + 0.002) / 101, rel=1e-14)
+    assert got.select("coverage", "open_interest", "venues").row(0) == (1.0, 10.1e9, 2)
+
+
+def test_coverage_is_what_the_markets_that_have_both_hold_of_all():
+    got = cross.oi_weighted(RATES, INTEREST)
+    hours = got.filter(coin="BTC")
+    assert hours["timestamp"].to_list() == [at(0), at(1), at(26)]
+    assert hours["venues"].to_list() == [2, 1, 1]
+    assert hours["coverage"].to_list() == pytest.approx([10.1 / 11.1, 0.1 / 11.1, 1.0])  # C has no rate, ever
+    assert hours["rate_close"].to_list()[1:] == [-0.001, 0.0003]
+    # Zero is no open interest.
+    assert got.filter(pl.col("coin").is_null()).select("rate_close", "coverage", "venues").rows() == [
+        (0.0004, 1.0, 1)
+    ]
+
+
+def test_open_interest_of_another_interval_counts_at_the_time_of_the_rate():
+    rates = markets(0.1, 0.3, column="rate_close", time=5 * HOUR).with_columns(interval=pl.lit("HOUR"))
+    interest = markets(1.0, 3.0).with_columns(interval=pl.lit("DAY"))
+    assert cross.oi_weighted(rates, interest)["rate_close"].item() == pytest.approx(0.25)
+    assert len(cross.oi_weighted(rates, interest, carry="4h")) == 0
+
+
+def test_open_interest_of_the_future_does_not_count():
+    rates, interest = markets(0.1, 0.3, column="rate_close"), markets(1.0, 3.0, time=1)
+    assert len(cross.oi_weighted(rates, interest)) == 0
+
+
+def test_what_cannot_be_averaged_is_refused():
+    rates, interest = markets(0.1, column="rate_close", coin=["BTC"]), markets(1.0)
+    with pytest.raises(MissingColumnError, match="coin"):
+        cross.oi_weighted(rates, interest)
+    with pytest.raises(
+        QueryError, match="open_interest: got 'a frame of pandas', expected a frame of polars"
+    ):
+        cross.oi_weighted(rates, interest.to_pandas(), by=())
+
+
+def test_prices_are_weighted_by_what_was_traded_at_them():
+    candles = markets(10.0, 14.0, None, 99.0, volume=[3.0, 1.0, 7.0, 0.0])
+    assert cross.volume_weighted(candles).rows() == [(0, 11.0, 4.0, 2)]
+    # The same volumes in USD: 30 and 14 of them.
+    usd = candles.with_columns(volume=pl.Series([30.0, 14.0, 7.0, 0.0]))
+    assert cross.volume_weighted(usd, unit="quote").rows() == [(0, 11.0, 4.0, 2)]
+    with pytest.raises(QueryError, match="unit"):
+        cross.volume_weighted(candles, unit="USD")
+
+
+# --- candles -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "order", [["exchange", "raw_symbol"], ["raw_symbol", "volume"]], ids=["by name", "otherwise"]
+)
+@pytest.mark.parametrize("descending", [False, True], ids=["up", "down"])
+def test_the_first_to_trade_opens_and_the_last_closes(order, descending):
+    got = cross.consolidated(CANDLES.sort(order, descending=descending))
+    [first, second, third, fourth] = btc(got, "open", "high", "low", "close", "volume", "venues")
+    # B and A traded in the same moments: the first by name opens, the last closes.
+    assert first == (10.5, 12.0, 9.0, 11.0, 0.6, 3)
+    assert second == (10.0, 10.5, 9.5, 10.25, 0.7, 1)  # a filled gap is no market
+    assert third == (11.0, 11.0, 11.0, 11.0, 0.0, 0)  # unless there is no other
+    assert fourth == (10.0, 10.0, 10.0, 10.0, 1.5, 2)
+    assert btc(got, "first_timestamp", "last_timestamp", hour=0) == [(at(0, 5), at(0, 50))]
+    assert btc(got, "first_timestamp", hour=2) == [(None,)]
+
+
+# --- beside each other ---------------------------------------------------------------------------------------------
+
+
+def test_dispersion_names_the_ends():
+    frame = markets(10.0, 12.0, 11.0, 12.0, 10.0, None)
+    got = cross.dispersion(frame.reverse()).row(0, named=True)
+    assert (got["venues"], got["lowest"], got["highest"], got["mean"], got["median"]) == (5, 10, 12, 11, 11)
+    assert (got["range"], got["deviation"]) == (2, 1)
+    assert got["relative_range"] == pytest.approx(2 / 11)
+    assert (got["lowest_exchange"], got["highest_exchange"]) == ("A", "B")  # of equals the first
+
+
+def test_one_market_is_not_apart():
+    got = cross.dispersion(markets(10.0, None)).row(0, named=True)
+    assert (got["venues"], got["range"], got["deviation"]) == (1, 0, None)
+    rates = cross.dispersion(markets(-0.1, 0.1)).row(0, named=True)
+    assert rates["relative_range"] is None
+
+
+def test_deviation_of_large_prices_keeps_its_digits():
+    got = cross.dispersion(markets(1e9, 1e9 + 1, 1e9 + 2))
+    assert got["deviation"].item() == 1.0
+
+
+def test_premium_is_over_the_reference():
+    frame = markets(10.0, 12.0, 11.0, None)
+    over = cross.premium(frame)
+    assert over["premium"].to_list() == pytest.approx([-1 / 11, 1 / 11, 0])
+    assert over["reference_rule"].unique().to_list() == ["median"]
+    one = cross.premium(frame, reference={"exchange": "A"})
+    assert one["premium"].to_list() == pytest.approx([0, 0.2, 0.1])
+    assert one["reference_rule"].unique().to_list() == ["exchange=A"]
+
+
+def test_a_reference_that_is_not_one_market_is_none():
+    frame = markets(10.0, 12.0)
+    for picked in ({"raw_symbol": "X"}, {"exchange": "Z"}):
+        got = cross.premium(frame, reference=picked)
+        assert got.select("reference", "premium").rows() == [(None, None)] * 2
+    assert cross.premium(markets(-1.0, 1.0), reference="mean")["premium"].to_list() == [None, None]
+    with pytest.raises(QueryError, match="did you mean 'median'"):
+        cross.premium(frame, reference="medium")
+    with pytest.raises(QueryError, match="reference"):
+        cross.premium(frame, reference={})
+    with pytest.raises(MissingColumnError, match="venue"):
+        cross.premium(frame, reference={"venue": "A"})
+
+
+def test_categories_of_two_frames_meet():
+    rates, interest = (
+        markets(0.1, 0.3, column=name).with_columns(pl.Series("exchange", order).cast(pl.Categorical))
+        for name, order in (("rate_close", ["A", "B"]), ("close", ["B", "A"]))
+    )
+    for frames in ((rates, interest), (rates.to_pandas(), interest.to_pandas())):
+        got = cross.oi_weighted(*frames)
+        assert list(got["rate_close"]) == pytest.approx([(0.1 * 0.3 + 0.3 * 0.1) / 0.4])
+
+
+@pytest.mark.parametrize(
+    ("call", "column"),
+    [
+        (lambda frame: cross.total(frame, amount="venues"), "venues"),
+        (lambda frame: cross.total(frame, amount="close", by="venues"), "venues"),
+        (lambda frame: cross.market_share(frame, amount="share"), "share"),
+        (lambda frame: cross.oi_weighted(frame, frame, rate="coverage"), "coverage"),
+        (lambda frame: cross.premium(frame, value="premium"), "premium"),
+        (lambda frame: cross.dispersion(frame, by="deviation"), "deviation"),
+        (
+            lambda frame: cross.dominance(frame, universe=["A"], token="exchange", marketcap="dominance"),
+            "dominance",
+        ),
+    ],
+    ids=["total", "total by", "market_share", "oi_weighted", "premium", "dispersion", "dominance"],
+)
+def test_what_the_result_is_called_is_no_input(call, column):
+    with pytest.raises(QueryError, match=column):
+        call(markets(1.0, **{column: [1.0]}))
+
+
+def test_missing_columns_are_named():
+    frame = markets(1.0)
+    with pytest.raises(MissingColumnError, match="volume"):
+        cross.total(frame, amount="volume")
+    with pytest.raises(MissingColumnError, match="exchange"):
+        cross.total(frame.drop("exchange"), amount="close", carry="1h")
+    with pytest.raises(MissingColumnError, match="first_timestamp"):
+        cross.consolidated(frame.with_columns(open=1.0, high=1.0, low=1.0, volume=1.0))
+    with pytest.raises(QueryError, match="amount"):
+        cross.total(frame, amount=[])
+
+
+# --- recorded ------------------------------------------------------------------------------------------------------
+
+
+def test_two_recorded_venues_of_a_day(recorded: Path):
+    files = {
+        "BINANCE": "lean_binance_btcbusd_1m_20221213_trade.zip",
+        "BYBIT": "lean_bybit_btcusdt_1m_20221213_trade.zip",
+    }
+    rows = []
+    for exchange, name in files.items():
+        with zipfile.ZipFile(recorded / name) as archive:
+            lines = archive.read(archive.namelist()[0]).decode().splitlines()
+        for milliseconds, *values in csv.reader(lines):
+            rows.append((exchange, "BTC", int(milliseconds) * 1_000_000, *map(float, values)))
+    columns = ["exchange", "raw_symbol", "timestamp", "open", "high", "low", "close", "volume"]
+    candles = pl.DataFrame(rows, schema=columns, orient="row")
+    times = {"first_timestamp": pl.col("timestamp"), "last_timestamp": pl.col("timestamp")}
+    one = cross.consolidated(candles.with_columns(**times))
+    assert len(one) == 1440
+    assert one["volume"].sum() == pytest.approx(candles["volume"].sum(), rel=1e-12)
+    weighted, apart = cross.volume_weighted(candles), cross.dispersion(candles)
+    both = weighted.join(apart.filter(venues=2), on="timestamp")
+    assert len(both) > 1400
+    assert (both["vwap"] >= both["lowest"] - 1e-9).all()
+    assert (both["vwap"] <= both["highest"] + 1e-9).all()
+    # Two venues of one coin that day: apart by some basis points, never by percents.
+    assert 0 < both["relative_range"].median() < 0.001
+    assert both["relative_range"].max() < 0.01
+    over = cross.premium(candles, reference={"exchange": "BINANCE"})
+    own = over.filter(exchange="BINANCE")["premium"].drop_nulls()
+    assert (own == 0).all()

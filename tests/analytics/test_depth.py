@@ -1,0 +1,255 @@
+"""Coarser grids, depth near the mid, slippage and walls; numbers by hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from tidytape import Client
+from tidytape.analytics import depth
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.schema import schema_of
+
+START = datetime(2024, 8, 8, tzinfo=UTC)
+NAN = float("nan")
+
+
+def book(*rows, **whose):
+    """Return a frame of (minute, side, price, size) rows."""
+    schema = {"minute": pl.Int64, "side": pl.String, "price": pl.Float64, "size": pl.Float64}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
+    time = [START + timedelta(minutes=minute) for minute in frame["minute"]]
+    return frame.drop("minute").with_columns(
+        pl.Series("timestamp", time, pl.Datetime("ns", "UTC")),
+        **{name: pl.lit(value) for name, value in whose.items()},
+    )
+
+
+ROWS = (
+    (0, "BID", 98.0, 4.0),
+    (0, "BID", 99.0, 3.0),
+    (0, "BID", 99.9, 1.0),
+    (0, "ASK", 100.1, 2.0),
+    (0, "ASK", 101.0, 5.0),
+    (0, "ASK", 103.0, 6.0),
+)
+
+
+def test_depth_is_summed_on_both_ends_of_the_band():
+    near = depth.depth_within(book(*ROWS), bps=[10, 100, 150, 300])
+    assert near.columns == [
+        *("timestamp", "bps", "mid", "bid_depth", "ask_depth", "bid_covered", "ask_covered"),
+    ]
+    assert near["mid"].to_list() == [100.0] * 4
+    assert near["bid_depth"].to_list() == [1.0, 4.0, 4.0, 8.0]
+    assert near["ask_depth"].to_list() == [2.0, 7.0, 7.0, 13.0]
+
+
+def test_a_band_that_the_book_sent_does_not_reach_says_so():
+    near = depth.depth_within(book(*ROWS), bps=[200, 201, 300, 301])
+    assert near["bid_covered"].to_list() == [True, False, False, False]
+    assert near["ask_covered"].to_list() == [True, True, True, False]
+
+
+def test_blocks_count_at_their_middle():
+    rows = [(0, "BID", 99.0, 1.0), (0, "BID", 98.0, 5.0), (0, "ASK", 101.0, 2.0)]
+    near = depth.depth_within(book(*rows), bps=150, block_size=1)
+    assert near["mid"].item() == 100.5
+    assert near["bid_depth"].item() == 1.0  # 99.5 is 99.5 bps away, 98.5 is 199
+
+
+def test_imbalance_is_signed_towards_bids():
+    found = depth.imbalance(book(*ROWS), bps=[10, 100])
+    assert found["imbalance"].to_list() == [(1 - 2) / 3, (4 - 7) / 11]
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        (0, "BID", 97.0, None),
+        (0, "BID", None, 1.0),
+        (0, "ASK", NAN, 1.0),
+        (0, None, 97.0, 1.0),
+        (0, "BID", 97.0, -1.0),
+    ],
+)
+def test_a_book_that_is_not_known_has_no_numbers(row):
+    frame = book(*ROWS, row, *((1, *rest) for _, *rest in ROWS))
+    near = depth.imbalance(frame, bps=10)
+    assert near["mid"].to_list() == [None, 100.0]
+    assert near["bid_depth"].to_list() == [None, 1.0]
+    assert near["bid_covered"].to_list() == [None, True]
+    cost = depth.slippage(frame, size=1).filter(side="BUY")
+    assert cost.select("filled", "unfilled", "average_price", "slippage").row(0) == (None,) * 4
+    assert cost["filled"].to_list() == [None, 1.0]
+
+
+def test_one_side_alone_has_no_mid_but_a_price_to_trade_at():
+    frame = book((0, "ASK", 100.0, 2.0), (0, "BID", 99.0, 0.0))
+    assert depth.imbalance(frame).select("mid", "bid_depth", "imbalance").row(0) == (None, None, None)
+    buy, sell = depth.slippage(frame, size=1).iter_rows(named=True)
+    assert (buy["average_price"], buy["worst_price"], buy["slippage"]) == (100.0, 100.0, None)
+    assert (sell["filled"], sell["unfilled"], sell["average_price"]) == (0.0, 1.0, None)
+
+
+def test_slippage_walks_the_book():
+    curve = depth.slippage(book(*ROWS), size=[2, 4, 13, 14])
+    buys = curve.filter(side="BUY")
+    assert buys["average_price"].to_list()[:3] == [100.1, 100.55, pytest.approx((200.2 + 505 + 618) / 13)]
+    assert buys["worst_price"].to_list() == [100.1, 101.0, 103.0, None]
+    assert buys["slippage"].to_list()[:2] == [pytest.approx(10.0), pytest.approx(55.0)]
+    assert buys.row(3, named=True)["filled"] == 13.0
+    assert buys["unfilled"].to_list() == [0, 0, 0, 1.0]
+    assert buys.select("average_price", "worst_price", "slippage").row(3) == (None, None, None)
+    sells = curve.filter(side="SELL")
+    assert sells["average_price"].to_list()[:2] == [(99.9 + 99.0) / 2, (99.9 + 3 * 99.0) / 4]
+    assert sells["slippage"][0] == pytest.approx(55.0)
+    assert sells["unfilled"].to_list() == [0, 0, 5, 6]
+
+
+def test_sizes_in_quote_buy_fewer_coins_as_the_price_rises():
+    frame = book((0, "ASK", 100.0, 1000.0), (0, "ASK", 125.0, 1000.0), (0, "BID", 75.0, 1.0))
+    (cost,) = depth.slippage(frame, size=2000, amount="quote").filter(side="BUY").iter_rows(named=True)
+    assert cost["average_price"] == pytest.approx(2000 / 18)  # 10 coins and 8
+    assert (cost["mid"], cost["filled"]) == (87.5, 2000.0)
+
+
+def test_a_size_that_is_just_there_is_filled():
+    frame = book(
+        (0, "ASK", 100.0, 0.1), (0, "ASK", 101.0, 0.2), (0, "ASK", 102.0, 5.0), (0, "BID", 99.0, 0.7)
+    )
+    buy = depth.slippage(frame, size=0.3).row(0, named=True)
+    assert (buy["worst_price"], buy["unfilled"]) == (101.0, 0.0)  # 0.1 + 0.2 is more than 0.3 in floats
+    frame = frame.filter(pl.col("price") < 102)
+    assert depth.slippage(frame, size=0.3)["unfilled"].to_list() == [0.0, 0.0]
+
+
+def test_walls_are_runs_of_snapshots():
+    sizes = {0: 50.0, 1: 60.0, 2: 1.0, 3: 70.0, 4: 80.0, 5: 90.0}
+    rows = [(minute, "BID", 99.0, size) for minute, size in sizes.items()]
+    found = depth.walls(book(*rows, (2, "ASK", 100.0, 99.0)), threshold=50, snapshots=2)
+    assert found.select(
+        "side", "price", "snapshots", "size_min", "size_mean", "size_max", "is_standing"
+    ).rows() == [
+        ("BID", 99.0, 2, 50.0, 55.0, 60.0, False),
+        ("BID", 99.0, 3, 70.0, 80.0, 90.0, True),
+    ]
+    assert found["first_timestamp"].to_list() == [START, START + timedelta(minutes=3)]
+    assert found["last_timestamp"].to_list() == [START + timedelta(minutes=1), START + timedelta(minutes=5)]
+    assert found.schema["first_timestamp"] == pl.Datetime("ns", "UTC")
+
+
+def test_a_snapshot_without_the_price_ends_a_wall():
+    rows = [(0, "BID", 99.0, 9.0), (1, "BID", 98.0, 9.0), (2, "BID", 99.0, 9.0)]
+    assert depth.walls(book(*rows), threshold=5, snapshots=2).is_empty()
+    assert len(depth.walls(book(*rows), threshold=5, snapshots=1)) == 3
+
+
+def test_walls_can_be_asked_to_last_and_not_to_bridge_gaps():
+    rows = [(minute, "ASK", 99.0, 9.0) for minute in (0, 1, 2, 30, 31)]
+    ends = {
+        gap: depth.walls(book(*rows), threshold=9, max_gap=gap, snapshots=2)["snapshots"].to_list()
+        for gap in (None, timedelta(minutes=5), timedelta(minutes=28))
+    }
+    assert list(ends.values()) == [[5], [3, 2], [5]]
+    lasting = depth.walls(
+        book(*rows), threshold=9, snapshots=1, duration=timedelta(minutes=2), max_gap=timedelta(minutes=5)
+    )
+    assert lasting["snapshots"].to_list() == [3]
+
+
+def test_unknown_sizes_end_a_wall():
+    rows = [(0, "BID", 99.0, 9.0), (1, "BID", 99.0, None), (2, "BID", 99.0, 9.0)]
+    assert depth.walls(book(*rows), threshold=5, snapshots=1)["snapshots"].to_list() == [1, 1]
+
+
+def test_regrid_takes_the_last_book_of_an_interval_or_the_mean():
+    rows = [(0, "BID", 99.0, 3.0), (1, "BID", 99.0, 1.0), (1, "BID", 99.5, 4.0), (5, "BID", 98.0, 2.0)]
+    frame = book(*rows, interval="MINUTE")
+    last = depth.regrid(frame, interval="5m")
+    assert last.select("interval", "price", "size", "time_rule").rows() == [
+        ("FIVE_MINUTES", 99.0, 1.0, "last"),
+        ("FIVE_MINUTES", 99.5, 4.0, "last"),
+        ("FIVE_MINUTES", 98.0, 2.0, "last"),
+    ]
+    assert last["timestamp"].to_list() == [START, START, START + timedelta(minutes=5)]
+    mean = depth.regrid(frame, interval="5m", time="mean", block_size=1)
+    assert mean.select("price", "size").rows() == [(99.0, 4.0), (98.0, 2.0)]
+
+
+def test_regrid_keeps_decimals_on_their_rows_and_sums_exact():
+    rows = [(0, "ASK", price, 0.1) for price in (0.1, 0.2, 0.3, 0.4, 0.5)]
+    found = depth.regrid(book(*rows), block_size="0.3")
+    assert found.select("price", "size").rows() == [(0.0, 0.2), (0.3, 0.3)]
+
+
+def test_regridded_liquidations_are_summed_over_time():
+    frame = book((0, "BID", 100.0, 1.0), (59, "BID", 100.0, 2.0), (60, "BID", 100.0, 4.0))
+    frame = frame.drop("side").rename({"size": "liquidations"})
+    found = depth.regrid(frame, interval="1h")
+    assert found.select("price", "liquidations", "time_rule").rows() == [
+        (100.0, 3.0, "sum"),
+        (100.0, 4.0, "sum"),
+    ]
+
+
+def test_regrid_keeps_what_is_not_known_apart():
+    rows = [(0, "BID", 99.0, None), (0, "BID", 99.5, 1.0), (0, "BID", None, 2.0), (0, "BID", NAN, 3.0)]
+    found = depth.regrid(book(*rows), block_size=1)
+    assert sorted(found.select("price", "size").rows(), key=str) == [(99.0, None), (None, 5.0)]
+
+
+def test_frames_of_the_client_go_through():
+    client = Client.demo()
+    day = {"interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}
+    frame = client.book_heatmap(exchange="DEMO_PERP", raw_symbol="BTC-PERP", block_size=20, **day)
+    coarse = depth.regrid(frame, interval="4h", block_size=100)
+    key = schema_of("BLOCK_BOOK_SNAPSHOT_AGG").key
+    assert coarse.select(key).is_unique().all()
+    assert coarse["interval"].unique().to_list() == ["FOUR_HOURS"]
+    assert coarse.schema["interval"] == frame.schema["interval"]
+    near = depth.imbalance(frame, bps=[25, 100], block_size=20)
+    assert len(near) == 2 * frame["timestamp"].n_unique()
+    assert near["imbalance"].is_between(-1, 1).all()
+    curve = depth.slippage(frame, size=[1, 10], block_size=20)
+    assert (curve["slippage"].drop_nulls() >= 0).all()  # 0 in a block that has both sides
+    assert len(depth.walls(frame, threshold=frame["size"].median(), snapshots=2))
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "named"),
+    [
+        ("depth_within", {"bps": 0}, "bps"),
+        ("depth_within", {"bps": []}, "bps"),
+        ("depth_within", {"bps": [1, 1]}, "bps"),
+        ("depth_within", {"by": "bid"}, "by"),
+        ("imbalance", {"block_size": -1}, "block_size"),
+        ("slippage", {"size": -1}, "size"),
+        ("slippage", {"size": 1, "amount": "usd"}, "amount"),
+        ("walls", {"threshold": 0}, "threshold"),
+        ("walls", {"threshold": 1, "snapshots": 0}, "snapshots"),
+        ("walls", {"threshold": 1, "duration": 5}, "duration"),
+        ("walls", {"threshold": 1, "max_gap": timedelta(-1)}, "max_gap"),
+        ("regrid", {"time": "first"}, "time"),
+        ("regrid", {"interval": "2m"}, "interval"),
+        ("regrid", {"block_size": "wide"}, "block_size"),
+    ],
+)
+def test_arguments_are_checked_before_any_row(function, arguments, named):
+    with pytest.raises(QueryError) as caught:
+        getattr(depth, function)(book(*ROWS).lazy(), **arguments)
+    assert caught.value.parameter == named
+
+
+@pytest.mark.parametrize("missing", ["timestamp", "side", "price", "size"])
+def test_missing_columns_are_named(missing):
+    for call in (
+        depth.depth_within,
+        lambda frame: depth.slippage(frame, size=1),
+        lambda frame: depth.walls(frame, threshold=1),
+        depth.regrid,
+    ):
+        with pytest.raises(MissingColumnError, match=missing):
+            call(book(*ROWS).drop(missing))

@@ -1,0 +1,262 @@
+"""Term structure of summaries, realised volatility, and how values compare with those before."""
+
+from __future__ import annotations
+
+import statistics
+from datetime import UTC, datetime, timedelta
+from math import isnan
+
+import numpy as np
+import polars as pl
+import pytest
+
+from oracles.volatility import realized
+from tidytape import Client
+from tidytape.analytics.options import percentile, realized_volatility, tenor_slope, tenor_structure, z_score
+from tidytape.errors import MissingColumnError, QueryError
+
+START = datetime(2026, 3, 5, tzinfo=UTC)
+ESTIMATORS = ["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
+
+# Eight days of candles, and what openbb-technical 2.0.1 says of windows of five of them, 365 days a year, in percent.
+CANDLES = pl.DataFrame(
+    {
+        "timestamp": [START + timedelta(days=day) for day in range(8)],
+        "open": [99.57, 105.91, 99.09, 99.63, 98.54, 97.46, 96.86, 93.33],
+        "high": [104.67, 106.16, 100.77, 99.83, 98.57, 98.98, 97.39, 93.8],
+        "low": [99.39, 98.44, 97.19, 98.41, 97.55, 96.4, 92.69, 92.81],
+        "close": [104.17, 98.98, 99.81, 98.68, 97.79, 97.37, 93.51, 93.08],
+    }
+)
+ELSEWHERE = {
+    "close_to_close": [None, 42.72463549501225, 34.30654918030364, 28.863986124617156],
+    "parkinson": [51.31556055627004, 45.951487242162244, 35.42412468353542, 30.659409288320532],
+    "garman_klass": [41.55480177427849, 39.72978594563894, 36.508634728140414, 30.151799867152434],
+    "rogers_satchell": [34.70150439108739, 35.11043332952781, 35.567014895737806, 28.49005089315276],
+}
+
+
+def volatilities(frame: pl.DataFrame, **options: object) -> list[float | None]:
+    return realized_volatility(frame, **options)["realized_volatility"].to_list()
+
+
+@pytest.mark.parametrize("estimator", ELSEWHERE)
+def test_equals_another_library(estimator: str) -> None:
+    found = volatilities(CANDLES, window=5, estimator=estimator, interval="1d")
+    assert found == [None] * 4 + [value and pytest.approx(value, rel=1e-12) for value in ELSEWHERE[estimator]]
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+@pytest.mark.parametrize("window", [2, 3, 7])
+def test_equals_the_loop_of_the_papers(estimator: str, window: int) -> None:
+    candles = CANDLES.select("open", "high", "low", "close").rows()
+    found = volatilities(CANDLES, window=window, estimator=estimator, interval="1d")
+    for row in range(window, 8):
+        expected = realized(candles[row - window : row + 1], estimator=estimator, per_year=365)
+        assert found[row] == pytest.approx(expected, rel=1e-11)
+    early = {"close_to_close", "yang_zhang"}
+    assert (found[window - 1] is None) == (estimator in early)
+    assert found[: window - 1] == [None] * (window - 1)
+
+
+@pytest.mark.parametrize("estimator", ["rogers_satchell", "yang_zhang"])
+def test_drift_and_jumps_do_not_move_what_is_free_of_them(estimator: str) -> None:
+    # Of Brownian motion of a known variance: the mean of many estimates is that variance (Yang and Zhang, 2000).
+    random = np.random.default_rng(8)
+    days, steps, sigma, jump, drift = 4_000, 400, 0.02, 0.01, 0.015
+    overnight = random.normal(0, jump, days) if estimator == "yang_zhang" else np.zeros(days)
+    inside = np.cumsum(random.normal(drift / steps, sigma / steps**0.5, (days, steps)), axis=1)
+    inside = np.hstack([np.zeros((days, 1)), inside])
+    base = np.cumsum(overnight + np.r_[0, inside[:-1, -1]])
+    base -= base.mean()
+    frame = pl.DataFrame(
+        {
+            "timestamp": [START + timedelta(days=day) for day in range(days)],
+            "open": np.exp(base),
+            "high": np.exp(base + inside.max(axis=1)),
+            "low": np.exp(base + inside.min(axis=1)),
+            "close": np.exp(base + inside[:, -1]),
+        }
+    )
+    found = realized_volatility(frame, window=10, estimator=estimator, interval="1d", days_per_year=1)
+    variance = ((found["realized_volatility"].drop_nulls() / 100) ** 2).mean()
+    truth = sigma**2 + (jump**2 if estimator == "yang_zhang" else 0)
+    # Extremes of 400 steps are a little short of those of the path between them.
+    assert variance == pytest.approx(truth, rel=0.09)
+
+
+def test_a_gap_is_no_return() -> None:
+    frame = CANDLES.filter(pl.col("timestamp") != START + timedelta(days=3))
+    for estimator in ESTIMATORS:
+        found = volatilities(frame, window=2, estimator=estimator, interval="1d")
+        returns = estimator in {"close_to_close", "yang_zhang"}
+        after = [True, True, False, False] if returns else [True, False, False, False]
+        assert [value is None for value in found] == [True, returns, False, *after]
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0, None, float("nan"), float("inf")])
+def test_a_bad_price_gives_null_where_it_counts_and_nowhere_else(bad: float | None) -> None:
+    frame = CANDLES.with_columns(close=pl.when(pl.int_range(8) == 2).then(bad).otherwise("close"))
+    found = volatilities(frame, window=2, interval="1d")
+    assert [value is None for value in found] == [True, True, True, True, True, False, False, False]
+
+
+def test_the_interval_is_asked_for_or_in_the_frame() -> None:
+    with pytest.raises(MissingColumnError, match="interval"):
+        realized_volatility(CANDLES, window=2)
+    named = CANDLES.with_columns(interval=pl.lit("DAY"))
+    assert volatilities(named, window=2) == volatilities(CANDLES, window=2, interval="1d")
+    assert volatilities(named.with_columns(interval=pl.lit("EON")), window=2) == [None] * 8
+
+
+def test_prices_that_do_not_move_have_no_volatility() -> None:
+    frame = CANDLES.with_columns(pl.lit(7.3).alias(name) for name in ("open", "high", "low", "close"))
+    for estimator in ESTIMATORS:
+        assert volatilities(frame, window=3, estimator=estimator, interval="1d")[3:] == [0.0] * 5
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"window": 1}, "window"),
+        ({"window": 2, "estimator": "parkinsons"}, "did you mean 'parkinson'"),
+        ({"window": 2, "interval": "2d"}, "interval"),
+        ({"window": 2, "days_per_year": 0}, "days_per_year"),
+    ],
+)
+def test_bad_arguments_of_volatility(options: dict[str, object], said: str) -> None:
+    with pytest.raises(QueryError, match=said):
+        realized_volatility(CANDLES, **{"interval": "1d", **options})
+
+
+# --- term structure --------------------------------------------------------------------------------------------------
+
+SUMMARIES = pl.DataFrame(
+    [
+        ("BTC", "ONE_M", START, 52.5),
+        ("BTC", "ONE_W", START, 54.75),
+        ("BTC", "ONE_W", START + timedelta(hours=1), 51.0),
+        ("BTC", "ONE_M", START + timedelta(hours=1), 51.5),
+        ("ETH", "ONE_M", START, 70.0),
+        ("ETH", "SOON", START, 71.0),
+    ],
+    schema=["coin", "tenor", "timestamp", "implied_volatility"],
+    orient="row",
+)
+
+
+def test_tenors_stand_in_order_of_their_length() -> None:
+    rows = tenor_structure(SUMMARIES).select("coin", "tenor", "days", "implied_volatility").rows()
+    assert rows == [
+        ("BTC", "ONE_W", 7.0, 54.75),
+        ("BTC", "ONE_M", 30.0, 52.5),
+        ("BTC", "ONE_W", 7.0, 51.0),
+        ("BTC", "ONE_M", 30.0, 51.5),
+        ("ETH", "SOON", None, 71.0),
+        ("ETH", "ONE_M", 30.0, 70.0),
+    ]
+
+
+def test_at_a_time_there_is_the_last_of_each_series() -> None:
+    at = tenor_structure(SUMMARIES, at=START + timedelta(minutes=90))
+    assert at.select("coin", "timestamp").unique().sort("coin").rows() == [
+        ("BTC", START + timedelta(hours=1)),
+        ("ETH", START),
+    ]
+    assert tenor_structure(SUMMARIES, at="2026-03-04").is_empty()
+
+
+def test_slope_and_its_name() -> None:
+    slopes = tenor_slope(SUMMARIES, short="1w", long="1m")
+    assert slopes.select("coin", "slope", "structure").rows() == [
+        ("BTC", -2.25, "backwardation"),
+        ("BTC", 0.5, "contango"),
+        ("ETH", None, None),
+    ]
+    assert tenor_slope(SUMMARIES, short="1w", long="1m", flat=0.5)["structure"].to_list()[1] == "flat"
+
+
+def test_the_value_is_the_one_that_there_is() -> None:
+    skews = SUMMARIES.rename({"implied_volatility": "skew"})
+    assert tenor_slope(skews, short="1w", long="1m")["slope"].to_list() == [-2.25, 0.5, None]
+    both = SUMMARIES.with_columns(skew=pl.lit(1.0))
+    with pytest.raises(QueryError, match="the frame has both"):
+        tenor_structure(both)
+    assert "skew" in tenor_structure(both, value="skew").columns
+    with pytest.raises(MissingColumnError, match="implied_volatility"):
+        tenor_structure(SUMMARIES.drop("implied_volatility"))
+
+
+@pytest.mark.parametrize(
+    "options", [{"short": "1m", "long": "1w"}, {"short": "1w", "long": "2w"}, {"flat": -1}]
+)
+def test_bad_arguments_of_slopes(options: dict[str, object]) -> None:
+    with pytest.raises(QueryError):
+        tenor_slope(SUMMARIES, **{"short": "1w", "long": "1m", **options})
+
+
+def test_as_the_service_serves_it() -> None:
+    with Client.demo() as client:
+        held = client.markets(type="IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG").filter(pl.col("coin") == "BTC")
+        first = held["available_since"].min()
+        frame = client.implied_volatility(
+            exchange=held["exchange"][0],
+            raw_symbol=held["raw_symbol"][0],
+            interval="1h",
+            start=first,
+            end=first + timedelta(hours=6),
+        )
+    structure = tenor_structure(frame)
+    assert len(structure) == len(frame) > 6
+    assert structure["days"].null_count() == 0
+    first_time = structure.filter(pl.col("timestamp") == structure["timestamp"][0])
+    assert first_time["days"].is_sorted()
+
+
+# --- z-score and percentile -------------------------------------------------------------------------------------------
+
+VALUES = [3.0, 1.0, None, 4.0, 1.0, 5.0, 9.0, 2.0, float("nan"), 6.0, 5.0, 5.0]
+HISTORY = pl.DataFrame({"timestamp": range(len(VALUES)), "x": VALUES})
+
+
+def before(row: int, window: int) -> list[float]:
+    return [v for v in VALUES[max(row - window, 0) : row] if v is not None and not isnan(v)]
+
+
+@pytest.mark.parametrize(("window", "least"), [(3, 2), (5, 5), (5, 2), (40, 2)])
+def test_z_score_and_percentile_equal_plain_loops(window: int, least: int) -> None:
+    z = z_score(HISTORY, value="x", window=window, least=least)["z_score"].to_list()
+    p = percentile(HISTORY, value="x", window=window, least=least)["percentile"].to_list()
+    for row, x in enumerate(VALUES):
+        past = before(row, window)
+        if x is None or isnan(x) or len(past) < least:
+            assert z[row] is None
+            assert p[row] is None
+            continue
+        spread = statistics.stdev(past)
+        assert z[row] == (pytest.approx((x - statistics.mean(past)) / spread) if spread else None)
+        below = sum(1.0 if v < x else 0.5 if v == x else 0.0 for v in past)
+        assert p[row] == pytest.approx(100 * below / len(past))
+
+
+def test_values_that_are_all_the_same_have_no_z_score() -> None:
+    frame = pl.DataFrame({"timestamp": range(6), "x": [0.1 + 0.2, 0.3, 0.3, 0.3, 0.3, 0.30001]})
+    assert z_score(frame, value="x", window=3)["z_score"].to_list() == [None] * 6
+
+
+def test_the_future_leaves_the_past_as_it_was() -> None:
+    changed = HISTORY.with_columns(x=pl.when(pl.col("timestamp") >= 7).then(-1e6).otherwise("x"))
+    for function, name in ((z_score, "z_score"), (percentile, "percentile")):
+        now, then = (function(frame, value="x", window=3, least=2)[name][:7] for frame in (HISTORY, changed))
+        assert now.to_list() == then.to_list()
+
+
+def test_bad_arguments_of_comparisons() -> None:
+    with pytest.raises(QueryError, match="window"):
+        z_score(HISTORY, value="x", window=1)
+    with pytest.raises(QueryError, match="at most the window"):
+        percentile(HISTORY, value="x", window=3, least=4)
+    with pytest.raises(QueryError, match="a frame without it"):
+        z_score(HISTORY.with_columns(z_score=0), value="x", window=3)
+    with pytest.raises(MissingColumnError, match="y"):
+        percentile(HISTORY, value="y", window=3)

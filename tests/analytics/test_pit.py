@@ -1,0 +1,264 @@
+"""What was known when; times by hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from tidytape import Client
+from tidytape.analytics import pit
+from tidytape.catalogue import Interval
+from tidytape.errors import MissingColumnError, QueryError
+
+NOON = datetime(2024, 8, 8, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+TIME = pl.Datetime("ns", "UTC")
+
+
+def points(*hours, **columns):
+    return pl.DataFrame(
+        {"timestamp": pl.Series([NOON + hour * HOUR for hour in hours], dtype=TIME), **columns}
+    )
+
+
+@pytest.mark.parametrize("interval", list(Interval))
+@pytest.mark.parametrize("word", ["value", "alias"])
+def test_a_point_is_known_when_its_interval_is_over(interval, word):
+    found = pit.known_at(points(0, interval=[getattr(interval, word)]))
+    assert found["known_at"].item() == NOON + timedelta(seconds=interval.seconds)
+    assert found["known_at_rule"].item() == "interval"
+    same = pit.known_at(points(0), interval=getattr(interval, word))
+    assert same["known_at"].to_list() == found["known_at"].to_list()
+
+
+def test_a_settlement_is_known_when_it_settles():
+    found = pit.known_at(points(0, 8, interval=["HOUR", "HOUR"]), rule="event", delay=timedelta(seconds=3))
+    assert found["known_at"].to_list() == [
+        NOON + timedelta(seconds=3),
+        NOON + 8 * HOUR + timedelta(seconds=3),
+    ]
+
+
+def test_a_profile_is_known_when_its_period_ends_and_not_an_interval_later():
+    ends = pl.Series([NOON + 24 * HOUR, None, NOON], dtype=TIME)
+    frame = points(0, 0, 1, interval=["THIRTY_MINUTES"] * 3, period_end=ends)
+    assert pit.known_at(frame)["known_at"].to_list() == [
+        NOON + 24 * HOUR,
+        None,
+        None,
+    ]  # the last ends before it starts
+    assert pit.known_at(frame)["known_at_rule"].to_list() == ["period"] * 3
+    client = Client.demo()
+    sessions = client.tpo_sessions(
+        exchange="DEMO_SPOT", raw_symbol="BTCUSDT", interval="30m", session="daily", block_size=100,
+        start="2024-08-08", end="2024-08-09",
+    )  # fmt: skip
+    assert ((pit.known_at(sessions)["known_at"] - sessions["timestamp"]) == timedelta(days=1)).all()
+
+
+def test_when_a_point_is_known_can_be_said_anew():
+    frame = points(0, interval=["HOUR"], close=[1.0])
+    assert pit.known_at(pit.known_at(frame, rule="event")).equals(pit.known_at(frame))
+
+
+def test_what_has_no_interval_is_never_known():
+    frame = points(0, 1, 2, interval=[None, "fortnight", "HOUR"])
+    assert pit.known_at(frame)["known_at"].to_list() == [None, None, NOON + 3 * HOUR]
+    assert pit.as_of(frame, NOON + 99 * HOUR)["interval"].to_list() == ["HOUR"]
+
+
+@pytest.mark.parametrize("nulls", [0, 1])
+def test_pandas_keeps_nanoseconds_and_its_index(nulls):
+    times = pd.DatetimeIndex(["2024-08-08T12:00:00.000000001Z"] * 2)
+    frame = pd.DataFrame({"timestamp": times, "interval": ["HOUR", None if nulls else "HOUR"]}, index=[7, 3])
+    found = pit.known_at(frame)
+    assert found.index.tolist() == [7, 3]
+    assert found["known_at"].iloc[0] == pd.Timestamp("2024-08-08T13:00:00.000000001Z")
+    assert found["known_at"].isna().sum() == nulls
+
+
+@pytest.mark.parametrize(
+    "at",
+    [
+        NOON + HOUR,
+        (NOON + HOUR).replace(tzinfo=None),
+        int((NOON + HOUR).timestamp()),
+        "2024-08-08T13:00:00Z",
+        np.datetime64("2024-08-08T13:00"),
+        pd.Timestamp("2024-08-08T13:00:00Z"),
+    ],
+)
+def test_the_instant_is_said_as_in_a_query(at):
+    frame = points(-1, 0, 1, interval=["HOUR"] * 3, n=[1, 2, 3])
+    found = pit.as_of(frame, at)
+    assert found["n"].to_list() == [1, 2]
+    assert found.columns == frame.columns
+
+
+def test_the_instant_may_be_between_seconds():
+    frame = pit.known_at(points(0, interval=["HOUR"]), delay=timedelta(microseconds=5))
+    assert len(pit.as_of(frame, NOON + HOUR + timedelta(microseconds=4))) == 0
+    assert len(pit.as_of(frame, NOON + HOUR + timedelta(microseconds=5))) == 1
+    assert len(pit.as_of(frame, pd.Timestamp("2024-08-08T13:00:00.000004999Z"))) == 0
+    assert len(pit.as_of(frame, date(2024, 8, 9))) == 1
+
+
+def test_a_candle_is_joined_when_it_is_complete():
+    funding = points(0, 1, 2, interval=["HOUR"] * 3, rate_close=[1.0, 2.0, 3.0])
+    asked = points(0.5, 1, 1.999, 2)
+    joined = pit.asof_join(asked, funding)
+    assert joined["rate_close"].to_list() == [None, 1.0, 1.0, 2.0]
+    assert joined["timestamp_right"].to_list() == [None, NOON, NOON, NOON + HOUR]
+
+
+def test_a_predicted_rate_meets_only_what_settles_later():
+    settled = points(0, 8, rate=[1e-4, 2e-4])
+    predicted = points(-1, 7, interval=["HOUR"] * 2, predicted_close=[1.1e-4, 2.1e-4])
+    joined = pit.asof_join(pit.known_at(settled, rule="event"), predicted, on="known_at", suffix="_predicted")
+    assert joined.select("rate", "predicted_close").rows() == [(1e-4, 1.1e-4), (2e-4, 2.1e-4)]
+    late = pit.asof_join(settled, pit.known_at(predicted, delay=timedelta(seconds=1)))
+    assert late["predicted_close"].to_list() == [None, 1.1e-4]
+
+
+def test_facts_that_are_too_old_are_left_out():
+    facts = points(0, interval=["HOUR"], rate=[1.0])
+    asked = points(1, 2, 2.001)
+    assert pit.asof_join(asked, facts, tolerance=HOUR)["rate"].to_list() == [1.0, 1.0, None]
+    assert pit.asof_join(asked, facts, tolerance=timedelta(0))["rate"].to_list() == [1.0, None, None]
+
+
+def test_of_facts_known_at_once_the_latest_counts_with_its_nulls():
+    known_at = pl.Series([NOON] * 3, dtype=TIME)
+    facts = points(-1, -3, -2, known_at=known_at, rate=[None, 2.0, 3.0])
+    assert pit.asof_join(points(0), facts)["rate"].to_list() == [None]
+    assert pit.asof_join(points(0), facts.filter(pl.col("rate").is_not_null()))["rate"].to_list() == [3.0]
+
+
+def test_null_is_a_series_and_so_is_a_word_of_any_kind():
+    asked = points(2, 2, 2, coin=pl.Series(["BTC", None, ""], dtype=pl.Categorical()))
+    facts = points(0, 0, interval=["HOUR"] * 2, coin=["BTC", None], rate=[1.0, 2.0])
+    joined = pit.asof_join(asked, facts)
+    assert dict(zip(joined["coin"].to_list(), joined["rate"].to_list(), strict=True)) == {
+        "BTC": 1.0,
+        None: 2.0,
+        "": None,
+    }
+
+
+def test_intervals_need_not_be_the_same():
+    asked = pit.known_at(points(0, 1, interval=["MINUTE"] * 2, exchange=["X"] * 2))
+    facts = points(0, interval=["HOUR"], exchange=["X"], rate=[1.0])
+    joined = pit.asof_join(asked, facts, on="known_at")
+    assert joined["rate"].to_list() == [None, 1.0]
+    assert joined["interval_right"].to_list() == [None, "HOUR"]
+
+
+def test_frames_of_the_client_go_through():
+    client = Client.demo()
+    day = {"exchange": "DEMO_PERP", "raw_symbol": "BTC-PERP", "start": "2024-08-08", "end": "2024-08-09"}
+    candles = pit.known_at(client.candles(interval="1h", **day))
+    funding = client.funding(interval="4h", **day)
+    joined = pit.asof_join(candles, funding, on="known_at", suffix="_funding")
+    assert len(joined) == len(candles)
+    seen = joined.drop_nulls(
+        "known_at_funding" if "known_at_funding" in joined.columns else "timestamp_funding"
+    )
+    assert len(seen)
+    assert (seen["timestamp_funding"] + timedelta(hours=4) <= seen["known_at"]).all()
+
+
+@pytest.mark.parametrize(
+    ("function", "arguments", "named"),
+    [
+        ("known_at", {"rule": "close"}, "rule"),
+        ("known_at", {"interval": "2h"}, "interval"),
+        ("known_at", {"interval": "1h", "rule": "event"}, "interval"),
+        ("known_at", {"delay": timedelta(-1)}, "delay"),
+        ("known_at", {"delay": 5}, "delay"),
+        ("as_of", {"at": "yesterday"}, "at"),
+        ("as_of", {"at": None}, "at"),
+    ],
+)
+def test_arguments_are_checked(function, arguments, named):
+    with pytest.raises(QueryError) as caught:
+        getattr(pit, function)(points(0, interval=["HOUR"]).lazy(), **arguments)
+    assert caught.value.parameter == named
+
+
+FACTS = points(0, interval=["HOUR"], exchange=["X"], side=["BUY"], rate=[1.0])
+
+
+@pytest.mark.parametrize(
+    ("asked", "facts", "arguments", "named"),
+    [
+        (points(0, exchange=["X"]), FACTS, {}, "by"),
+        (points(0, exchange=[5]), FACTS, {"by": "exchange"}, "by"),
+        (points(0, exchange=["X"]), FACTS, {"by": ["exchange", "exchange"]}, "by"),
+        (points(0), FACTS, {"by": "timestamp"}, "by"),
+        (points(0), FACTS, {"by": [], "tolerance": timedelta(-1)}, "tolerance"),
+        (points(0, rate=[1.0], rate_right=[2.0]), FACTS, {"by": []}, "suffix"),
+        (points(0), FACTS.to_pandas(), {"by": []}, "facts"),
+        (points(0), 5, {"by": []}, "facts"),
+    ],
+)
+def test_what_cannot_be_joined_is_refused(asked, facts, arguments, named):
+    with pytest.raises(QueryError) as caught:
+        pit.asof_join(asked, facts, **arguments)
+    assert caught.value.parameter == named
+
+
+def test_missing_columns_are_named():
+    with pytest.raises(MissingColumnError, match="interval"):
+        pit.known_at(points(0))
+    with pytest.raises(MissingColumnError, match="at"):
+        pit.asof_join(points(0), FACTS, on="at", by=[])
+    with pytest.raises(MissingColumnError, match="coin"):
+        pit.asof_join(points(0, coin=["BTC"]), FACTS, by="coin")
+
+
+CANDLE = {"open": 1.0, "high": 2.0, "low": 0.5, "close": 1.5, "volume": 9.0}
+
+
+def test_candles_are_stamped_as_each_library_expects():
+    candles = points(1, 0, interval=["HOUR"] * 2).with_columns(
+        **{name: pl.lit(n) for name, n in CANDLE.items()}
+    )
+    opened = [pd.Timestamp(NOON), pd.Timestamp(NOON + HOUR)]
+    backtesting = pit.to_backtesting(candles)
+    assert backtesting.index.tolist() == opened
+    assert backtesting.columns.tolist() == ["Open", "High", "Low", "Close", "Volume"]
+    assert backtesting.iloc[0].tolist() == list(CANDLE.values())
+    nautilus = pit.to_nautilus(candles)
+    assert nautilus.index.tolist() == [pd.Timestamp(NOON + HOUR), pd.Timestamp(NOON + 2 * HOUR)]
+    assert nautilus.columns.tolist() == list(CANDLE)
+    vectorbt = pit.to_vectorbt(candles.with_columns(raw_symbol=pl.lit("X")))
+    assert vectorbt["Close"].columns.tolist() == ["X"]
+    assert vectorbt.index.tolist() == opened
+    assert {str(frame.index.tz) for frame in (backtesting, nautilus, vectorbt)} == {"UTC"}
+
+
+def test_candles_of_a_backtest_are_one_series_each_time_once():
+    candles = points(1, 0, interval=["HOUR"] * 2).with_columns(
+        **{name: pl.lit(n) for name, n in CANDLE.items()}
+    )
+    two = pl.concat([candles.with_columns(raw_symbol=pl.lit(name)) for name in "XY"])
+    twice = pl.concat([candles, candles]).with_columns(raw_symbol=pl.lit("X"))
+    for function in (pit.to_backtesting, pit.to_nautilus):
+        with pytest.raises(QueryError, match="one series"):
+            function(two)
+    for function in (pit.to_backtesting, pit.to_nautilus, pit.to_vectorbt):
+        with pytest.raises(QueryError, match="each time once"):
+            function(twice)
+    with pytest.raises(QueryError, match="each time once"):
+        pit.to_nautilus(candles.with_columns(interval=pl.lit("fortnight")))
+    with pytest.raises(QueryError, match="at least one"):
+        pit.to_vectorbt(two, by=[])
+    assert pit.to_vectorbt(two, by=["raw_symbol", "interval"]).columns.names == [
+        "field",
+        "raw_symbol",
+        "interval",
+    ]

@@ -1,0 +1,67 @@
+"""A table on a terminal: a row is one line, and what has no room is named."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from tidytape.cli import output
+from tidytape.cli.output import put
+
+MARKETS = pl.DataFrame(
+    {
+        "exchange": ["A", "BB"],
+        "raw_symbol": ["BTCUSDT", "7" * 77],
+        "coin": ["BTC", "ETH"],
+        "first": [1, 2],
+        "second": [3.5, 4.5],
+    }
+)
+
+
+@pytest.fixture
+def printed(monkeypatch, capsys):
+    def call(width, frame=MARKETS, **options):
+        monkeypatch.setattr(output, "_terminal_width", lambda: width)
+        put(frame, None, **options)
+        return capsys.readouterr().out.splitlines()
+
+    return call
+
+
+def test_what_goes_elsewhere_is_whole(printed, capsys):
+    lines = printed(None)
+    assert any("7" * 77 in line for line in lines)
+    assert len(lines) == 6  # three of borders and names, two rows, one of borders
+    put(MARKETS, None)  # to no terminal, as here
+    assert "7" * 77 in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("width", [12, 20, 40, 60, 80, 100, 120, 200])
+def test_a_row_is_one_line_of_the_terminal(printed, width):
+    lines = printed(width)
+    table = [line for line in lines if line[0] in "┌│╞└"]
+    assert len(table) == 6
+    assert max(map(len, table)) <= width
+
+
+def test_long_texts_are_cut_before_columns_are_left_out(printed):
+    wide = printed(80)
+    assert wide[-1] == "cut: raw_symbol; --out FILE writes all"
+    assert f"{'7' * 40}…" in wide[4]
+    narrow = printed(50)
+    assert narrow[-1] == "cut: raw_symbol; columns not shown: first, second; --out FILE writes all"
+    assert printed(200)[-1].startswith("└")
+
+
+def test_how_to_get_the_rest_is_told_as_the_command_has_it(printed):
+    assert printed(50, whole="--json prints all")[-1].endswith("; --json prints all")
+    many = printed(200, pl.DataFrame({"n": range(25)}))
+    assert many[-1] == "25 rows, 5 not shown; --out FILE writes all"
+
+
+def test_only_what_is_shown_can_be_cut(printed):
+    texts = pl.DataFrame({"name": ["a"] * 15 + ["x" * 90] + ["b"] * 15})
+    assert printed(40, texts)[-1] == "31 rows, 11 not shown; --out FILE writes all"
+    assert printed(40, texts.reverse())[-1].startswith("31 rows, 11 not shown; --out")
+    assert printed(40, texts.tail(16))[-1] == "cut: name; --out FILE writes all"

@@ -1,0 +1,46 @@
+"""Rows with numbers, and dates as times, on every engine."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import narwhals.stable.v2 as nw
+import polars as pl
+
+from engines import Engine
+from tidytape.frames.crossed import crossed
+from tidytape.frames.times import midnights
+
+
+def lazy(engine: Engine, frame: pl.DataFrame) -> nw.LazyFrame:
+    if engine.name == "pandas":  # whose dates are those of pyarrow
+        native = nw.from_native(frame.to_pandas(use_pyarrow_extension_array=True))
+    else:
+        native = nw.from_native(engine.frame(frame))
+    if isinstance(native, nw.LazyFrame):
+        return native
+    # pyarrow, which has no lazy frame, is polars inside, as in `Table`.
+    return native.lazy("polars" if engine.name == "pyarrow" else None)
+
+
+def read(engine: Engine, frame: nw.LazyFrame) -> pl.DataFrame:
+    if engine.name == "pandas":
+        return pl.from_pandas(frame.collect().to_native())
+    native = frame.to_native()
+    return native.collect() if isinstance(native, pl.LazyFrame) else engine.polars(native)
+
+
+def test_every_row_meets_every_number_to_the_last_bit(engine: Engine) -> None:
+    values = [0.1, 1 / 3, 1e-9, 30, -2.5, 123456789.123456789, 1e300, 0.0]
+    got = read(engine, crossed(lazy(engine, pl.DataFrame({"coin": ["BTC", None]})), "days", values))
+    assert got.schema["days"] == pl.Float64
+    for coin in ("BTC", None):
+        of = got.filter(pl.col("coin").is_null() if coin is None else pl.col("coin") == coin)
+        assert sorted(of["days"]) == sorted(map(float, values))
+    assert len(got) == 2 * len(values)
+
+
+def test_a_date_is_its_midnight_in_utc(engine: Engine) -> None:
+    dates = [date(2026, 3, 27), None, date(1969, 12, 31)]
+    got = read(engine, midnights(lazy(engine, pl.DataFrame({"row": [0, 1, 2], "expiry": dates})), "expiry"))
+    assert got.sort("row")["expiry"].to_list() == [1_774_569_600_000_000_000, None, -86_400_000_000_000]

@@ -1,0 +1,76 @@
+"""The guide to recorded files says what the code takes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tidytape.errors import QueryError
+from tidytape.lake import TABLES
+from tidytape.lake.batch import Spool
+from tidytape.lake.ingest._job import Job, Parsed
+from tidytape.lake.ingest._mapped import EVENTS, SAID, known_columns, needed_columns, reader
+from tidytape.lake.ingest._time import DATE, ISO, UNITS
+from tidytape.lake.ingest._time_format import DIRECTIVES
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "recorded_files.md").read_text("utf-8")
+
+
+def words(names):
+    return ", ".join(f"`{name}`" for name in names)
+
+
+def rows_of(heading):
+    """The rows of the table in the guide whose first column has this heading."""
+    lines = GUIDE.splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith(f"| {heading} |"))
+    table = lines[first + 2 :]
+    end = next(number for number, line in enumerate(table) if not line.startswith("|"))
+    return table[:end]
+
+
+def test_the_columns_of_each_table_are_those_of_the_guide():
+    expected = []
+    for name in EVENTS:
+        known, needed = known_columns(TABLES[name]), needed_columns(TABLES[name])
+        expected.append(
+            f"| `{name}` | {words(needed)} | {words(one for one in known if one not in needed) or '–'} |"
+        )
+    assert rows_of("rows") == expected, "\n".join(expected)
+
+
+def test_the_ways_of_writing_times_are_those_of_the_guide():
+    assert [row.split("|")[1].strip() for row in rows_of("`--time-unit`")] == [
+        f"`{unit}`" for unit in (ISO, DATE, *UNITS)
+    ]
+    assert f"`%{'`, `%'.join(DIRECTIVES)}`" in " ".join(GUIDE.split())
+
+
+def read(table, columns, **said):
+    job = Job(Path("a.csv"), table=table, **{"exchange": "X"} | said)
+    with Spool() as spool:
+        return reader(job, columns, Parsed(spool))
+
+
+@pytest.mark.parametrize("table", EVENTS)
+def test_what_the_guide_calls_needed_is_what_is_missed(table):
+    needed = needed_columns(TABLES[table])
+    read(table, needed)
+    for name in needed:
+        others = [one for one in needed if one != name]
+        if name == "exchange":
+            with pytest.raises(QueryError, match="exchange: left out"):
+                read(table, others, exchange=None)
+            continue
+        with pytest.raises(QueryError, match=name):
+            read(table, others)
+        if name in SAID:
+            read(table, others, **{name: 60 * 10**9 if name == "interval" else "BTC"})
+
+
+@pytest.mark.parametrize(("table", "instead"), [("trades", "buyer_is_maker"), ("liquidations", "order_side")])
+def test_side_may_be_told_by_another_column(table, instead):
+    needed = needed_columns(TABLES[table])
+    read(table, [instead if name == "side" else name for name in needed])
+    assert f"`{instead}`" in GUIDE

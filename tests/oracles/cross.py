@@ -1,0 +1,79 @@
+"""Markets of a coin joined in plain loops over rows, each a dict: the slow twins of `tidytape.analytics.cross`."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from statistics import mean, median, stdev
+from typing import Any
+
+Row = dict[str, Any]
+
+
+def _by_time(rows: list[Row]) -> list[tuple[int, list[Row]]]:
+    times = sorted({row["timestamp"] for row in rows})
+    return [(time, [row for row in rows if row["timestamp"] == time]) for time in times]
+
+
+def _standing(reports: list[Row], market: str, time: int, carry: int) -> float | None:
+    """What a market last reported at a time, if that is not too old."""
+    made = [row for row in reports if row["exchange"] == market and row["timestamp"] <= time]
+    made = [row for row in made if row["close"] is not None]
+    last = max(made, key=lambda row: row["timestamp"], default=None)
+    return last["close"] if last is not None and time - last["timestamp"] <= carry else None
+
+
+def total(rows: list[Row], *, carry: int | None = None) -> list[tuple[int, float | None, int]]:
+    """Return (time, sum, markets), exactly summed."""
+    found = []
+    for time, here in _by_time([row for row in rows if carry is None or row["close"] is not None]):
+        if carry is None:
+            values = [row["close"] for row in here]
+        else:
+            values = [_standing(rows, market, time, carry) for market in {row["exchange"] for row in rows}]
+        known = [Fraction(value) for value in values if value is not None]
+        found.append((time, float(sum(known)) if known else None, len(known)))
+    return found
+
+
+def oi_weighted(rates: list[Row], reports: list[Row], *, carry: int) -> list[tuple[int, float, float, int]]:
+    """Return (time, mean, coverage, markets)."""
+    found = []
+    markets = {row["exchange"] for row in reports}
+    for time, here in _by_time(rates):
+        interest = {market: _standing(reports, market, time, carry) or 0.0 for market in markets}
+        both = [
+            row for row in here if row["rate_close"] is not None and interest.get(row["exchange"], 0.0) > 0
+        ]
+        if both:
+            used = sum(Fraction(interest[row["exchange"]]) for row in both)
+            parts = sum(Fraction(row["rate_close"]) * Fraction(interest[row["exchange"]]) for row in both)
+            whole = sum(Fraction(value) for value in interest.values())
+            found.append((time, float(parts / used), float(used / whole), len(both)))
+    return found
+
+
+def dispersion(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """Return (time, markets, lowest, highest, mean, median, deviation, lowest market, highest market)."""
+    found = []
+    for time, here in _by_time([row for row in rows if row["close"] is not None]):
+        values = [row["close"] for row in here]
+        low = min(here, key=lambda row: (row["close"], row["exchange"]))
+        high = min(here, key=lambda row: (-row["close"], row["exchange"]))
+        apart = stdev(values) if len(values) > 1 else None
+        ends = (low["close"], high["close"], mean(values), median(values), apart)
+        found.append((time, len(here), *ends, low["exchange"], high["exchange"]))
+    return found
+
+
+def consolidated(rows: list[Row]) -> list[tuple[Any, ...]]:
+    """Return (time, open, high, low, close, volume, markets that traded)."""
+    found = []
+    for time, here in _by_time(rows):
+        traded = [row for row in here if row["first_timestamp"] is not None or row["volume"]]
+        used = traded or here
+        first = min(used, key=lambda row: (row["first_timestamp"] or 0, row["exchange"]))
+        last = max(used, key=lambda row: (row["last_timestamp"] or 0, row["exchange"]))
+        volume = float(sum(Fraction(row["volume"]) for row in used))
+        high, low = max(row["high"] for row in used), min(row["low"] for row in used)
+        found.append((time, first["open"], high, low, last["close"], volume, len(traded)))
+    return found

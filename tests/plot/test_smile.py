@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import math
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.colors import to_rgba
+from matplotlib.figure import Figure
+from numpy.testing import assert_allclose
+
+from recorded_chains import recorded_chains
+from tidytape import plot
+from tidytape.analytics import options
+from tidytape.errors import MissingColumnError, QueryError
+
+NOW = datetime(2026, 3, 5, 8, tzinfo=UTC)
+WEEK, MONTH = NOW + timedelta(days=7), NOW + timedelta(days=30)
+
+
+def chain(*rows, **columns):
+    """Quotes of (expiry, C or P, strike, volatility)."""
+    expiry, kind, strike, volatility = zip(*rows, strict=True)
+    return pl.DataFrame(
+        {
+            "exchange": "DERIBIT", "coin": "BTC", "timestamp": NOW, "expiry": expiry,
+            "option_type": [{"C": "CALL", "P": "PUT"}[name] for name in kind], "strike": strike, "forward": 100.0,
+            "implied_volatility": volatility, **columns,
+        },
+        schema_overrides={"implied_volatility": pl.Float64, "strike": pl.Float64},
+    )  # fmt: skip
+
+
+TWO = chain(
+    (MONTH, "C", 120, 50), (WEEK, "C", 110, 52), (WEEK, "P", 90, 60), (WEEK, "C", 90, 99), (WEEK, "P", 110, 99),
+    (WEEK, "C", 100, 54), (MONTH, "P", 80, 58), (MONTH, "C", 130, None), (MONTH, "C", 140, 0),
+)  # fmt: skip
+
+
+def grid(rows, **columns):
+    days, moneyness, volatility = zip(*rows, strict=True)
+    return pl.DataFrame(
+        {
+            "exchange": "DERIBIT", "coin": "BTC", "timestamp": NOW, "days": days, "moneyness": moneyness,
+            "implied_volatility": volatility, **columns,
+        },
+        schema_overrides={"days": pl.Float64, "moneyness": pl.Float64, "implied_volatility": pl.Float64},
+    )  # fmt: skip
+
+
+FOUR = grid([(7, 0.1, 52), (30, -0.1, 56), (7, -0.1, 60), (30, 0.1, None)])
+
+
+# -- smile
+
+
+def test_dots_are_the_out_of_the_money_quotes_by_expiry(ax, native):
+    drawn = plot.smile(native(TWO), ax=ax)
+    assert list(drawn.quotes) == [WEEK, MONTH]
+    assert drawn.curves == {}
+    assert_allclose(
+        drawn.quotes[WEEK].get_xydata(), [[math.log(0.9), 60], [0, 54], [math.log(1.1), 52]], atol=1e-12
+    )
+    assert_allclose(drawn.quotes[MONTH].get_xydata(), [[math.log(0.8), 58], [math.log(1.2), 50]])
+    assert drawn.quotes[WEEK].get_linestyle() == "None"
+
+
+def test_strikes_can_be_right(ax):
+    drawn = plot.smile(TWO, x="strike", ax=ax)
+    assert_allclose(drawn.quotes[WEEK].get_xdata(), [90, 100, 110])
+    assert ax.get_xlabel() == "Strike [quote per coin]"
+
+
+def test_axes_are_labelled_with_units(ax):
+    plot.smile(TWO, ax=ax, timezone="Asia/Tokyo")
+    assert ax.get_xlabel() == "Log-moneyness ln(K/F) [1]"
+    assert ax.get_ylabel() == "Implied volatility [%]"
+    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 17:00 Asia/Tokyo"
+    assert [text.get_text() for text in ax.get_legend().get_texts()] == [
+        "2026-03-12 (7 d)",
+        "2026-04-04 (30 d)",
+    ]
+    assert ax.get_legend().get_title().get_text() == "Expiry [Asia/Tokyo]"
+
+
+def test_curves_have_the_colour_of_their_quotes(ax, native):
+    curves = pl.DataFrame(
+        {
+            "exchange": "DERIBIT", "coin": "BTC", "timestamp": NOW, "expiry": [MONTH, MONTH, MONTH, WEEK],
+            "moneyness": [0.2, -0.2, 0.0, 0.0], "strike": [122.0, 82.0, 100.0, 100.0],
+            "implied_volatility": [50.0, 58.0, None, None],
+        }
+    )  # fmt: skip
+    drawn = plot.smile(native(TWO), curves=native(curves), ax=ax)
+    assert list(drawn.curves) == [MONTH]
+    assert_allclose(drawn.curves[MONTH].get_xydata(), [[-0.2, 58], [0, np.nan], [0.2, 50]])
+    assert to_rgba(drawn.curves[MONTH].get_color()) == to_rgba(drawn.quotes[MONTH].get_color())
+    assert to_rgba(drawn.quotes[WEEK].get_color()) != to_rgba(drawn.quotes[MONTH].get_color())
+
+
+def test_an_expiry_that_is_a_date_is_at_eight(ax):
+    dates = TWO.with_columns(pl.col("expiry").dt.date())
+    assert dates["expiry"][0] == date(2026, 4, 4)
+    assert list(plot.smile(dates, ax=ax).quotes) == [WEEK, MONTH]
+
+
+def test_of_many_expiries_the_legend_lists_some(ax):
+    many = chain(*((NOW + timedelta(days=day), "C", 110, 50) for day in range(1, 31)))
+    plot.smile(many, ax=ax)
+    assert len(ax.get_legend().get_texts()) == 10
+
+
+def test_no_quotes_say_no_data(ax, native):
+    assert plot.smile(native(TWO.clear()), ax=ax).quotes == {}
+    assert [text.get_text() for text in ax.texts] == ["no data"]
+    ax.figure.canvas.draw()
+
+
+def test_what_is_wrong_with_a_chain_is_named(ax):
+    with pytest.raises(MissingColumnError, match="'forward'"):
+        plot.smile(TWO.drop("forward"), ax=ax)
+    with pytest.raises(QueryError, match="2 chains"):
+        plot.smile(pl.concat([TWO, TWO.with_columns(coin=pl.lit("ETH"))]), ax=ax)
+    with pytest.raises(QueryError, match="x: got 'delta'"):
+        plot.smile(TWO, x="delta", ax=ax)
+    others = TWO.with_columns(coin=pl.lit("ETH"), moneyness=0.0)
+    with pytest.raises(QueryError, match="those of DERIBIT ETH"):
+        plot.smile(TWO, curves=others, ax=ax)
+    with pytest.raises(QueryError, match="a frame of polars or pandas"):
+        plot.smile([1])
+    with pytest.raises(QueryError, match="time zone"):
+        plot.smile(TWO, timezone="Mars")
+    with pytest.raises(QueryError, match="a column of datetimes"):
+        plot.smile(TWO.with_columns(timestamp=0), ax=ax)
+    with pytest.raises(QueryError, match="expiry: Int64"):
+        plot.smile(TWO.with_columns(pl.col("expiry").dt.timestamp()), ax=ax)
+
+
+# -- surface
+
+
+def test_mesh_is_volatility_by_place_and_days(ax, native):
+    drawn = plot.surface(native(FOUR), ax=ax)
+    assert drawn.mesh.get_array().tolist() == [[60.0, 56.0], [52.0, None]]
+    assert ax.get_xscale() == "log"
+    assert drawn.contours is not None
+    edges = drawn.mesh.get_coordinates()
+    assert_allclose(edges[0, 1, 0], math.sqrt(7 * 30))  # half way, as the axis is logarithmic
+    assert_allclose(edges[:, 0, 1], [-0.2, 0, 0.2], atol=1e-12)
+
+
+def test_surface_is_labelled_with_units(ax):
+    plot.surface(FOUR, ax=ax)
+    assert ax.get_xlabel() == "Time to expiry [d, log scale]"
+    assert ax.get_ylabel() == "Log-moneyness ln(K/F) [1]"
+    assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 08:00 UTC"
+    assert [tick.get_text() for tick in ax.get_xticklabels()] == ["7", "14", "30"]
+    assert [other.get_ylabel() for other in ax.figure.axes[1:]] == ["Implied volatility [%]"]
+
+
+def test_one_maturity_or_place_has_no_contours(ax):
+    drawn = plot.surface(FOUR.filter(pl.col("days") == 7), ax=ax)
+    assert drawn.contours is None
+    assert drawn.mesh.get_array().tolist() == [[60.0], [52.0]]
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    "frame", [FOUR.clear(), FOUR.with_columns(implied_volatility=pl.lit(None, pl.Float64))]
+)
+def test_no_volatilities_say_no_data(ax, frame):
+    drawn = plot.surface(frame, ax=ax)
+    assert (drawn.mesh, drawn.contours) == (None, None)
+    assert [text.get_text() for text in ax.texts] == ["no data"]
+
+
+def test_what_is_wrong_with_a_surface_is_named(ax):
+    with pytest.raises(QueryError, match="several rows of one place"):
+        plot.surface(pl.concat([FOUR, FOUR]), ax=ax)
+    with pytest.raises(QueryError, match="2 chains"):
+        plot.surface(pl.concat([FOUR, FOUR.with_columns(timestamp=pl.lit(MONTH))]), ax=ax)
+    with pytest.raises(MissingColumnError, match="'moneyness'"):
+        plot.surface(FOUR.drop("moneyness"), ax=ax)
+
+
+# -- recorded
+
+
+def test_recorded_chain_from_quotes_to_the_artists(recorded, ax):
+    chains = recorded_chains(recorded)
+    btc = chains.filter(coin="BTC").filter(pl.col("timestamp") == pl.col("timestamp").min())
+    fits = options.svi(btc)
+    drawn = plot.smile(btc, curves=options.smile(fits), ax=ax)
+    assert list(drawn.quotes) == list(drawn.curves) == fits["expiry"].to_list()
+    for line, quotes in zip(drawn.quotes.values(), fits["quotes"], strict=True):
+        assert len(line.get_xdata()) == quotes
+    for fit, line in zip(fits.rows(named=True), drawn.curves.values(), strict=True):
+        places, volatility = line.get_data()
+        root = np.hypot(places - fit["m"], fit["sigma"])
+        variance = fit["a"] + fit["b"] * (fit["rho"] * (places - fit["m"]) + root)
+        assert_allclose(volatility, 100 * np.sqrt(variance * 365 / fit["days"]), rtol=1e-12)
+    ax.figure.canvas.draw()
+    # A surface at the expiries themselves is their smiles.
+    places = [-0.05, 0.0, 0.05]
+    across = options.surface(fits, days=fits["days"], moneyness=places)
+    mesh = plot.surface(across, ax=Figure().add_subplot()).mesh
+    along = options.smile(fits, moneyness=places)["implied_volatility"].to_numpy().reshape(-1, 3)
+    assert_allclose(mesh.get_array().filled(np.nan), along.T, rtol=1e-12)
