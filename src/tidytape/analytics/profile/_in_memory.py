@@ -26,9 +26,8 @@ Ints = NDArray[np.int64]
 
 _ABOVE_ALL: Final = 4 * 10**DIGITS  # a weight is at most a root of 10 times as many units as there are digits
 _PART: Final = 2**16  # levels that a processor's cache holds, with what is computed of them
-_WHOLE: Final = (
-    2.0**60
-)  # the share of a session that is all of it; sums wrap around, their differences do not
+# The share of a session that is all of it. Sums over sessions wrap around; their differences do not.
+_WHOLE: Final = 2.0**60
 
 
 def areas_in_memory(
@@ -128,13 +127,11 @@ def _areas_of(
     share = np.nan_to_num(amount / total[of] * _WHOLE, nan=0.0, posinf=0.0).astype(np.int64)
     upper, lower = _taken(of, signed, bounds, share=share, at=at, rules=rules)
 
-    enclosed = np.zeros(len(at), np.int64) + share[at]
-    ends = {}
+    enclosed, through, ends = share[at], np.cumsum(share), {}
     for side, taken in ((1, upper), (-1, lower)):
         reach = at + side * taken
-        through = np.cumsum(share)  # wraps around
         low, high = np.minimum(at, reach), np.maximum(at, reach)
-        enclosed += np.where(
+        enclosed = enclosed + np.where(
             taken > 0, through[high] - through[low] + (share[low] - share[at] if side < 0 else 0), 0
         )
         ends[side] = signed[reach] * width, (last if side > 0 else first)[reach]
