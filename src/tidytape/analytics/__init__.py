@@ -2,10 +2,12 @@
 
 - `cross` : the markets of a coin as one, and each beside the others: sums, averages, shares, premiums.
 - `depth` : books as arrays and numbers: matrices, coarser grids, depth near the mid, walls, slippage.
+- `flow` : who trades and at whose cost: delta, CVD, imbalance, open interest and price, liquidations, large trades.
 - `funding` : rates over any interval and per year, what positions paid, spreads and carry between venues, basis.
 - `options` : smiles, term structures, curves and surfaces of chains; summaries by tenor; realised volatility.
 - `pit` : what was known when: as-of views and joins, candles for backtests.
 - `profile` : points of control, value areas and all else of volume and market profiles.
+- `quality` : what is wrong with a frame: audits, gaps, completeness.
 
 A module is imported when it is first used.
 """
@@ -16,7 +18,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from tidytape.analytics import cross, depth, funding, options, pit, profile
+    from tidytape.analytics import cross, depth, flow, funding, options, pit, profile, quality
 else:
 
     def __getattr__(name):
@@ -28,4 +30,4 @@ else:
         return sorted(__all__)
 
 
-__all__ = ["cross", "depth", "funding", "options", "pit", "profile"]
+__all__ = ["cross", "depth", "flow", "funding", "options", "pit", "profile", "quality"]

@@ -9,10 +9,22 @@ from math import isfinite
 from numbers import Real
 from typing import TypeGuard
 
+from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, nearest
+from tidytape.frames.buckets import SECOND
 from tidytape.query import values
 
-__all__ = ["columns", "duration", "is_number", "nanoseconds", "one_of", "positive", "share", "whole"]
+__all__ = [
+    "columns",
+    "duration",
+    "is_number",
+    "length",
+    "nanoseconds",
+    "one_of",
+    "positive",
+    "share",
+    "whole",
+]
 
 
 def is_number(value: object) -> TypeGuard[float]:
@@ -60,6 +72,19 @@ def whole(parameter: str, got: object, *, least: int = 1) -> int:
 def duration(parameter: str, got: int | str | timedelta) -> int:
     """Return a duration, written as a query takes it, in nanoseconds; raise QueryError if it is none."""
     return values.milliseconds(got, parameter=parameter) * 1_000_000
+
+
+def length(parameter: str, got: int | str | timedelta) -> int:
+    """Return the length of an interval, by its name or as a duration, in nanoseconds; raise QueryError if it is none.
+
+    Examples
+    --------
+    >>> length("session", "1w") // SECOND, length("session", "8h") // SECOND
+    (604800, 28800)
+    """
+    names = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
+    known = names.get(got) if isinstance(got, str) else None
+    return duration(parameter, got) if known is None else known.seconds * SECOND
 
 
 def columns(parameter: str, got: str | Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:

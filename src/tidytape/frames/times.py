@@ -14,7 +14,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-__all__ = ["Clock", "clock_of", "counted", "dated", "midnights"]
+__all__ = ["Clock", "clock_of", "counted", "dated", "midnights", "nullable"]
 
 _NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -90,6 +90,17 @@ def _with_nullable_counts(frame: Frame, clocks: dict[str, Clock]) -> Frame:
         for name, gap in gaps.items()
     }
     opened: Frame = nw.from_native(native.assign(**counts)).lazy()
+    return opened
+
+
+def nullable(frame: Frame, *columns: str) -> Frame:
+    """Return the frame with columns of whole numbers that stay whole where a function makes some of them null.
+
+    pandas' own become floats then, and of nanoseconds floats hold every 256th. Others have nulls everywhere.
+    """
+    if not frame.implementation.is_pandas():
+        return frame
+    opened: Frame = nw.from_native(frame.collect().to_native().astype(dict.fromkeys(columns, "Int64"))).lazy()
     return opened
 
 

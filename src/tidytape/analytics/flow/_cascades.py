@@ -1,0 +1,167 @@
+"""Runs of liquidations."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics.flow._liquidations import LIQUIDATIONS
+from tidytape.errors import MissingColumnError
+from tidytape.frames import exact
+from tidytape.frames.buckets import SECOND
+from tidytape.frames.neighbours import with_neighbour
+from tidytape.frames.table import Table
+
+__all__ = ["liquidation_cascades"]
+
+_RESULTS = (
+    "start",
+    "end",
+    "liquidations",
+    "count",
+    "largest",
+    "largest_at",
+    "is_lower_bound",
+    "threshold",
+    "gap",
+    "smallest",
+)
+
+
+def liquidation_cascades(
+    frame: IntoFrameT,
+    /,
+    *,
+    threshold: float,
+    gap: str | timedelta,
+    by: str | Iterable[str] | None = None,
+    smallest: float | None = None,
+    liquidations: str | None = None,
+    sampled: bool = True,
+) -> IntoFrameT:
+    r"""Liquidation cascades: runs of liquidations that follow each other closely and add up to much.
+
+    A run goes on while the next liquidation comes at most ``gap`` after the one before it; it is a cascade if
+    :math:`\sum_i L_i \ge` ``threshold``.
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        Schema LIQUIDATION_AGG (``client.liquidations``): ``timestamp``, ``side`` of the position (BUY = longs were
+        liquidated), ``liquidations`` [coin, or USD if so asked]. Or single liquidations, with ``amount`` [coin].
+    threshold : float, > 0
+        The least that a cascade adds up to. [as in ``frame``]
+    gap : str or timedelta
+        The longest pause in a run, e.g. ``"1m"`` or ``"30s"``; of intervals, from start to start: ``"5m"`` joins
+        neighbours of five minutes.
+    by : str or iterable of str, optional
+        The columns that tell one series from another; without it, the identity columns that there are, ``side`` among
+        them: longs and shorts cascade apart. Null is a value.
+    smallest : float, > 0, optional
+        Rows of less count for nothing. [as in ``frame``]
+    liquidations : str, optional
+        Column of the amounts; without it ``liquidations``, or else ``amount``.
+    sampled : bool
+        Whether the feed shows some liquidations only, as those of venues do.
+
+    Returns
+    -------
+    frame, one row per cascade, sorted by ``by`` and ``start``, of the kind of ``frame``
+        ``by``, and
+
+        - ``start``, ``end`` : time, of the first and of the last row; of intervals, their starts.
+        - ``liquidations`` : float64, the sum. [as in ``frame``]
+        - ``count`` : int64. [rows]
+        - ``largest`` : float64, the largest row. [as in ``frame``]
+        - ``largest_at`` : time, of the first row as large.
+        - ``is_lower_bound`` : bool, the argument ``sampled``: whether there were these at least.
+        - ``threshold``, ``smallest`` [as in ``frame``], ``gap`` [s] : float64, the arguments.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is none of those, a time has no zone, or amounts are no numbers.
+
+    Notes
+    -----
+    Recorded feeds are sampled (many show the largest liquidation of a second and no other), so totals are lower bounds,
+    and a cascade that was not shown is not found. Rows of an amount that is null, not finite or not above zero, or
+    without a time, are left out: with them there would be as many at least.
+
+    The last cascade may go on: its end is known once ``gap`` has passed after it.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> minutes = [datetime(2024, 8, 8, 12, minute, tzinfo=UTC) for minute in (0, 1, 2, 9)]
+    >>> frame = pl.DataFrame({"timestamp": minutes, "side": "BUY", "liquidations": [2.0, 5.0, 1.0, 9.0]})
+    >>> cascades = liquidation_cascades(frame, threshold=8, gap="1m")
+    >>> cascades.select("side", "liquidations", "count", "largest").rows()
+    [('BUY', 8.0, 3, 5.0), ('BUY', 9.0, 1, 9.0)]
+    """
+    threshold = arguments.positive("threshold", threshold)
+    least = 0.0 if smallest is None else arguments.positive("smallest", smallest)
+    pause = arguments.length("gap", gap)
+    table = Table.opened(frame, times=["timestamp"])
+    name = liquidations or next((name for name in LIQUIDATIONS if name in table.names), LIQUIDATIONS[0])
+    if name not in table.names:
+        raise MissingColumnError([name], available=table.names)
+    table = Table.opened(frame, times=["timestamp"], numbers=[name])
+    keys = table.series(by, without=["timestamp", *_RESULTS])
+    series = [*keys, "__all"]
+    amount, time = nw.col("__amount"), nw.col("__time")
+    rows = table.rows.select(
+        *keys, __all=nw.lit(0), __amount=nw.col(name), __time=nw.col("timestamp")
+    ).filter(amount.is_finite() & (amount > 0) & (amount >= least) & ~time.is_null())
+    # One row per time, so that rows of one time have no order to be given.
+    rows = rows.with_columns(*exact.parts("__amount"), __count=nw.lit(1, nw.Int64()), __largest=amount)
+    rows = rows.group_by(*series, "__time").agg(
+        exact.summed("__amount"), nw.col("__count").sum(), nw.col("__largest").max()
+    )
+    rows = with_neighbour(
+        rows.with_columns(__order=time), "__time", name="__before", over=series, order=["__order"]
+    )
+    # The first row, which is its own neighbour, begins the run 0.
+    rows = rows.with_columns(__starts=(time - nw.col("__before") > pause).cast(nw.Int64))
+    rows = rows.with_columns(__run=nw.col("__starts").cum_sum().over(series, order_by="__order"))
+    run = [*series, "__run"]
+    largest = nw.col("__largest")
+    rows = rows.with_columns(__most=largest.max().over(run))
+    # The first time as large: of the others a time later than all.
+    rows = rows.with_columns(__last=time.max().over(run)).with_columns(
+        __largest_at=nw.when(largest == nw.col("__most")).then(time).otherwise(nw.col("__last"))
+    )
+    cascades = (
+        rows.with_columns(start=time, end=time)
+        .group_by(run)
+        .agg(
+            exact.summed("__amount"),
+            nw.col("start", "__largest_at").min(),
+            nw.col("end", "__largest").max(),
+            nw.col("__count").sum(),
+        )
+        .with_columns(exact.total("__amount"))
+        .filter(amount >= threshold)
+        .select(
+            *keys,
+            "start",
+            "end",
+            liquidations=amount,
+            count=nw.col("__count").cast(nw.Int64),
+            largest=largest,
+            largest_at=nw.col("__largest_at"),
+            is_lower_bound=nw.lit(bool(sampled)),
+            threshold=nw.lit(threshold),
+            gap=nw.lit(pause / SECOND),
+            smallest=nw.lit(least),
+        )
+    )
+    times = dict.fromkeys(("start", "end", "largest_at"), "timestamp")
+    return table.closed(cascades, sort=[*keys, "start"], times=times)

@@ -1,0 +1,120 @@
+"""Cumulative volume delta."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._arguments import one_of
+from tidytape.analytics.flow._volume import bought_and_sold
+from tidytape.frames.buckets import SECOND
+from tidytape.frames.steps import MONDAY, bucket_by
+from tidytape.query.values import TimeLike, epoch_seconds
+
+__all__ = ["cvd"]
+
+_ANCHORS = ("none", "session")
+
+
+def cvd(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    anchor: Literal["none", "session"] = "none",
+    session: str | timedelta = "1d",
+    session_open: TimeLike = None,
+    interval: str | None = None,
+    volume: str | None = None,
+) -> IntoFrameT:
+    r"""Cumulative volume delta (CVD): the sum of all deltas since an anchor.
+
+    .. math:: C_t = \sum_{a \le s \le t} \left(V^\mathrm{buy}_s - V^\mathrm{sell}_s\right)
+
+    Parameters
+    ----------
+    frame, by, interval, volume
+        As of `delta`; what `delta` returns will do, too.
+    anchor : {"none", "session"}
+        Where the sum starts: at the first row of each series; or anew at each session's open.
+    session : str or timedelta
+        Length of a session: an interval such as ``"1d"`` or ``"1w"``, or a duration such as ``"8h"``. For sessions of
+        no fixed length, have them in a column and name it in ``by``.
+    session_open : moment, optional
+        When any one session opens, e.g. ``"2024-08-08T13:30Z"``: others open whole sessions before and after. Epoch
+        seconds, a datetime, a date or an ISO 8601 string; what has no zone is UTC. Without it days open at 00:00 UTC
+        and weeks on Mondays.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+        ``by``, ``timestamp`` (start of the interval), and
+
+        - ``buy_volume``, ``sell_volume``, ``delta`` : float64, as of `delta`. [as in ``frame``]
+        - ``cvd`` : float64, the sum up to the end of the interval, that one included. [as in ``frame``]
+        - ``anchor`` : str, the argument.
+        - ``anchored_at`` : time, the open of the row's session, or the first time of the series.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If ``anchor``, ``session`` or ``session_open`` is none of those, or as of `delta`.
+
+    Notes
+    -----
+    Where a delta is unknown, so is every sum that it would be part of: ``cvd`` is null from there to the end of the
+    session, or of the series. No row depends on a later one.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "timestamp": [datetime(2024, 8, 8, 22, tzinfo=UTC), datetime(2024, 8, 8, 23, tzinfo=UTC)]
+    ...         + [datetime(2024, 8, 9, tzinfo=UTC)],
+    ...         "side": ["BUY", "BUY", "SELL"],
+    ...         "volume": [3.0, 1.0, 2.0],
+    ...     }
+    ... )
+    >>> cvd(candles)["cvd"].to_list()
+    [3.0, 4.0, 2.0]
+    >>> cvd(candles, anchor="session", session="1d")["cvd"].to_list()
+    [3.0, 4.0, -2.0]
+    """
+    one_of("anchor", anchor, _ANCHORS)
+    length = arguments.length("session", session)
+    opens = MONDAY
+    if session_open is not None:
+        opens = epoch_seconds(session_open, parameter="session_open") * SECOND
+    results = ("delta", "cvd", "anchor", "anchored_at")
+    both = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=results)
+    time = nw.col("timestamp")
+    rows = both.rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"), __all=nw.lit(0))
+    series = [*both.by, "__all"]
+    started = bucket_by(time, length, origin=opens) if anchor == "session" else time.min().over(series)
+    rows = rows.with_columns(
+        anchored_at=started, __unknown=nw.col("delta").is_null().cast(nw.Int64), __known=nw.col("delta")
+    ).with_columns(nw.col("__known").fill_null(0.0))
+    run = [*series, "anchored_at"]
+    rows = rows.with_columns(
+        nw.col("__unknown").cum_sum().over(run, order_by="timestamp"),
+        nw.col("__known").cum_sum().over(run, order_by="timestamp"),
+    ).select(
+        *both.by,
+        "timestamp",
+        "buy_volume",
+        "sell_volume",
+        "delta",
+        nw.when(nw.col("__unknown") == 0).then(nw.col("__known")).alias("cvd"),
+        nw.lit(anchor).alias("anchor"),
+        "anchored_at",
+    )
+    return both.table.closed(rows, sort=[*both.by, "timestamp"], times={"anchored_at": "timestamp"})

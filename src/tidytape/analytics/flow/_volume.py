@@ -1,0 +1,152 @@
+"""Volume bought against volume sold."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics.flow._sides import Sides, quotient, sides
+
+__all__ = ["bought_and_sold", "delta", "imbalance"]
+
+_NAMES = ("buy_volume", "sell_volume")
+
+
+def bought_and_sold(
+    frame: IntoFrameT,
+    *,
+    by: str | Iterable[str] | None,
+    interval: str | None,
+    volume: str | None,
+    results: tuple[str, ...],
+) -> Sides[IntoFrameT]:
+    """Return the volume of aggressive buys and of aggressive sells."""
+    return sides(
+        frame,
+        by=by,
+        interval=interval,
+        amount=volume,
+        candidates=("volume", "amount"),
+        names=_NAMES,
+        results=results,
+    )
+
+
+def delta(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    interval: str | None = None,
+    volume: str | None = None,
+) -> IntoFrameT:
+    r"""Delta: volume of aggressive buys less volume of aggressive sells.
+
+    .. math:: \delta_t = V^\mathrm{buy}_t - V^\mathrm{sell}_t
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        Candles by side (schema TRADE_AGG, ``client.candles(by_side=True)``): ``timestamp``, ``side``, ``volume``
+        [coin, or USD if so asked]. Or raw trades (schema TRADE): ``timestamp``, ``side``, ``amount`` [coin]. Or
+        whatever has ``timestamp``, ``buy_volume`` and ``sell_volume``, e.g. a volume profile.
+    by : str or iterable of str, optional
+        The columns that tell one series from another; without it, the identity columns that there are, but for
+        ``side``. Null is a value. With ``price`` among them, the delta of each row of a profile (a footprint).
+    interval : str, optional
+        Name or alias of an interval to sum over, e.g. ``"1h"``, not shorter than that of candles; buckets are aligned
+        to the Unix epoch in UTC, weeks to Monday. Without it each ``timestamp`` is one of its own.
+    volume : str, optional
+        Column of the amounts, e.g. ``quote_amount``; without it ``volume``, or else ``amount``.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+        ``by``, ``timestamp`` (start of the interval), and
+
+        - ``buy_volume``, ``sell_volume`` : float64; a side without a row traded nothing. [as in ``frame``]
+        - ``delta`` : float64, positive: more was bought. [as in ``frame``]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result.
+
+    See Also
+    --------
+    cvd : The same, cumulated.
+    imbalance : The same, as a share.
+
+    Notes
+    -----
+    Where an amount is null, not finite or below zero, a side is neither BUY nor SELL, or a candle is longer than
+    ``interval``, the results of that bucket are null, and no others. A row without a time lies in no bucket and is left
+    out. Sums do not depend on the order of the rows.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> noon = datetime(2024, 8, 8, 12, tzinfo=UTC)
+    >>> candles = pl.DataFrame({"timestamp": [noon] * 2, "side": ["BUY", "SELL"], "volume": [3.5, 1.25]})
+    >>> delta(candles).select("buy_volume", "sell_volume", "delta").row(0)
+    (3.5, 1.25, 2.25)
+    """
+    both = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=("delta",))
+    rows = both.rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
+    return both.table.closed(rows, sort=[*both.by, "timestamp"])
+
+
+def imbalance(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    interval: str | None = None,
+    volume: str | None = None,
+) -> IntoFrameT:
+    r"""Imbalance: delta as a share of what was traded.
+
+    .. math:: i_t = \frac{V^\mathrm{buy}_t - V^\mathrm{sell}_t}{V^\mathrm{buy}_t + V^\mathrm{sell}_t}
+
+    Parameters
+    ----------
+    frame, by, interval, volume
+        As of `delta`.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+        ``by``, ``timestamp`` (start of the interval), and
+
+        - ``buy_volume``, ``sell_volume`` : float64. [as in ``frame``]
+        - ``imbalance`` : float64, −1 (all was sold) to 1 (all was bought), null where nothing was traded. [1]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        As of `delta`.
+
+    Notes
+    -----
+    What is null in `delta` is null here.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> noon = datetime(2024, 8, 8, 12, tzinfo=UTC)
+    >>> trades = pl.DataFrame({"timestamp": [noon] * 3, "side": ["BUY", "SELL", "BUY"], "amount": [2.0, 1.0, 1.0]})
+    >>> imbalance(trades, interval="1h")["imbalance"].item()
+    0.5
+    """
+    both = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=("imbalance",))
+    bought, sold = nw.col("buy_volume"), nw.col("sell_volume")
+    rows = both.rows.with_columns(imbalance=quotient(bought - sold, bought + sold))
+    return both.table.closed(rows, sort=[*both.by, "timestamp"])

@@ -1,0 +1,262 @@
+"""Findings, and the rows they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from functools import reduce
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics._arguments import one_of, whole
+from tidytape.analytics.quality._checks import CHECKS, Limits
+from tidytape.analytics.quality._flags import ABSENT, flag, with_flags
+from tidytape.analytics.quality._subject import Subject
+from tidytape.frames.times import nullable
+
+__all__ = ["audit", "examples"]
+
+
+def audit(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    interval: str | timedelta | None = None,
+    checks: str | Iterable[str] | None = None,
+    outlier: float = 20.0,
+    frozen: int = 12,
+    stale: int = 3,
+    unit_jump: float = 8.0,
+) -> IntoFrameT:
+    r"""Audit: everything in a frame that is not as it should be.
+
+    ===================== ======== ===============================================================================
+    finding               severity rows
+    ===================== ======== ===============================================================================
+    ``missing_time``      error    without a time
+    ``duplicate``         error    that share series, time and what tells rows of one time apart
+    ``infinite_value``    error    with an infinite number
+    ``inconsistent_ohlc`` error    with an open, close or low above the high, or below the low
+    ``negative_amount``   error    with an amount below zero: volume, open interest, size, liquidations, …
+    ``unknown_side``      error    with a ``side`` that is none of BUY, SELL, BID, ASK
+    ``unknown_interval``  warning  whose ``interval`` is none, so that no other finding of intervals can be made of them
+    ``misaligned``        warning  whose time is not the start of an interval
+    ``missing_bucket``    warning  none: intervals between two rows of a series; in candles, nothing may have traded
+    ``stale``             warning  none: intervals from a series' end to that of the latest, more than ``stale``
+    ``unknown_value``     warning  with a null or NaN in a column of which the series has numbers
+    ``frozen_price``      warning  on which open, high, low and close are the close before, ``frozen`` or more in a row
+    ``outlier``           warning  whose move is more than ``outlier`` robust standard deviations from the usual
+    ``unit_jump``         warning  from which on five numbers are all ``unit_jump`` times the five before, or a part
+    ``unordered``         notice   that come after a later one of their series, in the order of the frame
+    ===================== ======== ===============================================================================
+
+    An outlier is a row whose move :math:`r_t = \ln(x_t / x_{t-1})` lies far from the median,
+
+    .. math:: |r_t - \tilde r| > k \cdot 1.4826 \cdot \mathrm{median}_s |r_s - \tilde r|
+
+    but for the way back from a single such row, and but for a unit jump; :math:`k` is ``outlier``. Where more than half
+    of the moves are the median, 1.2533 times the mean deviation takes the place of 1.4826 times the median one. A level
+    of zero or less among others is one, too.
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        Any schema, e.g. candles, open interest, funding, trades, liquidations: ``timestamp``, and whatever there is.
+    by : str or iterable of str, optional
+        The columns that tell one series from another; without it, the identity columns that there are. Null is a
+        value.
+    interval : str or timedelta, optional
+        Length of the rows' intervals; without it, what the column ``interval`` says of each. Sessions of a market
+        profile need it.
+    checks : str or iterable of str, optional
+        Findings to look for; without it, all that the columns allow: no intervals of raw trades, and missing ones or
+        stale ends of liquidations only if asked for, because an interval without any has no row.
+    outlier : float, > 0
+        How many robust standard deviations are too many. Hours of a liquid coin reach 15 within two years, minutes
+        of great news 50. [1]
+    frozen : int, > 0
+        How many rows without a move are too many. [rows]
+    stale : int, > 0
+        By how many intervals a series may end before the latest one. [intervals]
+    unit_jump : float, > 1
+        What factor is too much. [1]
+
+    Returns
+    -------
+    frame, one row per (by, finding) of which there is any; sorted by them, of the kind of ``frame``
+        ``by``, and
+
+        - ``finding``, ``severity`` : str.
+        - ``count`` : int64. [rows; of ``missing_bucket`` and ``stale`` intervals]
+        - ``first``, ``last`` : time, of these rows, or of these intervals' starts; null for rows without a time.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``timestamp`` or a column of ``by`` is absent.
+    QueryError
+        If a time has no zone, an argument is none of those, or a check that is asked for does not apply. Never
+        because of a value.
+
+    See Also
+    --------
+    examples : The rows of a finding.
+    gaps : The missing intervals, run by run.
+
+    Notes
+    -----
+    Rows without an order (those of lazy frames, of DuckDB and of Spark) are not checked for ``unordered``; asked for
+    it, the frame is refused. Elsewhere the order of the rows changes nothing but that finding. Rows in falling order of
+    time are unordered.
+
+    Rows of one time are told apart by ``id``, those of trades and liquidations without one by ``price`` and ``amount``,
+    levels by ``price``; a row of which that is null is no duplicate.
+
+    Outliers and unit jumps are looked for in closes, implied volatility and market value, unit jumps also in volume
+    and supply; frozen prices in candles. Of fewer than 20 moves, and of the five rows at either end, nothing is said.
+    NaN is null here, as in pandas. A column that is null throughout a series is one that the series does not have.
+
+    References
+    ----------
+    .. [1] Iglewicz, B. and Hoaglin, D. C., "How to Detect and Handle Outliers", 1993: the modified z-score.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> hours = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 1, 5)]
+    >>> frame = pl.DataFrame({"timestamp": hours, "interval": "HOUR", "volume": [1.0, -2.0, 3.0]})
+    >>> audit(frame).select("finding", "severity", "count").rows()
+    [('missing_bucket', 'warning', 3), ('negative_amount', 'error', 1)]
+    """
+    limits = Limits(outlier, frozen, stale, unit_jump)
+    results = ("finding", "severity", "count", "first", "last")
+    found = Subject.of(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
+    absent = [name for check in found.checks for name in ABSENT.get(check, ())[1:]]
+    rows = nullable(with_flags(found), "__time", *absent)
+    time: nw.Expr = nw.when("__timed").then(nw.col("__time"))
+    # One pass over the rows: three columns for each check, which become its row at the end.
+    measures: list[nw.Expr] = []
+    for check in found.checks:
+        is_one = nw.col(flag(check))
+        count, begin, end = (nw.lit(1, nw.Int64()), time, time)
+        if check in ABSENT:
+            count, begin, end = (nw.col(name) for name in ABSENT[check])
+        measures += [
+            nw.when(is_one).then(count).otherwise(nw.lit(0, nw.Int64())).alias(f"__count_{check}"),
+            nw.when(is_one).then(begin).alias(f"__first_{check}"),
+            nw.when(is_one).then(end).alias(f"__last_{check}"),
+        ]
+    series = [*found.by, "__all"]
+    # A series has one end, of which there may be two rows.
+    summed = [f"__count_{check}" for check in found.checks if check != "stale"]
+    most = [f"__last_{check}" for check in found.checks]
+    most += ["__count_stale"] if "stale" in found.checks else []
+    least = [f"__first_{check}" for check in found.checks]
+    aggregates = [
+        getattr(nw.col(*names), how)()
+        for names, how in ((summed, "sum"), (most, "max"), (least, "min"))
+        if names
+    ]
+    wide = rows.select(*series, *measures).group_by(series).agg(*aggregates)
+    table = _each(wide, found.checks).filter(nw.col("count") > 0).select(*found.by, *results)
+    times = {"first": "timestamp", "last": "timestamp"}
+    return found.table.closed(table, sort=[*found.by, "finding"], times=times)
+
+
+def _each(measured: nw.LazyFrame[Any], checks: tuple[str, ...]) -> nw.LazyFrame[Any]:
+    """Return one row per series and check, of one row per series with columns for each check."""
+    one = measured.head(1)
+    words = nw.concat(
+        [
+            one.select(
+                nw.lit(check).alias("finding"),
+                nw.lit(CHECKS[check].severity).alias("severity"),
+                nw.lit(place, nw.Int64()).alias("__place"),
+            )
+            for place, check in enumerate(checks)
+        ]
+    )
+    rows = measured.join(words, how="cross")
+
+    def of_check(measure: str) -> nw.Expr:
+        columns = [nw.col(f"__{measure}_{check}") for check in checks]
+        return reduce(
+            lambda rest, own: nw.when(nw.col("__place") == own[0]).then(own[1]).otherwise(rest),
+            enumerate(columns[1:], 1),
+            columns[0],
+        )
+
+    return rows.with_columns(
+        of_check("count").cast(nw.Int64).alias("count"),
+        of_check("first").alias("first"),
+        of_check("last").alias("last"),
+    )
+
+
+def examples(
+    frame: IntoFrameT,
+    /,
+    *,
+    finding: str,
+    rows: int = 3,
+    by: str | Iterable[str] | None = None,
+    interval: str | timedelta | None = None,
+    outlier: float = 20.0,
+    frozen: int = 12,
+    stale: int = 3,
+    unit_jump: float = 8.0,
+) -> IntoFrameT:
+    """Examples of a finding: the first rows of each series that have it.
+
+    Parameters
+    ----------
+    frame, by, interval, outlier, frozen, stale, unit_jump
+        As of `audit`.
+    finding : str
+        What to look for: a finding of `audit`.
+    rows : int, > 0
+        How many rows of each series at most. [rows]
+
+    Returns
+    -------
+    frame, at most ``rows`` rows per ``by``, the earliest first; of the kind of ``frame``
+        The columns of ``frame``. Of ``missing_bucket`` the row before the gap, of ``stale`` the last of the series.
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As of `audit`; and if there is no such finding, or it does not apply.
+
+    Notes
+    -----
+    Which of several rows of one time come first does not depend on the order of the frame, but for rows that are the
+    same in all their numbers.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> hours = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in range(4)]
+    >>> frame = pl.DataFrame({"timestamp": hours, "volume": [1.0, -2.0, 3.0, -4.0]})
+    >>> examples(frame, finding="negative_amount", rows=1)["volume"].to_list()
+    [-2.0]
+    """
+    one_of("finding", finding, CHECKS)
+    limits = Limits(outlier, frozen, stale, unit_jump)
+    most = whole("rows", rows)
+    found = Subject.of(frame, by=by, interval=interval, checks=finding, limits=limits)
+    series = [*found.by, "__all"]
+    # A null would come first on one engine and last on another.
+    numbers = list(found.numbers.values())
+    chosen = with_flags(found).filter(nw.col(flag(finding)))
+    chosen = chosen.with_columns(nw.col(own).fill_null(0.0) for own in numbers)
+    order = ["__order", *found.columns.key, *numbers]
+    chosen = chosen.with_columns(__one=nw.lit(1, nw.Int64()))
+    chosen = chosen.with_columns(__number=nw.col("__one").cum_sum().over(series, order_by=order))
+    chosen = chosen.filter(nw.col("__number") <= most)
+    ordered = chosen.sort(*found.by, "__number").select(found.names)
+    return found.table.closed(ordered)

@@ -1,0 +1,228 @@
+"""Intervals that have no row, and how many have one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Any
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics.quality._grid import count_of, needed, with_grid
+from tidytape.errors import QueryError
+from tidytape.frames.buckets import SECOND
+from tidytape.frames.neighbours import with_neighbour
+from tidytape.frames.steps import bucket_by
+from tidytape.frames.table import Table
+from tidytape.query.values import TimeLike, epoch_seconds
+
+__all__ = ["completeness", "gaps"]
+
+Rows = nw.LazyFrame[Any]
+
+
+def gaps(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    interval: str | timedelta | None = None,
+    start: TimeLike = None,
+    end: TimeLike = None,
+) -> IntoFrameT:
+    """Gaps: runs of intervals without a row.
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        Any schema with ``timestamp``. A time within an interval counts for it.
+    by : str or iterable of str, optional
+        The columns that tell one series from another; without it, the identity columns that there are. Null is a
+        value.
+    interval : str or timedelta, optional
+        Length of the intervals, aligned to the Unix epoch in UTC, weeks to Monday; without it, what the column
+        ``interval`` says of each row.
+    start, end : moment, optional
+        The window, start inclusive, end exclusive: epoch seconds, a datetime, a date or an ISO 8601 string; what has no
+        zone is UTC. With it the intervals before the first row of a series, or after its last, are missing too.
+        Without it each series is looked at from its first row to its last.
+
+    Returns
+    -------
+    frame, one row per gap, sorted by ``by`` and ``start``, of the kind of ``frame``
+        ``by``, and
+
+        - ``start`` : time, start of the first interval that is missing.
+        - ``end`` : time, end of the last one.
+        - ``missing`` : int64. [intervals]
+
+    Raises
+    ------
+    MissingColumnError
+        If ``timestamp`` or a column of ``by`` is absent.
+    QueryError
+        If the length of the intervals is not known, a time has no zone, or the window is none.
+
+    Notes
+    -----
+    In candles and liquidations a missing interval may be one in which nothing happened: the frame cannot tell. A series
+    of which no row is in the frame at all is not known to be missing. Rows whose interval is none, or without a time,
+    are left out; `audit` counts them.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> hours = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 1, 5)]
+    >>> frame = pl.DataFrame({"timestamp": hours})
+    >>> gaps(frame, interval="1h").select(pl.col("start", "end").dt.hour(), "missing").rows()
+    [(2, 5, 3)]
+    >>> gaps(frame, interval="1h", end="2024-08-08T08:00Z").select(pl.col("start").dt.hour(), "missing").rows()
+    [(2, 3), (6, 2)]
+    """
+    since, until = _window(start, end)
+    table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
+    series = [*keys, "__step", "__length"]
+    bucket = nw.col("__bucket")
+    present = rows.select(*series, "__bucket").unique()
+    sentinels = []
+    for moment, is_end in ((since, False), (until, True)):
+        if moment is None:
+            continue
+        edge = _first_from(moment)
+        present = present.filter(bucket < edge if is_end else bucket >= edge)
+        # A bucket that counts as one that is there, just outside of the window.
+        outside = edge if is_end else edge - nw.col("__length")
+        sentinels.append(rows.select(*series).unique().with_columns(__bucket=outside))
+    present = nw.concat([present, *sentinels]) if sentinels else present
+    present = present.with_columns(__order=bucket)
+    present = with_neighbour(present, "__bucket", name="__next", over=series, order=["__order"], back=-1)
+    missing = count_of(nw.col("__next") - bucket) - 1
+    found = (
+        present.with_columns(missing=missing, start=bucket + nw.col("__length"), end=nw.col("__next"))
+        .filter(nw.col("missing") > 0)
+        .select(*keys, "start", "end", "missing")
+    )
+    return table.closed(found, sort=[*keys, "start"], times={"start": "timestamp", "end": "timestamp"})
+
+
+def completeness(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    interval: str | timedelta | None = None,
+    start: TimeLike = None,
+    end: TimeLike = None,
+) -> IntoFrameT:
+    r"""Completeness: the share of the intervals of a window that have a row.
+
+    .. math:: c = n_\mathrm{present} / n_\mathrm{expected}
+
+    Parameters
+    ----------
+    frame, by, interval
+        As of `gaps`.
+    start, end : moment, optional
+        The window, start inclusive, end exclusive: the intervals that start in it are expected. Without them, from the
+        first interval of the whole frame to its last, so that a series that begins late or ends early is not complete.
+
+    Returns
+    -------
+    frame, one row per ``by``, sorted by it, of the kind of ``frame``
+        ``by``, and
+
+        - ``start``, ``end`` : time, of the intervals that are expected, the end of the last one included.
+        - ``expected``, ``present``, ``missing`` : int64. [intervals]
+        - ``completeness`` : float64, 0 to 1, null where none is expected. [1]
+
+    Raises
+    ------
+    MissingColumnError
+        If ``timestamp`` or a column of ``by`` is absent.
+    QueryError
+        If the length of the intervals is not known, a time has no zone, or the window is none.
+
+    Notes
+    -----
+    As of `gaps`. An interval with two rows is present once.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> hours = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 1, 3)]
+    >>> frame = pl.DataFrame({"raw_symbol": ["A", "A", "B"], "timestamp": hours})
+    >>> completeness(frame, interval="1h").select("raw_symbol", "present", "expected", "completeness").rows()
+    [('A', 2, 4, 0.5), ('B', 1, 4, 0.25)]
+    """
+    since, until = _window(start, end)
+    results = ("start", "end", "expected", "present", "missing", "completeness")
+    table, rows, keys = _opened(frame, by, interval, results=results)
+    series = [*keys, "__step", "__length", "__all"]
+    bucket, length = nw.col("__bucket"), nw.col("__length")
+    # Intervals of other lengths begin and end elsewhere: the window is that of the frame, cut to whole ones of each.
+    rows = rows.with_columns(__all=nw.lit(0)).with_columns(__until=bucket + length)
+    rows = rows.with_columns(
+        __first=bucket.min().over("__all") if since is None else nw.lit(since, nw.Int64()),
+        __end=nw.col("__until").max().over("__all") if until is None else nw.lit(until, nw.Int64()),
+    )
+    edges = {name: _first_from(nw.col(own)) for name, own in (("start", "__first"), ("end", "__end"))}
+    rows = rows.with_columns(**edges)
+    inside = (bucket >= nw.col("start")) & (bucket < nw.col("end"))
+    counted = (
+        rows.select(*series, "start", "end", "__bucket", __inside=inside.cast(nw.Int64))
+        .unique()
+        .group_by(*series, "start", "end")
+        .agg(present=nw.col("__inside").sum())
+        .with_columns(nw.col("present").cast(nw.Int64), __span=count_of(nw.col("end") - nw.col("start")))
+    )
+    expected = nw.col("__span")
+    counted = counted.with_columns(
+        expected=nw.when(expected > 0).then(expected).otherwise(nw.lit(0, nw.Int64()))
+    )
+    share = nw.col("present").cast(nw.Float64) / nw.col("expected").cast(nw.Float64)
+    counted = counted.select(
+        *keys,
+        "start",
+        "end",
+        "expected",
+        "present",
+        (nw.col("expected") - nw.col("present")).alias("missing"),
+        nw.when(nw.col("expected") > 0).then(share).alias("completeness"),
+    )
+    return table.closed(counted, sort=keys, times={"start": "timestamp", "end": "timestamp"})
+
+
+def _window(start: TimeLike, end: TimeLike) -> tuple[int | None, int | None]:
+    """Return the ends of a window. [ns]"""
+    since, until = (
+        None if moment is None else epoch_seconds(moment, parameter=parameter) * SECOND
+        for parameter, moment in (("start", start), ("end", end))
+    )
+    if since is not None and until is not None and until <= since:
+        raise QueryError("end", got=end, expected=f"a time after start, {start}")
+    return since, until
+
+
+def _opened(
+    frame: IntoFrameT,
+    by: str | Iterable[str] | None,
+    interval: str | timedelta | None,
+    *,
+    results: tuple[str, ...],
+) -> tuple[Table[IntoFrameT], Rows, list[str]]:
+    """Return the frame, its rows that have a time and an interval, and the columns that name a series."""
+    table = Table.opened(frame, times=["timestamp"])
+    needed(table.names, interval)
+    keys = table.series(by, without=["timestamp", *results])
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(__time=nw.col("timestamp"))
+    return table, with_grid(rows, interval).filter(nw.col("__step") > 0), keys
+
+
+def _first_from(moment: nw.Expr | int) -> nw.Expr:
+    """Return the start of the first interval that starts at a moment or after it. [ns]"""
+    length = nw.col("__length")
+    time = moment if isinstance(moment, nw.Expr) else nw.lit(moment, nw.Int64())
+    return bucket_by(time + length - 1, length)

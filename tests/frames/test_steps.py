@@ -1,0 +1,74 @@
+"""Lengths of intervals, buckets of any length, and neighbours in time, on every engine."""
+
+from __future__ import annotations
+
+import narwhals.stable.v2 as nw
+import polars as pl
+import pytest
+
+from engines import Engine
+from tidytape.catalogue import Interval
+from tidytape.frames.buckets import SECOND, bucket_start
+from tidytape.frames.neighbours import with_neighbour
+from tidytape.frames.steps import MONDAY, bucket_by, length_of
+from tidytape.frames.table import Table
+
+TIMES = [
+    0,
+    -1,
+    1_723_161_600_000_000_123,
+    -604_800_000_000_001,
+    MONDAY - 1,
+    MONDAY,
+    1_723_161_600_000_000_122,
+]
+
+
+def computed(engine: Engine, frame: pl.DataFrame, **columns: nw.Expr) -> pl.DataFrame:
+    table = Table.opened(engine.frame(frame), times=["timestamp"])
+    return engine.polars(table.closed(table.rows.with_columns(**columns))).sort("timestamp")
+
+
+@pytest.mark.parametrize("interval", list(Interval))
+def test_buckets_from_a_monday_are_those_of_every_interval(interval: Interval) -> None:
+    rows = nw.from_native(pl.DataFrame({"timestamp": TIMES}))
+    ours, theirs = (
+        rows.select(bucket=bucket)["bucket"].to_list()
+        for bucket in (
+            bucket_by(nw.col("timestamp"), interval.seconds * SECOND),
+            bucket_start(nw.col("timestamp"), interval),
+        )
+    )
+    assert ours == theirs
+
+
+def test_times_before_an_origin_lie_in_buckets_too(engine: Engine) -> None:
+    found = computed(
+        engine, pl.DataFrame({"timestamp": TIMES}), bucket=bucket_by(nw.col("timestamp"), 7, origin=3)
+    )
+    assert found["bucket"].to_list() == [(time - 3) // 7 * 7 + 3 for time in sorted(TIMES)]
+
+
+def test_intervals_have_lengths_and_other_words_none(engine: Engine) -> None:
+    names = [*map(str, Interval), *(interval.alias for interval in Interval), None, "MINUTES"]
+    frame = pl.DataFrame({"timestamp": range(len(names)), "interval": names})
+    lengths = [interval.seconds * SECOND for interval in Interval]
+    assert computed(engine, frame, length=length_of(nw.col("interval")))["length"].to_list() == [
+        *lengths,
+        *lengths,
+        0,
+        0,
+    ]
+
+
+def test_neighbours_are_exact_and_the_edge_is_its_own(engine: Engine) -> None:
+    frame = pl.DataFrame({"timestamp": TIMES, "group": [None, "a", "a", "a", "a", None, "a"]})
+    table = Table.opened(engine.frame(frame), times=["timestamp"])
+    rows = table.rows.with_columns(order=nw.col("timestamp"))
+    for back, name in ((1, "before"), (-1, "after")):
+        rows = with_neighbour(rows, "timestamp", name=name, over=["group"], order=["order"], back=back)
+    found = engine.polars(table.closed(rows)).sort("group", "timestamp", nulls_last=True)
+    for group in found.partition_by("group"):
+        times = group["timestamp"].to_list()
+        assert group["before"].to_list() == [times[0], *times[:-1]]
+        assert group["after"].to_list() == [*times[1:], times[-1]]
