@@ -65,6 +65,16 @@ def test_the_zone_of_the_caller_is_kept() -> None:
     assert table.closed(table.rows).equals(frame)
 
 
+@pytest.mark.parametrize("zone", ["America/New_York", "Europe/Berlin"])
+def test_the_zone_of_pandas_is_kept(zone: str) -> None:
+    frame = (
+        FRAME.drop_nulls().to_pandas().assign(timestamp=lambda frame: frame["timestamp"].dt.tz_convert(zone))
+    )
+    table = Table.opened(frame, times=["timestamp"])
+    assert table.rows.collect()["timestamp"].to_list() == [nanoseconds(t) for t in INSTANTS if t is not None]
+    pd.testing.assert_frame_equal(table.closed(table.rows), frame)
+
+
 def test_a_time_without_a_zone_is_refused(engine: Engine) -> None:
     if engine.name == "spark":
         pytest.skip("its reader of Parquet gives every time a zone")
@@ -80,6 +90,8 @@ def test_what_is_missing_or_of_another_kind_is_refused() -> None:
         Table.opened(FRAME, ["volume"])
     with pytest.raises(QueryError, match="numbers in column word"):
         Table.opened(pl.DataFrame({"word": ["a"]}), numbers=["word"])
+    with pytest.raises(QueryError, match="two underscores"):
+        Table.opened(pl.DataFrame({"__one": [1]})).series("__one")
     with pytest.raises(QueryError, match="a frame of polars"):
         Table.opened([1, 2])  # type: ignore[type-var]
 

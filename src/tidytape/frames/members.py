@@ -21,7 +21,11 @@ def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
 
     Nulls do not meet in a join; these do. There is one of no column too, so that there is always one to join on.
     """
-    texts = [nw.col(name).cast(nw.String()).fill_null("").alias(f"__of_{name}") for name in columns]
+    # With a sign before each, so that no text and the empty one stay two.
+    texts = [
+        nw.concat_str(nw.lit("="), nw.col(name).cast(nw.String())).fill_null("").alias(f"__of_{name}")
+        for name in columns
+    ]
     return frame.with_columns(nw.lit("").alias("__of"), *texts), [
         "__of",
         *(f"__of_{name}" for name in columns),

@@ -131,6 +131,9 @@ class Table(Generic[IntoFrameT]):
             raise QueryError("by", got=columns, expected=expected)
         if missing := [name for name in columns if name not in present]:
             raise MissingColumnError(missing, available=present)
+        if taken := [name for name in columns if name.startswith("__")]:
+            expected = "names that do not begin with two underscores, as those of working columns do"
+            raise QueryError("by", got=taken[0], expected=expected, hint="rename it")
         return columns
 
     def collected(self, why: str) -> nw.DataFrame[Any]:

@@ -56,6 +56,11 @@ def clock_of(frame: Frame, column: str) -> Clock:
     elif isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
         spark = "TIMESTAMP" if frame.implementation.is_spark_like() else None
         return Clock(dtype.time_unit, dtype.time_zone, spark)
+    elif frame.implementation.is_pandas():
+        # Narwhals does not read the names of some zones: America/New_York is Unknown to it.
+        found = frame.collect().to_native()[column].dtype
+        if (zone := getattr(found, "tz", None)) is not None:
+            return Clock(found.unit, str(zone))
     naive = isinstance(dtype, nw.Datetime) or str(dtype) == "Unknown"
     hint = (
         "say which zone they are of, e.g. with replace_time_zone('UTC') or tz_localize('UTC')"
@@ -75,9 +80,22 @@ def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
     if frame.implementation.is_spark_like():
         return _selected(frame, {name: f"unix_micros(`{name}`) * 1000" for name in clocks})
     if frame.implementation.is_pandas():
-        frame = _with_nullable_counts(frame, clocks)
+        frame = _with_nullable_counts(_in_utc(frame, clocks), clocks)
         clocks = {name: clock for name, clock in clocks.items() if frame.collect_schema()[name] != nw.Int64}
     return frame.with_columns(nw.col(name).dt.timestamp("ns").cast(nw.Int64) for name in clocks)
+
+
+def _in_utc(frame: Frame, clocks: dict[str, Clock]) -> Frame:
+    """Return the frame with times of pandas in a zone whose name Narwhals reads."""
+    schema = frame.collect_schema()
+    strange = [name for name in clocks if not isinstance(schema[name], nw.Datetime)]
+    if not strange:
+        return frame
+    native = frame.collect().to_native()
+    opened: Frame = nw.from_native(
+        native.assign(**{name: native[name].dt.tz_convert("UTC") for name in strange})
+    ).lazy()
+    return opened
 
 
 def _with_nullable_counts(frame: Frame, clocks: dict[str, Clock]) -> Frame:

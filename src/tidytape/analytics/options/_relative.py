@@ -93,7 +93,7 @@ def z_score(
     spread, size = nw.col("__spread"), (nw.col("__mean") + nw.col("__origin")).abs()
     told = (spread > 0) & (spread > size * 1e-12)
     z = nw.when(told).then((nw.col("__moved") - nw.col("__mean")) / spread)
-    return _closed(table, rows.with_columns(z_score=z))
+    return _closed(table, rows.with_columns(z_score=z), "z_score")
 
 
 def percentile(
@@ -177,7 +177,7 @@ def percentile(
         ).drop(*names)
     enough = (nw.col("__count") >= least) & ~x.is_null()
     share = nw.when(enough).then(nw.col("__below") / nw.col("__count") * 100.0)
-    return _closed(table, rows.with_columns(percentile=share))
+    return _closed(table, rows.with_columns(percentile=share), "percentile")
 
 
 def _opened(
@@ -206,6 +206,9 @@ def _opened(
     return Table(rows, table.native, table.clocks), ["__one", *series], least or window
 
 
-def _closed(table: Table[IntoFrameT], rows: nw.LazyFrame[Any]) -> IntoFrameT:
-    helpers = [name for name in rows.collect_schema().names() if name.startswith("__")]
-    return table.closed(rows.drop(*helpers), like_rows=True)
+def _closed(table: Table[IntoFrameT], rows: nw.LazyFrame[Any], result: str) -> IntoFrameT:
+    return table.closed(rows.select(*_given(table.native), result), like_rows=True)
+
+
+def _given(frame: Any) -> list[str]:
+    return Table.opened(frame).names
