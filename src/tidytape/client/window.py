@@ -16,7 +16,7 @@ from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSe
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
 
-__all__ = ["SETTLING", "Span", "Window", "covering", "intersected", "united", "without"]
+__all__ = ["SETTLING", "Span", "Window", "covering", "intersected", "longest", "united", "without"]
 
 Span = tuple[int, int]
 
@@ -101,11 +101,8 @@ class Window:
 
     def closed(self, now: float) -> int:
         """Return the end of what can no longer change: points that start before it were over by then."""
-        grid, session = self.query.grid, self.query.tpo_session
-        if grid is None:
-            return int(now)
-        length = max(grid.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
-        return ceiled(int(now) - length + 1, grid)
+        grid = self.query.grid
+        return int(now) if grid is None else ceiled(int(now) - longest(self.query) + 1, grid)
 
     @property
     def step(self) -> int:
@@ -120,6 +117,12 @@ class Window:
     def request(self, start: int, end: int) -> PointsQuery:
         """Return the one request for a part of it, oldest first."""
         return self.query.model_copy(update={"start": start, "end": end, "sort_direction": SortDirection.ASC})
+
+
+def longest(query: PointsQuery) -> int:
+    """Return how long what a point is made of may last; a second where it is of no interval. [s]"""
+    grid, session = query.grid, query.tpo_session
+    return 1 if grid is None else max(grid.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
 
 
 def _timeless(query: PointsQuery) -> PointsQuery:
