@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -372,3 +374,87 @@ def test_points_without_levels_count_for_the_limit() -> None:
         type="VOLUME_PROFILE_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=0, end=5_000 * STEP
     )
     assert client(Profiles()).points(asked).height == 4_900
+
+
+def test_parts_that_hang_do_not_hold_up_an_error_nor_places() -> None:
+    release = threading.Event()
+
+    def trouble(start: int) -> httpx.Response | None:
+        if start == 0:
+            return httpx.Response(401, json={"error": "INVALID_API_KEY", "message": "expired"})
+        if start < 12_000 * STEP:
+            release.wait(30)
+        return None
+
+    asking = client(Books(trouble=trouble), parallel=3)
+    with pytest.raises(AuthenticationError):
+        asking.points(books(12_000))
+    assert not release.is_set()
+    assert asking.points(books(36_000)[3:]).height == 12
+    release.set()
+
+
+FORKED = """
+import os, sys, tidytape
+with tidytape.Client(sys.argv[1], "k", progress=False) as client:
+    client.coins()
+    child = os.fork()
+    if not child:
+        client.coins()
+        os._exit(0)
+    os.waitpid(child, 0)
+    client.coins()
+"""
+
+
+@pytest.fixture
+def coins() -> Iterator[tuple[str, list[int]]]:
+    """The address of a service that keeps connections open, and the port of who asked, one by one."""
+    ports: list[int] = []
+
+    class Coins(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            ports.append(self.client_address[1])
+            self.send_response(200)
+            self.send_header("Content-Length", "12")
+            self.end_headers()
+            self.wfile.write(b'{"coins":[]}')
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Coins)
+    server.daemon_threads = True
+    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    serving.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", ports
+    server.shutdown()
+    serving.join()
+    server.server_close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_has_connections_of_its_own(coins: tuple[str, list[int]]) -> None:
+    subprocess.run([sys.executable, "-c", FORKED, coins[0]], check=True, timeout=60)
+    parent, child, again = coins[1]
+    assert parent == again != child
+
+
+LOOPS = """
+import asyncio, sys, tidytape
+client = tidytape.AsyncClient(sys.argv[1], "k", progress=False)
+for _ in range(2):
+    asyncio.run(client.coins())
+asyncio.run(client.aclose())
+try:
+    asyncio.run(client.coins())
+except tidytape.errors.TransportError as error:
+    assert "closed" in str(error)
+"""
+
+
+def test_an_async_client_may_be_used_on_one_loop_after_the_other(coins: tuple[str, list[int]]) -> None:
+    subprocess.run([sys.executable, "-c", LOOPS, coins[0]], check=True, timeout=60)
+    assert len(set(coins[1])) == len(coins[1]) == 2
