@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import polars as pl
 import pytest
 
@@ -22,7 +23,7 @@ from tidytape import Client
 from tidytape.client.cache import Cache
 from tidytape.client.local import AppTransport
 from tidytape.client.window import Window, without
-from tidytape.errors import IncompleteDataError, QueryError
+from tidytape.errors import DecodeError, IncompleteDataError, QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
@@ -304,3 +305,52 @@ def test_a_fetch_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert run(2).stdout == "dying\n"
     assert run(99).stdout.split() == ["2", "40"]  # of the four requests two were left
     assert run(99).stdout.split() == ["0", "40"]
+
+
+def test_a_lock_that_cannot_be_taken_keeps_nobody_waiting(service: Any, clock: Clock, tmp_path: Path) -> None:
+    client = Driven(service, clock, cache=tmp_path)
+    client.fetch(window_of("TRADE_AGG", S0, S0 + HOUR))
+    lock = next(tmp_path.glob("*/*/.lock"), None) or next(tmp_path.glob("*/*")) / ".lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    with pytest.warns(RuntimeWarning, match="the cache cannot be written"):
+        _, told = client.fetch(window_of("TRADE_AGG", S0, S0 + 2 * HOUR))
+    assert told.requests == 1
+
+
+def test_a_file_that_cannot_be_read_just_now_is_not_removed(
+    service: Any, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, window = Driven(service, clock, cache=tmp_path), window_of("TRADE_AGG", S0, S0 + HOUR)
+    plain, _ = client.fetch(window)
+    kept = set(tmp_path.glob("*/*/*.parquet"))
+
+    def failing(path: Path) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "read_bytes", failing)
+        again, told = client.fetch(window)
+    assert again.equals(plain)
+    assert told.requests == 1
+    assert kept <= set(tmp_path.glob("*/*/*.parquet"))
+    assert client.fetch(window)[1].requests == 0
+
+
+def test_a_field_that_no_file_can_hold_is_returned_and_not_kept(tmp_path: Path) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        point = {"timestamp": {"s": S0}, "close": 1.0, "meta": {}}
+        ids = {"type": "TRADE_AGG", "exchange": "X", "rawSymbol": "BTC", "side": "BUY"}
+        return httpx.Response(200, json={"series": [{"id": ids, "points": [{"Point": point}]}]})
+
+    query = PointsQuery(
+        type="TRADE_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=S0, end=S0 + HOUR
+    )
+    client = Driven(httpx.MockTransport(answer), Clock(S0 + 30 * 86_400), cache=tmp_path / "cache")
+    with pytest.warns(RuntimeWarning, match="the cache cannot be written"):
+        frame, _ = client.fetch(Window.of(query))
+    assert frame.height == 1
+    plain = Client("http://service", "k", transport=httpx.MockTransport(answer))
+    with pytest.raises(DecodeError, match="no Parquet file can hold"):
+        plain.to_parquet(query, tmp_path / "x.parquet")
+    assert not list(tmp_path.glob("*.parquet"))

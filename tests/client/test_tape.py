@@ -207,3 +207,24 @@ def test_a_fingerprint_is_of_what_a_frame_says(tmp_path: Path) -> None:
         FRAME.select(FRAME.columns[::-1]),
     ]
     assert len({told, *map(fingerprint, others)}) == len(others) + 1
+
+
+@pytest.mark.parametrize("trouble", ["damaged", "left out", "swapped", "end cut"])
+def test_answers_never_move_to_the_place_of_another(tmp_path: Path, trouble: str) -> None:
+    path, ask = tmp_path / "t", {"ask": "usage"}
+    with Recorder(path, base_url="http://service") as tape:
+        for used in (1, 2, 3):
+            tape.add(ask, Usage(100, 50, used, 0, 60))
+    head, *lines, end = path.read_bytes().splitlines(keepends=True)
+    changed = {
+        "damaged": [lines[0], lines[1].replace(b'"told"', b'"Told"'), lines[2], end],
+        "left out": [lines[0], lines[2], end],
+        "swapped": [lines[0], lines[2], lines[1], end],
+        "end cut": lines[:1],
+    }[trouble]
+    path.write_bytes(b"".join([head, *changed]))
+    played = Replayer(path)
+    assert played.found(ask)[0].used == 1  # type: ignore[union-attr]
+    for _ in range(2):
+        with pytest.raises(TapeError, match="not as it was recorded from entry 2 on"):
+            played.found(ask)

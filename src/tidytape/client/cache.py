@@ -158,8 +158,9 @@ class Cache:
         freed = 0
         for folder in self.folder.glob("*/*"):
             if (folder / "query.json").exists():
-                freed += sum(one.path.stat().st_size for one in _segments(folder))
+                sizes = {one.path: one.path.stat().st_size for one in _segments(folder)}
                 shutil.rmtree(folder, ignore_errors=True)
+                freed += sum(size for path, size in sizes.items() if not path.exists())
         return freed
 
     def trim(self) -> None:
@@ -217,9 +218,13 @@ class Series:
             ]
             if not parts:
                 continue
-            frame = _opened(one)
+            try:
+                frame = _opened(one)
+            except OSError:
+                continue  # it may be there again the next time
             if frame is None:
-                one.path.unlink(missing_ok=True)
+                with suppress(OSError):
+                    one.path.unlink(missing_ok=True)
                 continue
             frames += [_between(frame, part) for part in parts]
             taken = united([*taken, *parts])
@@ -283,7 +288,10 @@ class Series:
         self._cache.trim()
 
     def _join(self, run: Sequence[Segment]) -> None:
-        frames = [_opened(one) for one in run]
+        try:
+            frames = [_opened(one) for one in run]
+        except OSError:
+            return  # another process has joined them
         sound = [frame for frame in frames if frame is not None]
         if len(sound) < len(run):
             return  # it is found out when it is read
@@ -318,11 +326,11 @@ def _segments(folder: Path) -> Iterator[Segment]:
 
 
 def _opened(segment: Segment) -> pl.DataFrame | None:
-    """Return the points of a file, None if they are not what was written."""
+    """Return the points of a file, None if they are not what was written; OSError if it cannot be read just now."""
+    content = segment.path.read_bytes()
+    if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
+        return None
     try:
-        content = segment.path.read_bytes()
-        if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
-            return None
         frame = pl.read_parquet(io.BytesIO(content))
     except (OSError, pl.exceptions.PolarsError):
         return None

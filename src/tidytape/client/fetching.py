@@ -98,6 +98,8 @@ def _held(lock: filelock.BaseFileLock) -> Iterator[Callable[[], bool]]:
             lock.acquire(blocking=False)
         except filelock.Timeout:
             return False
+        except (OSError, NotImplementedError) as error:  # where nothing can be written nobody is kept waiting
+            _warn(error)
         return True
 
     try:
@@ -110,9 +112,13 @@ def _spared(keep: Callable[[], R]) -> R | None:
     """Return what a function returns; warn where the cache cannot be written, for what was fetched is there anyway."""
     try:
         return keep()
-    except OSError as error:
-        warnings.warn(f"the cache cannot be written: {error}", RuntimeWarning, stacklevel=2)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        _warn(error)
         return None
+
+
+def _warn(error: Exception) -> None:
+    warnings.warn(f"the cache cannot be written: {error}", RuntimeWarning, stacklevel=3)
 
 
 class _Gathered:
