@@ -320,7 +320,7 @@ def shifted(by: int, *, most: int = 10**9) -> Service:
     return Shifted(most=most)
 
 
-@pytest.mark.parametrize("by", [-1_000, -2, 1_000_000])
+@pytest.mark.parametrize("by", [-1_000, 1_000_000])
 def test_points_of_another_window_are_refused(by: int, tmp_path: Path) -> None:
     class Elsewhere(Service):
         def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from typing import TypeVar
 
@@ -24,7 +23,7 @@ from tidytape.client.listing import informed
 from tidytape.client.metadata import Metadata
 from tidytape.client.progress import Bar, Progress
 from tidytape.client.settings import Settings
-from tidytape.client.steps import Answer, Call, Flow, Together, Wait
+from tidytape.client.steps import Call, Flow, Together, Wait
 from tidytape.client.tidying import decoded, joined, within
 from tidytape.client.window import SETTLING, Span, Window, covering, united, without
 from tidytape.errors import (
@@ -250,9 +249,9 @@ class _Gathered:
         answer = yield from ask(
             self._settings, "/v1/points", query.to_params(), accept=_ACCEPT, cost=cost, waits=bar.waits
         )
-        self._requests += 1
-        self._weight += cost
-        self._sent_at = sent_at(answer)
+        self._requests += 1 + answer.lost
+        self._weight += cost * (1 + answer.lost)
+        self._sent_at = answer.sent_at
         return decoded(answer, query)
 
     def _keep(self, span: Span, frame: pl.DataFrame, now: float) -> Flow[None]:
@@ -279,14 +278,6 @@ class _Gathered:
             datetime.now(UTC),
             frame,
         )
-
-
-def sent_at(answer: Answer) -> float:
-    """Return when a service says that it answered; now where it does not say. [s since the epoch]"""
-    try:
-        return parsedate_to_datetime(answer.headers["date"]).timestamp()
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return time.time()
 
 
 # --- completeness ---------------------------------------------------------------------------------------------------

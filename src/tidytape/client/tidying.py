@@ -17,6 +17,10 @@ from tidytape.schema import data_type, schema_of
 __all__ = ["check_identity", "decoded", "joined", "once", "within"]
 
 
+_EDGE = 2
+"""So far outside its window a point may lie, and is left out. [interval]"""
+
+
 def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
     """Return the points of an answer, those at the edges of its window too.
 
@@ -31,7 +35,7 @@ def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
     name = query.type[0]
     frame = _read(answer, name)
     check_identity(frame, query, name)
-    edge = longest(query)
+    edge = _EDGE * longest(query)
     times = frame["timestamp"].dt.epoch("s")
     strays = ((times < query.start - edge) | (times >= query.end + edge)).sum()
     if strays:

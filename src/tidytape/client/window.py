@@ -169,7 +169,29 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
     if not missing:
         return []
     cuts = _Cuts(window, burst)
-    # The cheapest way to join neighbours: best[i] is the weight of the first i spans, and where the last join began.
+    spans = list(missing)
+    while len(spans) > _MOST_COMPARED:
+        fewer = [
+            one
+            for at in range(0, len(spans), _MOST_COMPARED)
+            for one in _cheapest_joins(cuts, spans[at : at + _MOST_COMPARED])
+        ]
+        if len(fewer) > len(spans) // 2:
+            spans = fewer
+            break
+        spans = fewer
+    else:
+        spans = _cheapest_joins(cuts, spans)
+    return [query for start, end in spans for query in cuts.requests(start, end)]
+
+
+_MOST_COMPARED = 100
+"""So many spans are joined in the best of all ways; to find it among more would take longer than to fetch them."""
+
+
+def _cheapest_joins(cuts: _Cuts, missing: Sequence[Span]) -> list[Span]:
+    """Return spans with those neighbours joined that are cheaper together."""
+    # best[i] is the weight of the first i spans, and where the last join began.
     best: list[tuple[int, int, int]] = [(0, 0, 0)]
     for last in range(1, len(missing) + 1):
         ways, apart = [], 0
@@ -182,13 +204,13 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
             before = best[first - 1]
             ways.append((before[0] + cost, before[1] + requests, first - 1))
         best.append(min(ways))
-    queries: list[PointsQuery] = []
+    joins: list[Span] = []
     last = len(missing)
     while last:
         first = best[last][2]
-        queries[:0] = cuts.requests(missing[first][0], missing[last - 1][1])
+        joins.append((missing[first][0], missing[last - 1][1]))
         last = first
-    return queries
+    return joins[::-1]
 
 
 class _Cuts:

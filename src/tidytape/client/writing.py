@@ -50,8 +50,8 @@ class ParquetFile:
         Raises
         ------
         DecodeError
-            If it has a column that the first frame had not: a service began to send a field that it did not send; or one
-            that a file cannot hold.
+            If it has a column that the first frame had not: a service began to send a field that it did not send; or
+            one that no file can hold.
         """
         # Text as text: a dictionary of its own in every part is of use to nobody.
         frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
@@ -60,7 +60,9 @@ class ParquetFile:
             try:
                 self._writer = pq.ParquetWriter(self._part, frame.to_arrow().schema, compression="zstd")
             except pa.ArrowException as error:  # e.g. an object that is always empty
-                raise DecodeError(f"the service sent a field that no Parquet file can hold: {error}") from None
+                raise DecodeError(
+                    f"the service sent a field that no Parquet file can hold: {error}"
+                ) from None
         new = [name for name in frame.columns if name not in self._columns]
         if new:
             raise DecodeError(
@@ -68,7 +70,9 @@ class ParquetFile:
             )
         rows = pl.DataFrame(
             [
-                frame[name].cast(dtype) if name in frame.columns else pl.Series(name, [None], dtype).new_from_index(0, frame.height)
+                frame[name].cast(dtype)
+                if name in frame.columns
+                else pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
                 for name, dtype in self._columns.items()
             ]
         )
