@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -354,3 +355,40 @@ def test_a_field_that_no_file_can_hold_is_returned_and_not_kept(tmp_path: Path) 
     with pytest.raises(DecodeError, match="no Parquet file can hold"):
         plain.to_parquet(query, tmp_path / "x.parquet")
     assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_what_a_clock_that_was_ahead_kept_of_the_future_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(int(request.url.params["from"]))
+        return httpx.Response(200, json={})
+
+    now = time.time()
+    today = int(now) // 86_400 * 86_400
+    query = PointsQuery(
+        type="TRADE_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=today, end=today + 10 * 86_400
+    )
+    client = Driven(httpx.MockTransport(answer), Clock(now), cache=tmp_path)
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: now + 400 * 86_400)
+        client.fetch(Window.of(query))
+        assert client.fetch(Window.of(query))[1].requests == 0
+    assert client.fetch(Window.of(query))[1].requests == 1
+    with monkeypatch.context() as later:
+        later.setattr(time, "time", lambda: now + 20 * 86_400)
+        assert client.fetch(Window.of(query))[1].requests == 1
+    assert len(asked) == 3
+
+
+def test_what_could_not_be_removed_was_not_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "TRADE" / "one"
+    folder.mkdir(parents=True)
+    (folder / "query.json").write_text("{}")
+    (folder / f"0-60-{'0' * 32}.parquet").write_bytes(b"1234")
+    with monkeypatch.context() as readable:
+        readable.setattr(shutil, "rmtree", lambda path, **options: None)
+        assert Cache(tmp_path).clear() == 0
+    assert Cache(tmp_path).clear() == 4

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tidytape.client import Usage
 from tidytape.client.fingerprint import fingerprint
 from tidytape.client.tape import Recorder, Replayer, entries, verify
+from tidytape.client.writing import ParquetFile
 from tidytape.errors import TapeError
 
 DAYS = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)]
@@ -228,3 +229,15 @@ def test_answers_never_move_to_the_place_of_another(tmp_path: Path, trouble: str
     for _ in range(2):
         with pytest.raises(TapeError, match="not as it was recorded from entry 2 on"):
             played.found(ask)
+
+
+def test_a_column_named_like_a_pattern_is_a_column(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"^x$": [1.0, None], "^.*$": ["a", None], "*": [[1], None]})
+    assert fingerprint(frame) != fingerprint(frame.reverse())
+    with ParquetFile(tmp_path / "x.parquet") as file:
+        file.write(frame)
+        file.write(pl.DataFrame([frame["*"]]))
+    back = pl.read_parquet(tmp_path / "x.parquet")
+    assert back.columns == frame.columns
+    assert back["^x$"].to_list() == [1.0, None, None, None]
+    assert back["*"].to_list() == [[1], None] * 2

@@ -71,6 +71,11 @@ class Segment:
     digest: str
     path: Path
 
+    @property
+    def is_of_the_future(self) -> bool:
+        """Whether it was written by a clock that was ahead: what is to come was not known."""
+        return self.end > time.time()
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -201,12 +206,13 @@ class Series:
 
     def missing(self, span: Span) -> list[Span]:
         """Return what of a span no file covers."""
-        return without(span, ((one.start, one.end) for one in _segments(self._folder)))
+        kept = _segments(self._folder)
+        return without(span, ((one.start, one.end) for one in kept if not one.is_of_the_future))
 
     def read(self, span: Span) -> tuple[list[pl.DataFrame], list[Span]]:
         """Return the points of a span that are kept, each once, and of which parts of it nothing is.
 
-        A file that is damaged is removed, and what it covered is missing.
+        A file that is damaged, or tells of a time that is yet to come, is removed, and what it covered is missing.
         """
         frames: list[pl.DataFrame] = []
         taken: list[Span] = []
@@ -222,7 +228,7 @@ class Series:
                 frame = _opened(one)
             except OSError:
                 continue  # it may be there again the next time
-            if frame is None:
+            if frame is None or one.is_of_the_future:
                 with suppress(OSError):
                     one.path.unlink(missing_ok=True)
                 continue

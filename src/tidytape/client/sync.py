@@ -51,6 +51,10 @@ R = TypeVar("R")
 class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written], Generic[FrameT]):
     """Fetch market data as tidy frames.
 
+    A client may be used by several threads, and by processes that were forked from the one that made it; frames may
+    not, for polars does not work in a forked process once its threads have run in the other. Start processes that
+    handle frames with ``multiprocessing.get_context("spawn")``.
+
     Parameters
     ----------
     base_url : str, optional
