@@ -345,3 +345,30 @@ def test_profile_is_loaded_on_first_use():
 def test_arrow_strings_stay_strings():
     table = pa.table({"day": ["a", "a"], "price": [1.0, 2.0], "volume": [1, 2]})
     assert nw.from_native(value_area(table, by="day")).schema["day"] == nw.String
+
+
+def test_sessions_may_lie_in_any_order_and_have_any_keys(constructor):
+    # In memory sessions are walked through, and put in order first where they are scattered.
+    frame = levels([1, 4, 10, 4, 1], [0, 6, 0, 0, 10, 2, 1], [2, 2]).with_columns(
+        side=pl.Series(["a"] * 5 + [None] * 7 + ["b"] * 2)
+    )
+    expected = {(0, "a", 2, 2, 4), (1, None, 4, 0, 6), (2, "b", 0, 0, 1)}
+    for given in (frame, frame.sort("price"), frame.sample(fraction=1, shuffle=True, seed=3)):
+        assert {row[:5] for row in rows(value_area(constructor(given), by=["day", "side"]))} == expected
+
+
+def test_sessions_large_and_small_equal_what_a_lazy_frame_gives():
+    # More levels than are worked on at once, in one session and in many.
+    draw = np.random.default_rng(4)
+    sizes = [70_000, *draw.integers(1, 400, 400).tolist(), 1]
+    frame = pl.DataFrame(
+        {
+            "day": np.repeat(np.arange(len(sizes)), sizes),
+            "price": np.concatenate([np.arange(size) for size in sizes]) / 10,
+            "volume": draw.integers(0, 50, sum(sizes)),
+        }
+    ).filter(draw.random(sum(sizes)) < 0.9)
+    for rules in ({}, {"rule": "one_row", "stop": "exceed", "tie": "down"}):
+        for row_size in (None, 0.1):
+            lazily = value_area(frame.lazy(), by="day", row_size=row_size, **rules).collect()
+            assert value_area(frame, by="day", row_size=row_size, **rules).equals(lazily)

@@ -59,7 +59,7 @@ def test_fetch_writes_a_file(
     out = tmp_path / f"candles.{suffix}"
     code, said, told = run("fetch", "candles", "--lake", lake, *DAY, "--out", out)
     assert (code, said) == (0, "")
-    assert told == f"24 rows -> {out}\n"
+    assert told == f"24 rows -> {out}\n1 request, weight 1\n"
     assert read(out).height == 24
 
 
@@ -257,11 +257,18 @@ def test_a_tape_is_listed_as_people_write_what_they_asked(run: Run, lake: Path, 
     with tidytape.Client.local(lake) as client, client.record(path):
         client.candles(**day)  # type: ignore[arg-type]
         client.coins(start="2024-08-08")
+        sessions = client.fetch(client.query.tpo_sessions(**day | {"interval": "1d"}))
     code, listed, _ = run("tape", "ls", path)
-    first, second = listed.splitlines()
+    first, second, third = listed.splitlines()
+    assert f"  1 row  {sessions.metadata.hash[:16]}  tpo_sessions exchange=DEMO_SPOT coin=BTC " in third
     assert code == 0
     assert first.startswith("1  20")
     assert "  24 rows  " in first
     asked = "TRADE_SIDE_AGNOSTIC_AGG exchange=DEMO_SPOT coin=BTC interval=1h, "
     assert first.endswith(f"  {asked}2024-08-08T00:00:00Z to 2024-08-09T00:00:00Z")
     assert second.endswith("  coins from 2024-08-08T00:00:00Z")
+    lines = path.read_bytes().splitlines(keepends=True)
+    path.write_bytes(b"".join([lines[0], lines[1].replace(b"BTC", b"BTD", 1), *lines[2:]]))
+    _, listed, told = run("tape", "ls", path)
+    assert listed.splitlines() == [second, third]
+    assert told == f"error: {path}: entry 1 is damaged: its bytes are not those that were recorded\n"

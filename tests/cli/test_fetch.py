@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +20,9 @@ from simulated.everything import everything
 from tidytape.cli import app, fetch, main
 from tidytape.client.documented import parameters_of
 from tidytape.client.endpoints import Endpoints
+from tidytape.client.progress import Bar
 from tidytape.client.series import SeriesMethods
-from tidytape.errors import counted
+from tidytape.errors import QueryError, counted
 
 Run = Callable[..., tuple[int, str, str]]
 
@@ -65,7 +67,7 @@ def command_of(name: str) -> click.Command:
 @pytest.mark.parametrize("name", ASKED)
 def test_options_are_the_parameters_of_the_method(name: str) -> None:
     command, method = command_of(name), getattr(Endpoints, name)
-    shared = {"out", "lake", "base_url", "api_key", "cache", "offline", "quiet", "help"}
+    shared = {"out", "help", *signature(fetch._client).parameters}
     options: dict[str, Any] = {str(one.name): one for one in command.params}
     assert set(options) - shared == set(parameters_of(method))
     for option, described in parameters_of(method).items():
@@ -93,8 +95,127 @@ def test_a_file_holds_what_the_method_returns(run: Run, lake: Path, tmp_path: Pa
     assert frame.height
     out = tmp_path / f"{name}.parquet"
     said = run(*words_of(name), *options_of(ASKED[name]), "--lake", lake, "--out", out)
-    assert said == (0, "", f"{counted(frame.height, 'row')} -> {out}\n")
-    assert pl.read_parquet(out).equals(frame)
+    assert said[:2] == (0, "")
+    written, *cost = said[2].splitlines()
+    assert written == f"{counted(frame.height, 'row')} -> {out}"
+    assert cost == ([] if name in LISTS else [f"1 request, weight {weight_of(lake, name)}"])
+    again = pl.read_parquet(out)
+    assert again.equals(frame)
+    assert again.schema == frame.schema
+
+
+def weight_of(lake: Path, name: str) -> int:
+    with tidytape.Client.local(lake) as client:
+        return client.plan(getattr(client.query, name)(**ASKED[name])).weight
+
+
+def test_what_is_kept_is_what_the_client_keeps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path))
+    for address in ("http://127.0.0.1:8000", "http://localhost", "http://service"):
+        for cache in (None, True, False):
+            with (
+                fetch._client(base_url=address, api_key="k", cache=cache) as made,
+                tidytape.Client(address, "k", cache=cache) as plain,
+            ):
+                kept = made._settings.cache is not None
+                assert kept == (plain._settings.cache is not None)
+                assert kept == (address == "http://service" if cache is None else cache)
+
+
+DAYS = [
+    "--exchange",
+    "X",
+    "--coin",
+    "BTC",
+    "--interval",
+    "1m",
+    "--start",
+    "2024-01-01",
+    "--end",
+    "2024-12-01",
+]
+
+
+def poor(monkeypatch: pytest.MonkeyPatch, **more: Any) -> None:
+    """A service whose budget for a minute is 60, of which nothing is left."""
+    usage = {"limit": 60, "remaining": 0, "used": 60, "reset": 0, "window_seconds": 60}
+    answer = httpx.MockTransport(
+        lambda request: httpx.Response(200, json=usage if request.url.path == "/v1/usage" else {"series": []})
+    )
+
+    class Poor(tidytape.Client[pl.DataFrame]):
+        def __init__(self, *given: Any, **options: Any) -> None:
+            super().__init__(*given, transport=answer, **options, **more)
+
+    monkeypatch.setattr("tidytape.client.Client", Poor)
+    monkeypatch.setattr("time.sleep", lambda seconds: None)
+
+
+def test_the_budget_may_make_it_wait_no_longer_than_said(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    poor(monkeypatch)
+    service = ["--base-url", "http://poor", "--api-key", "k"]
+    code, said, told = run("fetch", "candles", *DAYS, *service, "--max-wait", 5)
+    assert (code, said) == (1, "")
+    assert "and --max-wait is 5 s" in told
+    assert "--max-wait: got 0.0" in run("fetch", "candles", *DAYS, *service, "--max-wait", 0)[2]
+    assert "more than the 0 left" in run("fetch", "candles", *DAYS, *service, "--on-limit", "raise")[2]
+
+
+def test_what_is_kept_is_listed_under_a_heading(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    poor(monkeypatch)
+    assert run("cache", "ls", "--folder", tmp_path) == (0, "", f"0 bytes in {tmp_path}\n")
+    monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path))
+    service = ["--base-url", "http://127.0.0.1:8000", "--api-key", "k"]
+    hour = [
+        "--exchange",
+        "X",
+        "--coin",
+        "BTC",
+        "--interval",
+        "1m",
+        "--start",
+        "2024-01-01",
+        "--end",
+        "2024-01-02",
+    ]
+    assert run("fetch", "candles", *hour, *service)[0] == 0
+    assert not any(tmp_path.iterdir())
+    assert run("fetch", "candles", *hour, *service, "--cache")[0] == 0
+    _, listed, told = run("cache", "ls")
+    assert told.startswith("type  asked  kept, in UTC  size  service\n")
+    assert listed.startswith(
+        "TRADE_SIDE_AGNOSTIC_AGG  exchange=X coin=BTC interval=MINUTE  2024-01-01T00:00:00Z to "
+    )
+    _, planned, _ = run("plan", "candles", *hour, *service, "--cache")
+    assert planned.startswith(
+        "from the cache: 2024-01-01T00:00:00Z to 2024-01-02T00:00:00Z\n0 requests, weight 0"
+    )
+
+
+def test_what_is_missing_is_told_and_is_no_success(
+    run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    poor(monkeypatch)
+    asked = [*DAYS, "--base-url", "http://poorer", "--api-key", "k", "--out", tmp_path / "none.parquet"]
+    code, _, told = run("fetch", "candles", *asked, "--partial", "flag", "--max-wait", 5)
+    assert code == 1
+    written, cost, missing = told.splitlines()
+    assert written.startswith("0 rows -> ")
+    assert cost == "0 requests, weight 0"
+    assert missing.startswith("error: missing 2024-01-01T00:00:00Z to 2024-12-01T00:00:00Z: weight ")
+
+
+def test_a_warning_names_options(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def wait(**options: Any) -> Any:
+        Bar("TRADE").waits(36)
+        raise QueryError("lake", got=None, expected="nothing more")
+
+    monkeypatch.setattr(fetch, "_client", wait)
+    _, _, told = run("fetch", "coins")
+    assert told.startswith("warning: TRADE: the budget of the key makes this fetch wait 36 s, until ")
+    assert "; --max-wait bounds that, and a plan tells it beforehand\n" in told
 
 
 @pytest.mark.parametrize("name", ["tpo_sessions", "markets"])

@@ -23,6 +23,7 @@ from simulated.everything import ASKED, START, everything
 from tidytape import Client
 from tidytape.client.cache import Cache
 from tidytape.client.local import AppTransport
+from tidytape.client.planning import planned
 from tidytape.client.window import Window, without
 from tidytape.errors import DecodeError, IncompleteDataError, QueryError
 from tidytape.lake import Lake
@@ -234,6 +235,28 @@ def test_offline_answers_from_the_cache_and_names_what_it_lacks(
     assert offline.requests == []
     with pytest.raises(QueryError, match="offline"):
         Client("http://service", "k", cache=False, offline=True)
+
+
+def test_an_offline_plan_lists_nothing_that_is_not_sent(service: Any, clock: Clock, tmp_path: Path) -> None:
+    Driven(service, clock, cache=tmp_path).fetch(window_of("TRADE_AGG", S0, S0 + 2 * HOUR))
+    offline = Driven(service, clock, cache=tmp_path, offline=True)
+    longer = window_of("TRADE_AGG", S0, S0 + 3 * HOUR)
+    plan = offline.run(planned(offline.settings, [longer, longer]))
+    assert (plan.requests, plan.weight, plan.cached) == ((), 0, ((S0, S0 + 2 * HOUR),) * 2)
+    assert [part.lacking for part in plan.parts] == [((S0 + 2 * HOUR, S0 + 3 * HOUR),)] * 2
+    assert offline.requests == []
+
+
+def test_offline_says_how_anything_comes_to_be_kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path))
+    hour = {"exchange": "X", "coin": "BTC", "interval": "1m", "start": 0, "end": HOUR}
+    for address, how in (
+        ("http://127.0.0.1:8000", "online with cache=True is"),
+        ("http://service", "online is"),
+    ):
+        with Client(address, "k", offline=True) as client, pytest.raises(IncompleteDataError) as caught:
+            client.candles(**hour)  # type: ignore[arg-type]
+        assert str(caught.value).endswith(f"nothing of it is kept of {address}: what is fetched {how}")
 
 
 def test_by_default_only_the_network_is_kept(

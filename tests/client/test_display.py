@@ -10,6 +10,7 @@ import pytest
 import tidytape
 from tidytape.client.display import described, lasting, spans
 from tidytape.client.metadata import Metadata
+from tidytape.client.planning import Plan, PlanPart
 from tidytape.errors import ServerError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 
@@ -70,6 +71,28 @@ def test_a_fetch_shows_what_it_was_and_its_frame(backend: str) -> None:
     assert repr(day).endswith(repr(day.frame))
     assert day._repr_html_().endswith(day.frame._repr_html_())
     assert "2024-08-01T00:00:00Z to 2024-08-08T00:00:00Z" in day._repr_html_()
+
+
+def test_spans_are_told_as_times_too() -> None:
+    partial = told(2, cached=((0, 60),), missing=((60, 120),))
+    minutes = [datetime(1970, 1, 1, 0, minute, tzinfo=UTC) for minute in range(3)]
+    assert partial.cached_times == ((minutes[0], minutes[1]),)
+    assert partial.missing_times == ((minutes[1], minutes[2]),)
+
+
+def test_a_plan_says_what_it_asks_again_what_it_lacks_and_what_is_to_come() -> None:
+    kept = PlanPart(QUERY, 0, 600, (QUERY.model_copy(update={"start": 60}),), ((0, 60), (120, 180)), ahead=3)
+    assert str(kept) == (
+        "1 request, weight 2, weight 3 of it for a time more than a day ahead of now, 1 span from the cache, "
+        "1 span of the cache asked for again, which costs no more"
+    )
+    plan = Plan((kept,), None)
+    assert ", the budget is not known, " in str(plan)
+    assert plan.ahead == 3
+    assert "from the cache: 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z, 1970" in plan._repr_html_()
+    assert str(PlanPart(QUERY, 0, 600, (), (), lacking=((0, 600),))) == (
+        "0 requests, weight 0, offline, and the cache lacks 1970-01-01T00:00:00Z to 1970-01-01T00:10:00Z"
+    )
 
 
 def test_lists_are_described_too() -> None:

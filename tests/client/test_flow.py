@@ -107,6 +107,36 @@ def test_a_passing_failure_is_tried_again(
     assert all(0 <= wait <= 30 for wait in waits)
 
 
+def test_a_service_that_starts_again_is_waited_for_and_one_that_never_was_is_not(
+    client: Any, script: Any, candles: Any, window: Any, waits: list[float]
+) -> None:
+    never = tidytape.Client("http://never", "k", transport=script(httpx.ConnectError("refused")))
+    with pytest.raises(TransportError, match="is a service running there"):
+        never.candles(**window)
+    assert len(waits) == 5
+    assert sum(waits) < 2.5
+    waits.clear()
+    restarted = client(script(candles(0), *[httpx.ConnectError("refused")] * 5, candles(0)))
+    assert restarted.candles(**window).height == restarted.candles(**window).height == 1
+    assert [round(wait - 0.5 * 2**n, 9) for n, wait in enumerate(waits)] == pytest.approx(
+        [0.25] * 5, abs=0.25
+    )
+
+
+def test_a_web_page_is_told_as_one(client: Any, script: Any, window: Any, waits: list[float]) -> None:
+    page = httpx.Response(200, html="\n <!doctype html><title>Welcome</title>")
+    for ask in (lambda one: one.candles(**window), lambda one: one.coins(), lambda one: one.markets()):
+        service = script(page)
+        with pytest.raises(DecodeError) as caught:
+            ask(client(service))
+        path = service.requests[0].url.path
+        assert str(caught.value) == (
+            f"http://service{path}: answered HTTP 200 with a page (text/html; charset=utf-8), neither JSON nor Arrow; "
+            "is the address of the service right?"
+        )
+    assert waits == []
+
+
 def test_retry_after_is_honoured(
     client: Any, script: Any, candles: Any, window: Any, waits: list[float]
 ) -> None:

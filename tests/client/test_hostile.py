@@ -209,10 +209,10 @@ def test_a_refused_connection_is_an_error_soon() -> None:
         assert time.monotonic() - began < 3
 
 
-def test_only_a_refused_connection_has_short_pauses(client: Any, script: Any, waits: list[float]) -> None:
+def test_only_a_refused_connection_has_short_pauses(script: Any, waits: list[float]) -> None:
     for trouble, longest in ((httpx.ConnectError("no"), 0.4), (httpx.Response(500), 30.0)):
         with pytest.raises((TransportError, ServerError)):
-            client(script(trouble), attempts=12).usage()
+            tidytape.Client("http://never", "another-key", transport=script(trouble), attempts=12).usage()
         assert len(waits) == 11
         assert max(waits) <= longest
         waits.clear()

@@ -20,6 +20,7 @@ from simulated.everything import everything
 from tidytape.client.documented import parameters_of
 from tidytape.client.endpoints import Endpoints, Queries
 from tidytape.client.series import SeriesMethods, Wanted
+from tidytape.errors import QueryError
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, TPO_SESSIONS, Schema, schema_of
 
 ASKED: dict[str, dict[str, Any]] = {name: asked for name, (_, asked) in SERIES.items()} | LISTS
@@ -180,5 +181,24 @@ def test_a_query_says_that_nothing_is_sent_and_what_is_returned(name: str) -> No
         assert f"\n{parameter} : " in f"\n{described['Parameters']}"
     assert "nothing is sent" not in (inspect.getdoc(fetching) or "")
     assert isinstance(asking(Queries(), **ASKED[name]), Wanted)
-    with pytest.raises(TypeError, match="unexpected keyword argument 'coins'"):
+    with pytest.raises(TypeError, match=rf"^{name}\(\): no argument 'coins'; did you mean 'coin'"):
         asking(Queries(), coins="BTC", **ASKED[name])
+    for use in (asking, fetching):
+        with pytest.raises(TypeError, match=rf"^{name}\(\): all arguments are given by name"):
+            use(Queries(), "BTC")
+
+
+def test_wrong_options_of_a_client_are_told_by_its_name() -> None:
+    for kind in (tidytape.Client, tidytape.AsyncClient):
+        wrong: Any = kind
+        with pytest.raises(
+            TypeError, match=rf"^{kind.__name__}\(\): no argument 'max_wiat'; did you mean 'max_wait'"
+        ):
+            wrong("http://service", "k", max_wiat=3)
+        with pytest.raises(TypeError, match=r"no argument 'zzzz'; known: base_url, api_key, backend, "):
+            wrong("http://service", "k", zzzz=3)
+        for name, value in (("cache_limit", "10GiB"), ("cache_limit", 0), ("max_wait", 0)):
+            with pytest.raises(QueryError, match=f"{name}: got "):
+                wrong("http://service", "k", **{name: value})
+    with pytest.raises(QueryError, match="on_limit='raise' waits not at all"):
+        tidytape.Client("http://service", "k", max_wait=0)

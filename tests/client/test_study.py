@@ -16,7 +16,8 @@ import pytest
 import tidytape
 from simulated.everything import ASKED, START, everything
 from tidytape.client.fingerprint import fingerprint
-from tidytape.client.tape import entries, verify
+from tidytape.client.listing import usage
+from tidytape.client.tape import entries, manifest, verify
 from tidytape.errors import QueryError, TapeError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
@@ -111,7 +112,9 @@ def test_what_is_not_on_a_tape_is_told_with_what_is_nearest(client: Any, tmp_pat
         TapeError, match=r"has no answer to coins exchange=Y; .* is entry 1, coins exchange=X"
     ):
         replayed.coins(exchange="Y")
-    with pytest.raises(TapeError, match=r"has no answer to tenors; it was not asked .* damaged$"):
+    with pytest.raises(
+        TapeError, match=r"has no answer to tenors; it was not asked when the tape was recorded$"
+    ):
         replayed.tenors()
 
 
@@ -124,6 +127,31 @@ def test_a_tape_is_replayed_from_asyncio_too(client: Any, tmp_path: Path) -> Non
             return await replayed.candles(**DAY)
 
     assert asyncio.run(replay()).equals(candles)
+
+
+def test_a_plan_of_a_tape_costs_nothing_and_asks_nobody(
+    client: Any, lake: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with client.record(tmp_path / "t"):
+        client.candles(**DAY)
+        client.candles(**DAY)
+        client.usage()
+
+    def no_network(*args: Any, **kwargs: Any) -> Any:
+        raise AssertionError("no network is needed")
+
+    monkeypatch.setattr(socket, "socket", no_network)
+    replayed = tidytape.Client.replay(tmp_path / "t")
+    asked = client.query.candles(**DAY)
+    plan = replayed.plan(asked)
+    assert (plan.requests, plan.weight, plan.seconds) == ((), 0, 0)
+    assert replayed.plan([asked, asked]).weight == 0
+    assert replayed.usage() == replayed.usage()
+    assert repr(replayed) == f"Client.replay({str(tmp_path / 't')!r}, backend='polars')"
+    with pytest.raises(TapeError, match="has no answer to FUNDING_RATE_AGG"):
+        replayed.plan([asked, client.query.funding(**DAY)])
+    with pytest.raises(TapeError, match="a tape is replayed, and nothing is sent"):
+        replayed._run(usage(replayed._settings))
 
 
 def test_the_hash_is_that_of_the_recorded_frame(client: Any, tmp_path: Path) -> None:
@@ -146,6 +174,9 @@ def test_the_hash_is_of_the_frame_that_is_returned(client: Any, tmp_path: Path) 
     assert f" {first.frame.height:,} rows" in repr(first.metadata)
     again = tidytape.Client.replay(tmp_path / "t").fetch(asked)
     assert again.metadata.hash == first.metadata.hash
+    (listed,) = entries(tmp_path / "t")
+    assert (listed.rows, listed.hash) == (first.frame.height, first.metadata.hash)
+    assert listed.told["returned"]["method"] == "tpo_sessions"
 
 
 def test_one_tape_at_a_time(client: Any, tmp_path: Path) -> None:
@@ -165,9 +196,41 @@ def test_a_study_that_fails_is_on_the_tape_as_far_as_it_went(client: Any, tmp_pa
 
     with pytest.raises(ZeroDivisionError):
         failing()
-    assert verify(tmp_path / "t") == []
+    (wrong,) = verify(tmp_path / "t")
+    assert wrong == "the tape is not complete: ZeroDivisionError ended the study while it was recorded"
     client.coins()
     assert len(entries(tmp_path / "t")) == 1
+    assert tidytape.Client.replay(tmp_path / "t").coins() == client.coins()
+
+
+def test_asyncio_records_too(lake: Lake, tmp_path: Path) -> None:
+    async def record() -> list[str]:
+        async with tidytape.AsyncClient.local(lake.path) as client, client.record(tmp_path / "t"):
+            return await client.coins()
+
+    coins = asyncio.run(record())
+    assert verify(tmp_path / "t") == []
+    assert tidytape.Client.replay(tmp_path / "t").coins() == coins
+
+
+def test_a_damaged_entry_is_named(client: Any, tmp_path: Path) -> None:
+    with client.record(tmp_path / "t"):
+        client.candles(**DAY)
+        client.coins()
+    lines = (tmp_path / "t").read_bytes().splitlines(keepends=True)
+    lines[1] = lines[1].replace(b"BTC", b"BTD", 1)
+    (tmp_path / "t").write_bytes(b"".join(lines))
+    with tidytape.Client.replay(tmp_path / "t") as replayed:
+        assert replayed.coins() == client.coins()
+        with pytest.raises(
+            TapeError, match=r"it may have been entry 1, which is damaged \(its bytes are not"
+        ) as caught:
+            replayed.candles(**DAY)
+    assert caught.value.entries == (1,)
+    damaged, coins = manifest(tmp_path / "t")
+    assert isinstance(damaged, TapeError)
+    assert not isinstance(coins, TapeError)
+    assert coins.number == 2
 
 
 def test_a_plan_is_what_a_fetch_then_does(client: Any) -> None:
@@ -191,8 +254,13 @@ def test_parts_are_the_whole(client: Any, lake: Lake, tmp_path: Path) -> None:
     told = client.to_parquet(asked, tmp_path / "book.parquet")
     assert (told.rows, told.requests) == (whole.height, len(parts))
     written = pl.read_parquet(tmp_path / "book.parquet")
-    names = [name for name, dtype in whole.schema.items() if dtype == pl.Categorical]
-    assert written.equals(pl.concat(parts).with_columns(pl.col(names).cast(pl.String)))
+    assert written.schema == whole.schema
+    assert written.equals(pl.concat(parts))
+    assert pl.concat([written, whole]).height == 2 * whole.height
+    key = [name for name, dtype in whole.schema.items() if dtype == pl.Categorical]
+    assert written.unique(key).join(whole.unique(key), on=key).height == whole.unique(key).height
+    in_pandas = pd.read_parquet(tmp_path / "book.parquet")
+    assert {name for name in in_pandas if in_pandas[name].dtype == "category"} == set(key)
 
     async def again() -> list[pl.DataFrame]:
         async with tidytape.AsyncClient.local(lake.path) as other:
@@ -222,14 +290,23 @@ def test_a_file_that_could_not_be_finished_is_not_there(client: Any, tmp_path: P
 
 
 def test_a_file_that_cannot_be_is_refused_before_anything_is_sent(client: Any, tmp_path: Path) -> None:
-    for path in (tmp_path, tmp_path / "nowhere" / "x.parquet"):
+    for path in (tmp_path, tmp_path / "nowhere" / "x.parquet", tmp_path / "x.csv"):
         with pytest.raises(QueryError, match="path: "):
             client.to_parquet(client.query.candles(**DAY), path)
     assert client.usage().used == 0
 
 
 def test_what_is_no_query_is_refused(client: Any) -> None:
-    for wrong in ("TRADE_AGG", [], None):
+    frame = pl.DataFrame({"close": [1.0, 2.0]})
+    for wrong, called in {
+        "candles": "'candles'", "none": None, "frame": "a DataFrame", "dict": "a dict", "list": "an empty list",
+        "frames": "a list with a DataFrame",
+    }.items():  # fmt: skip
+        given = {"none": None, "frame": frame, "dict": DAY, "list": [], "frames": [frame]}.get(wrong, wrong)
         for use in (client.points, client.plan, client.fetch):
-            with pytest.raises(QueryError, match="query: "):
-                use(wrong)
+            with pytest.raises(QueryError) as caught:
+                use(given)
+            assert str(caught.value) == (
+                f"query: got {called}, expected what a method of client.query returns, e.g. client.query.candles(...), "
+                "or a PointsQuery"
+            )

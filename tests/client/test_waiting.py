@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from typing import Any
 
 import httpx
@@ -10,6 +11,7 @@ import pytest
 
 import tidytape
 from client.driven import NS, Clock, Driven
+from tidytape.client.planning import planned
 from tidytape.client.quota import Quota
 from tidytape.client.window import Window
 from tidytape.errors import BudgetError, QueryError
@@ -94,6 +96,29 @@ def test_what_can_be_had_at_once_is_fetched_where_the_rest_is_flagged(service: S
     _, told = driven.fetch(window_of(30_000))
     assert told.weight == 200
     assert told.missing == ((20_000 * STEP, 30_000 * STEP),)
+
+
+def test_what_weighs_for_days_to_come_is_told(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    driven = Driven(service, Clock(0), max_wait=1)
+    today = int(time.time())
+    until_tonight = Window.of(PointsQuery.split(start=today - 600, end=today + 80_000, **BOOK))  # type: ignore[arg-type]
+    driven.fetch(until_tonight)
+    assert caplog.records == []
+    assert driven.run(planned(driven.settings, [until_tonight])).ahead == 0
+    of_a_year = Window.of(PointsQuery.split(start=today, end=today + 365 * 86_400, **BOOK))  # type: ignore[arg-type]
+    plan = driven.run(planned(driven.settings, [of_a_year]))
+    assert (plan.weight, plan.ahead) == (5_260, 5_240)
+    with pytest.raises(BudgetError):
+        driven.fetch(of_a_year)
+    (told,) = caplog.messages
+    assert "weight 5,240 of this fetch is for a time more than a day ahead of now" in told
+
+
+def test_a_wait_that_will_not_be_is_not_told(service: Service, caplog: pytest.LogCaptureFixture) -> None:
+    driven = Driven(service, Clock(0), max_wait=5, partial="flag")
+    driven.fetch(window_of(200_000))
+    assert driven.waited <= 5
+    assert caplog.records == []
 
 
 def test_a_long_wait_is_told_once_and_a_short_one_never(

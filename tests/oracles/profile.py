@@ -51,3 +51,112 @@ def _point_of_control(prices, counts, tie):
 def exact(number):
     """Return the decimal that a number's shortest spelling says: 0.1 is a tenth."""
     return Fraction(str(number))
+
+
+# -- what blocks say: a session is the blocks (a set) that touched each row (a whole number) ----------------------
+
+
+def grid(session):
+    """Return the rows from the lowest to the highest, with the number of blocks that touched each."""
+    return [(row, len(session.get(row, ()))) for row in range(min(session), max(session) + 1)]
+
+
+def single_prints(session):
+    """Return (kind, low, high, rows, first block, last block) of each run of rows of one block, from below."""
+    rows, runs, run = grid(session), [], []
+    for row, count in [*rows, (None, 0)]:
+        if count == 1:
+            run.append(row)
+        elif run:
+            at_low, at_high = run[0] == rows[0][0], run[-1] == rows[-1][0]
+            kind = {
+                (True, True): "whole",
+                (True, False): "tail_low",
+                (False, True): "tail_high",
+                (False, False): "single_print",
+            }[at_low, at_high]
+            blocks = [block for row in run for block in session[row]]
+            runs.append((kind, run[0], run[-1], len(run), min(blocks), max(blocks)))
+            run = []
+    return runs
+
+
+def poor_extremes(session, *, min_excess_rows=2):
+    """Return (high, low, blocks of both, tails of both, poor of both, excess of both)."""
+    rows = grid(session)
+
+    def tail(rows):
+        length = 0
+        for _, count in rows:
+            if count != 1:
+                break
+            length += 1
+        return length
+
+    high, low = tail(rows[::-1]), tail(rows)
+    return (
+        *(rows[-1][0], rows[0][0], rows[-1][1], rows[0][1], high, low),
+        *(rows[-1][1] >= 2, rows[0][1] >= 2, high >= min_excess_rows, low >= min_excess_rows),
+    )
+
+
+def initial_balance(session, *, minutes=60, block_minutes=30):
+    """Return (high, low, extended up, extended down) of the blocks that start early, None without any."""
+    early = [row for row, blocks in session.items() if any(b * block_minutes < minutes for b in blocks)]
+    if not early:
+        return None, None, None, None
+    late = [row for row, blocks in session.items() if any(b * block_minutes >= minutes for b in blocks)]
+    return max(early), min(early), any(r > max(early) for r in late), any(r < min(early) for r in late)
+
+
+def developing(session, **rules):
+    """Return (block, poc, val, vah, share) at the close of each block, each from a profile of its own."""
+    blocks = {block for of_row in session.values() for block in of_row}
+    found = []
+    for closed in range(min(blocks), max(blocks) + 1):
+        levels = [(row, sum(b <= closed for b in of_row)) for row, of_row in session.items()]
+        *prices, share = value_area([level for level in levels if level[1]], row_size=1, **rules)
+        found.append((closed, *prices, round(share, 12)))
+    return found
+
+
+def nodes(counts, *, within):
+    """Return (kind, first, last row) of the plateaus that nothing within some rows exceeds, or falls below."""
+    found, start = [], 0
+    for end in range(len(counts)):
+        if end + 1 < len(counts) and counts[end + 1] == counts[start]:
+            continue
+        below = counts[max(start - within, 0) : start]
+        above = counts[end + 1 : end + 1 + within]
+        if (below or above) and max(below + above) <= counts[start]:
+            found.append(("hvn", start, end))
+        if below and above and min(below + above) >= counts[start]:
+            found.append(("lvn", start, end))
+        start = end + 1
+    return found
+
+
+def touched_by(sessions):
+    """Return, of (poc, low, high) in the order of time, the number of the first later session that touched each poc."""
+    found = []
+    for number, (poc, _, _) in enumerate(sessions):
+        later = [n for n, (_, low, high) in enumerate(sessions) if n > number and low <= poc <= high]
+        found.append(min(later, default=None))
+    return found
+
+
+def shape(counts, *, min_second):
+    """Return (position of the poc, of the mean, valley depth, share behind it) of counts on a grid, as fractions."""
+    counts, last = [exact(count) for count in counts], len(counts) - 1
+    total, poc = sum(counts), _point_of_control(list(range(len(counts))), counts, "center")
+    mean = sum(row * count for row, count in enumerate(counts)) / total
+    cuts = []
+    for row in range(len(counts)):
+        if row == poc:
+            continue
+        outward, inner = (counts[row:], row - 1) if row > poc else (counts[: row + 1], row + 1)
+        if max(outward) and sum(outward) >= exact(min_second) * total:
+            cuts.append((counts[inner] / max(outward), -sum(outward) / total))
+    depth, share = min(cuts, default=(None, None))
+    positions = (Fraction(poc, last), mean / last) if last else (None, None)
+    return *positions, depth, None if share is None else -share

@@ -54,7 +54,11 @@ def plain(day, **rules):
 
 
 def areas(frame, **rules):
-    return value_area(frame, by="day", **rules).select("day", "poc", "val", "vah", "value_area_share").rows()
+    """Return the areas of a frame in memory, which those of the same frame lazily must be too."""
+    columns = ("day", "poc", "val", "vah", "value_area_share")
+    in_memory = value_area(frame, by="day", **rules).select(columns).rows()
+    assert value_area(frame.lazy(), by="day", **rules).select(columns).collect().rows() == in_memory
+    return in_memory
 
 
 @given(profiles, steps, st.integers(-10_000, 10_000_000), rules)

@@ -24,6 +24,7 @@ from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, INSTRUMENT, closed, opened
 from tidytape.frames.grid import Grid
+from tidytape.frames.spread import MOST_NUMBERS, spread
 
 __all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
 
@@ -38,8 +39,7 @@ _MINUTE: Final = 60 * SECOND
 _DAY: Final = 86_400 * SECOND
 _FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
 _BALANCE: Final = 60 * _MINUTE
-_DIGITS: Final = 32
-MOST_ROWS: Final = _DIGITS**4
+MOST_ROWS: Final = MOST_NUMBERS
 """Most rows of the range of a block; a size that cuts it into more is refused, or fails."""
 _SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
 
@@ -560,32 +560,8 @@ def _checked(blocks: nw.DataFrame[Any], grid: Grid) -> nw.DataFrame[Any]:
 
 
 def _rows_between(blocks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Return one row per piece and price row from its lowest to its highest.
-
-    A distance below 2**20 has four digits to the base 32, so each row is repeated for the 32 digits of one place
-    after the other, and those beyond the highest row go at once. The digits are a text in the query: a table of
-    numbers would need to know the largest distance, which would mean reading the trades of a lazy frame, and to live
-    where its engine looks for tables.
-    """
-    digits = [_DIGITS**place for place in (3, 2, 1, 0)]
-    # Greater distances overflow 32 bits here, which an engine does not pass over in silence.
-    distance = ((nw.col("highest") - nw.col("lowest")) * (2**31 // MOST_ROWS)).cast(nw.Int32)
-    rows = blocks.select(
-        *INSTRUMENT,
-        BUCKET,
-        nw.col("lowest").alias("row"),
-        (nw.col("lowest") + distance.cast(nw.Int64) // (2**31 // MOST_ROWS)).alias("highest"),
-    )
-    for unit in digits:
-        steps = " ".join(str(digit * unit) for digit in range(_DIGITS))
-        rows = (
-            rows.with_columns(nw.lit(steps).str.split(" ").alias("step"))
-            .explode("step")
-            .with_columns(nw.col("row") + nw.col("step").cast(nw.Int64))
-            .filter(nw.col("row") <= nw.col("highest"))
-            .drop("step")
-        )
-    return rows
+    """Return one row per piece and price row from its lowest to its highest."""
+    return spread(blocks.select(*INSTRUMENT, BUCKET, "lowest", "highest"), "lowest", "highest", name="row")
 
 
 def _with_flags(levels: nw.LazyFrame[Any], plan: _Plan, now: int | None) -> nw.LazyFrame[Any]:

@@ -8,9 +8,8 @@ from typing import Any, cast
 import narwhals.stable.v2 as nw
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import SECOND
+from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 
 __all__ = ["ends", "length"]
@@ -25,9 +24,8 @@ def length(table: Table[Any], given: int | str | timedelta | None) -> Any:
         If neither says it, or both do.
     """
     if given is None and "interval" in table.names:
-        name = nw.col("interval").cast(nw.String())
-        known = [nw.when(name == str(one)).then(nw.lit(one.seconds * SECOND, nw.Int64())) for one in Interval]
-        return nw.coalesce(*known)
+        known = length_of(nw.col("interval"))
+        return nw.when(known > 0).then(known)
     if given is None:
         raise QueryError("interval", got=None, expected="the length of the rows' intervals, e.g. '1h'")
     if "interval" in table.names:

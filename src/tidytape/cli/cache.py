@@ -27,7 +27,9 @@ def listed(folder: Folder = None) -> None:
 
     cache = Cache(folder)
     total = 0
-    for one in cache.entries():
+    if kept := cache.entries():
+        typer.echo("type  asked  kept, in UTC  size  service", err=True)
+    for one in kept:
         asked = " ".join(f"{name}={value}" for name, value in one.params if name != "type")
         spans = ", ".join(f"{written_time(start)} to {written_time(end)}" for start, end in one.spans[:2])
         more = f" and {counted(len(one.spans) - 2, 'more span')}" if len(one.spans) > 2 else ""

@@ -17,15 +17,19 @@ import typer
 
 from tidytape.budget import weight
 from tidytape.cli.output import check_target, put, put_names
+from tidytape.client.display import spans
 from tidytape.client.documented import parameters_of, prose_of
 from tidytape.client.lists import ListMethods
 from tidytape.client.parameters import PARAMETERS
 from tidytape.client.series import SeriesMethods
-from tidytape.errors import QueryError
+from tidytape.client.settings import OnLimit, Partial
+from tidytape.errors import QueryError, counted
 from tidytape.query.values import Names, written_time
 
 if TYPE_CHECKING:
     import polars as pl
+
+    from tidytape.client.metadata import Metadata
 
 __all__ = ["app", "markets", "plans", "usage"]
 
@@ -45,10 +49,29 @@ ApiKey = Annotated[
     ),
 ]
 Cache = Annotated[
-    bool,
-    typer.Option("--cache/--no-cache", help="Keep what is over, and do not fetch it again; services only."),
+    bool | None,
+    typer.Option(
+        "--cache/--no-cache",
+        help="Keep what is over, and do not fetch it again; services only. If left out, all but those on this machine.",
+        show_default=False,
+    ),
 ]
 Offline = Annotated[bool, typer.Option("--offline", help="Answer from what is kept alone; services only.")]
+WhereUsedUp = Annotated[
+    OnLimit,
+    typer.Option(help="Where the budget of the key is used up: wait, or raise an error; services only."),
+]
+MaxWait = Annotated[
+    float | None,
+    typer.Option(help="Longest time that the budget may make it wait; without end if left out. [s]"),
+]
+WhereUnanswered = Annotated[
+    Partial,
+    typer.Option(
+        help="Where a part is not answered: raise an error, or flag it, which tells what is missing and ends with code "
+        "1 after the rest is written."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Out = Annotated[Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; else the terminal.")]
 
@@ -58,8 +81,11 @@ def _client(
     lake: Lake = None,
     base_url: BaseUrl = None,
     api_key: ApiKey = None,
-    cache: Cache = True,
+    cache: Cache = None,
     offline: Offline = False,
+    on_limit: WhereUsedUp = "wait",
+    max_wait: MaxWait = None,
+    partial: WhereUnanswered = "raise",
     quiet: Quiet = False,
 ) -> Any:
     """Return the client that the options of every command here describe; they are these parameters."""
@@ -74,7 +100,16 @@ def _client(
         )
     if lake is not None:
         return Client.local(lake)
-    return Client(base_url, api_key, cache=cache, offline=offline, progress=False if quiet else None)
+    return Client(
+        base_url,
+        api_key,
+        cache=cache,
+        offline=offline,
+        on_limit=on_limit,
+        max_wait=max_wait,
+        partial=partial,
+        progress=False if quiet else None,
+    )
 
 
 def _command(method: FunctionType) -> Callable[..., None]:
@@ -85,6 +120,11 @@ def _command(method: FunctionType) -> Callable[..., None]:
     def command(*, out: Path | None, **said: Any) -> None:
         check_target(out)
         with _client(**{option: said.pop(option) for option in client_options}) as client:
+            if hasattr(client.query, name):
+                fetched = client.fetch(getattr(client.query, name)(**said))
+                put(fetched.frame, out)
+                _tell(fetched.metadata)
+                return
             found = getattr(client, name)(**said)
         if isinstance(found, list):
             put_names(found, _COLUMNS[name], out)
@@ -95,6 +135,14 @@ def _command(method: FunctionType) -> Callable[..., None]:
     return _described(command, method, options)
 
 
+def _tell(metadata: Metadata) -> None:
+    """Say what a fetch cost; and what it lacks, which is no success."""
+    typer.echo(f"{counted(metadata.requests, 'request')}, weight {metadata.weight:,}", err=True)
+    if metadata.missing:
+        typer.echo(f"error: missing {spans(metadata.missing)}: {metadata.failures[0]}", err=True)
+        raise typer.Exit(1)
+
+
 def _planning(method: FunctionType) -> Callable[..., None]:
     """Return the command that says what a method of the client would send and cost."""
     client_options = inspect.signature(_client, eval_str=True).parameters
@@ -102,20 +150,31 @@ def _planning(method: FunctionType) -> Callable[..., None]:
     def command(**said: Any) -> None:
         with _client(**{option: said.pop(option) for option in client_options}) as client:
             plan = client.plan(getattr(client.query, method.__name__)(**said))
+        if plan.cached:
+            typer.echo(f"from the cache: {spans(plan.cached)}")
         for one in plan.requests:
             window = f"{written_time(one.start)}  {written_time(one.end)}"
             typer.echo(f"{window}  {one.points:>7,} points  weight {weight(one)}")
         typer.echo(str(plan))
 
-    return _described(command, method, [*_options(method), *client_options.values()])
+    return _described(
+        command,
+        method,
+        [*_options(method), *client_options.values()],
+        help=f"What 'fetch {method.__name__.replace('_', '-')}' would cost.\n\nNothing that weighs anything is sent.",
+    )
 
 
 def _described(
-    command: Callable[..., None], method: FunctionType, options: list[inspect.Parameter]
+    command: Callable[..., None],
+    method: FunctionType,
+    options: list[inspect.Parameter],
+    *,
+    help: str | None = None,
 ) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     command.__name__ = method.__name__
-    command.__doc__ = _LITERAL.sub(_spelled, prose_of(method))
+    command.__doc__ = help or _LITERAL.sub(_spelled, prose_of(method))
     return command
 
 

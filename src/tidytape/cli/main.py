@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import sys
 from collections.abc import Mapping
 from typing import Annotated, Any
@@ -10,7 +12,7 @@ import typer
 
 from tidytape._version import __version__
 from tidytape.cli import cache, demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve, tape
-from tidytape.errors import IngestError, QueryError, TidytapeError
+from tidytape.errors import BudgetError, IngestError, QueryError, TidytapeError
 
 __all__ = ["app", "main"]
 
@@ -94,10 +96,26 @@ def _told(error: TidytapeError) -> str:
     if isinstance(error, QueryError):
         return str(_as_options(error))
     text = str(error)
+    if isinstance(error, BudgetError):
+        return _with_options(text)
     for _, failure in error.failures if isinstance(error, IngestError) else ():
         if isinstance(failure, QueryError):
             text = text.replace(failure.message, str(_as_options(failure)))
     return text
+
+
+def _with_options(text: str) -> str:
+    """A text of the library for a terminal, where the arguments of a client are options."""
+    arguments = {name: to for name, to in _options(typer.main.get_command(app)).items() if "_" in name}
+    pattern = rf"\b({'|'.join(map(re.escape, arguments))})\b"
+    return re.sub(pattern, lambda found: arguments[found[1]], text)
+
+
+class _Warnings(logging.Handler):
+    """Says on standard error what the library warns of."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        typer.echo(f"warning: {_with_options(record.getMessage())}", err=True)
 
 
 def main() -> None:
@@ -105,6 +123,8 @@ def main() -> None:
 
     The code is 2 where the request was wrong and 1 where carrying it out failed.
     """
+    warnings = _Warnings(logging.WARNING)
+    logging.getLogger("tidytape").addHandler(warnings)
     try:
         app(prog_name="tidytape")
     except QueryError as error:
@@ -119,3 +139,5 @@ def main() -> None:
     except KeyboardInterrupt:
         typer.echo("interrupted", err=True)
         sys.exit(_INTERRUPTED)
+    finally:
+        logging.getLogger("tidytape").removeHandler(warnings)

@@ -32,9 +32,13 @@ def verify(tape: Tape) -> None:
 
 @app.command("ls")
 def listed(tape: Tape) -> None:
-    """List what a tape has: one line per answer, in the order of recording."""
-    from tidytape.client.tape import described_ask, entries
+    """List what a tape has: one line per answer, in the order of recording; damaged ones on standard error."""
+    from tidytape.client.tape import TapeEntry, described_ask, manifest
 
-    for one in entries(tape):
+    for one in manifest(tape):
+        if not isinstance(one, TapeEntry):
+            typer.echo(f"error: {one}", err=True)
+            continue
         rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
-        typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {described_ask(one.ask)}")
+        asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
+        typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}")

@@ -22,6 +22,7 @@ from tidytape.client.steps import Answer, Failure, Flow, Send, Wait, printable
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
+    DecodeError,
     QueryError,
     RateLimitError,
     ServerError,
@@ -30,7 +31,7 @@ from tidytape.errors import (
     TransportError,
 )
 
-__all__ = ["ask", "refuse_to_wait"]
+__all__ = ["ask", "is_too_long", "refuse_to_wait"]
 
 
 def ask(
@@ -82,13 +83,13 @@ def ask(
         if until is None:
             until = time.monotonic() + settings.deadline
         pause: list[float] = []
-        longest = _HEARD
+        patience: Callable[[tenacity.RetryCallState], float] = _backing_off
         retrying = tenacity.Retrying(
             retry=tenacity.retry_if_exception_type((RateLimitError, ServerError, TransportError)),
             stop=lambda state: (
                 state.attempt_number >= settings.attempts or time.monotonic() + state.upcoming_sleep >= until
             ),
-            wait=lambda state: _patience(state, longest),
+            wait=lambda state: patience(state),  # noqa: PLW0108 - the one of the last failure
             sleep=pause.append,  # it only notes the pause; the driver carries it out
             reraise=True,
         )
@@ -101,18 +102,22 @@ def ask(
                 line = settings.quota.line
                 answer = (yield step) if step.remaining else TimeoutError()
                 if isinstance(answer, Answer):
+                    settings.quota.is_heard = True
                     accepted = answer.status == httpx.codes.OK
                     _listen(settings, answer, taken=taken if accepted else 0, sent=line)
                     if accepted:
                         taken = 0
+                        _check_readable(answer, step.request)
                         return replace(answer, lost=lost)
-                    longest = _HEARD
+                    patience = _backing_off
                     raise _refused(answer, step.request, cost, settings.api_key)
                 if step.accepted:  # it is charged for, though not all of it arrived
                     lost += 1
                     _listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=taken, sent=line)
                     settings.quota.take(taken)
-                longest = _UNHEARD if isinstance(answer, httpx.ConnectError) else _HEARD
+                patience = _backing_off
+                if isinstance(answer, httpx.ConnectError):
+                    patience = _RESTARTING if settings.quota.is_heard else _NOT_THERE
                 raise _transport_error(answer, step, settings, cost)
         raise AssertionError("tenacity returns or raises")  # pragma: no cover
     finally:
@@ -141,10 +146,15 @@ def _admitted(settings: Settings, cost: int, waits: Callable[[float], None] | No
         raise
 
 
+def is_too_long(settings: Settings, wait: float) -> bool:
+    """Whether the client may not wait so long for the budget. [s]"""
+    return settings.max_wait is not None and wait > settings.max_wait
+
+
 def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -> None:
     """Raise BudgetError where the budget would make the client wait longer than it may."""
     quota, most = settings.quota, settings.max_wait
-    if most is None or wait <= most:
+    if not is_too_long(settings, wait):
         return
     bound = f", and max_wait is {lasting(most)}" if most else ""
     raise BudgetError(
@@ -185,19 +195,22 @@ def _request(
     )
 
 
-_HEARD = 30.0
-"""Longest pause after a service that is there has failed. [s]"""
+_NOT_THERE = tenacity.wait_random_exponential(multiplier=0.5, max=0.4)
+"""Pauses where nothing listens and never did: whoever mistyped a port should hear of it soon. [s]"""
 
-_UNHEARD = 0.4
-"""Longest pause where nothing listens: that seldom passes, and whoever mistyped a port should hear of it soon. [s]"""
+_RESTARTING = tenacity.wait_exponential(multiplier=0.5, max=30) + tenacity.wait_random(0, 0.5)
+"""Pauses where a service has answered before and nothing listens now: long enough for it to start again. [s]"""
+
+_FAILING = tenacity.wait_random_exponential(multiplier=0.5, max=30)
+"""Pauses after a service that is there has failed: longer each time, at random so that clients do not move in step."""
 
 
-def _patience(state: tenacity.RetryCallState, longest: float) -> float:
-    """Wait as long as the service says, or else longer each time, at random so that clients do not move in step."""
+def _backing_off(state: tenacity.RetryCallState) -> float:
+    """Wait as long as the service says, if it says so."""
     error = state.outcome.exception() if state.outcome else None
     if isinstance(error, RateLimitError) and error.retry_after is not None:
         return error.retry_after
-    return float(tenacity.wait_random_exponential(multiplier=0.5, max=longest)(state))
+    return float(_FAILING(state))
 
 
 _CLOSE = 0.01
@@ -216,6 +229,21 @@ def _transport_error(failure: Failure | None, step: Send, settings: Settings, co
         said += "; is a service running there?"
     where = f"{url.scheme}://{url.netloc.decode('ascii')}"
     return TransportError(f"{where}: {said}", url=str(url), weight=cost)
+
+
+def _check_readable(answer: Answer, request: httpx.Request) -> None:
+    """Raise DecodeError where a web page came: from a portal, a proxy, or another server than the service."""
+    if not answer.content[:_BLANK].lstrip().startswith(b"<"):
+        return
+    kind = printable(answer.headers.get("content-type", "")) or "no content type"
+    raise DecodeError(
+        f"{request.url.copy_with(query=None)}: answered HTTP {answer.status} with a page ({kind}), neither JSON nor "
+        "Arrow; is the address of the service right?"
+    )
+
+
+_BLANK = 1_024
+"""In how much of a body to look for its first character. [byte]"""
 
 
 def _refused(answer: Answer, request: httpx.Request, cost: int, key: str) -> Exception:

@@ -15,9 +15,10 @@ from itertools import takewhile
 from typing import Any, TypeVar
 
 from tidytape.client.parameters import PARAMETERS, Parameter
+from tidytape.errors import nearest
 from tidytape.schema import Schema
 
-__all__ = ["as_question", "documented", "parameters_of", "prose_of"]
+__all__ = ["as_question", "checked", "documented", "parameters_of", "prose_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -53,7 +54,7 @@ def documented(
     Returns
     -------
     callable
-        It changes ``__doc__`` and returns the method itself.
+        It returns the method with that docstring, `checked`.
 
     Raises
     ------
@@ -61,13 +62,12 @@ def documented(
         If a parameter of the method is described nowhere.
     """
 
-    def complete(method: F) -> F:
+    def completed(method: F) -> F:
         parameters = {
             name: Parameter(_kind(name, one.annotation), own.get(name, PARAMETERS[name].text))
             for name, one in inspect.signature(method).parameters.items()
             if name != "self"
         }
-        _described[method] = parameters
         if method.__doc__ is not None:  # python -OO has none
             sections = _sections(method.__doc__)
             if parameters:
@@ -76,9 +76,55 @@ def documented(
                 sections["Returns"] = "\n".join(_shape(returns, groups="group_by" in parameters))
             sections["Raises"] = "\n".join(f"{name}\n{_indented(text)}" for name, text in raises.items())
             method.__doc__ = _joined(sections)
-        return method
+        complete = checked()(method)
+        _described[complete] = parameters
+        return complete
 
-    return complete
+    return completed
+
+
+def checked(name: str | None = None, /) -> Callable[[F], F]:
+    """Return a decorator: of wrong arguments a method says what its caller can know, its name and what was meant.
+
+    Parameters
+    ----------
+    name : str, optional
+        What the method is called by; its own name if left out.
+
+    Returns
+    -------
+    callable
+        The method it gives has the same signature, and raises TypeError.
+    """
+
+    def check(method: F) -> F:
+        signature = inspect.signature(method)
+
+        @wraps(method)
+        def calling(*args: Any, **arguments: Any) -> Any:
+            try:
+                signature.bind(*args, **arguments)
+            except TypeError as error:
+                raise TypeError(
+                    f"{name or method.__name__}(): {_wrong(error, signature, arguments)}"
+                ) from None
+            return method(*args, **arguments)
+
+        return calling  # type: ignore[return-value]
+
+    return check
+
+
+def _wrong(error: TypeError, signature: inspect.Signature, arguments: Mapping[str, Any]) -> str:
+    """Say what is wrong with arguments: one that there is not, or what `inspect` says."""
+    known = [name for name in signature.parameters if name != "self"]
+    for name in arguments:
+        if name not in known:
+            close = nearest(name, known)
+            return f"no argument {name!r}; " + (
+                f"did you mean {close!r}?" if close else f"known: {', '.join(known)}"
+            )
+    return "all arguments are given by name" if "positional" in str(error) else str(error)
 
 
 def as_question(method: Callable[..., R], /) -> Callable[..., R]:
@@ -95,8 +141,8 @@ def as_question(method: Callable[..., R], /) -> Callable[..., R]:
     """
 
     @wraps(method)
-    def asking(self: Any, **arguments: Any) -> R:
-        return method(self, **arguments)
+    def asking(self: Any, *args: Any, **arguments: Any) -> R:
+        return method(self, *args, **arguments)
 
     if method.__doc__ is not None:
         sections = _sections(method.__doc__)

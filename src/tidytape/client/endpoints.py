@@ -9,14 +9,14 @@ from __future__ import annotations
 import inspect
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence, Sized
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import polars as pl
 
@@ -25,7 +25,7 @@ from tidytape.client.documented import as_question, documented
 from tidytape.client.fetching import fetched
 from tidytape.client.lists import ListMethods
 from tidytape.client.metadata import Metadata
-from tidytape.client.planning import Plan, planned
+from tidytape.client.planning import Plan, PlanPart, planned
 from tidytape.client.progress import Progress
 from tidytape.client.quota import Usage
 from tidytape.client.series import SeriesMethods, Wanted
@@ -34,9 +34,12 @@ from tidytape.client.steps import Call, Flow
 from tidytape.client.tape import Recorder, Replayer
 from tidytape.client.window import Window, covering
 from tidytape.client.writing import ParquetFile
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, shown
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
+
+if TYPE_CHECKING:
+    from types import TracebackType
 
 __all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Several", "Written", "first", "wanted_of"]
 
@@ -148,7 +151,9 @@ class Endpoints(
         self._tape: Recorder | Replayer | None = None
 
     def __repr__(self) -> str:
-        """Return the address and the backend, never the key."""
+        """Return the address, or the tape that is replayed, and the backend, never the key."""
+        if isinstance(self._tape, Replayer):
+            return f"{type(self).__name__}.replay({str(self._tape.path)!r}, backend={self._backend!r})"
         return f"{type(self).__name__}({self._settings.base_url!r}, backend={self._backend!r})"
 
     # --- what a driver does with a flow ---
@@ -238,7 +243,7 @@ class Endpoints(
         -------
         Plan
             Requests, weight, time under the current budget, and what the cache has: of all, and in ``parts`` of each. A
-            notebook shows it as a table.
+            notebook shows it as a table. What is on a tape that is replayed takes no request.
 
         Raises
         ------
@@ -246,6 +251,8 @@ class Endpoints(
             If it is nothing that can be fetched, or the queries of one window leave a gap.
         BudgetError
             If not even a thousand points can be asked for at once.
+        TapeError
+            If the client replays a tape that has no answer to it.
 
         Examples
         --------
@@ -265,6 +272,8 @@ class Endpoints(
         (<Plan 2 requests, weight 4, 0 s of waiting for the budget>, [3, 1])
         """
         windows = [Window.of(one.queries) for one in each_of(query)]
+        if isinstance(self._tape, Replayer):
+            return self._fetch_plan(_replayed(self._tape, windows))
         return self._fetch_plan(planned(self._settings, windows))
 
     def fetch(self, query: Asked) -> FetchedT:
@@ -332,9 +341,10 @@ class Endpoints(
 
     # --- tapes ---
 
-    @contextmanager
-    def record(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Iterator[None]:
+    def record(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Recording:
         """Keep every answer of a study in one file, from which ``replay`` gives them again.
+
+        It is for ``with``, and with an ``AsyncClient`` for ``async with`` too.
 
         Parameters
         ----------
@@ -359,24 +369,23 @@ class Endpoints(
         ...         replayed.candles(**day).equals(candles)
         True
         """
+        return Recording(self, path, overwrite=overwrite)
+
+    def _begin(self, path: str | os.PathLike[str], *, overwrite: bool) -> Recorder:
         if self._tape is not None:
             raise QueryError("record", got=str(path), expected="to record one tape at a time, and no replay")
-        with Recorder(path, base_url=self._settings.base_url, overwrite=overwrite) as tape:
-            self._tape = tape
-            try:
-                yield
-            finally:
-                self._tape = None
+        self._tape = Recorder(path, base_url=self._settings.base_url, overwrite=overwrite)
+        return self._tape
+
+    def _end(self) -> None:
+        self._tape = None
 
     # --- flows ---
 
     def _answered(self, wanted: Wanted) -> Flow[tuple[pl.DataFrame, Metadata]]:
         """Fetch a window, or take it from the tape; a study gets the same answers either way."""
         window, tape = Window.of(wanted.queries), self._tape
-        ask = {
-            "ask": "points",
-            "params": window.query.model_copy(update={"start": window.start, "end": window.end}).to_params(),
-        }
+        ask = _ask_of(window)
         if isinstance(tape, Replayer):
             frame, entry = yield Call(lambda: tape.found(ask))
             missing = tuple((int(start), int(end)) for start, end in entry.told.get("missing", ()))
@@ -384,12 +393,16 @@ class Endpoints(
         else:
             progress = Progress(window.data_type, wanted=self._settings.progress)
             frame, metadata = yield from fetched(self._settings, window, progress)
-            if tape is not None:
-                told = {"requests": metadata.requests, "weight": metadata.weight, "missing": metadata.missing}
-                yield Call(lambda: tape.add(ask, frame, told))
+        answer = frame
         if wanted.finish is not None:
             frame = wanted.finish(frame)
             metadata = metadata.of(frame)
+        if isinstance(tape, Recorder):
+            told = {"requests": metadata.requests, "weight": metadata.weight, "missing": metadata.missing}
+            if wanted.finish is not None:
+                method = wanted.schema.name.lower()
+                told["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
+            yield Call(lambda: tape.add(ask, answer, told))
         return frame, metadata
 
     def _taped(self, name: str, query: MetaQuery | MarketsQuery | None, steps: Flow[R]) -> Flow[R]:
@@ -424,6 +437,55 @@ class Endpoints(
         ]
 
 
+class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None]):
+    """The time in which a client records, for plain and for asyncio code; nothing of it waits."""
+
+    def __init__(
+        self,
+        client: Endpoints[Any, Any, Any, Any, Any, Any],
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool,
+    ) -> None:
+        self._client, self._path, self._overwrite = client, path, overwrite
+        self._tape: Recorder | None = None
+
+    def __enter__(self) -> None:
+        """Begin the tape."""
+        self._tape = self._client._begin(self._path, overwrite=self._overwrite)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Make the tape whole."""
+        assert self._tape is not None
+        self._client._end()
+        self._tape.__exit__(kind, error, trace)
+
+    async def __aenter__(self) -> None:
+        """Begin the tape."""
+        self.__enter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Make the tape whole."""
+        self.__exit__(kind, error, trace)
+
+
+def _ask_of(window: Window) -> dict[str, Any]:
+    """Return a window as a tape asks for it."""
+    whole = window.query.model_copy(update={"start": window.start, "end": window.end})
+    return {"ask": "points", "params": whole.to_params()}
+
+
+def _replayed(tape: Replayer, windows: Sequence[Window]) -> Flow[Plan]:
+    """Plan what a tape has the answers to: nothing will be sent."""
+    for window in windows:
+        yield Call(partial(tape.check, _ask_of(window)))
+    return Plan(tuple(PlanPart(one.query, one.start, one.end, (), ()) for one in windows), 0.0)
+
+
 def wanted_of(query: Asked) -> Wanted:
     """Return what is asked, in whatever form it was given."""
     if isinstance(query, Wanted):
@@ -432,14 +494,41 @@ def wanted_of(query: Asked) -> Wanted:
     if several:
         raise QueryError(
             "query",
-            got=f"{len(several)} queries of different series",
+            got=f"{len(several)} queries",
             expected="one at a time, for each has a frame of its own",
             hint="[client.fetch(one) for one in queries], or with an AsyncClient asyncio.gather(*map(client.fetch, "
             "queries)), fetches them under one budget; client.plan(queries) takes them all",
         )
+    many: object = query  # whatever a caller without types gives
+    if not isinstance(many, PointsQuery) and not (
+        isinstance(many, Sequence) and many and all(isinstance(one, PointsQuery) for one in many)
+    ):
+        raise QueryError(
+            "query",
+            got=_called(many),
+            expected="what a method of client.query returns, e.g. client.query.candles(...)",
+            message=f"query: got {_called(many)}, expected what a method of client.query returns, e.g. "
+            "client.query.candles(...), or a PointsQuery",
+        )
     window = Window.of(query)
     queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
     return Wanted(queries, schema_of(window.data_type))
+
+
+def _called(given: object) -> str:
+    """Return what something is, and not what is in it: a frame has many lines."""
+    if given is None or isinstance(given, str | int | float):
+        return shown(given)
+    kind = type(given).__name__
+    article = "an" if kind[0].lower() in "aeiou" else "a"
+    if isinstance(given, Sized) and not len(given):
+        return f"an empty {kind}"
+    odd = (
+        next((one for one in given if not isinstance(one, PointsQuery)), None)
+        if isinstance(given, list)
+        else None
+    )
+    return f"{article} {kind}" + ("" if odd is None else f" with {_called(odd)}")
 
 
 def each_of(query: Several) -> list[Wanted]:

@@ -16,16 +16,16 @@ import polars as pl
 from tidytape import wire
 from tidytape.budget import weight
 from tidytape.catalogue import Interval
-from tidytape.client.asking import ask, refuse_to_wait
+from tidytape.client.asking import ask, is_too_long, refuse_to_wait
 from tidytape.client.cache import Series
 from tidytape.client.display import spans
 from tidytape.client.listing import informed
 from tidytape.client.metadata import Metadata
 from tidytape.client.progress import Bar, Progress
-from tidytape.client.settings import Settings
+from tidytape.client.settings import Settings, is_loopback
 from tidytape.client.steps import Call, Flow, Together, Wait
 from tidytape.client.tidying import decoded, joined, within
-from tidytape.client.window import SETTLING, Span, Window, covering, united, without
+from tidytape.client.window import SETTLING, Span, Window, ahead, covering, united, without
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
@@ -76,7 +76,8 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
         missing = yield Call(gathered.look)
         if missing and settings.offline:
             raise IncompleteDataError(
-                f"{window.data_type}: the client is offline, and the cache lacks {spans(missing)}",
+                f"{window.data_type}: the client is offline, and the cache lacks {spans(missing)}"
+                + ("" if gathered.frames else f"; {_how_kept(settings)}"),
                 missing=tuple(missing),
             )
         if missing:
@@ -86,6 +87,12 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
     if window.query.gapfill and not gathered.is_partial:
         _check_filled(frame, window)
     return frame, gathered.told(frame)
+
+
+def _how_kept(settings: Settings) -> str:
+    """Say how anything comes to be in the cache."""
+    kept = f"nothing of it is kept of {settings.base_url}: what is fetched online"
+    return f"{kept} with cache=True is" if is_loopback(settings.base_url) else f"{kept} is"
 
 
 @contextmanager
@@ -191,6 +198,7 @@ class _Gathered:
             yield from informed(settings)
             requests = covering(self._window, missing, burst=settings.quota.burst)
         with progress.of(len(requests)) as bar:
+            bar.looks_ahead(ahead(self._window, missing, now=time.time(), burst=settings.quota.burst))
             self._foretell(sum(map(weight, requests)), bar)
             if requests:
                 yield Together([self._part(one, bar) for one in requests])
@@ -200,7 +208,8 @@ class _Gathered:
         wait = self._settings.quota.seconds_for(cost)
         if self._settings.partial == "raise":  # else what can be had is fetched, and the rest is flagged
             refuse_to_wait(self._settings, wait, cost, self._settings.quota.available)
-        bar.waits(wait)
+        if not is_too_long(self._settings, wait):  # what it refuses to wait, it does not wait
+            bar.waits(wait)
 
     def _part(self, query: PointsQuery, bar: Bar) -> Flow[None]:
         try:

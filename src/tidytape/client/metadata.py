@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import cached_property
 
 import polars as pl
@@ -15,6 +15,13 @@ from tidytape.errors import TidytapeError
 from tidytape.query import PointsQuery
 
 __all__ = ["Metadata"]
+
+
+def _times(given: tuple[Span, ...]) -> tuple[tuple[datetime, datetime], ...]:
+    return tuple(
+        (datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC)) for start, end in given
+    )
+
 
 _CHEAP = 100_000
 """Most rows whose hash is made only to be shown: a few milliseconds. [row]"""
@@ -65,6 +72,16 @@ class Metadata:
     def of(self, frame: pl.DataFrame) -> Metadata:
         """Return the same of a frame that was made of the one that was fetched."""
         return replace(self, _frame=frame)
+
+    @property
+    def cached_times(self) -> tuple[tuple[datetime, datetime], ...]:
+        """Spans that were kept from before, half-open, in UTC."""
+        return _times(self.cached)
+
+    @property
+    def missing_times(self) -> tuple[tuple[datetime, datetime], ...]:
+        """Spans without an answer, half-open, in UTC."""
+        return _times(self.missing)
 
     @cached_property
     def hash(self) -> str:

@@ -12,7 +12,7 @@ from tidytape.client.display import counted, lasting, of_query, spans
 from tidytape.client.listing import informed
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Call, Flow
-from tidytape.client.window import SETTLING, Span, Window, covering, intersected, without
+from tidytape.client.window import SETTLING, Span, Window, ahead, covering, intersected, without
 from tidytape.query import PointsQuery
 from tidytape.query.values import written_time
 
@@ -34,6 +34,10 @@ class PlanPart:
     cached : tuple of (int, int)
         Spans that cost nothing, half-open: kept from before, or by what an earlier part of the plan fetches.
         [s since the epoch]
+    ahead : int
+        What of its weight is for a time more than a day ahead of now, of which nothing can be known yet. [weight]
+    lacking : tuple of (int, int)
+        Spans that a client that is offline does not have and does not ask for, half-open. [s since the epoch]
     """
 
     query: PointsQuery
@@ -41,6 +45,8 @@ class PlanPart:
     end: int
     requests: tuple[PointsQuery, ...]
     cached: tuple[Span, ...]
+    ahead: int = 0
+    lacking: tuple[Span, ...] = ()
 
     @property
     def weight(self) -> int:
@@ -48,8 +54,7 @@ class PlanPart:
         return sum(map(weight, self.requests))
 
     def __str__(self) -> str:
-        said = f"{counted(len(self.requests), 'request')}, weight {self.weight}"
-        return said + (f", {counted(len(self.cached), 'span')} from the cache" if self.cached else "")
+        return _summed([self])
 
     def __repr__(self) -> str:
         """Return it on one line."""
@@ -82,16 +87,22 @@ class Plan:
         return sum(part.weight for part in self.parts)
 
     @property
+    def ahead(self) -> int:
+        """What of the weight is for a time more than a day ahead of now. [weight]"""
+        return sum(part.ahead for part in self.parts)
+
+    @property
     def cached(self) -> tuple[Span, ...]:
         """Spans that cost nothing, part by part, half-open. [s since the epoch]"""
         return tuple(span for part in self.parts for span in part.cached)
 
     @property
     def _sum(self) -> str:
-        said = f"{counted(len(self.requests), 'request')}, weight {self.weight}"
-        if self.seconds is not None:
-            said += f", {lasting(self.seconds)} of waiting for the budget"
-        return said + (f", {counted(len(self.cached), 'span')} from the cache" if self.cached else "")
+        if self.seconds is None:
+            wait = "the budget is not known" if self.requests else ""
+        else:
+            wait = f"{lasting(self.seconds)} of waiting for the budget"
+        return _summed(self.parts, wait)
 
     def __str__(self) -> str:
         if len(self.parts) == 1:
@@ -106,7 +117,8 @@ class Plan:
     def _repr_html_(self) -> str:
         """Return it as a notebook shows it: the sum, and a table of its parts, or of the first requests of its one."""
         return f"<p><b>Plan</b>: {escape(self._sum)}</p>" + (
-            _table(
+            _cached_line(self.cached)
+            + _table(
                 ("from", "until", "points at most", "weight"), [_request_cells(one) for one in self.requests]
             )
             if len(self.parts) == 1
@@ -117,6 +129,31 @@ class Plan:
 
 
 _SHOWN = 10
+
+
+def _summed(parts: Sequence[PlanPart], wait: str = "") -> str:
+    """Return what parts of a plan come to."""
+    requests = [one for part in parts for one in part.requests]
+    said = [counted(len(requests), "request"), f"weight {sum(part.weight for part in parts):,}", wait]
+    if ahead := sum(part.ahead for part in parts):
+        said.append(f"weight {ahead:,} of it for a time more than a day ahead of now")
+    again = sum(_is_asked(span, part) for part in parts for span in part.cached)
+    if kept := sum(len(part.cached) for part in parts) - again:
+        said.append(f"{counted(kept, 'span')} from the cache")
+    if again:
+        said.append(f"{counted(again, 'span')} of the cache asked for again, which costs no more")
+    if lacking := [span for part in parts for span in part.lacking]:
+        said.append(f"offline, and the cache lacks {spans(lacking)}")
+    return ", ".join(filter(None, said))
+
+
+def _is_asked(span: Span, part: PlanPart) -> bool:
+    """Whether a span that is kept lies in a request that was joined across it."""
+    return any(one.start <= span[0] and span[1] <= one.end for one in part.requests)
+
+
+def _cached_line(cached: Sequence[Span]) -> str:
+    return f"<p>from the cache: {escape(spans(cached))}</p>" if cached else ""
 
 
 def _request_cells(one: PointsQuery) -> tuple[str, ...]:
@@ -144,17 +181,23 @@ def planned(settings: Settings, windows: Sequence[Window]) -> Flow[Plan]:
     lacking = yield Call(lambda: [_missing(settings, window) for window in windows])
     if any(lacking):
         yield from informed(settings)
+    now = time.time()
     parts: list[PlanPart] = []
     coming: dict[tuple[tuple[str, str], ...], list[Span]] = {}
     for window, missing in zip(windows, lacking, strict=True):
         left = missing
-        if settings.cache is not None:  # what one part fetches is kept for the next
+        if settings.cache is not None and not settings.offline:  # what one part fetches is kept for the next
             series = coming.setdefault(tuple(window.params), [])
             left = [rest for span in missing for rest in without(span, series)]
-            series += intersected((0, window.closed(time.time() - SETTLING)), missing)
-        requests = covering(window, left, burst=settings.quota.burst)
+            series += intersected((0, window.closed(now - SETTLING)), missing)
         cached = () if settings.cache is None else tuple(without(window.span, left))
-        parts.append(PlanPart(window.query, window.start, window.end, tuple(requests), cached))
+        if settings.offline:
+            parts.append(PlanPart(window.query, window.start, window.end, (), cached, lacking=tuple(left)))
+            continue
+        burst = settings.quota.burst
+        requests = tuple(covering(window, left, burst=burst))
+        beyond = ahead(window, left, now=now, burst=burst)
+        parts.append(PlanPart(window.query, window.start, window.end, requests, cached, beyond))
     plan = Plan(tuple(parts), None)
     return Plan(plan.parts, settings.quota.seconds_for(plan.weight)) if settings.quota.is_known else plan
 

@@ -40,6 +40,15 @@ class Bar:
         if self._bar is not None:
             self._bar.update()
 
+    def looks_ahead(self, weight: int) -> None:
+        """Note what of the weight is for a time more than a day ahead of now. [weight]"""
+        if weight:
+            _LOG.warning(
+                "%s: weight %s of this fetch is for a time more than a day ahead of now; an earlier end saves it",
+                self._what,
+                f"{weight:,}",
+            )
+
     def waits(self, seconds: float) -> None:
         """Note that the budget makes it wait so long; it is told where that is long, and longer than was told. [s]"""
         until = time.time() + seconds
@@ -52,8 +61,8 @@ class Bar:
         else:
             # Not `warnings`: each wait is news, and a filter that makes errors of them must not end a fetch halfway.
             _LOG.warning(
-                "%s: the budget of the key makes this fetch wait %s, until %s; max_wait bounds that, and plan() tells "
-                "it beforehand",
+                "%s: the budget of the key makes this fetch wait %s, until %s; max_wait bounds that, and a plan "
+                "tells it beforehand",
                 self._what,
                 lasting(seconds),
                 when,

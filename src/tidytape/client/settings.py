@@ -14,7 +14,7 @@ from tidytape.client.cache import LIMIT, Cache
 from tidytape.client.quota import Quota, quota_of
 from tidytape.errors import AuthenticationError, QueryError
 
-__all__ = ["CACHE_LIMIT", "MAX_BODY", "Backend", "OnLimit", "Options", "Partial", "Settings"]
+__all__ = ["CACHE_LIMIT", "MAX_BODY", "Backend", "OnLimit", "Options", "Partial", "Settings", "is_loopback"]
 
 Backend = Literal["polars", "pandas"]
 OnLimit = Literal["wait", "raise"]
@@ -147,9 +147,14 @@ class Settings:
         if cache is None:
             # What carries requests in the place of the network may answer anything, and a service on this machine is
             # mostly one's own: its lake grows, its address is that of another lake tomorrow, and it costs nothing.
-            cache = offline or (is_network and not _is_loopback(address))
+            cache = offline or (is_network and not is_loopback(address))
         if offline and cache is False:
-            raise QueryError("offline", got=offline, expected="a cache to answer from")
+            raise QueryError(
+                "offline",
+                got=offline,
+                expected="a cache to answer from; with cache=False nothing is kept",
+            )
+        limit = _count("cache_limit", cache_limit)
         return cls(
             address,
             key,
@@ -163,7 +168,7 @@ class Settings:
             _count("parallel", parallel),
             bool(offline),
             progress,
-            None if cache is False else Cache(None if cache is True else cache, limit=cache_limit),
+            None if cache is False else Cache(None if cache is True else cache, limit=limit),
             quota_of(address, key),
         )
 
@@ -182,10 +187,18 @@ def _patience(on_limit: str, max_wait: object) -> float | None:
                 "max_wait", got=max_wait, expected="nothing where on_limit is 'raise': it waits not at all"
             )
         return 0.0
+    if max_wait is not None and not isinstance(max_wait, bool) and max_wait == 0:
+        raise QueryError(
+            "max_wait",
+            got=max_wait,
+            expected="a number of seconds above 0",
+            hint="on_limit='raise' waits not at all",
+        )
     return None if max_wait is None else _seconds("max_wait", max_wait)
 
 
-def _is_loopback(address: str) -> bool:
+def is_loopback(address: str) -> bool:
+    """Whether a service is on this machine, and so is not kept unless that is said."""
     host = httpx.URL(address).host
     try:
         return ip_address(host).is_loopback

@@ -15,6 +15,7 @@ import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
+from tidytape.client.documented import checked
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
 from tidytape.client.metadata import Metadata
 from tidytape.client.planning import Plan
@@ -33,7 +34,7 @@ from tidytape.client.steps import (
     Wait,
     closed_error,
 )
-from tidytape.client.tape import Replayer
+from tidytape.client.tape import NO_NETWORK, Replayer
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -71,7 +72,8 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         Longest time one request may take once the budget admits it, retries included; for a list, all its pages. What
         the budget makes it wait comes before, as long as ``plan`` says. [s]
     attempts : int
-        Most times one request is sent.
+        Most times one request is sent. Six take a second where no service ever was, a quarter of a minute where one has
+        answered before and may be starting again.
     max_body : int
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     on_limit : {"wait", "raise"}
@@ -133,6 +135,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         **options: Unpack[Options],
     ) -> None: ...
 
+    @checked("Client")
     def __init__(
         self,
         base_url: str | None = None,
@@ -283,7 +286,9 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         (True, 0)
         """
         replayer = Replayer(tape)
-        client: Client[Any] = Client(replayer.base_url, "replayed", cache=False, backend=backend)
+        client: Client[Any] = Client(
+            replayer.base_url, "replayed", cache=False, backend=backend, transport=NO_NETWORK
+        )
         client._tape = replayer
         return client
 

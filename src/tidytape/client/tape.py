@@ -19,13 +19,13 @@ import os
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+import httpx
 import orjson
 import polars as pl
 import pyarrow as pa
@@ -35,9 +35,18 @@ from tidytape.client.display import described
 from tidytape.client.fingerprint import fingerprint
 from tidytape.client.quota import Usage
 from tidytape.client.steps import printable
-from tidytape.errors import TapeError
+from tidytape.errors import TapeError, counted
 
-__all__ = ["Recorder", "Replayer", "TapeEntry", "described_ask", "entries", "verify"]
+__all__ = [
+    "NO_NETWORK",
+    "Recorder",
+    "Replayer",
+    "TapeEntry",
+    "described_ask",
+    "entries",
+    "manifest",
+    "verify",
+]
 
 _FORMAT = 1
 _OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
@@ -66,9 +75,9 @@ class TapeEntry:
     at : str
         When, as ISO 8601 in UTC.
     rows : int or None
-        Of a frame.
+        Of a frame, as the study got it.
     hash : str
-        Fingerprint of a frame, or SHA-256 of anything else.
+        Fingerprint of that frame, or SHA-256 of anything else.
     told : dict
         What else is known of it, such as requests and weight.
     """
@@ -154,12 +163,12 @@ class Recorder:
             raise TapeError(f"{self.path} cannot be written: {error.strerror}", path=str(self.path)) from None
         self._last = digest
 
-    def close(self) -> None:
-        """Make it whole."""
+    def close(self, *, failed: str | None = None) -> None:
+        """Make it whole, or say which error ended the study before its end."""
         with self._lock:
             if not self._file.closed:
                 with self._file:  # closed whatever happens
-                    self._put({"end": self._count, "at": _now()})
+                    self._put({"end": self._count, "at": _now()} | ({"failed": failed} if failed else {}))
                     os.fsync(self._file.fileno())
 
     def __enter__(self) -> Recorder:
@@ -169,8 +178,8 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Make it whole; what a study did before it failed is recorded too."""
-        self.close()
+        """Make it whole; what a study did before it failed is recorded too, and that it did."""
+        self.close(failed=None if kind is None else kind.__name__)
 
 
 def _now() -> str:
@@ -188,6 +197,14 @@ def _written(answered: Answered) -> tuple[str, bytes, str]:
 
 
 # --- reading --------------------------------------------------------------------------------------------------------
+
+
+def _refuse(request: httpx.Request) -> httpx.Response:
+    raise TapeError(f"{request.url.path}: a tape is replayed, and nothing is sent")
+
+
+NO_NETWORK = httpx.MockTransport(_refuse)
+"""What carries the requests of a client that replays: nowhere."""
 
 
 class Replayer:
@@ -211,19 +228,22 @@ class Replayer:
         self._lock = threading.Lock()
         self._lines: dict[bytes, list[tuple[int, int, int]]] = {}
         self._next: dict[bytes, int] = {}
+        self._damaged: list[tuple[int, str]] = []
         self._broken_at: int | None = None
         """The first place where the tape is not as it was recorded: which answer was whose turn is not known there."""
         head: dict[str, Any] | None = None
         before: object = ""
         is_ended, number = False, 0
         for number, offset, line in _lines(self.path):
-            entry, _ = _checked(line)
+            entry, trouble = _checked(line)
             if self._broken_at is None and (entry is None or entry.get("before") != before):
                 self._broken_at = number
             before = line[len(_OPENING) : len(_OPENING) + _DIGEST].decode("ascii", "replace")
             if number == 0:
                 head = entry
-            elif entry is not None and "ask" in entry:
+            elif entry is None:
+                self._damaged.append((number, trouble))
+            elif "ask" in entry:
                 self._lines.setdefault(_key(entry["ask"]), []).append((number, offset, len(line)))
             is_ended = entry is not None and "end" in entry
         if self._broken_at is None and not is_ended:
@@ -240,16 +260,10 @@ class Replayer:
         TapeError
             If the tape has none, or it is not what was recorded.
         """
+        self.check(ask)
         key = _key(ask)
         with self._lock:
-            found = self._lines.get(key)
-            if not found:
-                near = self._nearest(ask)
-                raise TapeError(
-                    f"{self.path} has no answer to {described_ask(ask)}; it was not asked when the tape was recorded, "
-                    "or its entry is damaged" + (f"; the nearest it has is {near}" if near else ""),
-                    path=str(self.path),
-                )
+            found = self._lines[key]
             turn = self._next.get(key, 0)
             broken = self._broken_at
             if broken is not None and (turn == len(found) or found[turn][0] >= broken):
@@ -272,6 +286,30 @@ class Replayer:
         except ValueError as error:
             raise _damaged(self.path, number, str(error)) from None
 
+    def check(self, ask: Ask) -> None:
+        """Do nothing where the tape has an answer to a question, and do not give it.
+
+        Raises
+        ------
+        TapeError
+            If the tape has none.
+        """
+        if _key(ask) in self._lines:
+            return
+        said = f"{self.path} has no answer to {described_ask(ask)}"
+        if self._damaged:
+            number, trouble = self._damaged[0]
+            more = f", and {counted(len(self._damaged) - 1, 'more')}" if len(self._damaged) > 1 else ""
+            said += f"; it may have been entry {number}, which is damaged ({trouble}){more}"
+        else:
+            said += "; it was not asked when the tape was recorded"
+        near = self._nearest(ask)
+        raise TapeError(
+            said + (f"; the nearest it has is {near}" if near else ""),
+            path=str(self.path),
+            entries=tuple(number for number, _ in self._damaged),
+        )
+
     def _nearest(self, ask: Ask) -> str | None:
         """Describe the entry that differs least from a question: of the same kind, in the fewest parameters."""
         asked = _facts(ask)
@@ -292,8 +330,8 @@ class Replayer:
         return f"entry {number}, {described_ask(best)}"
 
 
-def described_ask(ask: Ask) -> str:
-    """Return what was asked as people write it, times in ISO 8601.
+def described_ask(ask: Ask, method: str | None = None) -> str:
+    """Return what was asked as people write it, times in ISO 8601; by a method that has no data type of its own.
 
     Examples
     --------
@@ -307,6 +345,8 @@ def described_ask(ask: Ask) -> str:
     except (ValueError, TypeError, OverflowError, OSError):  # a tape may hold anything
         said = orjson.dumps(ask.get("params")).decode()
     name = ask.get("ask")
+    if method:
+        name, said = method, said.partition(" ")[2]
     return printable(said if name == "points" else f"{name} {said}".strip())
 
 
@@ -382,9 +422,10 @@ def _listed(number: int, entry: dict[str, Any]) -> TapeEntry:
     """Return the manifest of an entry; ValueError where it lacks what one says."""
     try:
         datetime.fromisoformat(entry["at"])
-        return TapeEntry(
-            number, dict(entry["ask"]), entry["at"], entry["rows"], str(entry["hash"]), dict(entry["told"])
-        )
+        ask, told = dict(entry["ask"]), dict(entry["told"])
+        # Of a frame that a method makes of its answer, what the study got.
+        got = {"rows": entry["rows"], "hash": entry["hash"]} | dict(told.get("returned", {}))
+        return TapeEntry(number, ask, entry["at"], got["rows"], str(got["hash"]), told)
     except (KeyError, TypeError) as error:
         raise ValueError(f"it lacks {error}") from None
 
@@ -397,13 +438,36 @@ def entries(path: str | os.PathLike[str]) -> list[TapeEntry]:
     TapeError
         If it cannot be read.
     """
-    found = []
-    for number, _, line in _lines(Path(path)):
-        entry, _ = _checked(line)
-        if entry is not None and "ask" in entry:
-            with suppress(ValueError):  # `verify` tells of it
-                found.append(_listed(number, entry))
-    return found
+    return [one for one in manifest(path) if isinstance(one, TapeEntry)]
+
+
+def manifest(path: str | os.PathLike[str]) -> Iterator[TapeEntry | TapeError]:
+    """Give the entries of a tape, and in the place of each that is damaged what is wrong with it.
+
+    What an answer says is not looked into; `verify` does.
+
+    Raises
+    ------
+    TapeError
+        If it cannot be read.
+    """
+    path = Path(path)
+    for number, _, line in _lines(path):
+        entry, trouble = _checked(line)
+        if entry is None and number:
+            yield _damaged(path, number, trouble)
+        elif entry is not None and "ask" in entry:
+            try:
+                yield _listed(number, entry)
+            except ValueError as error:
+                yield _damaged(path, number, str(error))
+
+
+def _wrong_at_the_end(entry: dict[str, Any], ended: int, has: int) -> Iterator[str]:
+    if ended != has:
+        yield f"the tape was recorded with {counted(ended, 'entry', 'entries')} and has {has:,}"
+    if failed := entry.get("failed"):
+        yield f"the tape is not complete: {printable(str(failed))} ended the study while it was recorded"
 
 
 def verify(path: str | os.PathLike[str]) -> list[str]:
@@ -440,8 +504,7 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
                 wrong.append(f"{name} is damaged: {error}")
         elif "end" in entry:
             ended = entry["end"] if isinstance(entry["end"], int) else -1
-            if ended != number - 1:
-                wrong.append(f"the tape was recorded with {ended} entries and has {number - 1}")
+            wrong += _wrong_at_the_end(entry, ended, number - 1)
         elif number or entry.get("tape") != _FORMAT:
             wrong.append(f"{name} is of another kind than a tape of format {_FORMAT} has")
     if number < 0:

@@ -16,7 +16,7 @@ from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSe
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
 
-__all__ = ["SETTLING", "Span", "Window", "covering", "intersected", "longest", "united", "without"]
+__all__ = ["SETTLING", "Span", "Window", "ahead", "covering", "intersected", "longest", "united", "without"]
 
 Span = tuple[int, int]
 
@@ -211,6 +211,23 @@ def _cheapest_joins(cuts: _Cuts, missing: Sequence[Span]) -> list[Span]:
         joins.append((missing[first][0], missing[last - 1][1]))
         last = first
     return joins[::-1]
+
+
+AHEAD = 86_400
+"""How far a window may reach beyond now: to the end of today, by any clock that is nearly right. [s]"""
+
+
+def ahead(window: Window, missing: Sequence[Span], *, now: float, burst: int | None = None) -> int:
+    """Return what the requests of a window weigh for a time that is more than a day ahead. [weight]
+
+    It is asked for all the same: whose clock is wrong, and what a service knows of tomorrow, cannot be told from here.
+    """
+    until = int(now) + AHEAD
+    near = [(start, min(end, until)) for start, end in missing if start < until]
+    if near == [*missing]:
+        return 0
+    whole, most = (sum(map(weight, covering(window, part, burst=burst))) for part in (missing, near))
+    return max(0, whole - most)
 
 
 class _Cuts:

@@ -15,8 +15,13 @@ from tidytape.errors import DecodeError, QueryError
 __all__ = ["ParquetFile"]
 
 
+_SUFFIXES = (".parquet", ".pq")
+
+
 class ParquetFile:
-    """A context manager that writes frames of one schema; only a whole file gets the name asked for.
+    """A context manager that writes frames of one schema, with which they are read again.
+
+    Only a whole file gets the name asked for.
 
     Parameters
     ----------
@@ -26,7 +31,7 @@ class ParquetFile:
     Raises
     ------
     QueryError
-        If it is a folder, or lies in none.
+        If it is a folder, or lies in none, or its name is that of another kind of file.
 
     Attributes
     ----------
@@ -38,6 +43,10 @@ class ParquetFile:
         self.rows = 0
         if path.is_dir() or not path.parent.is_dir():
             raise QueryError("path", got=str(path), expected="a file in a folder that exists")
+        if path.suffix.lower() not in _SUFFIXES:
+            raise QueryError(
+                "path", got=str(path), expected="a name that ends in .parquet; it is written as Parquet"
+            )
         self._path = path
         # Of its own, for somebody else may write to the same file.
         self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
@@ -53,8 +62,6 @@ class ParquetFile:
             If it has a column that the first frame had not: a service began to send a field that it did not send; or
             one that no file can hold.
         """
-        # Text as text: a dictionary of its own in every part is of use to nobody.
-        frame = frame.with_columns(pl.col(pl.Categorical).cast(pl.String))
         if self._writer is None:
             self._columns = dict(frame.schema)
             try:

@@ -1,10 +1,13 @@
-"""Profiles of three days: ties, a row without a count, one day without any."""
+"""Profiles of three days: ties, a row without a count, one day without any; and of five sessions in blocks."""
 
 from __future__ import annotations
+
+from datetime import timedelta
 
 import polars as pl
 
 from analytics.matrix import Case
+from analytics.touching import DAY, levels_of, lists_of, touches_of
 from tidytape.analytics import profile
 
 _COUNTS = {"a": [1, 4, 10, 4, 1], "b": [0, 6, 0, 0, 10, 2, 1], "c": [2, 2]}
@@ -13,6 +16,27 @@ LEVELS = pl.DataFrame(
     schema=["day", "price", "volume"],
     orient="row",
 ).sample(fraction=1, shuffle=True, seed=1)
+
+_NEXT = DAY + timedelta(days=1)
+BLOCKS = {
+    ("BTCUSDT", DAY): {
+        10.0: [0],
+        10.5: [0, 1],
+        11.0: [1, 2, 3],
+        11.5: [2],
+        12.0: [2, 3],
+        12.5: [3],
+        13.0: [3],
+    },
+    ("BTCUSDT", _NEXT): {10.5: [0, 1], 11.0: [1, 0], 11.5: [0, 2], 13.0: [2], 13.5: [2, 3, 4], 14.0: [4]},
+    ("BTCUSDT", DAY + timedelta(days=2)): {20.0: [0, 5], 20.5: [5]},
+    (None, DAY): {100.0: [1], 100.5: [1], 102.0: [4], 103.0: []},
+    (None, _NEXT): {100.0: [0, 1], 100.5: [0, 1], None: [1]},
+}  # ties, a row that nothing touched, rows that are missing, a null of each kind
+TOUCHES, LISTS, COUNTED = (
+    make(BLOCKS).sample(fraction=1, shuffle=True, seed=2) for make in (touches_of, lists_of, levels_of)
+)
+_SERIES = ["exchange", "raw_symbol", "timestamp"]
 
 CASES = [
     Case("point_of_control", lambda levels: profile.point_of_control(levels, by="day"), [LEVELS], ["day"]),
@@ -26,4 +50,120 @@ CASES = [
         ["day"],
         label="one row, down, exceed",
     ),
+    Case(
+        "value_area",
+        lambda levels: profile.value_area(levels, row_size=0.5),
+        [LISTS],
+        _SERIES,
+        label="of names",
+    ),
+    *(
+        Case(
+            "initial_balance",
+            lambda levels: profile.initial_balance(levels, block_minutes=30),
+            [frame],
+            _SERIES,
+            label=label,
+        )
+        for label, frame in [("of touches", TOUCHES), ("of lists", LISTS), ("of numbers", COUNTED)]
+    ),
+    *(
+        Case(
+            "single_prints",
+            lambda levels: profile.single_prints(
+                levels, row_size=0.5, now="2024-08-09T02:15:00Z", block_minutes=30
+            ),
+            [frame],
+            [*_SERIES, "low"],
+            label=label,
+        )
+        for label, frame in [("of touches", TOUCHES), ("of lists", LISTS), ("of numbers", COUNTED)]
+    ),
+    Case("poor_extremes", lambda levels: profile.poor_extremes(levels, min_excess_rows=1), [LISTS], _SERIES),
+    Case(
+        "poor_extremes",
+        lambda levels: profile.poor_extremes(levels, row_size=0.5, now="2024-08-09T02:15:00Z"),
+        [COUNTED],
+        _SERIES,
+        label="in progress",
+    ),
+    *(
+        Case(
+            "developing",
+            lambda levels: profile.developing(levels, row_size=0.5, block_minutes=30),
+            [frame],
+            [*_SERIES, "block"],
+            label=label,
+        )
+        for label, frame in [("of touches", TOUCHES), ("of lists", LISTS)]
+    ),
+    Case(
+        "developing",
+        lambda levels: profile.developing(
+            levels, count="volume", now="2024-08-09T01:00:00Z", block_minutes=30, rule="one_row"
+        ),
+        [TOUCHES],
+        [*_SERIES, "block"],
+        label="of volumes",
+    ),
+    Case("naked_pocs", profile.naked_pocs, [LISTS], _SERIES),
+    Case(
+        "naked_pocs",
+        lambda levels: profile.naked_pocs(levels, by="exchange", row_size=1, count="tpo_count"),
+        [COUNTED],
+        ["exchange", "timestamp"],
+        label="on a grid",
+    ),
+    Case("nodes", profile.nodes, [LISTS], [*_SERIES, "low"]),
+    Case(
+        "nodes",
+        lambda levels: profile.nodes(levels, count="tpo_count", within=1, row_size=0.5),
+        [COUNTED],
+        [*_SERIES, "low"],
+        label="on a grid",
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, row_size=1),
+        [LISTS],
+        ["exchange", "raw_symbol", "price"],
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, by="exchange", row_size=0.5, count=["tpo_count", "volume"]),
+        [COUNTED],
+        ["exchange", "price"],
+        label="of two counts",
+    ),
+    Case("shape", lambda levels: profile.shape(levels, by="day"), [LEVELS], ["day"]),
+    Case(
+        "shape",
+        lambda levels: profile.shape(levels, count="tpo_count", row_size=0.5, min_second=0.1),
+        [COUNTED],
+        _SERIES,
+        label="on a grid",
+    ),
+    *(
+        Case(
+            "day_type",
+            lambda levels: profile.day_type(levels, lookback=1, row_size=0.5, block_minutes=30),
+            [frame],
+            _SERIES,
+            label=label,
+        )
+        for label, frame in [("of touches", TOUCHES), ("of lists", LISTS), ("of numbers", COUNTED)]
+    ),
+    *(
+        Case(
+            "summary",
+            lambda levels: profile.summary(
+                levels, lookback=1, row_size=0.5, block_minutes=30, thresholds={"min_second": 0.1}
+            ),
+            [frame],
+            _SERIES,
+            label=label,
+        )
+        for label, frame in [("of touches", TOUCHES), ("of lists", LISTS), ("of numbers", COUNTED)]
+    ),
+    Case("summary", profile.summary, [LISTS.drop("block_ids")], _SERIES, label="of volumes"),
 ]

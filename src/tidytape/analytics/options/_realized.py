@@ -10,7 +10,8 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of, positive, whole
-from tidytape.analytics.options._terms import interval_nanoseconds
+from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 
 __all__ = ["realized_volatility"]
@@ -118,10 +119,13 @@ def realized_volatility(
     needed = [] if interval is not None else ["interval"]
     table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)
     series = table.series(by, without=("timestamp", *_PRICES))
+    length = (
+        length_of(nw.col("interval")) if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
+    )
     # A window needs a partition on every engine, and an order that is no column of its own expression in pandas.
-    rows = table.rows.with_columns(
-        __one=nw.lit(1), __time=nw.col("timestamp"), __length=interval_nanoseconds(interval)
-    ).with_columns(_above_zero(name) for name in prices)
+    rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __length=length).with_columns(
+        _above_zero(name) for name in prices
+    )
     keys = ["__one", *series]
 
     before = nw.col("close").shift(1).over(*keys, order_by="__time")
@@ -135,14 +139,15 @@ def realized_volatility(
         )
         for name, kind in _PARTS[estimator]
     )
-    whole_window = nw.col("timestamp") - nw.col("__oldest") == nw.col("__length") * reach
+    length = nw.col("__length")
+    whole_window = (length > 0) & (nw.col("timestamp") - nw.col("__oldest") == length * reach)
     variance = _combined(estimator, window)
     # Rounding may leave a variance of zero a little below.
     variance = nw.when(whole_window).then(nw.when(variance > 0).then(variance).otherwise(variance * 0.0))
     result = rows.select(
         *series,
         "timestamp",
-        realized_volatility=(variance * (per_year / nw.col("__length"))).sqrt() * 100.0,
+        realized_volatility=(variance * (per_year / length)).sqrt() * 100.0,
         estimator=nw.lit(estimator),
         window=nw.lit(window, nw.Int64),
     )

@@ -9,9 +9,9 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds, one_of
-from tidytape.catalogue import Interval
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 from tidytape.frames.times import dated
 from tidytape.query.values import TimeLike, epoch_seconds
@@ -168,20 +168,10 @@ def known(
     if rule == "period":
         when, is_known = end, is_known & (end >= time).fill_null(value=False)
     elif rule == "interval":
-        lengths = _lengths() if length is None else nw.lit(length, nw.Int64)
+        lengths = length_of(nw.col("interval")) if length is None else nw.lit(length, nw.Int64)
         when, is_known = time + lengths, is_known & (lengths > 0)
     rows = table.rows.with_columns(is_known.alias(IS_KNOWN), (when + later).fill_null(0).alias(WHEN))
     return table, rows, rule
-
-
-def _lengths() -> nw.Expr:
-    """Return the length of each row's interval, 0 where it is none. [ns]"""
-    name = nw.col("interval").cast(nw.String)
-    length: nw.Expr = nw.lit(0, nw.Int64)
-    for interval in Interval:
-        is_it = ((name == interval.value) | (name == interval.alias)).fill_null(value=False)
-        length = nw.when(is_it).then(nw.lit(interval.seconds * SECOND, nw.Int64)).otherwise(length)
-    return length
 
 
 def _instant(at: TimeLike) -> int:

@@ -1,0 +1,48 @@
+"""Volume and time profiles: points of control, value areas, and what else is read off them.
+
+A profile is a frame of levels: one row per session and price, with the count (volume, blocks, trades) seen there.
+Nothing in here loops over the levels.
+
+- `point_of_control`, `value_area` : the row with the largest count, and the rows around it.
+- `developing` : both at the close of each block.
+- `naked_pocs` : points of control that no later session came back to.
+- `initial_balance` : the range of the first hour, its extensions, and whether trade went beyond.
+- `single_prints`, `poor_extremes` : rows that one block alone touched, tails, and extremes without one.
+- `nodes` : where a profile bulges and where it is thin.
+- `shape`, `day_type` : heuristics, each with the features behind its label.
+- `composite` : several sessions as one profile.
+- `summary` : all of it, one row per session.
+
+Everything here is computed from the levels. What a service sends of a session has names of its own, and is not looked
+at: ``poc_price``, ``vah_price``, ``val_price``, ``value_area_percentage``, ``ibr_high``, ``ibr_low``, ``profile_high``,
+``profile_low``, ``single_prints``, ``poor_highs``, ``poor_lows``, ``total_tpo_count``, ``total_volume``. Ours are
+``poc``, ``vah``, ``val``, ``value_area_share``, ``initial_balance_high`` and so on, with the rules beside them. Where a
+level has the list of its blocks, they are counted, and the service's ``tpo_count`` is taken only where it has none.
+"""
+
+from tidytape.analytics.profile._composite import composite
+from tidytape.analytics.profile._day_type import day_type
+from tidytape.analytics.profile._developing import developing
+from tidytape.analytics.profile._initial_balance import initial_balance
+from tidytape.analytics.profile._naked_pocs import naked_pocs
+from tidytape.analytics.profile._nodes import nodes
+from tidytape.analytics.profile._point_of_control import point_of_control
+from tidytape.analytics.profile._shape import shape
+from tidytape.analytics.profile._single_prints import poor_extremes, single_prints
+from tidytape.analytics.profile._summary import summary
+from tidytape.analytics.profile._value_area import value_area
+
+__all__ = [
+    "composite",
+    "day_type",
+    "developing",
+    "initial_balance",
+    "naked_pocs",
+    "nodes",
+    "point_of_control",
+    "poor_extremes",
+    "shape",
+    "single_prints",
+    "summary",
+    "value_area",
+]

@@ -1,0 +1,129 @@
+"""Blocks of time that touched the rows of a profile, however a frame says them.
+
+Three frames do: touches, one row per block and level (``block_id``); levels with a list of blocks, as a client fetches
+them (``block_ids``); and levels with their number and the first and last of them (``tpo_count``, ``first_touch_block``,
+``last_touch_block``). Where a frame says it twice, our own count of the blocks goes before the number that was sent.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics.profile._grid import known_price, with_index, with_place
+from tidytape.analytics.profile._opening import Profiles
+from tidytape.errors import QueryError
+
+__all__ = ["BLOCK_MINUTES", "MINUTE", "block_length", "has_blocks", "touched_rows", "touches"]
+
+MINUTE: Final = 60 * 10**9
+"""One minute. [ns]"""
+
+BLOCK_MINUTES: Final = "block_size_minutes"
+"""Column in which TPO levels say how long a block is."""
+
+_TOUCH: Final = "block_id"
+_LIST: Final = "block_ids"
+_COUNTED: Final = ("tpo_count", "first_touch_block", "last_touch_block")
+
+
+def has_blocks(profiles: Profiles[IntoFrameT]) -> bool:
+    """Return whether the frame says which blocks touched its levels."""
+    names = profiles.table.names
+    return _TOUCH in names or _LIST in names or set(_COUNTED) <= set(names)
+
+
+def block_length(profiles: Profiles[IntoFrameT], block_minutes: float | None) -> nw.Expr:
+    """Return how long a block is, as the caller or else his frame says it. [min]"""
+    if block_minutes is not None:
+        return nw.lit(arguments.positive("block_minutes", block_minutes))
+    if BLOCK_MINUTES not in profiles.table.names:
+        expected = f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}"
+        raise QueryError("block_minutes", got=None, expected=expected)
+    return nw.col(BLOCK_MINUTES).cast(nw.Float64)
+
+
+def touches(
+    profiles: Profiles[IntoFrameT], price: str, columns: dict[str, str | nw.Expr] | None = None
+) -> nw.LazyFrame[Any]:
+    """Return one row per level and block: the keys, ``price``, ``block`` (float64, null for none) and some columns."""
+    names = profiles.table.names
+    if _TOUCH not in names and _LIST not in names:
+        _refuse(names, f"{_LIST!r} as of Client.tpo, or {_TOUCH!r} as of aggregate.tpo_touches")
+    given: dict[str, str | nw.Expr] = {"price": price, **(columns or {})}
+    if _TOUCH in names:
+        return profiles.rows({**given, "block": _TOUCH}, numbers=("price", "block"))
+    rows = profiles.rows({**given, "block": _LIST}, numbers=("price",))
+    if rows.implementation.is_pandas() and not isinstance(rows.collect_schema()["block"], nw.List):
+        # Lists of pandas' own are objects, of which narwhals knows nothing.
+        native = rows.collect().to_native().explode("block", ignore_index=True)
+        exploded: nw.LazyFrame[Any] = nw.from_native(native.astype({"block": "float64"})).lazy()
+        return exploded
+    return rows.explode("block").with_columns(nw.col("block").cast(nw.Float64))
+
+
+def touched_rows(
+    profiles: Profiles[IntoFrameT],
+    price: str,
+    step: Fraction | None,
+    length: nw.Expr | None = None,
+    columns: dict[str, str | nw.Expr] | None = None,
+) -> nw.LazyFrame[Any]:
+    """Return one row per profile and price row that a block touched.
+
+    The keys, ``place``, ``index`` (neighbours differ by 1), ``price``, ``blocks`` (how many), ``first`` and ``last`` of
+    them, all float64; ``known``, whether all of the profile is; ``block_length``, if it is given;
+    and ``columns``, of which a row has the largest.
+    """
+    columns = {**({} if length is None else {"block_length": length}), **(columns or {})}
+    keys, names = profiles.keys, profiles.table.names
+    price_, block = nw.col("price"), nw.col("block")
+    others = [nw.col(name).max() for name in columns]
+    if _TOUCH in names or _LIST in names:
+        rows = touches(profiles, price, columns).with_columns(known=known_price())
+        rows = with_place(rows.with_columns(price=nw.when("known").then(price_).otherwise(0.0)), keys, step)
+        # By block first: levels that share a row may share blocks.
+        rows = rows.group_by(*keys, "place", "block").agg(price_.min(), nw.col("known").all(), *others)
+        rows = rows.group_by(*keys, "place").agg(
+            price_.min(),
+            block.count().alias("blocks"),
+            block.min().alias("first"),
+            block.max().alias("last"),
+            nw.col("known").all(),
+            *others,
+        )
+        rows = rows.with_columns(nw.col("blocks").cast(nw.Float64))
+    else:
+        if not set(_COUNTED) <= set(names):
+            _refuse(names, f"{_LIST!r}, {_TOUCH!r}, or " + ", ".join(map(repr, _COUNTED)))
+        counted = dict(zip(("blocks", "first", "last"), _COUNTED, strict=True))
+        rows = profiles.rows({"price": price, **counted, **columns}, numbers=("price", *counted))
+        known = known_price() & ~nw.col("blocks").is_null()
+        rows = rows.with_columns(known=known, levels=nw.lit(1.0))
+        rows = with_place(rows.with_columns(price=nw.when("known").then(price_).otherwise(0.0)), keys, step)
+        rows = rows.group_by(*keys, "place").agg(
+            price_.min(),
+            nw.col("blocks", "levels").sum(),
+            nw.col("first").min(),
+            nw.col("last").max(),
+            nw.col("known").all(),
+            *others,
+        )
+        # How many blocks touched a row of several levels, numbers alone do not say.
+        rows = rows.with_columns(known=nw.col("known") & (nw.col("levels") == 1)).drop("levels")
+    rows = rows.with_columns(known=nw.col("known").all().over(keys))
+    touched = rows.filter((nw.col("blocks") > 0) | ~nw.col("known"))
+    return with_index(touched, keys, step)
+
+
+def _refuse(names: list[str], expected: str) -> None:
+    raise QueryError(
+        "levels",
+        got=f"columns {', '.join(names)}",
+        expected=f"levels that say which blocks touched them: {expected}",
+        hint="a volume profile has no blocks",
+    )

@@ -1,0 +1,186 @@
+"""How a session's point of control and value area came about, block by block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Final, Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics.profile._blocks import MINUTE, block_length, touches
+from tidytape.analytics.profile._grid import step_of, with_place
+from tidytape.analytics.profile._growth import Rules, areas
+from tidytape.analytics.profile._opening import SESSION, opened
+from tidytape.errors import QueryError
+from tidytape.frames.spread import spread
+from tidytape.query.values import TimeLike, epoch_seconds
+
+__all__ = ["developing"]
+
+_END: Final = "period_end"
+
+
+def developing(
+    levels: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    count: str | None = None,
+    share: float = 0.70,
+    rule: Literal["two_row", "one_row"] = "two_row",
+    tie: Literal["up", "down"] = "up",
+    stop: Literal["reach", "exceed"] = "reach",
+    poc_tie: Literal["center", "lower", "upper"] = "center",
+    row_size: float | Decimal | None = None,
+    now: TimeLike | None = None,
+    block_minutes: float | None = None,
+    price: str = "price",
+) -> IntoFrameT:
+    r"""Developing point of control and value area: those of the blocks closed so far, at each block's close.
+
+    At the close of block :math:`b` a row counts the blocks up to then, and the value area is that of these counts:
+
+    .. math:: n_i(b) = \left|\{c \le b : \text{block } c \text{ touched row } i\}\right|.
+
+    Nothing of a later block is in it, so the rows of a day are what one would have seen during it.
+
+    Parameters
+    ----------
+    levels : frame, n rows, one per (by, price), or per (by, block, price), any order
+        TPO levels that list their blocks, of `tidytape.Client.tpo` (``block_ids``), or touches of
+        `tidytape.aggregate.tpo_touches` (``block_id``), of sessions that start at ``timestamp``. Where there is a
+        ``period_end``, the last block ends with it.
+    by : str or iterable of str, optional
+        The columns that tell one session from another; by default the identity columns there are and ``timestamp``.
+        Null is a value.
+    count : str, optional
+        Column of touches to add up instead of counting them, e.g. ``"volume"``, for a volume profile as it developed.
+        Of levels it is not known in which block they traded it. [count]
+    share, rule, tie, stop, poc_tie, row_size
+        As of `value_area`.
+    now : epoch seconds, datetime, date or ISO 8601 string, optional
+        Up to when the session is known: blocks that end later have not closed. Without it, all have.
+    block_minutes : float, > 0, optional
+        Length of a block; by default the column ``block_size_minutes``, which touches lack. [min]
+    price : str
+        Column of the levels' prices. [price]
+
+    Returns
+    -------
+    frame, one row per (by, block), sorted so, of the kind of ``levels``
+        From the first block of a session that touched a row to its last: ``by``, and
+
+        - ``block`` : int64, from 0 at the session's start.
+        - ``known_at`` : as ``timestamp``, when the block closes.
+        - ``poc``, ``val``, ``vah``, ``value_area_share`` : float64, as of `value_area`.
+        - ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie`` : the arguments.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``levels`` lacks a column named here.
+    QueryError
+        If ``levels`` does not say in which blocks a level was touched, or how long a block is; or an argument is not
+        one of those listed.
+
+    See Also
+    --------
+    value_area : Of the whole session, which the last block's row is.
+
+    Notes
+    -----
+    From a price or count that is null, not finite or below zero on there is no answer; what closed before keeps its.
+
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 4: value as it develops.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> blocks = pl.DataFrame({"price": [10, 11, 12], "block_ids": [[0], [0, 1, 2], [1, 2]]})
+    >>> levels = blocks.with_columns(timestamp=pl.lit(0, pl.Int64))
+    >>> developing(levels, block_minutes=30).select("block", "poc", "val", "vah").rows()
+    [(0, 10.0, 10.0, 11.0), (1, 11.0, 11.0, 12.0), (2, 11.0, 11.0, 12.0)]
+    """
+    rules = Rules(share, rule, tie, stop, poc_tie)
+    step = step_of(row_size)
+    results = ("block", "known_at", "poc", "val", "vah", "value_area_share", *rules.columns())
+    numbers = {"price": price} if count is None else {"price": price, "count": count}
+    profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION])
+    names = profiles.table.names
+    if _END in names:
+        profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION, _END])
+    if count is not None and "block_id" not in names:
+        raise QueryError(
+            "count",
+            got=count,
+            expected="None, for levels do not say in which block they traded what",
+            hint="touches, of aggregate.tpo_touches, do",
+        )
+    columns: dict[str, str | nw.Expr] = {
+        "start": SESSION,
+        "length": block_length(profiles, block_minutes),
+        "count": nw.lit(1.0) if count is None else nw.col(count).cast(nw.Float64),
+    }
+    if _END in names:
+        columns["session_end"] = _END
+    rows = touches(profiles, price, columns).filter(~nw.col("block").is_null())
+    keys = profiles.keys
+    cumulated = _cumulated(_closing(rows, keys, now), keys, step, distinct=count is None)
+    found = areas(cumulated, [*keys, "block", "known_at"], rules, step)
+    return profiles.closed(found.select(*keys, *results), sort=["block"], times={"known_at": SESSION})
+
+
+def _closing(rows: nw.LazyFrame[Any], keys: list[str], now: TimeLike | None) -> nw.LazyFrame[Any]:
+    """Return the touches of blocks that have closed, each with the session's ``start``, block ``length`` and end."""
+    ends = [name for name in ("session_end",) if name in rows.collect_schema().names()]
+    rows = rows.with_columns(nw.col("start", "length", *ends).min().over(keys))
+    if now is None:
+        return rows
+    until = epoch_seconds(now, parameter="now") * 10**9
+    return rows.filter(_end_of("block", *ends) <= until)
+
+
+def _end_of(block: str, *ends: str) -> nw.Expr:
+    """Return when a block ends, and no later than its session. [ns]"""
+    # In whole nanoseconds: the floats, of blocks and their length, are whole minutes or a few of their decimals.
+    end = nw.col("start") + ((nw.col(block) + 1) * nw.col("length") * float(MINUTE)).cast(nw.Int64)
+    return nw.min_horizontal(end, *ends) if ends else end
+
+
+def _cumulated(rows: nw.LazyFrame[Any], keys: list[str], step: Any, *, distinct: bool) -> nw.LazyFrame[Any]:
+    """Return one row per session, closed block, and price row touched by then, with its ``count`` up to then."""
+    price, count, block = nw.col("price"), nw.col("count"), nw.col("block")
+    ends = [name for name in ("session_end",) if name in rows.collect_schema().names()]
+    known = (price.is_finite() & count.is_finite() & (count >= 0)).fill_null(value=False)
+    rows = rows.with_columns(known=known)
+    rows = with_place(rows.with_columns(price=nw.when("known").then(price).otherwise(0.0)), keys, step)
+    row = [*keys, "known", "place"]
+    context = ("start", "length", *ends)
+    cells = rows.group_by(*row, "block").agg(
+        price.min(), count.max() if distinct else count.sum(), nw.col(*context).min()
+    )
+    cells = cells.with_columns(at=block, last=block.max().over(keys))
+    cells = cells.with_columns(
+        count=count.cum_sum().over(row, order_by="at"),
+        following=block.shift(-1).over(row, order_by="at"),
+    )
+    # Until the row is touched again, it counts what it does now.
+    until = nw.when(nw.col("following").is_null()).then(nw.col("last")).otherwise(nw.col("following") - 1)
+    cells = cells.with_columns(since=block.cast(nw.Int64), until=until.cast(nw.Int64))
+    spread_out = spread(
+        cells.select(*keys, "known", "price", "count", *context, "since", "until"),
+        "since",
+        "until",
+        name="block",
+    )
+    return spread_out.select(
+        *keys,
+        "block",
+        price=nw.when("known").then(price),
+        count=nw.when("known").then(count),
+        known_at=_end_of("block", *ends),
+    )

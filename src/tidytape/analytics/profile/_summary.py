@@ -1,0 +1,252 @@
+"""A session in one row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, Final, Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._arguments import one_of
+from tidytape.analytics.profile._blocks import block_length, has_blocks, touched_rows
+from tidytape.analytics.profile._day_type import (
+    DAY_FEATURES,
+    DAY_THRESHOLDS,
+    block_features,
+    day_features,
+    day_label,
+)
+from tidytape.analytics.profile._grid import row_price, step_of
+from tidytape.analytics.profile._growth import Rules, counted_rows, grown
+from tidytape.analytics.profile._initial_balance import (
+    EDGES,
+    balance_columns,
+    balances,
+)
+from tidytape.analytics.profile._merged import merged
+from tidytape.analytics.profile._naked_pocs import untouched
+from tidytape.analytics.profile._nodes import found_nodes
+from tidytape.analytics.profile._opening import SESSION, holds, opened
+from tidytape.analytics.profile._shape import SHAPE_FEATURES, SHAPE_THRESHOLDS, checked, features, letter
+from tidytape.analytics.profile._single_prints import extreme_columns, extremes, flagged, runs
+from tidytape.query.values import TimeLike
+
+__all__ = ["summary"]
+
+_COUNTED: Final = ("high", "low", "total", "poc", "poc_count", "val", "vah", "value_area_share")
+_NODES: Final = ("high_nodes", "low_nodes")
+_RUNS: Final = ("single_print_runs", "single_print_rows")
+_OF_BLOCKS: Final = (
+    *(f"{part}_{end}" for part in ("touched", "balance", "last", "end", "tail") for end in ("high", "low")),
+    *(f"{end}_{part}" for part in ("blocks", "in_progress") for end in ("high", "low")),
+    *(*_RUNS, "tpo_valley_depth", "tpo_second_share"),
+)
+_THRESHOLDS: Final = {**SHAPE_THRESHOLDS, **DAY_THRESHOLDS}
+
+
+def summary(
+    levels: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    count: str = "volume",
+    share: float = 0.70,
+    rule: Literal["two_row", "one_row"] = "two_row",
+    tie: Literal["up", "down"] = "up",
+    stop: Literal["reach", "exceed"] = "reach",
+    poc_tie: Literal["center", "lower", "upper"] = "center",
+    row_size: float | Decimal | None = None,
+    minutes: float = 60,
+    extension_from: Literal["edge", "opposite"] = "edge",
+    min_excess_rows: int = 2,
+    within: int = 2,
+    lookback: int = 10,
+    thresholds: Mapping[str, float] | None = None,
+    now: TimeLike | None = None,
+    block_minutes: float | None = None,
+    price: str = "price",
+) -> IntoFrameT:
+    """Everything there is to say of each session, in one row, beside the rules that it was found by.
+
+    Parameters
+    ----------
+    levels : frame, n rows, one per (by, timestamp, price), or per (by, timestamp, block, price), any order
+        Profiles of sessions that start at ``timestamp``: TPO levels of `tidytape.Client.tpo` or
+        `tidytape.aggregate.tpo`, touches of `tidytape.aggregate.tpo_touches`, or volume profiles. What needs blocks is
+        null where the frame has none, and ``has_blocks`` says so.
+    by : str or iterable of str, optional
+        The columns that tell one series of sessions from another; by default the identity columns there are. Null is a
+        value. Without any, all sessions are of one series.
+    count : str
+        What the point of control, the value area, the nodes and the shape count, e.g. ``volume`` or ``tpo_count``. The
+        others count blocks. [count]
+    share, rule, tie, stop, poc_tie, row_size
+        As of `value_area`; ``row_size`` for all.
+    minutes, extension_from
+        As of `initial_balance`.
+    min_excess_rows, now
+        As of `poor_extremes`.
+    within
+        As of `nodes`.
+    lookback
+        As of `day_type`.
+    thresholds : mapping of str to float, optional
+        Those of `shape` and `day_type`, where they are not to be the default; the two agree on ``max_valley`` and
+        ``min_second``.
+    block_minutes : float, > 0, optional
+        Length of a block; by default the column ``block_size_minutes``, which touches lack. [min]
+    price : str
+        Column of the levels' prices. [price]
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted so, of the kind of ``levels``
+        ``by``, ``timestamp``, and, float64 where not said otherwise,
+
+        - ``high``, ``low`` : the highest and the lowest row [price]; ``total`` : the count of all [count];
+        - ``poc``, ``poc_count``, ``val``, ``vah``, ``value_area_share`` : as of `point_of_control`, `value_area`;
+        - ``is_naked`` bool, ``touched_at`` as ``timestamp`` : as of `naked_pocs`;
+        - ``high_nodes``, ``low_nodes`` : how many `nodes` there are;
+        - ``shape`` str, ``poc_position``, ``mean_position``, ``valley_depth``, ``second_share`` : as of `shape`;
+        - ``has_blocks`` : bool, whether the frame says blocks, which the next need;
+        - what `initial_balance` gives;
+        - ``single_print_runs``, ``single_print_rows`` : how many single prints, and rows in them, tails not counted;
+        - what `poor_extremes` gives but ``high`` and ``low``;
+        - ``day_type`` str and the features that `day_type` gives;
+        - ``count`` str, ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie``, ``within``, ``lookback`` and the
+          thresholds : the arguments.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``levels`` lacks a column named here.
+    QueryError
+        If ``levels`` says blocks but not how long they are, or an argument is not one of those listed.
+
+    Notes
+    -----
+    Everything in a row is computed here. What the service sends of a session has other names (``poc_price``,
+    ``vah_price``, ``val_price``, ``ibr_high``, ``poor_highs``, …) and is not looked at.
+
+    ``is_naked`` and ``touched_at`` depend on later sessions, and nothing else does.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> blocks = [[0], [0, 1], [1, 2, 3], [3]]
+    >>> levels = pl.DataFrame({"price": range(4), "block_ids": blocks, "volume": [1, 5, 9, 2]})
+    >>> row = summary(levels.with_columns(timestamp=pl.lit(0, pl.Int64)), block_minutes=30).row(0, named=True)
+    >>> row["poc"], row["initial_balance_high"], row["shape"], row["day_type"], row["rule"]
+    (2.0, 2.0, 'P', 'normal_variation', 'two_row')
+    """
+    rules = Rules(share, rule, tie, stop, poc_tie)
+    minutes = arguments.positive("minutes", minutes)
+    one_of("extension_from", extension_from, EDGES)
+    for parameter, value in (
+        ("min_excess_rows", min_excess_rows),
+        ("within", within),
+        ("lookback", lookback),
+    ):
+        arguments.whole(parameter, value)
+    limits = _limits(thresholds or {})
+    step = step_of(row_size)
+    columns = {
+        **{name: nw.col(name) for name in _COUNTED},
+        "is_naked": holds(nw.col("touched_at").is_null(), "poc"),
+        "touched_at": nw.col("touched_at"),
+        **{name: holds(nw.col(name).fill_null(0.0), "poc") for name in _NODES},
+        "shape": letter(limits),
+        **{name: nw.col(name) for name in SHAPE_FEATURES},
+        "has_blocks": nw.lit(value=False),
+        **balance_columns(minutes=minutes, extension_from=extension_from),
+        **{name: holds(nw.col(name).fill_null(0.0), "end_high") for name in _RUNS},
+        **extreme_columns(min_excess_rows),
+        "day_type": day_label(limits),
+        **{name: nw.col(name) for name in DAY_FEATURES},
+        "count": nw.lit(count),
+        **rules.columns(),
+        "within": nw.lit(within, nw.Int64),
+        "lookback": nw.lit(lookback, nw.Int64),
+        **{name: nw.lit(value) for name, value in limits.items()},
+    }
+    columns |= {"high": nw.col("high"), "low": nw.col("low")}
+    series = opened(
+        levels,
+        by,
+        results=[SESSION, *columns],
+        numbers={"price": price, "count": count},
+        times=[SESSION],
+        session=False,
+        anonymous=True,
+    )
+    columns["has_blocks"] = nw.lit(has_blocks(series))
+    keys, profiles = series.keys, series.of_sessions()
+    given = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    counted = counted_rows(given, profiles.keys, tie=poc_tie, step=step)
+    parts = _of_counts(counted, profiles.keys, rules, step, within=within, min_second=limits["min_second"])
+    if has_blocks(series):
+        length = block_length(series, block_minutes)
+        touched = touched_rows(profiles, price, step, length, {"start": SESSION})
+        ends = flagged(touched, profiles.keys, step, now=now)
+        parts += [
+            balances(touched, profiles.keys, step, minutes=minutes),
+            extremes(ends, profiles.keys),
+            _single(runs(ends, profiles.keys), profiles.keys),
+            block_features(touched, profiles.keys, step, min_second=limits["min_second"]),
+        ]
+    rows = merged(parts, profiles.keys, absent=() if has_blocks(series) else _OF_BLOCKS)
+    rows = rows.rename({profiles.keys[-1]: "start"})
+    rows = untouched(day_features(rows, keys, lookback), keys)
+    result = rows.select(*keys, nw.col("start").alias(SESSION), **columns)
+    return series.closed(result, sort=[SESSION], times={"touched_at": SESSION})
+
+
+def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:
+    for name in thresholds:
+        one_of("thresholds", name, _THRESHOLDS)
+    limits = {name: arguments.share(name, value) for name, value in {**_THRESHOLDS, **thresholds}.items()}
+    checked({name: limits[name] for name in SHAPE_THRESHOLDS})
+    return limits
+
+
+def _of_counts(
+    rows: nw.LazyFrame[Any],
+    keys: list[str],
+    rules: Rules,
+    step: Fraction | None,
+    *,
+    within: int,
+    min_second: float,
+) -> list[nw.LazyFrame[Any]]:
+    """Return what follows from the counts alone, each with a row per profile."""
+    here = nw.col("from_poc") == 0
+    ends = rows.with_columns(
+        at=holds(row_price(step), "total"), poc_count=nw.when(here).then(holds(nw.col("count"), "total"))
+    )
+    nodes = found_nodes(rows, keys, step, within=within).with_columns(
+        high_nodes=nw.col("is_high").cast(nw.Float64), low_nodes=nw.col("is_low").cast(nw.Float64)
+    )
+    return [
+        ends.group_by(*keys).agg(
+            nw.col("at").max().alias("high"),
+            nw.col("at").min().alias("low"),
+            nw.col("total", "poc_count").max(),
+        ),
+        grown(rows, keys, rules, step).select(*keys, "poc", "val", "vah", "value_area_share"),
+        nodes.group_by(*keys).agg(nw.col(*_NODES).sum()),
+        features(rows, keys, min_second=min_second),
+    ]
+
+
+def _single(runs: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
+    """Return how many runs are single prints, and how many rows they have."""
+    inside = (nw.col("at_low") == 0) & (nw.col("at_high") == 0)
+    counted = runs.with_columns(
+        single_print_runs=inside.cast(nw.Float64),
+        single_print_rows=nw.when(inside).then(nw.col("rows")).otherwise(0.0),
+    )
+    return counted.group_by(*keys).agg(nw.col(*_RUNS).sum())

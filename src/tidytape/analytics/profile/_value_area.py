@@ -1,0 +1,123 @@
+"""Value areas."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Literal
+
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics.profile._grid import step_of
+from tidytape.analytics.profile._growth import Rules, areas
+from tidytape.analytics.profile._in_memory import areas_in_memory
+from tidytape.analytics.profile._opening import opened
+
+__all__ = ["value_area"]
+
+
+def value_area(
+    levels: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    price: str = "price",
+    count: str = "volume",
+    share: float = 0.70,
+    rule: Literal["two_row", "one_row"] = "two_row",
+    tie: Literal["up", "down"] = "up",
+    stop: Literal["reach", "exceed"] = "reach",
+    poc_tie: Literal["center", "lower", "upper"] = "center",
+    row_size: float | Decimal | None = None,
+) -> IntoFrameT:
+    r"""Value area: the rows around the point of control that hold a share of the count.
+
+    The area starts as the point of control alone. While it holds too little, the next candidate above is
+    compared with the next below and the larger joins. With rows :math:`1, 2, \dots` outward from the point of
+    control on one side, candidate :math:`k` and the bound that ranks it are
+
+    .. math:: c_k = n_{wk - w + 1} + \dots + n_{wk}, \qquad m_k = \min(c_1, \dots, c_k),
+
+    with :math:`w = 2` for ``two_row`` and 1 for ``one_row``. Candidates of both sides are taken by falling
+    :math:`m_k`, nearer ones of a side first, while what is enclosed is short of ``share`` of the total.
+
+    Parameters
+    ----------
+    levels : frame, n rows, one per (by, price), any order
+        A profile. Rows of the same price are added, so buy and sell rows may stand apart.
+    by : str or iterable of str, optional
+        The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``; by default the identity
+        columns there are and ``timestamp``. Null is a value.
+    price : str
+        Column of the rows' prices. [price]
+    count : str
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. [count]
+    share : float, 0 < share <= 1
+        The share of the total to enclose. [1]
+    rule : {"two_row", "one_row"}
+        A candidate is the next two rows of a side, both of which join, and at the edge the one that is left
+        (the CBOT rule); or it is the next row.
+    tie : {"up", "down"}
+        The side that is taken when both candidates are equal.
+    stop : {"reach", "exceed"}
+        Grow until the share is reached, or until it is exceeded.
+    poc_tie : {"center", "lower", "upper"}
+        ``tie`` of `point_of_control`.
+    row_size : float or Decimal, > 0, optional
+        The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
+        count zero, and prices are published exactly on the grid, so 3 steps of 0.1 are 0.3; a price between
+        two of the grid belongs to the lower. Without it rows are neighbours as given, whatever lies between. [price]
+
+    Returns
+    -------
+    frame, one row per ``by``, sorted by ``by``, of the kind of ``levels``
+        ``by``, and
+
+        - ``poc`` : float64, the point of control, null where the profile has none. [price]
+        - ``val`` : float64, the area's lowest row. [price]
+        - ``vah`` : float64, the area's highest row. [price]
+        - ``value_area_share`` : float64, the share enclosed. [1]
+        - ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie`` : the arguments, for these rules often disagree.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``levels`` lacks a column named here.
+    QueryError
+        If an argument is not one of those listed, a column is not numeric, or ``levels`` is not a frame.
+
+    See Also
+    --------
+    point_of_control : The row this grows from.
+
+    Notes
+    -----
+    A profile whose counts are all zero has no value area, nor has one with a price or count that is null, not
+    finite, or a count below zero: what is unknown could turn the growth. Other profiles are not affected.
+
+    Counts equal to twelve digits of the profile's total are equal, prices equal to twelve digits of its
+    highest are one row, and a share is met within 1e-12, to which ``value_area_share`` is rounded. So every
+    engine answers the same, and 0.1 + 0.7 of 1 reaches 0.8 although it is 0.7999999999999999 in floats.
+
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, appendix 1: the rule of the
+       Chicago Board of Trade (CBOT), two rows at a time.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> levels = pl.DataFrame({"day": [1] * 5, "price": [10, 11, 12, 13, 14], "volume": [1, 4, 10, 4, 1]})
+    >>> value_area(levels, by="day").row(0)[:5]
+    (1, 12.0, 12.0, 14.0, 0.75)
+    >>> value_area(levels, by="day", rule="one_row", tie="down").row(0)[:5]
+    (1, 12.0, 11.0, 12.0, 0.7)
+    """
+    rules = Rules(share, rule, tie, stop, poc_tie)
+    results = ("poc", "val", "vah", "value_area_share", *rules.columns())
+    profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
+    step = step_of(row_size)
+    rows = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    if profiles.is_in_memory:
+        return profiles.closed(areas_in_memory(rows.collect(), profiles.keys, rules, step))
+    return profiles.closed(areas(rows, profiles.keys, rules, step))

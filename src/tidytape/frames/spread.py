@@ -1,0 +1,70 @@
+"""One row per whole number of a range, on every engine."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+
+__all__ = ["MOST_NUMBERS", "spread"]
+
+_DIGITS: Final = 32
+MOST_NUMBERS: Final = _DIGITS**4
+"""Most numbers of a range; the query of a longer one fails."""
+
+
+def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.LazyFrame[Any]:
+    """Repeat each row for the whole numbers of a range, ends included.
+
+    A distance below 2**20 has four digits to the base 32, so each row is repeated for the 32 digits of one place
+    after the other, and those beyond the last number go at once. The digits are a text in the query: a table of
+    numbers would need to know the largest distance, which would mean reading the rows of a lazy frame, and to live
+    where its engine looks for tables.
+
+    Parameters
+    ----------
+    frame : narwhals LazyFrame
+    first, last : str
+        Columns of the ends, int64; both are given up. A range whose last number is below its first has none.
+    name : str
+        Name for the column of the numbers, int64.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = nw.from_native(pl.LazyFrame({"low": [3, 7], "high": [5, 7], "of": ["a", "b"]}))
+    >>> spread(frame, "low", "high", name="number").collect().rows()
+    [('a', 3), ('a', 4), ('a', 5), ('b', 7)]
+    """
+    if frame.implementation.is_pandas():
+        return _repeated(frame, first, last, name)
+    start, end = nw.col(first), nw.col(last)
+    others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
+    # Greater distances overflow 32 bits here, which an engine does not pass over in silence.
+    distance = ((end - start) * (2**31 // MOST_NUMBERS)).cast(nw.Int32)
+    rows = frame.select(
+        *others,
+        start.alias("__at"),
+        (start + distance.cast(nw.Int64) // (2**31 // MOST_NUMBERS)).alias("__end"),
+    )
+    for place in (3, 2, 1, 0):
+        steps = " ".join(str(digit * _DIGITS**place) for digit in range(_DIGITS))
+        rows = (
+            rows.with_columns(nw.lit(steps).str.split(" ").alias("__step"))
+            .explode("__step")
+            .with_columns(nw.col("__at") + nw.col("__step").cast(nw.Int64))
+            .filter(nw.col("__at") <= nw.col("__end"))
+            .drop("__step")
+        )
+    return rows.select(*others, nw.col("__at").alias(name))
+
+
+def _repeated(frame: nw.LazyFrame[Any], first: str, last: str, name: str) -> nw.LazyFrame[Any]:
+    """Return what `spread` does of pandas, whose texts do not split into lists."""
+    native = frame.collect().to_native().reset_index(drop=True)
+    long = native.loc[native.index.repeat((native[last] - native[first] + 1).clip(lower=0))]
+    number = long[first] + long.groupby(level=0).cumcount()
+    rows: nw.LazyFrame[Any] = nw.from_native(
+        long.drop(columns=[first, last]).assign(**{name: number}).reset_index(drop=True)
+    ).lazy()
+    return rows

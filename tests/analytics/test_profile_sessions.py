@@ -1,0 +1,403 @@
+"""What is read off the blocks of sessions: literal values, drawn by hand."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from analytics.touching import DAY, levels_of, lists_of, touches_of
+from tidytape.analytics import profile
+from tidytape.errors import MissingColumnError, QueryError
+
+# A drawn day of half hours, rows of 1, letters as blocks 0, 1, 2, …:
+#
+#   16  F            tail
+#   15  EF
+#   14  DE
+#   13  D            single print
+#   12  CD
+#   11  ABC
+#   10  AB           poor low
+DRAWN = {
+    10.0: [0, 1],
+    11.0: [0, 1, 2],
+    12.0: [2, 3],
+    13.0: [3],
+    14.0: [3, 4],
+    15.0: [4, 5],
+    16.0: [5],
+}
+LISTS = lists_of({("BTCUSDT", DAY): DRAWN})
+
+
+def day(session, **more):
+    return lists_of({("BTCUSDT", DAY): session, **more})
+
+
+def picked(frame, *columns):
+    return frame.select(columns).rows()
+
+
+def test_initial_balance_is_the_first_hour_and_extends_from_its_edges():
+    # definitions: blocks that start within 60 minutes; x1.5, x2, x3 from the edges.
+    found = profile.initial_balance(LISTS).row(0, named=True)
+    assert (found["initial_balance_high"], found["initial_balance_low"]) == (11, 10)
+    assert [found[f"extension_up_{k}"] for k in ("x1_5", "x2", "x3")] == [12.5, 13, 14]
+    assert [found[f"extension_down_{k}"] for k in ("x1_5", "x2", "x3")] == [8.5, 8, 7]
+    assert (found["is_extended_up"], found["is_extended_down"]) == (True, False)
+    assert (found["initial_balance_minutes"], found["extension_from"]) == (60, "edge")
+
+
+def test_extensions_may_count_the_whole_range():
+    found = profile.initial_balance(LISTS, extension_from="opposite").row(0, named=True)
+    assert [found[f"extension_up_{k}"] for k in ("x1_5", "x2", "x3")] == [11.5, 12, 13]
+    assert [found[f"extension_down_{k}"] for k in ("x1_5", "x2", "x3")] == [9.5, 9, 8]
+
+
+@pytest.mark.parametrize(
+    ("minutes", "high"), [(1, 11), (30, 11), (60, 11), (61, 12), (90, 12), (120, 14), (9999, 16)]
+)
+def test_a_block_is_in_the_balance_if_it_starts_in_it(minutes, high):
+    assert profile.initial_balance(LISTS, minutes=minutes)["initial_balance_high"].item() == high
+
+
+def test_an_hour_without_trades_has_no_balance():
+    found = profile.initial_balance(day({10.0: [2], 11.0: [2, 3]})).row(0, named=True)
+    assert found["initial_balance_high"] is None
+    assert found["is_extended_up"] is None
+
+
+def test_argument_for_the_length_of_a_block_goes_before_the_column():
+    assert profile.initial_balance(LISTS, block_minutes=60)["initial_balance_high"].item() == 11
+    assert profile.initial_balance(LISTS, block_minutes=5)["initial_balance_high"].item() == 16
+    unknown = LISTS.with_columns(block_size_minutes=pl.lit(None, pl.Int64))
+    assert profile.initial_balance(unknown)["initial_balance_high"].item() is None
+    with pytest.raises(QueryError, match="the length of a block, which the frame does not say"):
+        profile.initial_balance(touches_of({("BTCUSDT", DAY): DRAWN}))
+
+
+def test_single_prints_lie_strictly_inside_and_tails_at_the_ends():
+    found = profile.single_prints(LISTS)
+    columns = ("kind", "low", "high", "rows", "first_block", "last_block")
+    assert picked(found, *columns) == [("single_print", 13, 13, 1, 3, 3), ("tail_high", 16, 16, 1, 5, 5)]
+
+
+def test_a_row_that_nothing_touched_ends_a_run():
+    session = {10.0: [0, 1], 11.0: [1], 13.0: [2], 14.0: [2, 3]}
+    assert picked(profile.single_prints(day(session)), "low", "high") == [(11, 13)]
+    assert picked(profile.single_prints(day(session), row_size=1), "low", "high") == [(11, 11), (13, 13)]
+    empty = {**session, 12.0: []}
+    assert picked(profile.single_prints(day(empty), row_size=1), "low", "high") == [(11, 11), (13, 13)]
+
+
+def test_one_block_is_a_run_of_the_whole_session():
+    assert picked(profile.single_prints(day({10.0: [0], 11.0: [0]})), "kind", "rows") == [("whole", 2)]
+
+
+@pytest.mark.parametrize(
+    ("now", "in_progress"),
+    [
+        (None, [False, False]),
+        (DAY + timedelta(hours=3), [False, False]),
+        (DAY + timedelta(hours=3, seconds=-1), [False, True]),
+        ("2024-08-08T01:59:59Z", [True, True]),
+    ],
+)
+def test_block_in_progress_is_flagged(now, in_progress):
+    assert profile.single_prints(LISTS, now=now)["is_in_progress"].to_list() == in_progress
+    extremes = profile.poor_extremes(LISTS, now=now)
+    assert extremes["is_high_in_progress"].item() == in_progress[1]
+
+
+def test_poor_extremes_and_excess():
+    found = profile.poor_extremes(LISTS).row(0, named=True)
+    assert (found["high"], found["high_blocks"], found["tail_high_rows"]) == (16, 1, 1)
+    assert (found["low"], found["low_blocks"], found["tail_low_rows"]) == (10, 2, 0)
+    # One single row is no excess of two, and not poor either.
+    assert (found["is_poor_high"], found["has_excess_high"], found["is_poor_low"]) == (False, False, True)
+    assert profile.poor_extremes(LISTS, min_excess_rows=1)["has_excess_high"].item() is True
+
+
+def test_coarser_rows_count_a_block_once():
+    found = profile.poor_extremes(LISTS, row_size=5).row(0, named=True)
+    assert (found["high"], found["high_blocks"], found["low_blocks"]) == (15, 2, 5)
+    # Numbers of blocks do not say which of them two levels share.
+    found = profile.poor_extremes(levels_of({("BTCUSDT", DAY): DRAWN}), row_size=5).row(0, named=True)
+    assert (found["high"], found["is_poor_high"]) == (None, None)
+
+
+def test_blocks_of_a_list_go_before_the_number_that_was_sent():
+    sent = LISTS.with_columns(tpo_count=99, first_touch_block=0, last_touch_block=99)
+    assert profile.single_prints(sent).equals(profile.single_prints(LISTS))
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        profile.initial_balance,
+        profile.single_prints,
+        profile.poor_extremes,
+        profile.day_type,
+        lambda levels: profile.developing(levels, block_minutes=30),
+    ],
+)
+def test_what_needs_blocks_says_so(function):
+    volumes = LISTS.drop("block_ids", "block_size_minutes").with_columns(block_size_minutes=30)
+    with pytest.raises(QueryError, match="a volume profile has no blocks"):
+        function(volumes)
+
+
+def test_developing_is_of_blocks_that_have_closed():
+    found = profile.developing(LISTS, row_size=1)
+    expected = [
+        (0, 10, 10, 11),  # counts from 10 upwards: 1 1
+        (1, 10, 10, 11),  # 2 2
+        (2, 11, 10, 11),  # 2 3 1
+        (3, 11, 10, 13),  # 2 3 2 1 1
+        (4, 11, 11, 15),  # 2 3 2 1 2 1
+        (5, 11, 11, 15),  # 2 3 2 1 2 2 1
+    ]
+    assert picked(found, "block", "poc", "val", "vah") == expected
+    assert found["known_at"].to_list() == [DAY + timedelta(minutes=30 * block) for block in range(1, 7)]
+
+
+def test_developing_until_now():
+    found = profile.developing(LISTS, now=DAY + timedelta(minutes=89))
+    assert found["block"].to_list() == [0, 1]
+    assert profile.developing(LISTS, now=DAY + timedelta(minutes=90))["block"].to_list() == [0, 1, 2]
+
+
+def test_last_block_ends_with_its_session():
+    short = LISTS.with_columns(period_end=pl.lit(DAY + timedelta(minutes=170)))
+    assert profile.developing(short)["known_at"].to_list()[-1] == DAY + timedelta(minutes=170)
+
+
+def test_developing_volume_needs_touches():
+    with pytest.raises(QueryError, match="in which block they traded what") as error:
+        profile.developing(LISTS, count="volume")
+    assert error.value.parameter == "count"
+    touches = touches_of({("BTCUSDT", DAY): {10.0: [0, 1], 11.0: [1]}})
+    touches = touches.with_columns(volume=pl.Series([5.0, 1.0, 8.0]))
+    found = profile.developing(touches, count="volume", block_minutes=30)
+    assert picked(found, "poc", "value_area_share") == [(10, 1), (11, 1)]
+
+
+def test_developing_from_what_is_unknown_on_has_no_answer():
+    found = profile.developing(day({10.0: [0, 1, 2], None: [1]}))
+    assert found["poc"].to_list() == [10, None, None]
+
+
+def test_naked_pocs_are_touched_by_a_range_and_not_by_a_jump():
+    days = [DAY + timedelta(days=number) for number in range(4)]
+    sessions = {
+        ("BTCUSDT", days[0]): {10.0: [0, 1], 11.0: [0]},
+        ("BTCUSDT", days[1]): {20.0: [0], 21.0: [0, 1]},  # jumped over 12 to 19
+        ("BTCUSDT", days[2]): {9.0: [0], 12.0: [0, 1]},  # nothing at 10, and yet its range
+        ("ETHUSDT", days[3]): {21.0: [0]},  # another series
+    }
+    found = profile.naked_pocs(levels_of(sessions), count="tpo_count")
+    assert picked(found, "poc", "is_naked", "touched_at") == [
+        (10, False, days[2]),
+        (21, True, None),
+        (12, True, None),
+        (21, True, None),
+    ]
+
+
+def test_naked_pocs_without_identity_are_of_one_series():
+    levels = pl.DataFrame({"timestamp": [1, 2], "price": [5.0, 5.0], "volume": [1, 1]})
+    assert profile.naked_pocs(levels)["touched_at"].to_list() == [2, None]
+
+
+def test_nodes_report_a_plateau_once():
+    levels = pl.DataFrame({"timestamp": 0, "price": range(9), "volume": [9, 1, 5, 5, 5, 2, 2, 3, 1]})
+    found = profile.nodes(levels, within=1)
+    assert picked(found, "kind", "low", "high", "rows", "count") == [
+        ("hvn", 0, 0, 1, 9),
+        ("lvn", 1, 1, 1, 1),
+        ("hvn", 2, 4, 3, 5),
+        ("lvn", 5, 6, 2, 2),
+        ("hvn", 7, 7, 1, 3),
+    ]
+    assert found["poc_share"].to_list() == [1, 1 / 9, 5 / 9, 2 / 9, 3 / 9]
+    assert picked(profile.nodes(levels, within=5), "kind", "low") == [("hvn", 0), ("lvn", 1)]
+
+
+def test_nodes_see_rows_without_levels_on_a_grid():
+    levels = pl.DataFrame({"timestamp": 0, "price": [0.1, 0.2, 0.6], "volume": [3, 4, 2]})
+    assert picked(profile.nodes(levels, row_size=0.1), "kind", "low", "high", "rows") == [
+        ("hvn", 0.2, 0.2, 1),
+        ("lvn", 0.3, 0.5, 3),
+        ("hvn", 0.6, 0.6, 1),
+    ]
+
+
+@pytest.mark.parametrize("volumes", [[3], [2, 2, 2], [0, 0], [1, None, 1]])
+def test_a_flat_profile_has_no_node(volumes):
+    levels = pl.DataFrame({"timestamp": 0, "price": range(len(volumes)), "volume": volumes})
+    assert profile.nodes(levels).is_empty()
+
+
+def test_composite_adds_what_value_areas_do_not():
+    levels = pl.DataFrame(
+        {
+            "coin": "BTC",
+            "timestamp": [0, 0, 0, 1, 1, 1],
+            "price": [10.0, 11.0, 12.0, 11.0, 12.0, 13.0],
+            "volume": [9.0, 1.0, 1.0, 1.0, 1.0, 9.0],
+        }
+    )
+    both = profile.composite(levels, row_size=1)
+    assert both.rows() == [("BTC", 10, 9), ("BTC", 11, 2), ("BTC", 12, 2), ("BTC", 13, 9)]
+    assert picked(profile.value_area(both, by="coin"), "val", "poc", "vah") == [(10, 10, 13)]
+    assert picked(profile.value_area(levels), "val", "vah") == [(10, 10), (13, 13)]
+
+
+def test_composite_of_what_is_unknown_is_unknown_there():
+    levels = pl.DataFrame({"coin": "BTC", "price": [1.0, 1.0, 2.0, None], "volume": [1.0, None, 2.0, 3.0]})
+    found = profile.composite(levels, row_size=1)
+    assert sorted(found.rows(), key=str) == [("BTC", 1, None), ("BTC", 2, 2), ("BTC", None, 3)]
+    assert profile.value_area(found, by="coin")["poc"].item() is None
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter"),
+    [
+        ({"row_size": None}, "row_size"),
+        ({"row_size": 0}, "row_size"),
+        ({"row_size": 1, "count": []}, "count"),
+        ({"row_size": 1, "count": ["volume", "volume"]}, "count"),
+        ({"row_size": 1, "count": "price"}, "count"),
+        ({"row_size": 1, "count": "raw_symbol"}, "count"),
+        ({"row_size": 1, "by": ["volume"]}, "by"),
+    ],
+)
+def test_composite_refuses_what_cannot_be_right(arguments, parameter):
+    with pytest.raises(QueryError) as error:
+        profile.composite(LISTS, **arguments)
+    assert error.value.parameter == parameter
+
+
+@pytest.mark.parametrize(
+    ("volumes", "letter"),
+    [
+        ([1, 2, 4, 7, 4, 2, 1], "D"),
+        ([1, 1, 1, 2, 4, 8, 5], "P"),
+        ([5, 8, 4, 2, 1, 1, 1], "b"),
+        ([2, 6, 3, 1, 3, 7, 2], "B"),
+        ([2, 6, 5, 5, 5, 7, 2], "P"),  # no valley
+        ([2, 1, 4, 9, 4, 0, 2], "D"),  # a valley with too little behind it
+        ([3], None),
+        ([0, 0], None),
+    ],
+)
+def test_shapes(volumes, letter):
+    levels = pl.DataFrame({"timestamp": 0, "price": range(len(volumes)), "volume": volumes})
+    assert profile.shape(levels)["shape"].item() == letter
+
+
+def test_thresholds_move_the_letter_and_stand_beside_it():
+    levels = pl.DataFrame({"timestamp": 0, "price": range(7), "volume": [1, 4, 9, 4, 1, 0, 2]})
+    found = profile.shape(levels, min_second=0.05)
+    assert picked(found, "shape", "valley_depth", "second_share", "min_second") == [("B", 0, 2 / 21, 0.05)]
+    assert profile.shape(levels, low_poc=0.3)["shape"].item() == "D"
+    with pytest.raises(QueryError, match=r"at most high_poc, 0\.5"):
+        profile.shape(levels, low_poc=0.6, high_poc=0.5)
+
+
+DAY_TYPES = {
+    # All of it in the first hour.
+    "normal": {10.0: [0, 1, 3], 11.0: [0, 1, 2], 12.0: [0, 2, 3], 13.0: [1]},
+    # A little beyond on one side, and back.
+    "normal_variation": {10.0: [0, 1, 3], 11.0: [0, 1, 3], 12.0: [1, 2, 3], 13.0: [2, 3], 14.0: [2]},
+    # One way, and it ends there.
+    "trend": {10.0: [0], 11.0: [0, 1], 12.0: [1, 2], 13.0: [2, 3], 14.0: [3], 15.0: [4], 16.0: [5]},
+    # Beyond on both sides.
+    "neutral": {9.0: [2], 10.0: [0, 1, 2, 3], 11.0: [0, 1, 3], 12.0: [3]},
+    # Two distributions, with a single print between them.
+    "double_distribution": {
+        10.0: [0, 1, 2],
+        11.0: [0, 1, 2, 3],
+        12.0: [3],
+        13.0: [3],
+        14.0: [4, 5, 6],
+        15.0: [4, 5, 6, 7],
+    },
+}
+
+
+@pytest.mark.parametrize("kind", DAY_TYPES)
+def test_day_types(kind):
+    assert profile.day_type(day(DAY_TYPES[kind]), row_size=1)["day_type"].item() == kind
+
+
+def test_a_quiet_day_is_measured_against_those_before():
+    wide, narrow = DAY_TYPES["trend"], {10.0: [0, 1], 11.0: [1, 2], 12.0: [2]}
+    sessions = {("BTCUSDT", DAY + timedelta(days=n)): [wide, wide, narrow, wide][n] for n in range(4)}
+    found = profile.day_type(lists_of(sessions), lookback=2, row_size=1)
+    assert found["range_ratio"].to_list() == [None, None, 2 / 6, 6 / 4]
+    assert found["day_type"].to_list() == ["trend", "trend", "non_trend", "trend"]
+
+
+def test_day_features():
+    found = profile.day_type(LISTS).row(0, named=True)
+    assert (found["balance_share"], found["extension_up_share"], found["extension_down_share"]) == (
+        1 / 6,
+        5 / 6,
+        0,
+    )
+    assert found["close_position"] == (15.5 - 10) / 6  # the last block touched 15 and 16
+
+
+def test_summary_says_what_the_functions_say():
+    sessions = {("BTCUSDT", DAY + timedelta(days=n)): of for n, of in enumerate([DRAWN, *DAY_TYPES.values()])}
+    levels = levels_of(sessions).with_columns(volume=pl.col("tpo_count") * 2.5)
+    found = profile.summary(levels, row_size=1, lookback=3, rule="one_row", min_excess_rows=1)
+    apart = [
+        profile.value_area(levels, row_size=1, rule="one_row"),
+        profile.point_of_control(levels),
+        profile.initial_balance(levels),
+        profile.poor_extremes(levels, row_size=1, min_excess_rows=1),
+        profile.shape(levels, row_size=1),
+        profile.day_type(levels, row_size=1, lookback=3),
+        profile.naked_pocs(levels, row_size=1),
+    ]
+    for frame in apart:
+        assert found.select(frame.columns).equals(frame)
+    nodes, runs = profile.nodes(levels, row_size=1), profile.single_prints(levels, row_size=1)
+    assert found["high_nodes"].sum() == len(nodes.filter(pl.col("kind") == "hvn"))
+    assert found["low_nodes"].sum() == len(nodes.filter(pl.col("kind") == "lvn"))
+    single = runs.filter(pl.col("kind") == "single_print")
+    assert (found["single_print_runs"].sum(), found["single_print_rows"].sum()) == (
+        len(single),
+        single["rows"].sum(),
+    )
+    assert found["has_blocks"].all()
+    assert found["count"].unique().to_list() == ["volume"]
+
+
+def test_summary_of_volumes_lacks_what_needs_blocks_and_keeps_its_columns():
+    levels = levels_of({("BTCUSDT", DAY): DRAWN})
+    whole = profile.summary(levels)
+    volumes = profile.summary(levels.select("exchange", "raw_symbol", "timestamp", "price", "volume"))
+    assert volumes.schema == whole.schema
+    assert volumes["has_blocks"].item() is False
+    assert volumes["poc"].item() == whole["poc"].item()
+    needs = ["initial_balance_high", "is_poor_low", "tail_high_rows", "single_print_runs", "day_type"]
+    assert volumes.select(needs).row(0) == (None,) * len(needs)
+    assert None not in whole.select(needs).row(0)
+
+
+def test_summary_refuses_a_threshold_it_does_not_know():
+    with pytest.raises(QueryError, match="did you mean 'max_valley'"):
+        profile.summary(LISTS, thresholds={"max_valey": 0.1})
+
+
+def test_sessions_need_a_time():
+    with pytest.raises(MissingColumnError, match="timestamp"):
+        profile.summary(LISTS.drop("timestamp"))
+    naive = LISTS.with_columns(timestamp=pl.lit(datetime(2024, 8, 8, tzinfo=UTC).replace(tzinfo=None)))
+    with pytest.raises(QueryError, match="times with a zone"):
+        profile.naked_pocs(naive)
