@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from tidytape.cli import output
-from tidytape.cli.output import put
+from tidytape.cli.output import check_target, put
+from tidytape.errors import QueryError
 
 MARKETS = pl.DataFrame(
     {
@@ -65,3 +66,16 @@ def test_only_what_is_shown_can_be_cut(printed):
     assert printed(40, texts)[-1] == "31 rows, 11 not shown; --out FILE writes all"
     assert printed(40, texts.reverse())[-1].startswith("31 rows, 11 not shown; --out")
     assert printed(40, texts.tail(16))[-1] == "cut: name; --out FILE writes all"
+
+
+def test_a_link_stays_one_and_a_folder_is_refused_at_once(tmp_path):
+    whole, link = tmp_path / "whole.parquet", tmp_path / "link.parquet"
+    whole.write_bytes(b"old")
+    link.symlink_to(whole)
+    put(MARKETS, link)
+    assert link.is_symlink()
+    assert pl.read_parquet(whole).equals(MARKETS)
+    assert sorted(tmp_path.iterdir()) == [link, whole]
+    (tmp_path / "folder.csv").mkdir()
+    with pytest.raises(QueryError):
+        check_target(tmp_path / "folder.csv")

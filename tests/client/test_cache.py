@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import textwrap
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import polars as pl
 import pytest
 
@@ -23,7 +25,7 @@ from tidytape.client.cache import Cache
 from tidytape.client.local import AppTransport
 from tidytape.client.planning import planned
 from tidytape.client.window import Window, without
-from tidytape.errors import IncompleteDataError, QueryError
+from tidytape.errors import DecodeError, IncompleteDataError, QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
@@ -327,3 +329,89 @@ def test_a_fetch_that_was_killed_goes_on_where_it_was(tmp_path: Path) -> None:
     assert run(2).stdout == "dying\n"
     assert run(99).stdout.split() == ["2", "40"]  # of the four requests two were left
     assert run(99).stdout.split() == ["0", "40"]
+
+
+def test_a_lock_that_cannot_be_taken_keeps_nobody_waiting(service: Any, clock: Clock, tmp_path: Path) -> None:
+    client = Driven(service, clock, cache=tmp_path)
+    client.fetch(window_of("TRADE_AGG", S0, S0 + HOUR))
+    lock = next(tmp_path.glob("*/*/.lock"), None) or next(tmp_path.glob("*/*")) / ".lock"
+    lock.unlink(missing_ok=True)
+    lock.mkdir()
+    with pytest.warns(RuntimeWarning, match="the cache cannot be written"):
+        _, told = client.fetch(window_of("TRADE_AGG", S0, S0 + 2 * HOUR))
+    assert told.requests == 1
+
+
+def test_a_file_that_cannot_be_read_just_now_is_not_removed(
+    service: Any, clock: Clock, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    client, window = Driven(service, clock, cache=tmp_path), window_of("TRADE_AGG", S0, S0 + HOUR)
+    plain, _ = client.fetch(window)
+    kept = set(tmp_path.glob("*/*/*.parquet"))
+
+    def failing(path: Path) -> bytes:
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(Path, "read_bytes", failing)
+        again, told = client.fetch(window)
+    assert again.equals(plain)
+    assert told.requests == 1
+    assert kept <= set(tmp_path.glob("*/*/*.parquet"))
+    assert client.fetch(window)[1].requests == 0
+
+
+def test_a_field_that_no_file_can_hold_is_returned_and_not_kept(tmp_path: Path) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        point = {"timestamp": {"s": S0}, "close": 1.0, "meta": {}}
+        ids = {"type": "TRADE_AGG", "exchange": "X", "rawSymbol": "BTC", "side": "BUY"}
+        return httpx.Response(200, json={"series": [{"id": ids, "points": [{"Point": point}]}]})
+
+    query = PointsQuery(
+        type="TRADE_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=S0, end=S0 + HOUR
+    )
+    client = Driven(httpx.MockTransport(answer), Clock(S0 + 30 * 86_400), cache=tmp_path / "cache")
+    with pytest.warns(RuntimeWarning, match="the cache cannot be written"):
+        frame, _ = client.fetch(Window.of(query))
+    assert frame.height == 1
+    plain = Client("http://service", "k", transport=httpx.MockTransport(answer))
+    with pytest.raises(DecodeError, match="no Parquet file can hold"):
+        plain.to_parquet(query, tmp_path / "x.parquet")
+    assert not list(tmp_path.glob("*.parquet"))
+
+
+def test_what_a_clock_that_was_ahead_kept_of_the_future_is_not_believed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(int(request.url.params["from"]))
+        return httpx.Response(200, json={})
+
+    now = time.time()
+    today = int(now) // 86_400 * 86_400
+    query = PointsQuery(
+        type="TRADE_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=today, end=today + 10 * 86_400
+    )
+    client = Driven(httpx.MockTransport(answer), Clock(now), cache=tmp_path)
+    with monkeypatch.context() as ahead:
+        ahead.setattr(time, "time", lambda: now + 400 * 86_400)
+        client.fetch(Window.of(query))
+        assert client.fetch(Window.of(query))[1].requests == 0
+    assert client.fetch(Window.of(query))[1].requests == 1
+    with monkeypatch.context() as later:
+        later.setattr(time, "time", lambda: now + 20 * 86_400)
+        assert client.fetch(Window.of(query))[1].requests == 1
+    assert len(asked) == 3
+
+
+def test_what_could_not_be_removed_was_not_freed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "TRADE" / "one"
+    folder.mkdir(parents=True)
+    (folder / "query.json").write_text("{}")
+    (folder / f"0-60-{'0' * 32}.parquet").write_bytes(b"1234")
+    with monkeypatch.context() as readable:
+        readable.setattr(shutil, "rmtree", lambda path, **options: None)
+        assert Cache(tmp_path).clear() == 0
+    assert Cache(tmp_path).clear() == 4

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -16,7 +19,7 @@ import pytest
 import tidytape
 from client.driven import Clock, Driven
 from tidytape.client.window import Window
-from tidytape.errors import AuthenticationError, BudgetError, IncompleteDataError, ServerError
+from tidytape.errors import AuthenticationError, BudgetError, DecodeError, IncompleteDataError, ServerError
 from tidytape.query import PointsQuery
 
 STEP = 60
@@ -294,3 +297,164 @@ def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]
         client(Books(), progress=quiet).points(books(12_000))
         assert capsys.readouterr().err == ""
     assert "ipykernel" not in sys.modules
+
+
+def test_an_end_of_the_data_at_a_round_number_is_found_in_few_requests() -> None:
+    class Ends(Service):
+        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+            return super().answer(request, start, max(start, min(end, 100 * STEP)))
+
+    service = Ends()
+    assert client(service).points(queries(90_000)).height == 100
+    assert len(service.asked) == 4
+    assert [start // STEP for start, _ in service.asked] == [0, 100, 200, 10_200]
+
+
+def shifted(by: int, *, most: int = 10**9) -> Service:
+    """Answers a window that begins so many points later than the one asked for."""
+
+    class Shifted(Service):
+        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+            return super().answer(request, start + by * STEP, end)
+
+    return Shifted(most=most)
+
+
+@pytest.mark.parametrize("by", [-1_000, 1_000_000])
+def test_points_of_another_window_are_refused(by: int, tmp_path: Path) -> None:
+    class Elsewhere(Service):
+        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+            return super().answer(request, start + by * STEP, end + by * STEP)
+
+    asked = PointsQuery(
+        type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=10**6 * STEP,
+        end=(10**6 + 10) * STEP,
+    )  # fmt: skip
+    asking = client(Elsewhere(), cache=tmp_path)
+    for _ in range(2):  # nothing of it is kept
+        with pytest.raises(DecodeError, match="of 10 rows lie outside the window"):
+            asking.points(asked)
+
+
+def test_the_interval_before_the_window_is_dropped_and_counts_for_the_limit() -> None:
+    frame = client(shifted(-1, most=1_000)).points(queries(5_000))
+    assert frame.height == 5_000
+    assert frame["timestamp"].is_unique().all()
+
+
+def test_series_after_series_cut_at_a_limit_are_all_there() -> None:
+    class Three(Service):
+        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+            left, series = 1_000, []
+            for symbol in ("A", "B", "C"):
+                times = range(start, end, STEP)[:left]
+                left -= len(times)
+                ids = {"type": request.url.params["type"], "exchange": "X", "rawSymbol": symbol}
+                points = [{"Point": {"timestamp": {"s": one}, "close": 1.0}} for one in times]
+                series += [{"id": ids, "points": points}] if points else []
+            return httpx.Response(200, json={"series": series})
+
+    asked = PointsQuery(
+        type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=600 * STEP
+    )
+    assert client(Three()).points(asked).group_by("raw_symbol").len()["len"].to_list() == [600] * 3
+
+
+def test_points_without_levels_count_for_the_limit() -> None:
+    class Profiles(Service):
+        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+            ids = {"type": "VOLUME_PROFILE_AGG", "exchange": "X", "rawSymbol": "BTC"}
+            points = [
+                {"Point": {"timestamp": {"s": one}, "profile": [] if one % 3_000 == 0 else [100.0, 1.0, 2.0]}}
+                for one in range(start, end, STEP)[:1_000]
+            ]
+            return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
+
+    asked = PointsQuery(
+        type="VOLUME_PROFILE_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=0, end=5_000 * STEP
+    )
+    assert client(Profiles()).points(asked).height == 4_900
+
+
+def test_parts_that_hang_do_not_hold_up_an_error_nor_places() -> None:
+    release = threading.Event()
+
+    def trouble(start: int) -> httpx.Response | None:
+        if start == 0:
+            return httpx.Response(401, json={"error": "INVALID_API_KEY", "message": "expired"})
+        if start < 12_000 * STEP:
+            release.wait(30)
+        return None
+
+    asking = client(Books(trouble=trouble), parallel=3)
+    with pytest.raises(AuthenticationError):
+        asking.points(books(12_000))
+    assert not release.is_set()
+    assert asking.points(books(36_000)[3:]).height == 12
+    release.set()
+
+
+FORKED = """
+import os, sys, tidytape
+with tidytape.Client(sys.argv[1], "k", progress=False) as client:
+    client.coins()
+    child = os.fork()
+    if not child:
+        client.coins()
+        os._exit(0)
+    os.waitpid(child, 0)
+    client.coins()
+"""
+
+
+@pytest.fixture
+def coins() -> Iterator[tuple[str, list[int]]]:
+    """The address of a service that keeps connections open, and the port of who asked, one by one."""
+    ports: list[int] = []
+
+    class Coins(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_GET(self) -> None:
+            ports.append(self.client_address[1])
+            self.send_response(200)
+            self.send_header("Content-Length", "12")
+            self.end_headers()
+            self.wfile.write(b'{"coins":[]}')
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Coins)
+    server.daemon_threads = True
+    serving = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+    serving.start()
+    yield f"http://127.0.0.1:{server.server_address[1]}", ports
+    server.shutdown()
+    serving.join()
+    server.server_close()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
+def test_a_forked_process_has_connections_of_its_own(coins: tuple[str, list[int]]) -> None:
+    subprocess.run([sys.executable, "-c", FORKED, coins[0]], check=True, timeout=60)
+    parent, child, again = coins[1]
+    assert parent == again != child
+
+
+LOOPS = """
+import asyncio, sys, tidytape
+client = tidytape.AsyncClient(sys.argv[1], "k", progress=False)
+for _ in range(2):
+    asyncio.run(client.coins())
+asyncio.run(client.aclose())
+try:
+    asyncio.run(client.coins())
+except tidytape.errors.TransportError as error:
+    assert "closed" in str(error)
+"""
+
+
+def test_an_async_client_may_be_used_on_one_loop_after_the_other(coins: tuple[str, list[int]]) -> None:
+    subprocess.run([sys.executable, "-c", LOOPS, coins[0]], check=True, timeout=60)
+    assert len(set(coins[1])) == len(coins[1]) == 2

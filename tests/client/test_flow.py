@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from typing import Any
 
 import httpx
@@ -274,3 +277,78 @@ def test_markets_stops_where_the_offset_stands_still(client: Any, script: Any, f
 def test_a_quota_off_the_contract_is_a_decode_error(client: Any, script: Any, content: bytes) -> None:
     with pytest.raises(DecodeError):
         client(script(httpx.Response(200, content=content))).usage()
+
+
+def test_a_key_that_the_service_repeats_stands_in_no_error(client: Any, script: Any, window: Any) -> None:
+    said = {"error": "INVALID_API_KEY", "message": "the-secret-key is unknown"}
+    answers = [
+        httpx.Response(401, json=said, headers={"X-Request-Id": "the-secret-key"}),
+        httpx.Response(404, content=b"x" * 190 + b"the-secret-key"),
+        httpx.ReadError("bad header the-secret-key"),
+    ]
+    for answer in answers:
+        with pytest.raises(ServiceError) as caught:
+            client(script(answer), attempts=1).candles(**window)
+        assert "secret" not in f"{caught.value} {vars(caught.value)}"
+
+
+@pytest.mark.parametrize("location", ["mailto:x", "http://xn--/"])
+def test_a_redirect_to_nowhere_is_told(client: Any, script: Any, window: Any, location: str) -> None:
+    with pytest.raises(TransportError):
+        client(script(httpx.Response(302, headers={"Location": location})), attempts=1).candles(**window)
+
+
+def test_a_message_nested_without_end_is_quoted(client: Any, script: Any, window: Any) -> None:
+    said = b'{"error": "E", "message": ' + b"[" * 1015 + b"]" * 1015 + b"}"
+    with pytest.raises(QueryError):
+        client(script(httpx.Response(400, content=said))).candles(**window)
+
+
+def test_to_come_back_at_once_is_no_time_to_wait(
+    client: Any, script: Any, window: Any, candles: Any, waits: list[float]
+) -> None:
+    soon = httpx.Response(
+        429, json={"error": "RATE_LIMITED", "message": "m"}, headers={"Retry-After": "1e-9"}
+    )
+    client(script(soon, soon, candles(0))).candles(**window)
+    assert waits
+    assert 1e-9 not in waits
+
+
+@pytest.mark.parametrize("limit", [1e300, "1_0", True, "1" * 5_000, None])
+def test_a_quota_that_is_no_number_is_refused(client: Any, script: Any, limit: object) -> None:
+    body = {"limit": limit, "remaining": 1, "used": 0, "reset": 0, "window_seconds": 60}
+    with pytest.raises(DecodeError, match="quota"):
+        client(script(httpx.Response(200, json=body))).usage()
+
+
+def test_the_bucket_is_read_by_the_clock_of_the_service(script: Any, window: Any, candles: Any) -> None:
+    answer = candles(0)
+    at = 1_000_000_000  # a clock that is years behind ours
+    answer.headers.update(
+        {
+            "X-RateLimit-Limit": "100",
+            "X-RateLimit-Remaining": "0",
+            "X-RateLimit-Reset": str(at + 120),
+            "Date": format_datetime(datetime.fromtimestamp(at, UTC), usegmt=True),
+        }
+    )
+    asking = tidytape.Client("http://service", "a-key-of-its-own", transport=script(answer))
+    asking.candles(**window)
+    assert asking._settings.quota.burst == 200
+
+
+class Breaks(httpx.SyncByteStream):
+    def __iter__(self) -> Iterator[bytes]:
+        yield b'{"series'
+        raise httpx.ReadError("reset")
+
+
+def test_a_body_that_breaks_off_is_counted_for_it_is_charged(
+    client: Any, script: Any, window: Any, candles: Any, waits: list[float]
+) -> None:
+    broken = [httpx.Response(200, stream=Breaks()) for _ in range(2)]
+    asking = client(script(*broken, candles(0)))
+    told = asking.fetch(asking.query.candles(**window)).metadata
+    assert (told.requests, told.weight) == (3, 3)
+    assert asking._settings.quota.line[1] == 0

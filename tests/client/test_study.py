@@ -215,22 +215,22 @@ def test_asyncio_records_too(lake: Lake, tmp_path: Path) -> None:
 
 def test_a_damaged_entry_is_named(client: Any, tmp_path: Path) -> None:
     with client.record(tmp_path / "t"):
-        client.candles(**DAY)
         client.coins()
+        client.candles(**DAY)
     lines = (tmp_path / "t").read_bytes().splitlines(keepends=True)
-    lines[1] = lines[1].replace(b"BTC", b"BTD", 1)
+    lines[2] = lines[2].replace(b"BTC", b"BTD", 1)
     (tmp_path / "t").write_bytes(b"".join(lines))
     with tidytape.Client.replay(tmp_path / "t") as replayed:
         assert replayed.coins() == client.coins()
         with pytest.raises(
-            TapeError, match=r"it may have been entry 1, which is damaged \(its bytes are not"
+            TapeError, match=r"it may have been entry 2, which is damaged \(its bytes are not"
         ) as caught:
             replayed.candles(**DAY)
-    assert caught.value.entries == (1,)
-    damaged, coins = manifest(tmp_path / "t")
+    assert caught.value.entries == (2,)
+    coins, damaged = manifest(tmp_path / "t")
     assert isinstance(damaged, TapeError)
     assert not isinstance(coins, TapeError)
-    assert coins.number == 2
+    assert coins.number == 1
 
 
 def test_a_plan_is_what_a_fetch_then_does(client: Any) -> None:

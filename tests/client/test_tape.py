@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from tidytape.client import Usage
 from tidytape.client.fingerprint import fingerprint
 from tidytape.client.tape import Recorder, Replayer, entries, verify
+from tidytape.client.writing import ParquetFile
 from tidytape.errors import TapeError
 
 DAYS = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)]
@@ -207,3 +208,36 @@ def test_a_fingerprint_is_of_what_a_frame_says(tmp_path: Path) -> None:
         FRAME.select(FRAME.columns[::-1]),
     ]
     assert len({told, *map(fingerprint, others)}) == len(others) + 1
+
+
+@pytest.mark.parametrize("trouble", ["damaged", "left out", "swapped", "end cut"])
+def test_answers_never_move_to_the_place_of_another(tmp_path: Path, trouble: str) -> None:
+    path, ask = tmp_path / "t", {"ask": "usage"}
+    with Recorder(path, base_url="http://service") as tape:
+        for used in (1, 2, 3):
+            tape.add(ask, Usage(100, 50, used, 0, 60))
+    head, *lines, end = path.read_bytes().splitlines(keepends=True)
+    changed = {
+        "damaged": [lines[0], lines[1].replace(b'"told"', b'"Told"'), lines[2], end],
+        "left out": [lines[0], lines[2], end],
+        "swapped": [lines[0], lines[2], lines[1], end],
+        "end cut": lines[:1],
+    }[trouble]
+    path.write_bytes(b"".join([head, *changed]))
+    played = Replayer(path)
+    assert played.found(ask)[0].used == 1  # type: ignore[union-attr]
+    for _ in range(2):
+        with pytest.raises(TapeError, match="not as it was recorded from entry 2 on"):
+            played.found(ask)
+
+
+def test_a_column_named_like_a_pattern_is_a_column(tmp_path: Path) -> None:
+    frame = pl.DataFrame({"^x$": [1.0, None], "^.*$": ["a", None], "*": [[1], None]})
+    assert fingerprint(frame) != fingerprint(frame.reverse())
+    with ParquetFile(tmp_path / "x.parquet") as file:
+        file.write(frame)
+        file.write(pl.DataFrame([frame["*"]]))
+    back = pl.read_parquet(tmp_path / "x.parquet")
+    assert back.columns == frame.columns
+    assert back["^x$"].to_list() == [1.0, None, None, None]
+    assert back["*"].to_list() == [[1], None] * 2

@@ -126,3 +126,12 @@ def test_spans_are_sets_of_seconds(many: list[tuple[int, int]], one: tuple[int, 
     assert seconds(united(many)) == seconds(many)
     assert seconds(without(one, many)) == seconds([one]) - seconds(many)
     assert seconds(intersected(one, many)) == seconds([one]) & seconds(many)
+
+
+def test_many_small_holes_are_joined_as_few_are() -> None:
+    asked = window(points=8_000)
+    holes = [(at * 120, at * 120 + 60) for at in range(4_000)]
+    (request,) = covering(asked, holes)
+    assert (request.start, request.end) == (0, holes[-1][1])
+    apart = [(at * 60_000 * 1_000, at * 60_000 * 1_000 + 60) for at in range(300)]
+    assert [(one.start, one.end) for one in covering(asked, apart)] == apart

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 import shutil
 import sys
 from pathlib import Path
@@ -26,7 +27,7 @@ def check_target(out: Path | None) -> None:
     """Refuse a target that cannot be written, before anything is fetched."""
     if out is not None and out.suffix not in _SUFFIXES:
         raise QueryError("out", got=str(out), expected="a file ending in " + ", ".join(_SUFFIXES))
-    if out is not None and not out.parent.is_dir():
+    if out is not None and (out.is_dir() or not out.parent.is_dir()):
         raise QueryError("out", got=str(out), expected="a file in a folder that exists")
 
 
@@ -45,8 +46,9 @@ def put(frame: pl.DataFrame, out: Path | None, *, whole: str = "--out FILE write
     if out is None:
         typer.echo(_printable(_as_text(frame, width=_terminal_width(), whole=whole), keep="\n"))
         return
-    # Under another name first: what bears the name asked for is whole.
-    part = out.with_name(f".{out.name}.part")
+    # Under another name first: what bears the name asked for is whole. It is this process' own, and where a link leads.
+    whole_file = out.resolve()
+    part = whole_file.with_name(f".{out.name}.{secrets.token_hex(4)}.part")
     try:
         if out.suffix == ".parquet":
             frame.write_parquet(part)
@@ -54,7 +56,9 @@ def put(frame: pl.DataFrame, out: Path | None, *, whole: str = "--out FILE write
             _lists_written(_times_written(frame)).write_csv(part)
         else:
             _times_written(frame).write_ndjson(part)
-        part.replace(out)
+        part.replace(whole_file)
+    except pl.exceptions.ComputeError as error:  # what polars makes of a full disk
+        raise OSError(f"{out} cannot be written: {error}") from None
     finally:
         part.unlink(missing_ok=True)
     typer.echo(f"{counted(frame.height, 'row')} -> {out}", err=True)

@@ -181,9 +181,9 @@ class AsyncClient(
         )
         super().__init__(settings, backend)
         self._present: Present[FrameT] = presenter(backend)
-        # A redirect would carry the key to wherever it points.
-        self._http = httpx.AsyncClient(transport=transport, follow_redirects=False)
-        self._loop_places: tuple[asyncio.AbstractEventLoop, asyncio.Semaphore] | None = None
+        self._transport = transport
+        self._closed = False
+        self._loops: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, asyncio.Semaphore]] = {}
 
     @overload
     @staticmethod
@@ -286,12 +286,27 @@ class AsyncClient(
         return await self._sent(step)
 
     @property
-    def _places(self) -> asyncio.Semaphore:
-        """The places that all fetches of this client share, on the loop that it is used on."""
+    def _of_loop(self) -> tuple[httpx.AsyncClient, asyncio.Semaphore]:
+        """Connections and places on the loop that the client is used on: a connection does not outlive its loop."""
         loop = asyncio.get_running_loop()
-        if self._loop_places is None or self._loop_places[0] is not loop:
-            self._loop_places = loop, asyncio.Semaphore(self._settings.parallel)
-        return self._loop_places[1]
+        if loop not in self._loops:
+            # A redirect would carry the key to wherever it points.
+            http = httpx.AsyncClient(transport=self._transport, follow_redirects=False)
+            found = http, asyncio.Semaphore(self._settings.parallel)
+            self._loops = {one: of_it for one, of_it in self._loops.items() if not one.is_closed()} | {
+                loop: found
+            }
+            return found
+        return self._loops[loop]
+
+    @property
+    def _http(self) -> httpx.AsyncClient:
+        return self._of_loop[0]
+
+    @property
+    def _places(self) -> asyncio.Semaphore:
+        """The places that all fetches of this client share."""
+        return self._of_loop[1]
 
     async def _together(self, step: Together) -> list[object]:
         places = self._places
@@ -308,7 +323,7 @@ class AsyncClient(
         return [task.result() for task in tasks]
 
     async def _sent(self, step: Send) -> Answer | Failure:
-        if self._http.is_closed:
+        if self._closed:
             raise closed_error()
         try:
             async with asyncio.timeout(step.remaining):
@@ -316,7 +331,7 @@ class AsyncClient(
         except FAILURES as failure:
             return failure
         except RuntimeError:  # closed from another task
-            if self._http.is_closed:
+            if self._closed:
                 raise closed_error() from None
             raise
 
@@ -385,6 +400,7 @@ class AsyncClient(
 
     async def aclose(self) -> None:
         """Let go of connections."""
+        self._closed = True
         await self._http.aclose()
 
     async def __aenter__(self) -> AsyncClient[FrameT]:

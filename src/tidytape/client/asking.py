@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -92,6 +93,7 @@ def ask(
             sleep=pause.append,  # it only notes the pause; the driver carries it out
             reraise=True,
         )
+        lost = 0
         for attempt in retrying:
             while pause:
                 yield Wait(pause.pop())
@@ -106,13 +108,17 @@ def ask(
                     if accepted:
                         taken = 0
                         _check_readable(answer, step.request)
-                        return answer
+                        return replace(answer, lost=lost)
                     patience = _backing_off
-                    raise _refused(answer, step.request, cost)
+                    raise _refused(answer, step.request, cost, settings.api_key)
+                if step.accepted:  # it is charged for, though not all of it arrived
+                    lost += 1
+                    _listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=taken, sent=line)
+                    settings.quota.take(taken)
                 patience = _backing_off
                 if isinstance(answer, httpx.ConnectError):
                     patience = _RESTARTING if settings.quota.is_heard else _NOT_THERE
-                raise _transport_error(answer, step, settings.deadline, cost)
+                raise _transport_error(answer, step, settings, cost)
         raise AssertionError("tenacity returns or raises")  # pragma: no cover
     finally:
         if taken:
@@ -162,7 +168,7 @@ def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -
 
 def _listen(settings: Settings, answer: Answer, *, taken: int, sent: Line) -> None:
     """Learn of the budget from what a response says of it."""
-    told = reported(answer.headers, now=time.time())
+    told = reported(answer.headers, now=answer.sent_at)  # by the clock of the service, as the reset is
     if told is None:
         settings.quota.used(taken)
         return
@@ -211,14 +217,14 @@ _CLOSE = 0.01
 """What may be left of the deadline when a timeout that was cut down to it strikes. [s]"""
 
 
-def _transport_error(failure: Failure | None, step: Send, deadline: float, cost: int) -> TransportError:
+def _transport_error(failure: Failure | None, step: Send, settings: Settings, cost: int) -> TransportError:
     """Return what the library says when no usable response came back."""
     url = step.request.url
     late = isinstance(failure, httpx.TimeoutException) and step.remaining < _CLOSE
     if late or isinstance(failure, TimeoutError):
-        said = f"no whole answer within the deadline of {deadline:g} s, retries and waits included"
+        said = f"no whole answer within the deadline of {settings.deadline:g} s, retries and waits included"
     else:
-        said = f"{type(failure).__name__}: {printable(str(failure))}"
+        said = f"{type(failure).__name__}: {_quoted(str(failure), settings.api_key)}"
     if isinstance(failure, httpx.ConnectError):
         said += "; is a service running there?"
     where = f"{url.scheme}://{url.netloc.decode('ascii')}"
@@ -240,16 +246,16 @@ _BLANK = 1_024
 """In how much of a body to look for its first character. [byte]"""
 
 
-def _refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
+def _refused(answer: Answer, request: httpx.Request, cost: int, key: str) -> Exception:
     """Turn any status but 200 into the error it means."""
     status = answer.status
-    code, message = _said(answer)
+    code, message = _said(answer, key)
     facts: dict[str, Any] = {
         "status": status,
         "code": code,
         "url": str(request.url),
         "weight": cost,
-        "request_id": printable(answer.headers.get("x-request-id", "")) or None,
+        "request_id": _quoted(answer.headers.get("x-request-id", ""), key) or None,
     }
     text = f"HTTP {status} {code or ''}".strip() + f": {message}"
     if status in _WRONG or code == "POINT_LIMIT_EXCEEDED":
@@ -286,14 +292,23 @@ def _refused_query(message: str, code: str, status: int) -> QueryError:
     )
 
 
-def _said(answer: Answer) -> tuple[str | None, str]:
+def _said(answer: Answer, key: str) -> tuple[str | None, str]:
     """Read the error shape; a body of any other shape is quoted. Both are for a terminal, so nothing in them acts."""
     try:
         body = orjson.loads(answer.content)
-        return printable(str(body["error"])), printable(str(body["message"]))
-    except (ValueError, TypeError, KeyError):
-        quoted = answer.content[:200].decode("utf-8", "replace").strip()
-        return None, printable(quoted) or httpx.codes.get_reason_phrase(answer.status)
+        return _quoted(str(body["error"]), key), _quoted(str(body["message"]), key)
+    except (ValueError, TypeError, KeyError, RecursionError):
+        quoted = _quoted(answer.content.decode("utf-8", "replace").strip(), key)[:200]
+        return None, quoted or httpx.codes.get_reason_phrase(answer.status)
+
+
+_TELLING = 8
+"""A shorter key is no secret, and may stand in any word."""
+
+
+def _quoted(text: str, key: str) -> str:
+    """Return a text that came from outside as an error may show it: without the key, should the service repeat it."""
+    return printable(text.replace(key, "<key>") if len(key) >= _TELLING else text)
 
 
 def _retry_after(answer: Answer) -> float | None:
@@ -308,4 +323,8 @@ def _retry_after(answer: Answer) -> float | None:
             seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - time.time()
         except (ValueError, OverflowError):
             return None
-    return seconds if math.isfinite(seconds) and seconds > 0 else None
+    return seconds if math.isfinite(seconds) and seconds > _AT_ONCE else None
+
+
+_AT_ONCE = 0.01
+"""To come back so soon is no answer to when. [s]"""

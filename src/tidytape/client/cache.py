@@ -71,6 +71,11 @@ class Segment:
     digest: str
     path: Path
 
+    @property
+    def is_of_the_future(self) -> bool:
+        """Whether it was written by a clock that was ahead: what is to come was not known."""
+        return self.end > time.time()
+
 
 @dataclass(frozen=True, slots=True)
 class Entry:
@@ -158,8 +163,9 @@ class Cache:
         freed = 0
         for folder in self.folder.glob("*/*"):
             if (folder / "query.json").exists():
-                freed += sum(one.path.stat().st_size for one in _segments(folder))
+                sizes = {one.path: one.path.stat().st_size for one in _segments(folder)}
                 shutil.rmtree(folder, ignore_errors=True)
+                freed += sum(size for path, size in sizes.items() if not path.exists())
         return freed
 
     def trim(self) -> None:
@@ -200,12 +206,13 @@ class Series:
 
     def missing(self, span: Span) -> list[Span]:
         """Return what of a span no file covers."""
-        return without(span, ((one.start, one.end) for one in _segments(self._folder)))
+        kept = _segments(self._folder)
+        return without(span, ((one.start, one.end) for one in kept if not one.is_of_the_future))
 
     def read(self, span: Span) -> tuple[list[pl.DataFrame], list[Span]]:
         """Return the points of a span that are kept, each once, and of which parts of it nothing is.
 
-        A file that is damaged is removed, and what it covered is missing.
+        A file that is damaged, or tells of a time that is yet to come, is removed, and what it covered is missing.
         """
         frames: list[pl.DataFrame] = []
         taken: list[Span] = []
@@ -217,9 +224,13 @@ class Series:
             ]
             if not parts:
                 continue
-            frame = _opened(one)
-            if frame is None:
-                one.path.unlink(missing_ok=True)
+            try:
+                frame = _opened(one)
+            except OSError:
+                continue  # it may be there again the next time
+            if frame is None or one.is_of_the_future:
+                with suppress(OSError):
+                    one.path.unlink(missing_ok=True)
                 continue
             frames += [_between(frame, part) for part in parts]
             taken = united([*taken, *parts])
@@ -283,7 +294,10 @@ class Series:
         self._cache.trim()
 
     def _join(self, run: Sequence[Segment]) -> None:
-        frames = [_opened(one) for one in run]
+        try:
+            frames = [_opened(one) for one in run]
+        except OSError:
+            return  # another process has joined them
         sound = [frame for frame in frames if frame is not None]
         if len(sound) < len(run):
             return  # it is found out when it is read
@@ -318,11 +332,11 @@ def _segments(folder: Path) -> Iterator[Segment]:
 
 
 def _opened(segment: Segment) -> pl.DataFrame | None:
-    """Return the points of a file, None if they are not what was written."""
+    """Return the points of a file, None if they are not what was written; OSError if it cannot be read just now."""
+    content = segment.path.read_bytes()
+    if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
+        return None
     try:
-        content = segment.path.read_bytes()
-        if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
-            return None
         frame = pl.read_parquet(io.BytesIO(content))
     except (OSError, pl.exceptions.PolarsError):
         return None

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
 from itertools import pairwise
 from typing import TypeVar
 
@@ -24,7 +23,7 @@ from tidytape.client.listing import informed
 from tidytape.client.metadata import Metadata
 from tidytape.client.progress import Bar, Progress
 from tidytape.client.settings import Settings, is_loopback
-from tidytape.client.steps import Answer, Call, Flow, Together, Wait
+from tidytape.client.steps import Call, Flow, Together, Wait
 from tidytape.client.tidying import decoded, joined, within
 from tidytape.client.window import SETTLING, Span, Window, ahead, covering, united, without
 from tidytape.errors import (
@@ -105,6 +104,8 @@ def _held(lock: filelock.BaseFileLock) -> Iterator[Callable[[], bool]]:
             lock.acquire(blocking=False)
         except filelock.Timeout:
             return False
+        except (OSError, NotImplementedError) as error:  # where nothing can be written nobody is kept waiting
+            _warn(error)
         return True
 
     try:
@@ -117,9 +118,13 @@ def _spared(keep: Callable[[], R]) -> R | None:
     """Return what a function returns; warn where the cache cannot be written, for what was fetched is there anyway."""
     try:
         return keep()
-    except OSError as error:
-        warnings.warn(f"the cache cannot be written: {error}", RuntimeWarning, stacklevel=2)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        _warn(error)
         return None
+
+
+def _warn(error: Exception) -> None:
+    warnings.warn(f"the cache cannot be written: {error}", RuntimeWarning, stacklevel=3)
 
 
 class _Gathered:
@@ -220,7 +225,9 @@ class _Gathered:
 
     def _asked(self, query: PointsQuery, bar: Bar) -> Flow[None]:
         """Fetch one request, and go on asking where its answer seems to have been cut, for as much as came then."""
-        at, most = query.start, query.end - query.start
+        at = query.start
+        most = whole = query.end - query.start
+        limit = 0
         while at < query.end:
             part = query.model_copy(update={"start": at, "end": min(at + most, query.end)})
             now = time.time()  # what was over then is over, however long the answer takes
@@ -231,8 +238,17 @@ class _Gathered:
                     f"{self._window.data_type}: more lies at {written_time(at)} than the service gives in one answer",
                     missing=((at, part.end),),
                 )
-            if whole_until < part.end and query.interval is not None:
-                most = whole_until - at
+            was_cut = whole_until < part.end
+            if was_cut and _may_lack_series(frame, whole_until, part):
+                most, limit = whole_until - at, frame.height
+                continue
+            if query.interval is None:
+                most = whole
+            elif was_cut:
+                most, limit = whole_until - at, frame.height
+            elif limit:  # as much as should reach the limit again, if there is one
+                most = min(whole, most * max(limit, frame.height) // max(1, frame.height))
+            frame = within(frame, at, whole_until)
             yield from self._keep((at, whole_until), frame, now)
             self.frames.append(frame)
             at = whole_until
@@ -242,9 +258,9 @@ class _Gathered:
         answer = yield from ask(
             self._settings, "/v1/points", query.to_params(), accept=_ACCEPT, cost=cost, waits=bar.waits
         )
-        self._requests += 1
-        self._weight += cost
-        self._sent_at = sent_at(answer)
+        self._requests += 1 + answer.lost
+        self._weight += cost * (1 + answer.lost)
+        self._sent_at = answer.sent_at
         return decoded(answer, query)
 
     def _keep(self, span: Span, frame: pl.DataFrame, now: float) -> Flow[None]:
@@ -273,14 +289,6 @@ class _Gathered:
         )
 
 
-def sent_at(answer: Answer) -> float:
-    """Return when a service says that it answered; now where it does not say. [s since the epoch]"""
-    try:
-        return parsedate_to_datetime(answer.headers["date"]).timestamp()
-    except (KeyError, ValueError, TypeError, OverflowError):
-        return time.time()
-
-
 # --- completeness ---------------------------------------------------------------------------------------------------
 
 _ROUND = 100
@@ -291,7 +299,7 @@ def _whole_until(frame: pl.DataFrame, query: PointsQuery) -> int:
 
     Services that cut do so at a limit of theirs, a round number: of points of a series, or of rows of all. That an
     answer has one by chance costs one request more, for what is left of its window; an answer that was cut and taken
-    for whole would cost the truth.
+    for whole would cost the truth. What is counted is what was sent, points at the edges of the window too.
     """
     if frame.is_empty():
         return query.end
@@ -301,14 +309,25 @@ def _whole_until(frame: pl.DataFrame, query: PointsQuery) -> int:
         points.alias("n"), pl.col("timestamp").max().dt.epoch("s").alias("last")
     )
     if frame.height % _ROUND:  # of all rows
-        counts = counts.filter(pl.col("n") % _ROUND == 0)
+        is_round = pl.col("n") % _ROUND == 0
+        if query.grid is not None and query.data_types[0].levels:  # a point without levels has no row
+            slots = (pl.col("last") - query.span[0]) // query.grid.seconds + 1
+            is_round |= slots % _ROUND == 0
+        counts = counts.filter(is_round)
+    counts = counts.filter(pl.col("last") >= query.start)
     if counts.is_empty():
         return query.end
     last = int(counts["last"].min())  # type: ignore[arg-type]
-    # A second of trades may itself have been cut; its trades that come again are dropped.
+    # A second of trades may itself have been cut; it is asked for again.
     after = last if query.grid is None else last + query.grid.seconds
     # One second and no more was asked for: there is nothing that it could be cut to.
     return query.end if after >= query.end or query.end - query.start <= 1 else after
+
+
+def _may_lack_series(frame: pl.DataFrame, whole_until: int, query: PointsQuery) -> bool:
+    """Whether rows that were cut may have come series after series, so that some are not there at all."""
+    step = 1 if query.grid is None else query.grid.seconds
+    return frame.height % _ROUND == 0 and not within(frame, whole_until + step, query.end).is_empty()
 
 
 def _check_filled(frame: pl.DataFrame, window: Window) -> None:

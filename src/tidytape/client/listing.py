@@ -72,12 +72,30 @@ _MOST_PAGES = 10_000
 
 def usage(settings: Settings) -> Flow[Usage]:
     """Fetch the quota of the key."""
+    told, _ = yield from _usage(settings)
+    return told
+
+
+def _usage(settings: Settings) -> Flow[tuple[Usage, float]]:
+    """Fetch the quota of the key, and when the service says that it is of. [s since the epoch]"""
     answer = yield from ask(settings, "/v1/usage", [], accept=wire.JSON_MIME, cost=0)
     try:
         body = orjson.loads(answer.content)
-        return Usage(**{name: int(body[name]) for name in Usage.__slots__})
-    except (ValueError, TypeError, KeyError, OverflowError) as error:
+        return Usage(**{name: _whole(body[name]) for name in Usage.__slots__}), answer.sent_at
+    except (ValueError, TypeError, KeyError) as error:
         raise DecodeError(f"/v1/usage: expected the quota as an object of integers, got {error!r}") from None
+
+
+_MOST = 10**15
+
+
+def _whole(said: object) -> int:
+    """Read a whole number as proto3 JSON has it, which may be a text."""
+    if isinstance(said, str) and said.removeprefix("-").isdecimal() and said.isascii():
+        said = int(said[:20])
+    if not isinstance(said, int | float) or isinstance(said, bool) or not abs(said) <= _MOST:
+        raise ValueError(said)
+    return int(said)
 
 
 def names(settings: Settings, name: str, query: MetaQuery) -> Flow[list[str]]:
@@ -125,11 +143,10 @@ def informed(settings: Settings) -> Flow[None]:
         return
     line = quota.line
     try:
-        told = yield from usage(settings)
+        told, sent_at = yield from _usage(settings)
     except TidytapeError as error:
         if isinstance(error, AuthenticationError):
             raise
         quota.is_silent = True  # it may still tell with every answer
         return
-    reset = told.reset - time.time() if abs(told.reset) < 10**15 else None
-    quota.heard(limit=told.limit, remaining=told.remaining, reset=reset, taken=0, sent=line)
+    quota.heard(limit=told.limit, remaining=told.remaining, reset=told.reset - sent_at, taken=0, sent=line)

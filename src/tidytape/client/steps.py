@@ -17,7 +17,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import httpx
@@ -51,6 +52,8 @@ class Send:
     """When to give it up, on the clock of ``time.monotonic``. [s]"""
     max_body: int
     """Longest body to read. [byte]"""
+    accepted: list[httpx.Headers] = field(default_factory=list)
+    """What the head of an answer said, once the service has accepted the request, whatever becomes of its body."""
 
     @property
     def remaining(self) -> float:
@@ -72,12 +75,25 @@ class Answer:
     status: int
     headers: httpx.Headers
     content: bytes
+    lost: int = 0
+    """How often the service answered the same before, of which not all arrived; it will have charged for that."""
+
+    @property
+    def sent_at(self) -> float:
+        """When the service says that it answered; now where it does not say. [s since the epoch]"""
+        try:
+            return parsedate_to_datetime(self.headers["date"]).timestamp()
+        except (KeyError, ValueError, TypeError, OverflowError):
+            return time.time()
 
 
-FAILURES = (httpx.HTTPError, TimeoutError)
-"""What a driver gives a flow in the place of an answer; a flow decides whether to try again."""
+FAILURES = (httpx.HTTPError, httpx.InvalidURL, UnicodeError, TimeoutError)
+"""What a driver gives a flow in the place of an answer; a flow decides whether to try again.
 
-Failure = httpx.HTTPError | TimeoutError
+Of an address that a redirect names, httpx tells as it reads it, though it is not asked to go there.
+"""
+
+Failure = httpx.HTTPError | httpx.InvalidURL | UnicodeError | TimeoutError
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,6 +137,8 @@ class Gathering:
         self._accepted = response.status_code == httpx.codes.OK
         self._parts: list[bytes] = []
         self._size = 0
+        if self._accepted:
+            step.accepted.append(response.headers)
         encoding = response.headers.get("content-encoding", "").strip().lower()
         self.readable = encoding in {"", "identity", "gzip"}
         """Whether the body should be read; a refusal is understood without it."""

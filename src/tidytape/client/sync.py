@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future
+from concurrent.futures import CancelledError, Future, wait
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
@@ -51,6 +51,10 @@ R = TypeVar("R")
 
 class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written], Generic[FrameT]):
     """Fetch market data as tidy frames.
+
+    A client may be used by several threads, and by processes that were forked from the one that made it; frames may
+    not, for polars does not work in a forked process once its threads have run in the other. Start processes that
+    handle frames with ``multiprocessing.get_context("spawn")``.
 
     Parameters
     ----------
@@ -173,9 +177,9 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         )
         super().__init__(settings, backend)
         self._present: Present[FrameT] = presenter(backend)
-        # A redirect would carry the key to wherever it points.
-        self._http = httpx.Client(transport=transport, follow_redirects=False)
-        self._places = threading.BoundedSemaphore(settings.parallel)
+        self._transport = transport
+        self._closed = False
+        self._processes = {os.getpid(): self._opened()}
 
     @overload
     @staticmethod
@@ -288,6 +292,25 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         client._tape = replayer
         return client
 
+    def _opened(self) -> tuple[httpx.Client, threading.BoundedSemaphore]:
+        # A redirect would carry the key to wherever it points.
+        http = httpx.Client(transport=self._transport, follow_redirects=False)
+        return http, threading.BoundedSemaphore(self._settings.parallel)
+
+    @property
+    def _of_process(self) -> tuple[httpx.Client, threading.BoundedSemaphore]:
+        """Connections and places of this process: on a socket that a fork shares each reads answers of the other."""
+        found = self._processes.get(os.getpid())
+        return found or self._processes.setdefault(os.getpid(), self._opened())
+
+    @property
+    def _http(self) -> httpx.Client:
+        return self._of_process[0]
+
+    @property
+    def _places(self) -> threading.BoundedSemaphore:
+        return self._of_process[1]
+
     def _run(self, steps: Flow[R], stop: threading.Event | None = None) -> R:
         try:
             step = next(steps)
@@ -311,7 +334,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             return None
         if stop is not None and stop.is_set():
             raise _StoppedError
-        return self._sent(step)
+        return self._sent(step, stop)
 
     def _together(self, step: Together) -> list[object]:
         """Carry out flows in threads, which go no further once one of them fails or the caller is interrupted."""
@@ -349,7 +372,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
                 while one.is_alive():
                     one.join(_HEEDFUL)
         finally:
-            stop.set()  # also where Ctrl-C ends the waiting
+            stop.set()  # also where Ctrl-C ends the waiting; they let go of places and weight soon after
         for error in errors:
             if not isinstance(error, _StoppedError):
                 raise error
@@ -358,23 +381,24 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
     @contextmanager
     def _place(self, stop: threading.Event | None = None) -> Iterator[None]:
         """Hold one of the places that all fetches of this client share."""
-        while not self._places.acquire(timeout=_HEEDFUL):
+        places = self._places
+        while not places.acquire(timeout=_HEEDFUL):
             if stop is not None and stop.is_set():
                 raise _StoppedError
         try:
             yield
         finally:
-            self._places.release()
+            places.release()
 
-    def _sent(self, step: Send) -> Answer | Failure:
-        if self._http.is_closed:
+    def _sent(self, step: Send, stop: threading.Event | None) -> Answer | Failure:
+        if self._closed:
             raise closed_error()
         try:
-            return _within(step.remaining, lambda: self._answer(step))
+            return _within(step.remaining, lambda: self._answer(step), stop)
         except FAILURES as failure:
             return failure
         except (RuntimeError, CancelledError):  # closed from another thread
-            if self._http.is_closed:
+            if self._closed:
                 raise closed_error() from None
             raise
 
@@ -439,6 +463,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
 
     def close(self) -> None:
         """Let go of connections."""
+        self._closed = True
         self._http.close()
 
     def __enter__(self) -> Client[FrameT]:
@@ -460,8 +485,8 @@ class _StoppedError(Exception):
     """Another of the flows that are carried out together has failed."""
 
 
-def _within(seconds: float, call: Callable[[], R]) -> R:
-    """Return what a call returns, or raise TimeoutError after so long.
+def _within(seconds: float, call: Callable[[], R], stop: threading.Event | None) -> R:
+    """Return what a call returns, or raise TimeoutError after so long, or as soon as it is of no more use.
 
     httpx bounds every single read, so a server that sends a header byte now and then, or interim responses without
     end, holds a blocking call for ever; looking up a name has no timeout at all. A thread to leave behind bounds all of
@@ -477,4 +502,10 @@ def _within(seconds: float, call: Callable[[], R]) -> R:
             outcome.set_exception(error)
 
     threading.Thread(target=contextvars.copy_context().run, args=(run,), daemon=True, name="tidytape").start()
-    return outcome.result(seconds)
+    until = time.monotonic() + seconds
+    while not wait([outcome], min(_HEEDFUL, left := max(0.0, until - time.monotonic()))).done:
+        if stop is not None and stop.is_set():
+            raise _StoppedError
+        if not left:
+            raise TimeoutError
+    return outcome.result()

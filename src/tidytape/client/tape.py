@@ -125,7 +125,11 @@ class Recorder:
         except OSError as error:
             raise TapeError(f"{self.path} cannot be written: {error.strerror}", path=str(self.path)) from None
         versions = {"tidytape": __version__, "polars": pl.__version__, "python": sys.version.split()[0]}
-        self._put({"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions})
+        try:
+            self._put({"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions})
+        except TapeError:
+            self._file.close()
+            raise
 
     def add(self, ask: Ask, answered: Answered, told: Mapping[str, Any] | None = None) -> None:
         """Record an answer."""
@@ -163,9 +167,9 @@ class Recorder:
         """Make it whole, or say which error ended the study before its end."""
         with self._lock:
             if not self._file.closed:
-                self._put({"end": self._count, "at": _now()} | ({"failed": failed} if failed else {}))
-                os.fsync(self._file.fileno())
-                self._file.close()
+                with self._file:  # closed whatever happens
+                    self._put({"end": self._count, "at": _now()} | ({"failed": failed} if failed else {}))
+                    os.fsync(self._file.fileno())
 
     def __enter__(self) -> Recorder:
         """Return it."""
@@ -206,6 +210,8 @@ NO_NETWORK = httpx.MockTransport(_refuse)
 class Replayer:
     """Gives the answers of a tape, in the order in which they were recorded; the last of a question for ever.
 
+    Where an entry is damaged, moved or gone, nobody knows whose turn comes after: from there on nothing is answered.
+
     Parameters
     ----------
     path : path
@@ -223,15 +229,25 @@ class Replayer:
         self._lines: dict[bytes, list[tuple[int, int, int]]] = {}
         self._next: dict[bytes, int] = {}
         self._damaged: list[tuple[int, str]] = []
+        self._broken_at: int | None = None
+        """The first place where the tape is not as it was recorded: which answer was whose turn is not known there."""
         head: dict[str, Any] | None = None
+        before: object = ""
+        is_ended, number = False, 0
         for number, offset, line in _lines(self.path):
             entry, trouble = _checked(line)
+            if self._broken_at is None and (entry is None or entry.get("before") != before):
+                self._broken_at = number
+            before = line[len(_OPENING) : len(_OPENING) + _DIGEST].decode("ascii", "replace")
             if number == 0:
                 head = entry
             elif entry is None:
                 self._damaged.append((number, trouble))
             elif "ask" in entry:
                 self._lines.setdefault(_key(entry["ask"]), []).append((number, offset, len(line)))
+            is_ended = entry is not None and "end" in entry
+        if self._broken_at is None and not is_ended:
+            self._broken_at = number + 1
         if head is None or head.get("tape") != _FORMAT:
             raise TapeError(f"{self.path} is no tape, or its head is damaged", path=str(self.path))
         self.base_url = str(head.get("service"))
@@ -249,7 +265,16 @@ class Replayer:
         with self._lock:
             found = self._lines[key]
             turn = self._next.get(key, 0)
-            self._next[key] = min(turn + 1, len(found) - 1)
+            broken = self._broken_at
+            if broken is not None and (turn == len(found) or found[turn][0] >= broken):
+                raise TapeError(
+                    f"{self.path} is not as it was recorded from entry {broken} on, so that this may not be the answer "
+                    f"that {described_ask(ask)} had at this point; tape verify says more",
+                    path=str(self.path),
+                    entries=(broken,),
+                )
+            is_last = turn == len(found) - 1 and broken is None
+            self._next[key] = turn if is_last else turn + 1
         number, offset, length = found[turn]
         with self.path.open("rb") as file:
             file.seek(offset)

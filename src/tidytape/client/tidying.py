@@ -8,27 +8,44 @@ import polars as pl
 
 from tidytape import wire
 from tidytape.client.steps import Answer, printable
-from tidytape.errors import DecodeError, IncompleteDataError
+from tidytape.client.window import longest
+from tidytape.errors import DecodeError, IncompleteDataError, counted
 from tidytape.query import PointsQuery
+from tidytape.query.values import written_time
 from tidytape.schema import data_type, schema_of
 
 __all__ = ["check_identity", "decoded", "joined", "once", "within"]
 
 
-def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
-    """Return the points of an answer that belong to the window of its query.
+_EDGE = 2
+"""So far outside its window a point may lie, and is left out. [interval]"""
 
-    Services differ on whether the end of a window belongs to it; ours are half-open, so answers never overlap.
+
+def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
+    """Return the points of an answer, those at the edges of its window too.
+
+    Services differ on whether the end of a window belongs to it, and the interval in which it starts; what lies farther
+    outside answers another question.
 
     Raises
     ------
     DecodeError
-        If the body is not what the contract says, or has series of something that was not asked for.
+        If the body is not what the contract says, or has series or times of something that was not asked for.
     """
     name = query.type[0]
     frame = _read(answer, name)
     check_identity(frame, query, name)
-    return within(frame, query.start, query.end)
+    edge = _EDGE * longest(query)
+    times = frame["timestamp"].dt.epoch("s")
+    strays = ((times < query.start - edge) | (times >= query.end + edge)).sum()
+    if strays:
+        asked = f"{written_time(query.start)} to {written_time(query.end)}"
+        raise DecodeError(
+            f"{name}: {strays:,} of {counted(frame.height, 'row')} lie outside the window asked for, {asked}; "
+            f"the first came with {times[0]}",
+            data_type=name,
+        )
+    return frame
 
 
 def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:

@@ -16,7 +16,7 @@ from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSe
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
 
-__all__ = ["SETTLING", "Span", "Window", "ahead", "covering", "intersected", "united", "without"]
+__all__ = ["SETTLING", "Span", "Window", "ahead", "covering", "intersected", "longest", "united", "without"]
 
 Span = tuple[int, int]
 
@@ -101,11 +101,8 @@ class Window:
 
     def closed(self, now: float) -> int:
         """Return the end of what can no longer change: points that start before it were over by then."""
-        grid, session = self.query.grid, self.query.tpo_session
-        if grid is None:
-            return int(now)
-        length = max(grid.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
-        return ceiled(int(now) - length + 1, grid)
+        grid = self.query.grid
+        return int(now) if grid is None else ceiled(int(now) - longest(self.query) + 1, grid)
 
     @property
     def step(self) -> int:
@@ -120,6 +117,12 @@ class Window:
     def request(self, start: int, end: int) -> PointsQuery:
         """Return the one request for a part of it, oldest first."""
         return self.query.model_copy(update={"start": start, "end": end, "sort_direction": SortDirection.ASC})
+
+
+def longest(query: PointsQuery) -> int:
+    """Return how long what a point is made of may last; a second where it is of no interval. [s]"""
+    grid, session = query.grid, query.tpo_session
+    return 1 if grid is None else max(grid.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
 
 
 def _timeless(query: PointsQuery) -> PointsQuery:
@@ -166,7 +169,29 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
     if not missing:
         return []
     cuts = _Cuts(window, burst)
-    # The cheapest way to join neighbours: best[i] is the weight of the first i spans, and where the last join began.
+    spans = list(missing)
+    while len(spans) > _MOST_COMPARED:
+        fewer = [
+            one
+            for at in range(0, len(spans), _MOST_COMPARED)
+            for one in _cheapest_joins(cuts, spans[at : at + _MOST_COMPARED])
+        ]
+        if len(fewer) > len(spans) // 2:
+            spans = fewer
+            break
+        spans = fewer
+    else:
+        spans = _cheapest_joins(cuts, spans)
+    return [query for start, end in spans for query in cuts.requests(start, end)]
+
+
+_MOST_COMPARED = 100
+"""So many spans are joined in the best of all ways; to find it among more would take longer than to fetch them."""
+
+
+def _cheapest_joins(cuts: _Cuts, missing: Sequence[Span]) -> list[Span]:
+    """Return spans with those neighbours joined that are cheaper together."""
+    # best[i] is the weight of the first i spans, and where the last join began.
     best: list[tuple[int, int, int]] = [(0, 0, 0)]
     for last in range(1, len(missing) + 1):
         ways, apart = [], 0
@@ -179,13 +204,13 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
             before = best[first - 1]
             ways.append((before[0] + cost, before[1] + requests, first - 1))
         best.append(min(ways))
-    queries: list[PointsQuery] = []
+    joins: list[Span] = []
     last = len(missing)
     while last:
         first = best[last][2]
-        queries[:0] = cuts.requests(missing[first][0], missing[last - 1][1])
+        joins.append((missing[first][0], missing[last - 1][1]))
         last = first
-    return queries
+    return joins[::-1]
 
 
 AHEAD = 86_400

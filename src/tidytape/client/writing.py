@@ -7,6 +7,7 @@ from pathlib import Path
 from types import TracebackType
 
 import polars as pl
+import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidytape.errors import DecodeError, QueryError
@@ -58,19 +59,29 @@ class ParquetFile:
         Raises
         ------
         DecodeError
-            If it has a column that the first frame had not: a service began to send a field that it did not send.
+            If it has a column that the first frame had not: a service began to send a field that it did not send; or
+            one that no file can hold.
         """
         if self._writer is None:
             self._columns = dict(frame.schema)
-            self._writer = pq.ParquetWriter(self._part, frame.to_arrow().schema, compression="zstd")
+            try:
+                self._writer = pq.ParquetWriter(self._part, frame.to_arrow().schema, compression="zstd")
+            except pa.ArrowException as error:  # e.g. an object that is always empty
+                raise DecodeError(
+                    f"the service sent a field that no Parquet file can hold: {error}"
+                ) from None
         new = [name for name in frame.columns if name not in self._columns]
         if new:
             raise DecodeError(
                 f"column {new[0]} is in a later answer and not in the first; a file has one schema"
             )
-        rows = frame.select(
-            pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype).alias(name)
-            for name, dtype in self._columns.items()
+        rows = pl.DataFrame(
+            [
+                frame[name].cast(dtype)
+                if name in frame.columns
+                else pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
+                for name, dtype in self._columns.items()
+            ]
         )
         self._writer.write_table(rows.to_arrow())
         self.rows += frame.height
