@@ -203,7 +203,7 @@ def test_many_batches_that_share_a_large_dictionary_are_refused() -> None:
     exchange = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), ["x" * 50_000])
     batch = pa.record_batch({"timestamp": TIMES, "exchange": exchange})
     assert from_arrow(stream(pa.Table.from_batches([batch] * 5)), SKEW).height == 5
-    with pytest.raises(DecodeError, match="batches of .* bytes in a body of"):
+    with pytest.raises(DecodeError, match=r"batches of .* bytes in a body of"):
         from_arrow(stream(pa.Table.from_batches([batch] * 50)), SKEW)
 
 

@@ -400,6 +400,46 @@ def test_more_unknown_fields_than_a_frame_takes(series: dict[str, object]) -> No
         decode(orjson.dumps({"series": [series]}), CANDLES)
 
 
+@pytest.mark.parametrize(
+    ("hostile", "why"),
+    [
+        (b'{"series":[{}' + b",{}" * 2**20 + b"]}", "1048579 objects and arrays in 3145743 bytes"),
+        (b'{"x":[[]' + b",[]" * 2**20 + b"]}", "1048579 objects and arrays"),
+        (b'{"series":[{"id":{}}' + b',{"id":{}}' * 2**17 + b"]}", "there are 131073 series"),
+        (b'{"series":[{"id":null,"x":1}' + b',{"id":{}}' * 2**17 + b"]}", "there are 131073 series"),
+    ],
+    ids=["empty series", "empty arrays", "series", "series in the tolerant lane"],
+)
+def test_bodies_of_more_things_than_values(hostile: bytes, why: str) -> None:
+    with pytest.raises(DecodeError, match=why):
+        decode(hostile, CANDLES)
+
+
+def test_a_frame_out_of_proportion_to_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidytape.wire._bounds._FREE_CELLS", 2**12)
+    extra = {f"f{number}": number for number in range(100)}
+    first, others = {"timestamp": {"s": 0}}, [{"Point": {"timestamp": {"s": 1}}}] * 100
+    levels = {"id": extra, "points": [{"Point": first | {"profile": [1, 2, 3] * 100}}]}
+    with pytest.raises(DecodeError, match="there would be 100 rows of 111 columns, and a frame takes"):
+        decode(orjson.dumps({"series": [levels]}), PROFILE)
+    for documented in ({}, {"open": "1"}):
+        points = [{"Point": first | documented | extra}, *others]
+        with pytest.raises(DecodeError, match="100 different unknown fields in 305 objects; a frame takes"):
+            decode(orjson.dumps({"series": [{"points": points}]}), CANDLES)
+    market = {"exchange": "X", "rawSymbol": "A"}
+    with pytest.raises(DecodeError, match=r"a frame takes .* cells"):
+        decode_markets(orjson.dumps({"symbols": [market | extra, *[market] * 100]}))
+
+
+def test_honest_bodies_are_far_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidytape.wire._bounds._FREE_CELLS", 0)
+    monkeypatch.setattr("tidytape.wire._bounds._FREE_CONTAINERS", 0)
+    monkeypatch.setattr("tidytape.wire._bounds._CELLS_PER_BYTE", 1)
+    assert decode(CANDLE_BODY, CANDLES).height == 2
+    levels = ",".join(f"{price},1.5,2" for price in range(60_000, 61_000))
+    assert decode(body(f'{{"timestamp":{{"s":0}},"profile":[{levels}]}}'), PROFILE).height == 1000
+
+
 def test_unknown_fields_that_grow_with_their_depth_are_counted_as_what_they_become() -> None:
     tree: object = 1
     for _ in range(15):

@@ -24,6 +24,7 @@ import pyarrow.json
 
 from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Kind, Levels
 from tidytape.schema import schema_of
+from tidytape.wire._bounds import check_series
 from tidytape.wire._parts import MOST_NESTING, Counts, Levelled, Parts, unknown_column
 
 __all__ = ["PIECE", "document_type", "pieces", "read"]
@@ -72,6 +73,11 @@ def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
     -------
     Parts or None
         None where the body is anything but plain.
+
+    Raises
+    ------
+    Fault
+        If there are too many series.
     """
     try:
         parts = _parts(_document(body, kind, unknown=unknown), kind)
@@ -189,6 +195,7 @@ def _parts(table: Any, kind: DataType) -> Parts:
 def _series(pieces: Any) -> tuple[Any, Counts, Any]:
     """Return the identity of each series, how many points it has, and all points, those of all pieces together."""
     in_piece, series = _unnested(pieces.combine_chunks())
+    check_series(len(series) - len(in_piece) + 1)  # without those that only go on
     _all_present(series)
     identity = series.field("id")
     counts, points = _unnested(series.field("points"))

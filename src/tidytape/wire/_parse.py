@@ -9,6 +9,8 @@ from typing import Any
 import orjson
 
 from tidytape.errors import DecodeError
+from tidytape.wire._bounds import check_containers
+from tidytape.wire._faults import Fault
 
 __all__ = ["check_utf8", "nesting", "parsed"]
 
@@ -32,7 +34,8 @@ def parsed(body: bytes, data_type: str | None = None) -> Any:
     Raises
     ------
     DecodeError
-        If it is not one JSON document in UTF-8, nests deeper than 1,024, or holds a number no double can.
+        If it is not one JSON document in UTF-8, nests deeper than 1,024, holds a number no double can, or is of
+        little but brackets.
 
     Examples
     --------
@@ -40,7 +43,10 @@ def parsed(body: bytes, data_type: str | None = None) -> Any:
     {'coins': ['BTC']}
     """
     try:
+        check_containers(body)
         return orjson.loads(body)
+    except Fault as fault:
+        raise DecodeError(f"the body: {fault}", data_type=data_type) from None
     except orjson.JSONDecodeError as error:
         refused = error
     document = _parsed_with_words(body)

@@ -16,6 +16,7 @@ import polars as pl
 
 from tidytape.catalogue import IDENTITY_FIELDS, DataType
 from tidytape.schema import column_name, schema_of
+from tidytape.wire._bounds import check_cells
 
 __all__ = ["MOST_NESTING", "Counts", "Levelled", "Parts", "identity_columns", "unknown_column"]
 
@@ -71,6 +72,14 @@ class Parts:
     counts: Counts
     points: pl.DataFrame
     levels: tuple[Levelled, ...] = ()
+
+    def check(self, kind: DataType, size: int) -> None:
+        """Raise Fault if the frame would be out of proportion to a body of this size. [byte]"""
+        tables = [self.series, self.points, *(levels.rows for levels in self.levels)]
+        filled = (c.name for table in tables for c in table.get_columns() if c.null_count() < len(c))
+        names = {*schema_of(kind.name).names, *filled}
+        rows = sum(levels.rows.height for levels in self.levels) if kind.levels else self.points.height
+        check_cells(rows, len(names), size)
 
     def frame(self, kind: DataType) -> pl.DataFrame:
         """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""

@@ -20,6 +20,7 @@ import pyarrow as pa
 from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Levels
 from tidytape.schema import schema_of
 from tidytape.wire import _values
+from tidytape.wire._bounds import check_series
 from tidytape.wire._faults import Fault, placed, series_name
 from tidytape.wire._parse import nesting
 from tidytape.wire._parts import MOST_NESTING, Levelled, Parts, identity_columns, unknown_column
@@ -53,6 +54,7 @@ def read(document: Any, kind: DataType) -> Parts:
         if not isinstance(document, dict):
             raise Fault("the body is not a JSON object")
         all_series = array(document.get("series"), "series")
+        check_series(len(all_series))
     body = _Body(kind)
     for position, series in enumerate(all_series):
         with placed(kind.name, str(position)):
