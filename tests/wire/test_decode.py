@@ -6,10 +6,13 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import orjson
 import polars as pl
+import pyarrow.parquet
 import pytest
+from polars.testing import assert_frame_equal
 
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, QueryError
@@ -462,7 +465,22 @@ def test_mixed_kinds_over_points_do_not_lose_the_body() -> None:
         for i, foo in enumerate(["1", '"a"', "null", "{}"])
     )
     frame = decode(f'{{"series":[{{"points":[{points}]}}]}}'.encode(), CANDLES)
-    assert frame["foo"].to_list() == ["1", '"a"', None, "{}"]
+    assert frame["foo"].to_list() == ["1", "a", None, "{}"]
+
+
+@pytest.mark.parametrize("documented", [1, "1"], ids=["fast lane", "tolerant lane"])
+@pytest.mark.parametrize("value", [{}, [{}], {"a": {}}, [], [None], {"a": None}])
+def test_unknown_fields_of_next_to_nothing_can_be_kept_in_files(
+    value: object, documented: object, tmp_path: Path
+) -> None:
+    frame = decode(
+        candle(f',"foo":{orjson.dumps(value).decode()},"open":{orjson.dumps(documented).decode()}'), CANDLES
+    )
+    kept = frame["foo"][0]
+    assert (orjson.loads(kept) if isinstance(kept, str) else frame["foo"].to_list()[0]) == value
+    frame.write_parquet(tmp_path / "kept.parquet")
+    assert_frame_equal(pl.read_parquet(tmp_path / "kept.parquet"), frame, categorical_as_str=True)
+    pyarrow.parquet.write_table(frame.to_arrow(), tmp_path / "written.parquet")
 
 
 @pytest.mark.parametrize("name", ["", "\\u0000", "*", "^.*$", "foo bar", "é"])

@@ -91,8 +91,7 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
     if not frames:
         return schema.empty()
-    frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
-    frame = schema.conform(frame).sort(
+    frame = schema.conform(wire.concatenated(frames)).sort(
         key,
         descending=[newest_first and column == "timestamp" for column in key],
         maintain_order=True,

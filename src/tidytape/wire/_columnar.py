@@ -25,7 +25,7 @@ import pyarrow.json
 from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Kind, Levels
 from tidytape.schema import schema_of
 from tidytape.wire._bounds import check_series
-from tidytape.wire._parts import MOST_NESTING, Counts, Levelled, Parts, unknown_column
+from tidytape.wire._parts import MOST_NESTING, Counts, Levelled, Parts, has_empty_struct, unknown_column
 
 __all__ = ["PIECE", "document_type", "pieces", "read"]
 
@@ -243,6 +243,8 @@ def _table(array: Any, fields: tuple[Field, ...], kind: DataType, *, without: se
         column = field.column if field else unknown_column(name)
         if column in columns or (field is None and column in schema.names):
             raise _Unusual  # two spellings of one column
+        if field is None and has_empty_struct(values.type):
+            raise _Unusual
         if field and field not in IDENTITY_FIELDS and not schema[column].nullable:
             _all_present(values)
         columns[column] = _time(values) if field and field.kind == "timestamp" else pl.Series(column, values)

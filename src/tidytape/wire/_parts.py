@@ -9,16 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
 from tidytape.catalogue import IDENTITY_FIELDS, DataType
 from tidytape.schema import column_name, schema_of
 from tidytape.wire._bounds import check_cells
 
-__all__ = ["MOST_NESTING", "Counts", "Levelled", "Parts", "identity_columns", "unknown_column"]
+__all__ = [
+    "MOST_NESTING",
+    "Counts",
+    "Levelled",
+    "Parts",
+    "has_empty_struct",
+    "identity_columns",
+    "unknown_column",
+]
 
 Counts = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.uint32]
@@ -42,6 +52,12 @@ def unknown_column(name: str) -> str:
     """Return the column of a field the catalogue does not know."""
     # Names go through C, where a zero byte ends them, and an empty one would be replaced by a position.
     return column_name(name).replace("\0", "\ufffd") or "_"
+
+
+def has_empty_struct(dtype: Any) -> bool:
+    """Return whether a type of Arrow has structs without fields, which neither Parquet nor polars' joins can hold."""
+    inner = [dtype.field(place).type for place in range(dtype.num_fields)]
+    return (pa.types.is_struct(dtype) and not inner) or any(map(has_empty_struct, inner))
 
 
 @dataclass(frozen=True, slots=True)

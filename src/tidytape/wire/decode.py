@@ -35,8 +35,9 @@ def decode(body: bytes, data_type: str) -> pl.DataFrame:
     polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
         In the order of the body: series, points, levels; of a book, bids before asks. The schema's columns
         come first. An unknown field of a payload, a level or a series identifier follows under
-        ``column_name(field)``: numbers, strings, booleans, lists and structs as they are, JSON text where
-        their kinds differ, and nothing where it is null throughout. Where that name is taken, the column is
+        ``column_name(field)``: numbers, strings, booleans, lists and structs as they are, and nothing
+        where it is null throughout. Where the kinds of its values differ, or they are objects without fields, it is
+        text: strings as they are, other values as JSON. Where that name is taken, the column is
         called ``series_…``, ``point_…`` or ``level_…``. Unknown fields elsewhere are not kept. A body may have up to
         256 different unknown fields, those inside unknown fields included.
 
