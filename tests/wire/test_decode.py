@@ -15,10 +15,11 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tidytape.catalogue import DATA_TYPES
+from tidytape.client.fingerprint import fingerprint
 from tidytape.errors import DecodeError, QueryError
 from tidytape.schema import data_type, schema_of
 from tidytape.wire import _columnar as columnar
-from tidytape.wire import decode, decode_list, decode_markets
+from tidytape.wire import concatenated, decode, decode_list, decode_markets, encode, from_arrow, to_arrow
 
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 PROFILE = "VOLUME_PROFILE_AGG"
@@ -483,9 +484,26 @@ def test_unknown_fields_of_next_to_nothing_can_be_kept_in_files(
     pyarrow.parquet.write_table(frame.to_arrow(), tmp_path / "written.parquet")
 
 
-@pytest.mark.parametrize("name", ["", "\\u0000", "*", "^.*$", "foo bar", "é"])
-def test_strange_names_of_unknown_fields(name: str) -> None:
-    assert decode(candle(f',"{name}":1'), CANDLES).width == len(schema_of(CANDLES).names) + 1
+@pytest.mark.parametrize("documented", [1, "1"], ids=["fast lane", "tolerant lane"])
+@pytest.mark.parametrize("value", [1, 1.5, "x", [1.5], {"a": 1}, [{"a": 1}], True])
+@pytest.mark.parametrize("name", ["", "\\u0000", "*", "^.*$", "^open$", "^nothing$", "foo bar", "é"])
+def test_strange_names_of_unknown_fields(name: str, value: object, documented: object) -> None:
+    told = f',"{name}":{orjson.dumps(value).decode()},"open":{orjson.dumps(documented).decode()}'
+    frame = decode(candle(told), CANDLES)
+    assert frame.width == len(schema_of(CANDLES).names) + 1
+    assert frame.to_series(-1).to_list() == [value]
+    assert frame["open"].to_list() == [1.0]
+    assert len(fingerprint(frame)) == 64
+    assert decode(encode(frame, CANDLES), CANDLES).equals(frame)
+    assert_frame_equal(from_arrow(to_arrow(frame), CANDLES), frame)
+    assert concatenated([frame, frame]).rows() == frame.rows() * 2
+
+
+def test_names_that_the_decoder_once_used_itself() -> None:
+    market = {"exchange": "X", "rawSymbol": "A", "tidytape.wire.row": 1, "predictionMarkets": [{"slug": "s"}]}
+    frame, _ = decode_markets(orjson.dumps({"symbols": [market]}))
+    assert frame["tidytape.wire.row"].to_list() == [1]
+    assert frame["prediction_markets"][0][0]["slug"] == "s"
 
 
 def test_other_spelling_of_a_documented_field() -> None:

@@ -225,6 +225,7 @@ def _finite(parts: Parts) -> bool:
 
 
 def _all_finite(column: pl.Series) -> bool:
+    column = column.alias("values")  # methods of a series read a name such as "^x$" as a pattern
     if isinstance(column.dtype, pl.List):
         return _all_finite(column.explode())
     return not column.dtype.is_float() or column.is_finite().all()

@@ -25,7 +25,7 @@ __all__ = ["decode_block_sizes", "decode_list", "decode_markets", "decode_names"
 
 _NESTED = "prediction_markets"
 _NESTED_WIRE = "predictionMarkets"
-_ROW = "tidytape.wire.row"
+_ROW = "\0row"  # no column of a body has a zero byte in its name
 
 
 def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
