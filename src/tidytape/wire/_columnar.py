@@ -43,7 +43,6 @@ _TYPES: dict[Kind, Any] = {
 # Seconds that fit whatever the nanoseconds are; the tolerant lane is exact about the last one.
 _SECONDS = 9_223_372_036 - 1
 _MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
-_WORDS = (b"Inf", b"-NaN")
 PIECE = 2**19
 """The least that is read at once, in bytes: pieces enough for every core, and each worth its while."""
 _BETWEEN = (b',{"Point"', b', {"Point"')
@@ -83,10 +82,8 @@ def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
         parts = _parts(_document(body, kind, unknown=unknown), kind)
     except (_Unusual, pa.ArrowException):
         return None
-    # pyarrow takes some words for numbers that no writer of JSON writes.
-    if not _finite(parts) and any(word in body for word in _WORDS):
-        return None
-    return parts
+    # pyarrow takes for infinite some words that no writer of JSON writes, and numbers of too many digits.
+    return None if b"-NaN" in body or _infinite(parts) else parts
 
 
 def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
@@ -219,16 +216,16 @@ def _unnested(array: Any) -> tuple[Counts, Any]:
     return lengths.fill_null(0).to_numpy(), array.flatten()
 
 
-def _finite(parts: Parts) -> bool:
+def _infinite(parts: Parts) -> bool:
     tables = [parts.points, *(levels.rows for levels in parts.levels)]
-    return all(_all_finite(column) for table in tables for column in table.get_columns())
+    return any(_any_infinite(column) for table in tables for column in table.get_columns())
 
 
-def _all_finite(column: pl.Series) -> bool:
+def _any_infinite(column: pl.Series) -> bool:
     column = column.alias("values")  # methods of a series read a name such as "^x$" as a pattern
     if isinstance(column.dtype, pl.List):
-        return _all_finite(column.explode())
-    return not column.dtype.is_float() or column.is_finite().all()
+        return _any_infinite(column.explode())
+    return column.dtype.is_float() and bool(column.is_infinite().any())
 
 
 def _table(array: Any, fields: tuple[Field, ...], kind: DataType, *, without: set[str]) -> pl.DataFrame:

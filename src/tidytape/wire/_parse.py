@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -62,10 +63,17 @@ def _parsed_with_words(body: bytes) -> Any:
     if _HALF_PAIR.search(body):
         return None  # Python would let half a surrogate pair through, and no column can hold it
     try:
-        document = json.loads(body.decode())
+        document = json.loads(body.decode(), parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     return document if nesting(document) <= _MOST_NESTING else None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large for a double")
+    return number
 
 
 def nesting(value: Any) -> int:
