@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import polars as pl
 
 from tidytape import wire
+from tidytape.catalogue import Interval
 from tidytape.client.steps import Answer, printable
 from tidytape.errors import DecodeError, IncompleteDataError
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
 
-__all__ = ["check_identity", "decoded", "joined", "once", "within"]
+__all__ = ["check_grid", "check_identity", "decoded", "joined", "once", "within"]
 
 
 def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
@@ -28,6 +29,7 @@ def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
     name = query.type[0]
     frame = _read(answer, name)
     check_identity(frame, query, name)
+    check_grid(frame, query, name)
     return within(frame, query.start, query.end)
 
 
@@ -67,6 +69,28 @@ def check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
                 raise DecodeError(
                     f"{name}: asked for {column} {wanted}, the service sent {printable(got)}", data_type=name
                 )
+
+
+def check_grid(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
+    """Refuse points where no interval starts: they are of another interval, whatever their series says or leaves out.
+
+    A week may start on any day, but all of them on the same one.
+    """
+    grid = query.grid
+    if grid is None or data_type(name).interval_optional:
+        return
+    times = frame["timestamp"].unique().sort()
+    starts = times.dt.epoch("ns")
+    step = grid.seconds * 10**9
+    common = min(step, Interval.DAY.seconds * 10**9)
+    phase = starts[0] % step if len(starts) and grid.seconds > Interval.DAY.seconds else 0
+    strays = times.filter((starts % step != phase) | (starts % common != 0))
+    if len(strays):
+        raise DecodeError(
+            f"{name}: asked for interval {query.interval}, and the service sent {len(strays)} timestamps at which none "
+            f"starts, the first at {strays[0]}",
+            data_type=name,
+        )
 
 
 def once(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
