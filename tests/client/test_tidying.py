@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import httpx
 import orjson
+import polars as pl
 import pytest
 
 from tidytape.client.steps import Answer
 from tidytape.client.tidying import decoded, joined
+from tidytape.client.writing import ParquetFile
 from tidytape.errors import DecodeError
 from tidytape.query import PointsQuery
 
@@ -77,3 +80,17 @@ def test_a_field_of_another_kind_in_another_part_is_text(
     ]
     assert joined(parts, query)["foo"].to_list() == kept
     assert joined([joined(parts, query), *parts], query)["foo"].to_list() == kept
+
+
+def test_a_file_has_one_schema(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    with ParquetFile(path) as file:
+        for value in ("x", [1], {"a": 1}):
+            file.write(pl.DataFrame({"^.*$": [value], "open": [1.0]}))
+    assert pl.read_parquet(path).rows() == [("x", 1.0), ("[1]", 1.0), ('{"a":1}', 1.0)]
+    with ParquetFile(path) as file:
+        file.write(pl.DataFrame({"foo": [1]}))
+        with pytest.raises(
+            DecodeError, match=r"column foo is List\(Int64\) in a later answer and Int64 in the first"
+        ):
+            file.write(pl.DataFrame({"foo": [[1]]}))

@@ -9,6 +9,7 @@ from types import TracebackType
 import polars as pl
 import pyarrow.parquet as pq
 
+from tidytape import wire
 from tidytape.errors import DecodeError, QueryError
 
 __all__ = ["ParquetFile"]
@@ -58,7 +59,7 @@ class ParquetFile:
         Raises
         ------
         DecodeError
-            If it has a column that the first frame had not: a service began to send a field that it did not send.
+            If it has a column that the first frame had not, or had of another kind: what the service sends changed.
         """
         if self._writer is None:
             self._columns = dict(frame.schema)
@@ -68,10 +69,7 @@ class ParquetFile:
             raise DecodeError(
                 f"column {new[0]} is in a later answer and not in the first; a file has one schema"
             )
-        rows = frame.select(
-            pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype).alias(name)
-            for name, dtype in self._columns.items()
-        )
+        rows = pl.DataFrame([_column(frame, name, dtype) for name, dtype in self._columns.items()])
         self._writer.write_table(rows.to_arrow())
         self.rows += frame.height
 
@@ -89,3 +87,15 @@ class ParquetFile:
             self._part.replace(self._path)
         else:
             self._part.unlink(missing_ok=True)
+
+
+def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
+    """Return a column as the dtype it has in the file; one that the frame has not is null."""
+    if name not in frame.columns:
+        return pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
+    column = wire.fitted(frame[name], dtype)
+    if column is None:
+        raise DecodeError(
+            f"column {name} is {frame.schema[name]} in a later answer and {dtype} in the first; a file has one schema"
+        )
+    return column
