@@ -296,7 +296,6 @@ def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]
     for quiet in (False, None):
         client(Books(), progress=quiet).points(books(12_000))
         assert capsys.readouterr().err == ""
-    assert "ipykernel" not in sys.modules
 
 
 def test_an_end_of_the_data_at_a_round_number_is_found_in_few_requests() -> None:

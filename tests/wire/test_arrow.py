@@ -171,6 +171,42 @@ def test_columns_that_share_their_bytes_are_refused() -> None:
         from_arrow(body, SKEW)
 
 
+NULLS = pa.nulls(100_000)
+LAST = [0, len(NULLS)]
+
+
+@pytest.mark.parametrize(
+    ("extra", "why"),
+    [
+        (pa.ListArray.from_arrays(LAST, NULLS), "100000 nulls of no type in a body of"),
+        (pa.LargeListArray.from_arrays(LAST, NULLS), "100000 nulls of no type"),
+        (
+            pa.ListArray.from_arrays(LAST, pa.StructArray.from_arrays([NULLS], ["a"])),
+            "100000 nulls of no type",
+        ),
+        (pa.array([[{}, {}]]), "a column of struct<>"),
+        (pa.array([{}]), "a column of struct<>"),
+    ],
+    ids=["list", "large list", "structs of nulls", "empty structs", "empty struct"],
+)
+def test_values_that_have_no_bytes_are_refused(extra: pa.Array, why: str) -> None:
+    with pytest.raises(DecodeError, match=why):
+        from_arrow(stream(pa.table({"timestamp": TIMES, "extra": extra})), SKEW)
+
+
+def test_as_many_nulls_as_there_are_bytes() -> None:
+    frame = from_arrow(stream(pa.table({"timestamp": TIMES, "none": [None], "nones": [[None] * 9]})), SKEW)
+    assert frame["nones"].to_list() == [[None] * 9]
+
+
+def test_many_batches_that_share_a_large_dictionary_are_refused() -> None:
+    exchange = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), ["x" * 50_000])
+    batch = pa.record_batch({"timestamp": TIMES, "exchange": exchange})
+    assert from_arrow(stream(pa.Table.from_batches([batch] * 5)), SKEW).height == 5
+    with pytest.raises(DecodeError, match=r"batches of .* bytes in a body of"):
+        from_arrow(stream(pa.Table.from_batches([batch] * 50)), SKEW)
+
+
 @pytest.mark.parametrize("index", [2, -1, 2**31 - 1])
 def test_a_dictionary_is_not_read_beyond_its_values(index: int) -> None:
     indices = pa.array([0, 1, None, index], pa.int32())

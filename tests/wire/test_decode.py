@@ -6,16 +6,20 @@ import os
 import subprocess
 import sys
 import textwrap
+from pathlib import Path
 
 import orjson
 import polars as pl
+import pyarrow.parquet
 import pytest
+from polars.testing import assert_frame_equal
 
 from tidytape.catalogue import DATA_TYPES
+from tidytape.client.fingerprint import fingerprint
 from tidytape.errors import DecodeError, QueryError
 from tidytape.schema import data_type, schema_of
 from tidytape.wire import _columnar as columnar
-from tidytape.wire import decode, decode_list, decode_markets
+from tidytape.wire import concatenated, decode, decode_list, decode_markets, encode, from_arrow, to_arrow
 
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 PROFILE = "VOLUME_PROFILE_AGG"
@@ -400,6 +404,46 @@ def test_more_unknown_fields_than_a_frame_takes(series: dict[str, object]) -> No
         decode(orjson.dumps({"series": [series]}), CANDLES)
 
 
+@pytest.mark.parametrize(
+    ("hostile", "why"),
+    [
+        (b'{"series":[{}' + b",{}" * 2**20 + b"]}", "1048579 objects and arrays in 3145743 bytes"),
+        (b'{"x":[[]' + b",[]" * 2**20 + b"]}", "1048579 objects and arrays"),
+        (b'{"series":[{"id":{}}' + b',{"id":{}}' * 2**17 + b"]}", "there are 131073 series"),
+        (b'{"series":[{"id":null,"x":1}' + b',{"id":{}}' * 2**17 + b"]}", "there are 131073 series"),
+    ],
+    ids=["empty series", "empty arrays", "series", "series in the tolerant lane"],
+)
+def test_bodies_of_more_things_than_values(hostile: bytes, why: str) -> None:
+    with pytest.raises(DecodeError, match=why):
+        decode(hostile, CANDLES)
+
+
+def test_a_frame_out_of_proportion_to_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidytape.wire._bounds._FREE_CELLS", 2**12)
+    extra = {f"f{number}": number for number in range(100)}
+    first, others = {"timestamp": {"s": 0}}, [{"Point": {"timestamp": {"s": 1}}}] * 100
+    levels = {"id": extra, "points": [{"Point": first | {"profile": [1, 2, 3] * 100}}]}
+    with pytest.raises(DecodeError, match="there would be 100 rows of 111 columns, and a frame takes"):
+        decode(orjson.dumps({"series": [levels]}), PROFILE)
+    for documented in ({}, {"open": "1"}):
+        points = [{"Point": first | documented | extra}, *others]
+        with pytest.raises(DecodeError, match="100 different unknown fields in 305 objects; a frame takes"):
+            decode(orjson.dumps({"series": [{"points": points}]}), CANDLES)
+    market = {"exchange": "X", "rawSymbol": "A"}
+    with pytest.raises(DecodeError, match=r"a frame takes .* cells"):
+        decode_markets(orjson.dumps({"symbols": [market | extra, *[market] * 100]}))
+
+
+def test_honest_bodies_are_far_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidytape.wire._bounds._FREE_CELLS", 0)
+    monkeypatch.setattr("tidytape.wire._bounds._FREE_CONTAINERS", 0)
+    monkeypatch.setattr("tidytape.wire._bounds._CELLS_PER_BYTE", 1)
+    assert decode(CANDLE_BODY, CANDLES).height == 2
+    levels = ",".join(f"{price},1.5,2" for price in range(60_000, 61_000))
+    assert decode(body(f'{{"timestamp":{{"s":0}},"profile":[{levels}]}}'), PROFILE).height == 1000
+
+
 def test_unknown_fields_that_grow_with_their_depth_are_counted_as_what_they_become() -> None:
     tree: object = 1
     for _ in range(15):
@@ -422,12 +466,44 @@ def test_mixed_kinds_over_points_do_not_lose_the_body() -> None:
         for i, foo in enumerate(["1", '"a"', "null", "{}"])
     )
     frame = decode(f'{{"series":[{{"points":[{points}]}}]}}'.encode(), CANDLES)
-    assert frame["foo"].to_list() == ["1", '"a"', None, "{}"]
+    assert frame["foo"].to_list() == ["1", "a", None, "{}"]
 
 
-@pytest.mark.parametrize("name", ["", "\\u0000", "*", "^.*$", "foo bar", "é"])
-def test_strange_names_of_unknown_fields(name: str) -> None:
-    assert decode(candle(f',"{name}":1'), CANDLES).width == len(schema_of(CANDLES).names) + 1
+@pytest.mark.parametrize("documented", [1, "1"], ids=["fast lane", "tolerant lane"])
+@pytest.mark.parametrize("value", [{}, [{}], {"a": {}}, [], [None], {"a": None}])
+def test_unknown_fields_of_next_to_nothing_can_be_kept_in_files(
+    value: object, documented: object, tmp_path: Path
+) -> None:
+    frame = decode(
+        candle(f',"foo":{orjson.dumps(value).decode()},"open":{orjson.dumps(documented).decode()}'), CANDLES
+    )
+    kept = frame["foo"][0]
+    assert (orjson.loads(kept) if isinstance(kept, str) else frame["foo"].to_list()[0]) == value
+    frame.write_parquet(tmp_path / "kept.parquet")
+    assert_frame_equal(pl.read_parquet(tmp_path / "kept.parquet"), frame, categorical_as_str=True)
+    pyarrow.parquet.write_table(frame.to_arrow(), tmp_path / "written.parquet")
+
+
+@pytest.mark.parametrize("documented", [1, "1"], ids=["fast lane", "tolerant lane"])
+@pytest.mark.parametrize("value", [1, 1.5, "x", [1.5], {"a": 1}, [{"a": 1}], True])
+@pytest.mark.parametrize("name", ["", "\\u0000", "*", "^.*$", "^open$", "^nothing$", "foo bar", "é"])
+def test_strange_names_of_unknown_fields(name: str, value: object, documented: object) -> None:
+    told = f',"{name}":{orjson.dumps(value).decode()},"open":{orjson.dumps(documented).decode()}'
+    frame = decode(candle(told), CANDLES)
+    assert frame.width == len(schema_of(CANDLES).names) + 1
+    assert frame.to_series(-1).to_list() == [value]
+    assert frame["open"].to_list() == [1.0]
+    assert len(fingerprint(frame)) == 64
+    assert decode(encode(frame, CANDLES), CANDLES).equals(frame)
+    assert_frame_equal(from_arrow(to_arrow(frame), CANDLES), frame)
+    assert concatenated([frame, frame]).rows() == frame.rows() * 2
+
+
+def test_names_that_the_decoder_once_used_itself() -> None:
+    market = {"exchange": "X", "rawSymbol": "A", "tidytape.wire.row": 1, "predictionMarkets": [{"slug": "s"}]}
+    frame, _ = decode_markets(orjson.dumps({"symbols": [market]}))
+    assert frame["tidytape.wire.row"].to_list() == [1]
+    assert frame["prediction_markets"][0][0]["slug"] == "s"
 
 
 def test_other_spelling_of_a_documented_field() -> None:
@@ -475,6 +551,15 @@ def test_the_last_of_two_equal_keys_counts() -> None:
         candle(',"open":1e999'),
         candle(',"open":Inf'),
         candle(',"open":-NaN'),
+        candle(',"open":1e400'),
+        candle(f',"open":{"9" * 400}'),
+        candle(f',"open":-{"9" * 400}.5'),
+        candle(f',"open":"{"9" * 400}"'),
+        candle(f',"foo":{"9" * 400}'),
+        candle(f',"foo":[{{"a":{"9" * 400}}}]'),
+        candle(',"open":1e400,"high":Infinity'),
+        candle(f',"open":{"9" * 400},"high":NaN'),
+        body(f'{{"timestamp":{{"s":0}},"profile":[1,2,{"9" * 400}]}}'),
         candle(',"open":01'),
         candle(',"open":+1'),
         candle(',"open":1.'),

@@ -32,6 +32,7 @@ import filelock
 import platformdirs
 import polars as pl
 
+from tidytape import wire
 from tidytape.client.window import Span, Window, intersected, united, without
 from tidytape.errors import QueryError
 from tidytape.schema import schema_of
@@ -301,7 +302,7 @@ class Series:
         sound = [frame for frame in frames if frame is not None]
         if len(sound) < len(run):
             return  # it is found out when it is read
-        self._write((run[0].start, run[-1].end), pl.concat(sound, how="diagonal_relaxed"))
+        self._write((run[0].start, run[-1].end), wire.concatenated(sound))
         for one in run:
             one.path.unlink(missing_ok=True)
 

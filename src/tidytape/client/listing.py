@@ -53,7 +53,7 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
         pages.append(frame)
         # The end cannot be told from a full page: ask until one is empty or the offset stands still.
         if frame.is_empty() or following is None or following <= offset:
-            listed = MARKETS.conform(pl.concat(pages, how="diagonal_relaxed"))
+            listed = MARKETS.conform(wire.concatenated(pages))
             listed, clash = once(listed, MARKETS.key)
             if not clash.is_empty():
                 exchange, symbol, _ = clash.select(MARKETS.key).row(0)

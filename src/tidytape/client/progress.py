@@ -98,4 +98,7 @@ class Progress:
 
 
 def _is_seen() -> bool:
-    return sys.stderr.isatty() or "ipykernel" in sys.modules
+    # A notebook has a shell with a kernel; some library that was only imported has none.
+    ipython: Any = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return sys.stderr.isatty() or hasattr(shell, "kernel")

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from tidytape import wire
+from tidytape.catalogue import Interval
 from tidytape.client.steps import Answer, printable
 from tidytape.client.window import longest
 from tidytape.errors import DecodeError, IncompleteDataError, counted
@@ -14,7 +15,7 @@ from tidytape.query import PointsQuery
 from tidytape.query.values import written_time
 from tidytape.schema import data_type, schema_of
 
-__all__ = ["check_identity", "decoded", "joined", "once", "within"]
+__all__ = ["check_grid", "check_identity", "decoded", "joined", "once", "within"]
 
 
 _EDGE = 2
@@ -35,6 +36,7 @@ def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
     name = query.type[0]
     frame = _read(answer, name)
     check_identity(frame, query, name)
+    check_grid(frame, query, name)
     edge = _EDGE * longest(query)
     times = frame["timestamp"].dt.epoch("s")
     strays = ((times < query.start - edge) | (times >= query.end + edge)).sum()
@@ -86,6 +88,28 @@ def check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
                 )
 
 
+def check_grid(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
+    """Refuse points where no interval starts: they are of another interval, whatever their series says or leaves out.
+
+    A week may start on any day, but all of them on the same one.
+    """
+    grid = query.grid
+    if grid is None or data_type(name).interval_optional:
+        return
+    times = frame["timestamp"].unique().sort()
+    starts = times.dt.epoch("ns")
+    step = grid.seconds * 10**9
+    common = min(step, Interval.DAY.seconds * 10**9)
+    phase = starts[0] % step if len(starts) and grid.seconds > Interval.DAY.seconds else 0
+    strays = times.filter((starts % step != phase) | (starts % common != 0))
+    if len(strays):
+        raise DecodeError(
+            f"{name}: asked for interval {query.interval}, and the service sent {len(strays)} timestamps at which none "
+            f"starts, the first at {strays[0]}",
+            data_type=name,
+        )
+
+
 def once(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.DataFrame]:
     """Return the rows without those that repeat another in full, and of them those that share their key."""
     if not frame.select(key).is_duplicated().any():
@@ -108,8 +132,7 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
     newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
     if not frames:
         return schema.empty()
-    frame = frames[0] if len(frames) == 1 else pl.concat(frames, how="diagonal_relaxed")
-    frame = schema.conform(frame).sort(
+    frame = schema.conform(wire.concatenated(frames)).sort(
         key,
         descending=[newest_first and column == "timestamp" for column in key],
         maintain_order=True,

@@ -10,6 +10,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tidytape import wire
 from tidytape.errors import DecodeError, QueryError
 
 __all__ = ["ParquetFile"]
@@ -59,7 +60,7 @@ class ParquetFile:
         Raises
         ------
         DecodeError
-            If it has a column that the first frame had not: a service began to send a field that it did not send; or
+            If it has a column that the first frame had not, or had of another kind: what the service sends changed; or
             one that no file can hold.
         """
         if self._writer is None:
@@ -75,14 +76,7 @@ class ParquetFile:
             raise DecodeError(
                 f"column {new[0]} is in a later answer and not in the first; a file has one schema"
             )
-        rows = pl.DataFrame(
-            [
-                frame[name].cast(dtype)
-                if name in frame.columns
-                else pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
-                for name, dtype in self._columns.items()
-            ]
-        )
+        rows = pl.DataFrame([_column(frame, name, dtype) for name, dtype in self._columns.items()])
         self._writer.write_table(rows.to_arrow())
         self.rows += frame.height
 
@@ -100,3 +94,15 @@ class ParquetFile:
             self._part.replace(self._path)
         else:
             self._part.unlink(missing_ok=True)
+
+
+def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
+    """Return a column as the dtype it has in the file; one that the frame has not is null."""
+    if name not in frame.columns:
+        return pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
+    column = wire.fitted(frame[name], dtype)
+    if column is None:
+        raise DecodeError(
+            f"column {name} is {frame.schema[name]} in a later answer and {dtype} in the first; a file has one schema"
+        )
+    return column

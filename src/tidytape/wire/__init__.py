@@ -12,6 +12,8 @@ by name.
 `decode_block_sizes`      ``/v1/block-sizes``
 `decode_list`             any other list endpoint
 `from_arrow`, `to_arrow`  the same tidy frame as an Arrow IPC stream
+`concatenated`            frames of several answers, whose unknown fields may be of different kinds
+`fitted`                  a column of one answer as the dtype it has in another
 ========================  ==============================================================
 
 Examples
@@ -29,11 +31,13 @@ from __future__ import annotations
 from tidytape.wire.arrow import ARROW_MIME, from_arrow, to_arrow
 from tidytape.wire.decode import JSON_MIME, decode
 from tidytape.wire.encode import encode, encode_all
+from tidytape.wire.kinds import concatenated, fitted
 from tidytape.wire.lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
 
 __all__ = [
     "ARROW_MIME",
     "JSON_MIME",
+    "concatenated",
     "decode",
     "decode_block_sizes",
     "decode_list",
@@ -42,6 +46,7 @@ __all__ = [
     "encode",
     "encode_all",
     "encode_markets",
+    "fitted",
     "from_arrow",
     "to_arrow",
 ]

@@ -24,7 +24,8 @@ import pyarrow.json
 
 from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Kind, Levels
 from tidytape.schema import schema_of
-from tidytape.wire._parts import MOST_NESTING, Counts, Levelled, Parts, unknown_column
+from tidytape.wire._bounds import check_series
+from tidytape.wire._parts import MOST_NESTING, Counts, Levelled, Parts, has_empty_struct, unknown_column
 
 __all__ = ["PIECE", "document_type", "pieces", "read"]
 
@@ -42,7 +43,6 @@ _TYPES: dict[Kind, Any] = {
 # Seconds that fit whatever the nanoseconds are; the tolerant lane is exact about the last one.
 _SECONDS = 9_223_372_036 - 1
 _MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
-_WORDS = (b"Inf", b"-NaN")
 PIECE = 2**19
 """The least that is read at once, in bytes: pieces enough for every core, and each worth its while."""
 _BETWEEN = (b',{"Point"', b', {"Point"')
@@ -72,15 +72,18 @@ def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
     -------
     Parts or None
         None where the body is anything but plain.
+
+    Raises
+    ------
+    Fault
+        If there are too many series.
     """
     try:
         parts = _parts(_document(body, kind, unknown=unknown), kind)
     except (_Unusual, pa.ArrowException):
         return None
-    # pyarrow takes some words for numbers that no writer of JSON writes.
-    if not _finite(parts) and any(word in body for word in _WORDS):
-        return None
-    return parts
+    # pyarrow takes for infinite some words that no writer of JSON writes, and numbers of too many digits.
+    return None if b"-NaN" in body or _infinite(parts) else parts
 
 
 def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
@@ -189,6 +192,7 @@ def _parts(table: Any, kind: DataType) -> Parts:
 def _series(pieces: Any) -> tuple[Any, Counts, Any]:
     """Return the identity of each series, how many points it has, and all points, those of all pieces together."""
     in_piece, series = _unnested(pieces.combine_chunks())
+    check_series(len(series) - len(in_piece) + 1)  # without those that only go on
     _all_present(series)
     identity = series.field("id")
     counts, points = _unnested(series.field("points"))
@@ -212,15 +216,16 @@ def _unnested(array: Any) -> tuple[Counts, Any]:
     return lengths.fill_null(0).to_numpy(), array.flatten()
 
 
-def _finite(parts: Parts) -> bool:
+def _infinite(parts: Parts) -> bool:
     tables = [parts.points, *(levels.rows for levels in parts.levels)]
-    return all(_all_finite(column) for table in tables for column in table.get_columns())
+    return any(_any_infinite(column) for table in tables for column in table.get_columns())
 
 
-def _all_finite(column: pl.Series) -> bool:
+def _any_infinite(column: pl.Series) -> bool:
+    column = column.alias("values")  # methods of a series read a name such as "^x$" as a pattern
     if isinstance(column.dtype, pl.List):
-        return _all_finite(column.explode())
-    return not column.dtype.is_float() or column.is_finite().all()
+        return _any_infinite(column.explode())
+    return column.dtype.is_float() and bool(column.is_infinite().any())
 
 
 def _table(array: Any, fields: tuple[Field, ...], kind: DataType, *, without: set[str]) -> pl.DataFrame:
@@ -236,6 +241,8 @@ def _table(array: Any, fields: tuple[Field, ...], kind: DataType, *, without: se
         column = field.column if field else unknown_column(name)
         if column in columns or (field is None and column in schema.names):
             raise _Unusual  # two spellings of one column
+        if field is None and has_empty_struct(values.type):
+            raise _Unusual
         if field and field not in IDENTITY_FIELDS and not schema[column].nullable:
             _all_present(values)
         columns[column] = _time(values) if field and field.kind == "timestamp" else pl.Series(column, values)

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
 import orjson
 
 from tidytape.errors import DecodeError
+from tidytape.wire._bounds import check_containers
+from tidytape.wire._faults import Fault
 
 __all__ = ["check_utf8", "nesting", "parsed"]
 
@@ -32,7 +35,8 @@ def parsed(body: bytes, data_type: str | None = None) -> Any:
     Raises
     ------
     DecodeError
-        If it is not one JSON document in UTF-8, nests deeper than 1,024, or holds a number no double can.
+        If it is not one JSON document in UTF-8, nests deeper than 1,024, holds a number no double can, or is of
+        little but brackets.
 
     Examples
     --------
@@ -40,7 +44,10 @@ def parsed(body: bytes, data_type: str | None = None) -> Any:
     {'coins': ['BTC']}
     """
     try:
+        check_containers(body)
         return orjson.loads(body)
+    except Fault as fault:
+        raise DecodeError(f"the body: {fault}", data_type=data_type) from None
     except orjson.JSONDecodeError as error:
         refused = error
     document = _parsed_with_words(body)
@@ -56,10 +63,17 @@ def _parsed_with_words(body: bytes) -> Any:
     if _HALF_PAIR.search(body):
         return None  # Python would let half a surrogate pair through, and no column can hold it
     try:
-        document = json.loads(body.decode())
+        document = json.loads(body.decode(), parse_float=_finite)
     except (ValueError, RecursionError):
         return None
     return document if nesting(document) <= _MOST_NESTING else None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large for a double")
+    return number
 
 
 def nesting(value: Any) -> int:

@@ -9,15 +9,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
+import pyarrow as pa
 
 from tidytape.catalogue import IDENTITY_FIELDS, DataType
 from tidytape.schema import column_name, schema_of
+from tidytape.wire._bounds import check_cells
 
-__all__ = ["MOST_NESTING", "Counts", "Levelled", "Parts", "identity_columns", "unknown_column"]
+__all__ = [
+    "MOST_NESTING",
+    "Counts",
+    "Levelled",
+    "Parts",
+    "has_empty_struct",
+    "identity_columns",
+    "unknown_column",
+]
 
 Counts = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.uint32]
@@ -41,6 +52,12 @@ def unknown_column(name: str) -> str:
     """Return the column of a field the catalogue does not know."""
     # Names go through C, where a zero byte ends them, and an empty one would be replaced by a position.
     return column_name(name).replace("\0", "\ufffd") or "_"
+
+
+def has_empty_struct(dtype: Any) -> bool:
+    """Return whether a type of Arrow has structs without fields, which neither Parquet nor polars' joins can hold."""
+    inner = [dtype.field(place).type for place in range(dtype.num_fields)]
+    return (pa.types.is_struct(dtype) and not inner) or any(map(has_empty_struct, inner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +88,14 @@ class Parts:
     counts: Counts
     points: pl.DataFrame
     levels: tuple[Levelled, ...] = ()
+
+    def check(self, kind: DataType, size: int) -> None:
+        """Raise Fault if the frame would be out of proportion to a body of this size. [byte]"""
+        tables = [self.series, self.points, *(levels.rows for levels in self.levels)]
+        filled = (c.name for table in tables for c in table.get_columns() if c.null_count() < len(c))
+        names = {*schema_of(kind.name).names, *filled}
+        rows = sum(levels.rows.height for levels in self.levels) if kind.levels else self.points.height
+        check_cells(rows, len(names), size)
 
     def frame(self, kind: DataType) -> pl.DataFrame:
         """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""

@@ -67,7 +67,8 @@ def value(column: pl.Series) -> list[Piece]:
     >>> frame.select(join(*value(frame["x"]), " ", *value(frame["t"]))).to_series().to_list()
     ['0.1 {"s":0}', '"NaN" {"s":1,"ns":1}']
     """
-    values = pl.col(column.name)
+    values = _exactly(column.name)
+    column = column.alias("values")  # methods of a series read its name as a pattern too
     dtype = column.dtype
     if isinstance(dtype, pl.Datetime):
         return _time(column, values)
@@ -81,6 +82,11 @@ def value(column: pl.Series) -> list[Piece]:
         return [_nested(values)]
     texts = column.cast(pl.String)
     return ['"', _string(values.cast(pl.String), plain=not texts.str.contains(_TO_ESCAPE).any()), '"']
+
+
+def _exactly(name: str) -> pl.Expr:
+    """Return the column of this name, even if it is ``^x$`` or ``*``, which `polars.col` reads as patterns."""
+    return pl.selectors.by_name(name).as_expr()
 
 
 def _whole(pieces: list[Piece]) -> pl.Expr:

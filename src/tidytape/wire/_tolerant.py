@@ -5,7 +5,8 @@ that says where. Besides the spellings of `_values` it takes
 
 - a documented field under its snake_case or camelCase name,
 - a payload directly under ``Point`` where the type has an envelope (the specification says it may change),
-- unknown fields of any kind: where kinds differ, or nest deeply, the column holds each value as JSON text.
+- unknown fields of any kind: where kinds differ, nest deeply, or are objects without fields, the column is text:
+  strings as they are, other values as JSON.
 """
 
 from __future__ import annotations
@@ -20,9 +21,17 @@ import pyarrow as pa
 from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Levels
 from tidytape.schema import schema_of
 from tidytape.wire import _values
+from tidytape.wire._bounds import check_series
 from tidytape.wire._faults import Fault, placed, series_name
 from tidytape.wire._parse import nesting
-from tidytape.wire._parts import MOST_NESTING, Levelled, Parts, identity_columns, unknown_column
+from tidytape.wire._parts import (
+    MOST_NESTING,
+    Levelled,
+    Parts,
+    has_empty_struct,
+    identity_columns,
+    unknown_column,
+)
 from tidytape.wire._unknown import check_unknown, unknown_fields
 
 __all__ = ["Table", "array", "read"]
@@ -53,6 +62,7 @@ def read(document: Any, kind: DataType) -> Parts:
         if not isinstance(document, dict):
             raise Fault("the body is not a JSON object")
         all_series = array(document.get("series"), "series")
+        check_series(len(all_series))
     body = _Body(kind)
     for position, series in enumerate(all_series):
         with placed(kind.name, str(position)):
@@ -140,12 +150,14 @@ def _as_it_came(name: str, values: dict[int, Any], rows: int) -> pl.Series:
     depth = max(map(nesting, values.values()))
     if depth <= MOST_NESTING:
         try:
-            return pl.Series(name, pa.array(column))
+            array_ = pa.array(column)
+            if not has_empty_struct(array_.type):
+                return pl.Series(name, array_)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
             pass  # of several kinds, or an integer beyond 64 bits
     if depth > _MOST_TEXT_NESTING:
         raise Fault(f"{name} nests {depth} deep")
-    texts = [None if value is None else _json(value) for value in column]
+    texts = [value if value is None or isinstance(value, str) else _json(value) for value in column]
     return pl.Series(name, texts, dtype=pl.String)
 
 

@@ -125,14 +125,41 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
     return frame
 
 
+_MOST_SHARED = 8
+"""How many times the length of a body its batches may have together: each has the dictionaries as its own."""
+
+
 def _within(size: int, batches: Any) -> list[Any]:
-    """Return the batches, none of them of more bytes than there are: columns could share theirs, and copies do not."""
+    """Return the batches, if they hold no more than their bytes can carry.
+
+    Columns could share their bytes, and copies do not. Nulls have none at all, so that as many as a list claims to have
+    would come out of nothing: they count as a byte each.
+    """
     kept = []
+    together = nulls = 0
     for batch in batches:
         if batch.nbytes > size:
             raise pa.ArrowInvalid(f"a batch of {batch.nbytes} bytes in a body of {size}")
+        together += batch.nbytes
+        if together > _MOST_SHARED * size:
+            raise pa.ArrowInvalid(f"batches of {together} bytes in a body of {size}")
+        nulls += sum(map(_nulls, batch.columns))
+        if nulls > size:
+            raise pa.ArrowInvalid(f"{nulls} nulls of no type in a body of {size} bytes")
         kept.append(batch)
     return kept
+
+
+def _nulls(array: Any) -> int:
+    """Count the values of the type that has nothing but nulls, those inside lists and structs included."""
+    dtype = array.type
+    if pa.types.is_null(dtype):
+        return len(array)
+    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
+        return _nulls(array.values)
+    if pa.types.is_struct(dtype):
+        return sum(_nulls(array.field(place)) for place in range(dtype.num_fields))
+    return 0
 
 
 def _check_values(column: Any) -> None:
@@ -213,7 +240,8 @@ def _plain_type(dtype: Any) -> Any:
     kinds = pa.types
     if kinds.is_list(dtype) or kinds.is_large_list(dtype):
         return pa.large_list(_plain(dtype.value_field))
-    if kinds.is_struct(dtype):
+    # A struct of no fields has values without bytes, and the JSON lanes never give one.
+    if kinds.is_struct(dtype) and dtype.num_fields:
         return pa.struct([_plain(field) for field in dtype])
     if kinds.is_dictionary(dtype):
         if not (kinds.is_string(dtype.value_type) or kinds.is_large_string(dtype.value_type)):

@@ -9,6 +9,7 @@ import polars as pl
 
 from tidytape.schema import data_type as kind_of
 from tidytape.wire import _columnar, _tolerant
+from tidytape.wire._bounds import check_containers, check_sparse
 from tidytape.wire._faults import placed
 from tidytape.wire._parse import check_utf8, parsed
 from tidytape.wire._unknown import check_unknown, unknown_fields
@@ -34,8 +35,9 @@ def decode(body: bytes, data_type: str) -> pl.DataFrame:
     polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
         In the order of the body: series, points, levels; of a book, bids before asks. The schema's columns
         come first. An unknown field of a payload, a level or a series identifier follows under
-        ``column_name(field)``: numbers, strings, booleans, lists and structs as they are, JSON text where
-        their kinds differ, and nothing where it is null throughout. Where that name is taken, the column is
+        ``column_name(field)``: numbers, strings, booleans, lists and structs as they are, and nothing
+        where it is null throughout. Where the kinds of its values differ, or they are objects without fields, it is
+        text: strings as they are, other values as JSON. Where that name is taken, the column is
         called ``series_…``, ``point_…`` or ``level_…``. Unknown fields elsewhere are not kept. A body may have up to
         256 different unknown fields, those inside unknown fields included.
 
@@ -44,8 +46,8 @@ def decode(body: bytes, data_type: str) -> pl.DataFrame:
     QueryError
         If the catalogue has no such type.
     DecodeError
-        If the body is not what the contract says; ``series``, ``point`` and ``length`` say where, if it is
-        known.
+        If the body is not what the contract says, or would become a frame out of proportion to its length;
+        ``series``, ``point`` and ``length`` say where, if it is known.
 
     Notes
     -----
@@ -64,11 +66,15 @@ def decode(body: bytes, data_type: str) -> pl.DataFrame:
     """
     kind = kind_of(data_type)
     check_utf8(body, data_type)
-    parts = _columnar.read(body, kind, unknown=False)
-    if parts is None:
-        # The parser bounds the nesting, which is what the fast lane needs to follow unknown fields.
-        document = parsed(body, data_type)
-        with placed(data_type):
-            check_unknown(unknown_fields([document], _columnar.document_type(kind)))
-        parts = _columnar.read(body, kind, unknown=True) or _tolerant.read(document, kind)
+    with placed(data_type):
+        check_containers(body)
+        parts = _columnar.read(body, kind, unknown=False)
+        if parts is None:
+            # The parser bounds the nesting, which is what the fast lane needs to follow unknown fields.
+            document = parsed(body, data_type)
+            unknown = unknown_fields([document], _columnar.document_type(kind))
+            check_unknown(unknown)
+            check_sparse(body, unknown)
+            parts = _columnar.read(body, kind, unknown=True) or _tolerant.read(document, kind)
+        parts.check(kind, len(body))
     return parts.frame(kind)

@@ -14,16 +14,18 @@ from tidytape.catalogue import BLOCK_SIZE_FIELDS, LISTS, MARKET_FIELDS, PREDICTI
 from tidytape.errors import DecodeError, MissingColumnError, QueryError
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKET_ENTRY, column_name
 from tidytape.wire import _values
+from tidytape.wire._bounds import check_sparse
 from tidytape.wire._faults import Fault, placed
 from tidytape.wire._parse import parsed
 from tidytape.wire._text import Piece, join, member
 from tidytape.wire._tolerant import Table, array
+from tidytape.wire._unknown import unknown_fields
 
 __all__ = ["decode_block_sizes", "decode_list", "decode_markets", "decode_names", "encode_markets"]
 
 _NESTED = "prediction_markets"
 _NESTED_WIRE = "predictionMarkets"
-_ROW = "tidytape.wire.row"
+_ROW = "\0row"  # no column of a body has a zero byte in its name
 
 
 def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
@@ -137,6 +139,7 @@ def decode_block_sizes(body: bytes) -> pl.DataFrame:
     sizes = Table(BLOCK_SIZE_FIELDS, BLOCK_SIZES.polars())
     elements = decode_list(body, _fields("block-sizes"))
     with placed(BLOCK_SIZES.name):
+        check_sparse(body, unknown_fields(elements))
         for position, element in enumerate(elements):
             try:
                 _add(sizes, element if isinstance(element, dict) else {"blockSize": element}, ["block_size"])
@@ -181,6 +184,7 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
     """
     document = parsed(body, MARKETS.name)
     with placed(MARKETS.name):
+        check_sparse(body, unknown_fields([document]))
         if not isinstance(document, dict):
             raise Fault("the body is not a JSON object")
         try:
