@@ -25,7 +25,7 @@ from tidytape.client.cache import Cache
 from tidytape.client.local import AppTransport
 from tidytape.client.planning import planned
 from tidytape.client.window import Window, without
-from tidytape.errors import DecodeError, IncompleteDataError, QueryError
+from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
@@ -361,7 +361,7 @@ def test_a_file_that_cannot_be_read_just_now_is_not_removed(
     assert client.fetch(window)[1].requests == 0
 
 
-def test_a_field_that_no_file_can_hold_is_returned_and_not_kept(tmp_path: Path) -> None:
+def test_a_field_without_anything_in_it_is_kept_and_written(tmp_path: Path) -> None:
     def answer(request: httpx.Request) -> httpx.Response:
         point = {"timestamp": {"s": S0}, "close": 1.0, "meta": {}}
         ids = {"type": "TRADE_AGG", "exchange": "X", "rawSymbol": "BTC", "side": "BUY"}
@@ -371,13 +371,13 @@ def test_a_field_that_no_file_can_hold_is_returned_and_not_kept(tmp_path: Path) 
         type="TRADE_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=S0, end=S0 + HOUR
     )
     client = Driven(httpx.MockTransport(answer), Clock(S0 + 30 * 86_400), cache=tmp_path / "cache")
-    with pytest.warns(RuntimeWarning, match="the cache cannot be written"):
-        frame, _ = client.fetch(Window.of(query))
-    assert frame.height == 1
+    frame, _ = client.fetch(Window.of(query))
+    again, told = client.fetch(Window.of(query))
+    assert frame["meta"].to_list() == ["{}"]
+    assert again.equals(frame)
+    assert told.requests == 0
     plain = Client("http://service", "k", transport=httpx.MockTransport(answer))
-    with pytest.raises(DecodeError, match="no Parquet file can hold"):
-        plain.to_parquet(query, tmp_path / "x.parquet")
-    assert not list(tmp_path.glob("*.parquet"))
+    assert plain.to_parquet(query, tmp_path / "x.parquet").rows == 1
 
 
 def test_what_a_clock_that_was_ahead_kept_of_the_future_is_not_believed(
