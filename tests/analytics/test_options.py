@@ -460,3 +460,8 @@ def test_missing_column_says_what_is_there(quotes, call, missing):
     with pytest.raises(MissingColumnError) as error:
         call(quotes((7, "C", 100, 50)))
     assert error.value.missing == missing
+
+
+def test_what_is_no_volatility_has_no_constant_maturity():
+    points = pl.DataFrame({"timestamp": [0, 0], "days": [10.0, 30.0], "iv_atm": [-60.0, 50.0]})
+    assert options.constant_maturity(points, days=20)["iv_atm"].to_list() == [None]

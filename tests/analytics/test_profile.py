@@ -372,3 +372,12 @@ def test_sessions_large_and_small_equal_what_a_lazy_frame_gives():
         for row_size in (None, 0.1):
             lazily = value_area(frame.lazy(), by="day", row_size=row_size, **rules).collect()
             assert value_area(frame, by="day", row_size=row_size, **rules).equals(lazily)
+
+
+@pytest.mark.parametrize("lazy", [False, True])
+def test_a_price_that_no_row_can_have_leaves_its_profile_unknown(lazy):
+    frame = pl.DataFrame(
+        {"day": [1, 1, 1, 2], "price": [1.0, 2.0, 3e300, 5.0], "volume": [1.0, 2.0, 1.0, 1.0]}
+    )
+    found = value_area(frame.lazy() if lazy else frame, by="day", row_size=1).lazy().collect()
+    assert found["poc"].to_list() == [None, 5.0]

@@ -84,7 +84,9 @@ def constant_maturity(
 
     life, length = nw.col("days"), nw.col("length")
     variance = table.rows.filter(life.is_finite() & (life > 0)).with_columns(
-        nw.col(name) ** 2 * life for name in names
+        # A square hides a sign, so what is no volatility stays unknown.
+        nw.when(nw.col(name) > 0).then(nw.col(name) ** 2 * life).alias(name)
+        for name in names
     )
     expiries = with_next(variance, ("days", *names), over=chain, order_by=("days",))
     # Every expiry meets every maturity, and has an answer if it is the last before it.

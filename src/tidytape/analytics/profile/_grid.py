@@ -12,6 +12,7 @@ from tidytape.errors import QueryError
 
 __all__ = [
     "DIGITS",
+    "MOST_STEPS",
     "in_units",
     "known_price",
     "quotient",
@@ -38,6 +39,10 @@ def step_of(row_size: object) -> Fraction | None:
     if not is_number(row_size) or not row_size > 0:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0, or None")
     return Fraction(str(row_size))
+
+
+MOST_STEPS: Final = 2.0**50
+"""A price so many steps from zero has no row: floats do not tell its neighbours apart."""
 
 
 def with_place(levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:

@@ -15,7 +15,15 @@ import narwhals.stable.v2 as nw
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.profile._grid import DIGITS, in_units, quotient, scale, with_index, with_place
+from tidytape.analytics.profile._grid import (
+    DIGITS,
+    MOST_STEPS,
+    in_units,
+    quotient,
+    scale,
+    with_index,
+    with_place,
+)
 
 __all__ = ["POC_TIES", "WIDTHS", "Rules", "areas", "counted_rows", "grown"]
 
@@ -80,6 +88,8 @@ def counted_rows(
     """
     price, count, total, place = nw.col("price"), nw.col("count"), nw.col("total"), nw.col("place")
     known = (price.is_finite() & count.is_finite() & (count >= 0)).fill_null(value=False)
+    if step is not None:
+        known &= price.abs() < MOST_STEPS * float(step)
     levels = levels.with_columns(known=known).with_columns(
         price=nw.when("known").then(price).otherwise(0.0),
         # What is unknown could be the largest; nor is the total known then.

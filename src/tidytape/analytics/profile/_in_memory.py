@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from tidytape.analytics.profile._grid import DIGITS
+from tidytape.analytics.profile._grid import DIGITS, MOST_STEPS
 from tidytape.analytics.profile._growth import WIDTHS, Rules, areas
 
 __all__ = ["areas_in_memory"]
@@ -153,6 +153,8 @@ def _areas_of(
 
 def _rows(session: Ints, price: Floats, count: Floats, step: Fraction | None) -> _Rows:
     known = np.isfinite(price) & np.isfinite(count) & (count >= 0)
+    if step is not None:
+        known &= np.abs(price) < MOST_STEPS * float(step)
     if not known.all():
         price, count = np.where(known, price, 0.0), np.where(known, count, np.inf)
     starts = np.flatnonzero(np.concatenate([[True], np.diff(session) != 0]))
