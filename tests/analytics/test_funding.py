@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from oracles.funding import apy
-from tidytape.analytics import funding
+from tidytape.analytics import funding, pit
 from tidytape.errors import MissingColumnError, QueryError
 
 HOUR = 3_600_000_000_000
@@ -166,6 +166,37 @@ def test_settlements_that_are_not_known_are_counted():
     assert daily["missed"].to_list() == [0, 2, 4]
 
 
+def test_rows_longer_than_the_time_between_settlements_do_not_tell_them():
+    terms = {"settled_every": "8h", "funding_interval": "8h"}
+    daily = points([0.1, 0.2], every=24, interval=["DAY", "DAY"])
+    got = funding.accrued(daily, **terms)
+    # Three a day, those of the last day after its start among them.
+    assert got.select("payment", "accrued", "missed").rows() == [(None, 0.0, 3), (None, 0.0, 6)]
+    # The hours that follow do tell theirs.
+    mixed = points([0.1, 0.2], every=24, interval=["DAY", "HOUR"])
+    got = funding.accrued(mixed, by="exchange", position=-1.0, **terms)
+    assert got.select("payment", "missed").rows() == [(None, 3), (0.2, 3)]
+    nameless = funding.accrued(daily.with_columns(interval=pl.lit("2D")), **terms)
+    assert nameless["payment"].to_list() == [None, None]
+    plain = daily.drop("interval")
+    with pytest.raises(QueryError, match="no longer than settled_every"):
+        funding.accrued(plain, interval="1d", **terms)
+    assert funding.accrued(plain, interval="8h", **terms)["missed"].to_list() == [0, 2]
+    with pytest.raises(QueryError, match="the frame's column interval says it"):
+        funding.accrued(daily, interval="1h", **terms)
+
+
+def test_a_day_ends_with_another_rate_than_the_one_that_settled_at_its_start():
+    daily = points([0.1, 0.2], every=24, interval=["DAY", "DAY"], predicted_close=[0.3, 0.4])
+    got = funding.predicted_error(daily, settled_every="8h")
+    # What was predicted when the day ended is of the settlement that came then.
+    assert got.select("predicted", "settled", "error").rows() == [(None, None, None), (0.3, None, None)]
+    with pytest.raises(QueryError, match="no longer than settled_every"):
+        funding.predicted_error(daily.drop("interval"), settled_every="8h", interval="1d")
+    each = funding.predicted_error(daily, settled_every="row")
+    assert each["settled"].to_list() == [0.1, 0.2]
+
+
 def test_each_row_may_be_a_settlement_of_its_own():
     frame = points([0.1, None, 0.3], every=4)
     got = funding.accrued(frame.with_columns(pl.col("timestamp") + 3), settled_every="row", position=-1.0)
@@ -217,10 +248,20 @@ def test_what_was_known_an_hour_ahead_is_the_close_before():
     hourly = points([0.1] * 17, every=1, predicted_close=[hour / 100 for hour in range(17)])
     last = funding.predicted_error(hourly, settled_every="8h", interval="1h")
     assert last["predicted"].to_list() == [None, 0.07, 0.15]
-    assert last["known_at"].to_list() == last["timestamp"].to_list()
+    assert last["predicted_known_at"].to_list() == last["timestamp"].to_list()
     ahead = funding.predicted_error(hourly, settled_every="8h", interval="1h", lead="1h")
     assert ahead["predicted"].to_list() == [None, 0.06, 0.14]
-    assert ahead["known_at"].to_list() == [time - HOUR for time in ahead["timestamp"].to_list()]
+    assert ahead["predicted_known_at"].to_list() == [time - HOUR for time in ahead["timestamp"].to_list()]
+
+
+def test_an_error_is_known_when_it_settles_and_not_when_it_was_predicted():
+    hourly = points([0.1] * 17, every=1, predicted_close=[0.2] * 17).with_columns(
+        pl.from_epoch("timestamp", "ns").dt.replace_time_zone("UTC")
+    )
+    errors = funding.predicted_error(hourly, settled_every="8h", interval="1h", lead="4h")
+    assert errors["known_at"].to_list() == errors["timestamp"].to_list()
+    assert len(pit.as_of(errors, 8 * 3600 - 1)) == 1  # four hours after the prediction, and not yet settled
+    assert len(pit.as_of(errors, 8 * 3600)) == 2
 
 
 def test_no_prediction_is_joined_to_its_own_settlement():

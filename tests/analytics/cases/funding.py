@@ -98,6 +98,17 @@ CASES = [
     ),
     Case(
         "accrued",
+        lambda points: funding.accrued(points, settled_every="8h", by=["exchange", "coin"]),
+        [
+            OWN.with_columns(
+                interval=pl.when(pl.col("rate_close") > 0).then(pl.lit("HOUR")).otherwise(pl.lit("DAY"))
+            )
+        ],
+        ["exchange", "coin", "timestamp"],
+        label="some rows too long",
+    ),
+    Case(
+        "accrued",
         lambda points: funding.accrued(points, settled_every="row", by=[], position="held", price="mark"),
         [OWN.filter(pl.col("exchange").cast(pl.String) == "A", coin="BTC")],
         ["timestamp"],

@@ -15,12 +15,15 @@ from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.members import matched
+from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["accrued", "predicted_error"]
 
 _EACH_ROW = "row"
+
+_ERRORS = ("known_at", "predicted_known_at", "predicted", "settled", "error")
 
 
 def accrued(
@@ -34,6 +37,7 @@ def accrued(
     position: float | str = 1.0,
     price: str | None = None,
     funding_interval: Duration | None = None,
+    interval: Duration | None = None,
 ) -> IntoFrameT:
     r"""What a position has received, less what it has paid: the sum over settlements, not a mean rate times time.
 
@@ -64,6 +68,10 @@ def accrued(
     funding_interval : int, str or timedelta, > 0, optional
         The interval that the rates are over. Needed, and only allowed, if the frame has no column
         ``funding_interval`` [ns in the column]; not with ``"row"``.
+    interval : str or timedelta, > 0, optional
+        Length of the rows' intervals, at most ``settled_every``: a longer row ends with another settlement's rate. Only
+        allowed if the frame has no column ``interval``, which says it; without either a row is of its ``timestamp``
+        itself. Of no matter with ``"row"``.
 
     Returns
     -------
@@ -71,17 +79,20 @@ def accrued(
         The frame's columns, and
 
         - ``payment`` : float64, received at this settlement; below 0, paid. Null where rate, position or price is not
-          finite. [as ``position`` times ``price``]
+          finite, and of rows whose column ``interval`` is longer than ``settled_every`` or names no interval.
+          [as ``position`` times ``price``]
         - ``accrued`` : float64, sum of the payments so far. [the same]
         - ``missed`` : int64, settlements of the series so far whose payment is not known, because the row is absent or
-          the payment null. Above 0, ``accrued`` is not all there was.
+          the payment null; those within a row longer than ``settled_every`` are among them. Above 0, ``accrued`` is not
+          all there was.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If a duration or a number is none, or the interval of the rates is not said, or said twice.
+        If a duration or a number is none, the interval of the rates is not said, or said twice, or that of the rows is
+        said twice or longer than ``settled_every``.
 
     Examples
     --------
@@ -102,6 +113,7 @@ def accrued(
     series = table.series(by, without=["timestamp", "payment", "accrued", "missed", *columns])
     rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
     scale: Any = 1.0
+    within, after = _lengths(table, interval, every)
     if every is None:
         if funding_interval is not None:
             raise QueryError(
@@ -114,7 +126,7 @@ def accrued(
     for factor in (position, price):
         if factor is not None:
             paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
-    rows, parts = matched(rows.with_columns(payment=paid * -1.0), series)
+    rows, parts = matched(rows.with_columns(payment=nw.when(within).then(paid * -1.0)), series)
     known = nw.when(nw.col("payment").is_null()).then(nw.lit(0)).otherwise(nw.lit(1))
     rows = rows.with_columns(
         # Under a name of its own: on pandas a window is ordered by what the name of the time then means.
@@ -130,7 +142,7 @@ def accrued(
     if every is not None:
         # In floats, rounded: what is divided is a whole multiple, and Spark would divide in floats anyway.
         steps = (nw.col("timestamp") - nw.col("__first")).cast(nw.Float64()) / float(every)
-        due = (steps + 1.5).floor().cast(nw.Int64())
+        due = (steps + 1.5).floor().cast(nw.Int64()) + after
     result = rows.with_columns(
         accrued=nw.col("__payment"), missed=(due - nw.col("__known")).cast(nw.Int64())
     ).select(*dict.fromkeys([*table.names, "payment", "accrued", "missed"]))
@@ -179,9 +191,12 @@ def predicted_error(
     frame, one row per settlement, sorted by (by, timestamp), of the kind of ``frame``
         ``by``, ``timestamp`` of the settlement, and
 
-        - ``known_at`` : when the prediction was known, ``timestamp`` less ``lead``.
-        - ``predicted`` : float64, null if there is no row whose interval ended at ``known_at``.
-        - ``settled`` : float64, the rate of the row that starts with the settlement.
+        - ``known_at`` : when the error was known, which is when it settled: ``timestamp``. So `tidytape.analytics.pit`
+          takes it.
+        - ``predicted_known_at`` : when the prediction was known, ``timestamp`` less ``lead``.
+        - ``predicted`` : float64, null if there is no row whose interval ended at ``predicted_known_at``.
+        - ``settled`` : float64, the rate of the row that starts with the settlement; null if that row is longer than
+          ``settled_every``, or its column ``interval`` names no interval: it ends with another settlement's rate.
         - ``error`` : float64, predicted less settled. [1 per funding interval]
 
     Raises
@@ -189,7 +204,8 @@ def predicted_error(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a duration is none, or the length of the rows' intervals is not said, or said twice.
+        If a duration is none, or the length of the rows' intervals is not said, said twice, or longer than
+        ``settled_every``.
 
     Examples
     --------
@@ -207,33 +223,59 @@ def predicted_error(
     [None, 5e-05, -0.0001]
     """
     table = Table.opened(frame, times=["timestamp"], numbers=[rate, predicted])
-    series = table.series(
-        by, without=["timestamp", "known_at", "predicted", "settled", "error", rate, predicted]
-    )
+    series = table.series(by, without=["timestamp", *_ERRORS, rate, predicted])
     ahead = 0 if lead is None else arguments.duration("lead", lead)
+    every = None if settled_every == _EACH_ROW else arguments.duration("settled_every", settled_every)
     after = length(table, interval)
+    within, _ = _lengths(table, interval, every)
     rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
     rows, parts = matched(rows, series)
-    settled = rows
-    if settled_every != _EACH_ROW:
-        settled = _settled(rows, arguments.duration("settled_every", settled_every), anchor)
+    settled = rows if every is None else _settled(rows, every, anchor)
     # A join on the time at which the prediction was known, not a shift: a gap gives null, not an older prediction.
     forecasts = rows.select(
-        *parts, (nw.col("timestamp") + after).alias("__known_at"), finite(predicted).alias("__predicted")
+        *parts, (nw.col("timestamp") + after).alias("__predicted_at"), finite(predicted).alias("__predicted")
     )
     result = (
-        settled.with_columns(__known_at=nw.col("timestamp") - ahead)
-        .join(forecasts.filter(~nw.col("__known_at").is_null()), on=[*parts, "__known_at"], how="left")
+        settled.with_columns(__predicted_at=nw.col("timestamp") - ahead)
+        .join(
+            forecasts.filter(~nw.col("__predicted_at").is_null()), on=[*parts, "__predicted_at"], how="left"
+        )
         .select(
             *series,
             "timestamp",
-            known_at=nw.col("timestamp") - ahead,
+            known_at=nw.col("timestamp"),
+            predicted_known_at=nw.col("timestamp") - ahead,
             predicted=nw.col("__predicted"),
-            settled=finite(rate),
+            settled=nw.when(within).then(finite(rate)),
         )
         .with_columns(error=nw.col("predicted") - nw.col("settled"))
     )
-    return table.closed(result, sort=[*series, "timestamp"], times={"known_at": "timestamp"})
+    times = dict.fromkeys(("known_at", "predicted_known_at"), "timestamp")
+    return table.closed(result, sort=[*series, "timestamp"], times=times)
+
+
+def _lengths(table: Table[Any], given: Duration | None, every: int | None) -> tuple[nw.Expr, nw.Expr]:
+    """Return whether a row is within the time between settlements, and how many more settlements it has within.
+
+    Raises
+    ------
+    QueryError
+        If the length given is longer than the time between settlements, or said twice.
+    """
+    any_length = nw.lit(value=True), nw.lit(0)
+    says = "interval" in table.names
+    longest = length(table, given) if given is not None or says else 0
+    if every is None:
+        return any_length
+    if not says:
+        if longest > every:
+            expected = "rows no longer than settled_every: they do not tell every settlement"
+            raise QueryError("interval", got=given, expected=expected)
+        return any_length
+    known = length_of(nw.col("interval"))
+    more = ((known - 1).cast(nw.Float64()) / float(every)).floor().cast(nw.Int64())
+    within = (known > 0) & (known <= every)
+    return within, nw.when(known > every).then(more).otherwise(nw.lit(0))
 
 
 def _settled(rows: nw.LazyFrame[Any], every: int, anchor: TimeLike) -> nw.LazyFrame[Any]:
