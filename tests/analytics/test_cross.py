@@ -130,11 +130,25 @@ def test_coverage_is_what_the_markets_that_have_both_hold_of_all():
     ]
 
 
-def test_open_interest_of_another_interval_counts_at_the_time_of_the_rate():
-    rates = markets(0.1, 0.3, column="rate_close", time=5 * HOUR).with_columns(interval=pl.lit("HOUR"))
+def test_open_interest_of_another_interval_counts_from_its_end():
     interest = markets(1.0, 3.0).with_columns(interval=pl.lit("DAY"))
-    assert cross.oi_weighted(rates, interest)["rate_close"].item() == pytest.approx(0.25)
-    assert len(cross.oi_weighted(rates, interest, carry="4h")) == 0
+
+    def of(hour, **terms):
+        rates = markets(0.1, 0.3, column="rate_close", time=hour * HOUR).with_columns(interval=pl.lit("HOUR"))
+        return cross.oi_weighted(rates, interest, **terms)["rate_close"].to_list()
+
+    assert of(5) == of(22) == []  # the day's close is not known before the day ends
+    assert of(23) == of(28) == pytest.approx([0.25])
+    assert of(28, carry="4h") == []
+    # An hour's close counts for the day that it ends with.
+    hours = pl.concat(markets(one, 3.0, time=time * HOUR) for one, time in ((9.0, 22), (1.0, 23), (99.0, 24)))
+    days = markets(0.1, 0.3, column="rate_close").with_columns(interval=pl.lit("DAY"))
+    got = cross.oi_weighted(days, hours.with_columns(interval=pl.lit("HOUR")))
+    assert got["rate_close"].to_list() == pytest.approx([0.25])
+    assert len(cross.oi_weighted(days, hours.with_columns(interval=pl.lit("2D")))) == 0
+    # Rates of both lengths in one average: what the shorter one's end knows.
+    mixed = days.with_columns(interval=pl.Series(["DAY", "HOUR"]))
+    assert len(cross.oi_weighted(mixed, hours.with_columns(interval=pl.lit("HOUR")), by=())) == 0
 
 
 def test_open_interest_of_the_future_does_not_count():

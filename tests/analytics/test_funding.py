@@ -111,6 +111,17 @@ def test_the_interval_of_a_rate_is_asked_for_and_never_guessed(call):
         call(points([0.1]), funding_interval="0h")
 
 
+@pytest.mark.parametrize("bare", [8, 8.0, "80", True, None])
+def test_a_number_without_a_unit_is_no_duration(bare):
+    with pytest.raises(QueryError, match=r"'\d+h'"):
+        funding.normalized(points([0.1]), to=bare, funding_interval="8h")
+    with pytest.raises(QueryError, match=r"'\d+h'"):
+        funding.accrued(points([0.1]), settled_every=bare, funding_interval="8h")
+    assert funding.normalized(points([0.8]), to=timedelta(hours=1), funding_interval="8h")[
+        "rate_close"
+    ].item() == pytest.approx(0.1)
+
+
 # --- settlements ---------------------------------------------------------------------------------------------------
 
 
@@ -357,6 +368,13 @@ def test_the_best_pair_is_short_where_funding_is_high():
     assert row["costs"] == 0.002
     assert row["carry"] == pytest.approx(0.034)
     assert row["apr"] == pytest.approx(0.034 * 365 / 30)
+
+
+def test_costs_of_other_exchanges_make_no_pair():
+    frame = venues(A=0.0003, B=-0.0001)
+    assert len(funding.carry(frame, costs={"a": 0.1, "b": 0.1}, holding="1d", funding_interval="8h")) == 0
+    with pytest.raises(QueryError, match="costs"):
+        funding.carry(frame, costs={}, holding="1d", funding_interval="8h")
 
 
 def test_costs_decide_which_pair_is_best():

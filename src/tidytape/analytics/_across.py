@@ -14,8 +14,8 @@ from tidytape.frames.table import Table
 
 __all__ = ["MARKET", "Duration", "across", "finite", "one_engine", "with_words"]
 
-Duration = int | str | timedelta
-"""Milliseconds, a timedelta, or a text such as ``"8h"``."""
+Duration = str | timedelta
+"""A timedelta, or a text such as ``"8h"``; a bare number has no unit."""
 
 MARKET = INSTRUMENT
 """Columns that name one market."""

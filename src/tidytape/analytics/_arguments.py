@@ -69,12 +69,23 @@ def whole(parameter: str, got: object, *, least: int = 1) -> int:
     return got
 
 
-def duration(parameter: str, got: int | str | timedelta) -> int:
-    """Return a duration, written as a query takes it, in nanoseconds; raise QueryError if it is none."""
+def duration(parameter: str, got: object) -> int:
+    """Return a duration, a timedelta or a text such as ``8h``, in nanoseconds; raise QueryError if it is none.
+
+    A bare number is none: 8 could be meant as hours, and a query would read milliseconds.
+    """
+    if not isinstance(got, str | timedelta) or (isinstance(got, str) and not got.strip()[-1:].isalpha()):
+        unit = f"{got}h" if isinstance(got, int) and not isinstance(got, bool) else "8h"
+        raise QueryError(
+            parameter,
+            got=got,
+            expected="a positive duration with its unit: a timedelta, or a string such as '8h'",
+            hint=f"of hours, write {unit!r}",
+        )
     return values.milliseconds(got, parameter=parameter) * 1_000_000
 
 
-def length(parameter: str, got: int | str | timedelta) -> int:
+def length(parameter: str, got: object) -> int:
     """Return the length of an interval, by its name or as a duration, in nanoseconds; raise QueryError if it is none.
 
     Examples

@@ -15,7 +15,7 @@ from tidytape.frames.table import Table
 __all__ = ["ends", "length"]
 
 
-def length(table: Table[Any], given: int | str | timedelta | None) -> Any:
+def length(table: Table[Any], given: str | timedelta | None) -> Any:
     """Return the length of each row's interval, as given or as the column ``interval`` says. [ns]
 
     Raises
@@ -33,7 +33,7 @@ def length(table: Table[Any], given: int | str | timedelta | None) -> Any:
     return arguments.duration("interval", given)
 
 
-def ends(table: Table[Any], given: int | str | timedelta | None) -> nw.Expr:
+def ends(table: Table[Any], given: str | timedelta | None) -> nw.Expr:
     """Return when each row's interval ends; of a frame that says no length, its time itself. [ns]"""
     start = nw.col("timestamp")
     says_none = given is None and "interval" not in table.names

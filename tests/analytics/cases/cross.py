@@ -151,6 +151,18 @@ CASES = [
         ["timestamp"],
         label="of all, an hour",
     ),
+    Case(
+        "oi_weighted",
+        cross.oi_weighted,
+        [
+            RATES.with_columns(interval=pl.lit("DAY")),
+            INTEREST.with_columns(
+                interval=pl.when(exchange="A").then(pl.lit("1d")).otherwise(pl.lit("HOUR"))
+            ),
+        ],
+        ACROSS,
+        label="of other lengths",
+    ),
     Case("volume_weighted", cross.volume_weighted, [CANDLES], ACROSS),
     Case(
         "volume_weighted",

@@ -13,6 +13,7 @@ from tidytape.analytics._across import MARKET, Duration, across, finite, one_eng
 from tidytape.errors import MissingColumnError
 from tidytape.frames.joined import summed
 from tidytape.frames.members import matched, standing, weighted
+from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 
 __all__ = ["oi_weighted", "volume_weighted"]
@@ -43,15 +44,17 @@ def oi_weighted(
         Schema ``FUNDING_RATE_AGG``, all rates over one funding interval.
     open_interest : frame of the same kind, m rows, key (exchange, raw_symbol, timestamp), any order
         Schema ``OPEN_INTEREST_AGG``, in USD. What a market last reported counts, up to the age ``carry``: so give the
-        time ``carry`` before the first rate too. All markets of it are the whole that the coverage is a share of.
+        time ``carry`` before the first rate too. All markets of it are the whole that the coverage is a share of. Its
+        ``interval`` may be another than that of ``rates``: a report counts once its interval has ended, at the end of
+        the rate's. Where only one of the frames has the column ``interval``, the other's rows are taken to be as long.
     rate : str
         Column of the rate. [1 per funding interval]
     interest : str
         Column of the open interest. [USD]
     by : str or iterable of str, optional
         Columns that tell one average from another; the identity columns of ``rates`` that are not of one market, such
-        as ``coin``. ``open_interest`` has them too, but for ``interval``: its own may be another.
-    carry : int, str or timedelta, > 0
+        as ``coin``. ``open_interest`` has them too, but for ``interval``.
+    carry : str or timedelta, > 0
         Up to which age a report counts.
 
     Returns
@@ -95,22 +98,36 @@ def oi_weighted(
     if missing := [name for name in shared if name not in other.names]:
         raise MissingColumnError(missing, available=other.names)
     asked = with_words(table.rows, [*MARKET, *series]).filter(~nw.col("timestamp").is_null())
-    asked = asked.select(*MARKET, *series, "timestamp", finite(rate))
+    said = "interval" in table.names and "interval" in other.names
+    length = length_of(nw.col("interval")) if said else nw.lit(0, nw.Int64())
+    asked, of_series = matched(asked.with_columns(__until=nw.col("timestamp") + length), series)
+    # Where rates of several lengths are one average, what was known when the first of them ended.
+    asked = asked.with_columns(__until=nw.col("__until").min().over(*of_series, "timestamp"))
+    asked = asked.select(*MARKET, *series, "timestamp", "__until", finite(rate))
     reports = with_words(other.rows, [*MARKET, *shared]).filter(~nw.col("timestamp").is_null())
-    reports = reports.select(*MARKET, *shared, "timestamp", finite(interest).alias("__weight"))
+    if said:
+        reports = reports.filter(length > 0)  # what ends nobody knows when is never known
+    reports = reports.select(
+        *MARKET,
+        *shared,
+        (nw.col("timestamp") + length).alias("timestamp"),
+        finite(interest).alias("__weight"),
+    )
+    moments = asked.select(*shared, nw.col("__until").alias("timestamp"))
     standing_interest = standing(
-        reports, asked, members=MARKET, series=shared, columns=["__weight"], carry=held
+        reports, moments, members=MARKET, series=shared, columns=["__weight"], carry=held
     ).filter(nw.col("__weight") > 0)
 
     whole = summed(standing_interest, [*shared, "timestamp"], ["__weight"])
     whole, parts = matched(whole, shared)
-    whole = whole.select(*parts, "timestamp", nw.col("__weight").alias("open_interest"))
+    until = nw.col("timestamp").alias("__until")
+    whole = whole.select(*parts, until, nw.col("__weight").alias("open_interest"))
     weights, markets = matched(standing_interest, [*MARKET, *shared])
-    weights = weights.select(*markets, "timestamp", "__weight")
+    weights = weights.select(*markets, until, "__weight")
     both = matched(asked.filter(~nw.col(rate).is_null()), [*MARKET, *shared])[0]
-    both = both.join(weights, on=[*markets, "timestamp"])
-    means = weighted(both, [*series, "timestamp"], [rate], weight="__weight")
-    result = matched(means, shared)[0].join(whole, on=[*parts, "timestamp"])
+    both = both.join(weights, on=[*markets, "__until"])
+    means = weighted(both, [*series, "timestamp", "__until"], [rate], weight="__weight")
+    result = matched(means, shared)[0].join(whole, on=[*parts, "__until"])
     used = nw.col(f"__used_{rate}")
     # Both sums are rounded, each for itself; no share is above 1.
     coverage = nw.min_horizontal(used / nw.col("open_interest"), nw.lit(1.0))

@@ -145,8 +145,8 @@ def premium(
     -------
     frame, one row per finite price, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
         ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, the price under its own name, ``reference`` : float64, null
-        where no market, or more than one, is picked [as ``value``]; ``premium`` : float64, null where the reference is
-        not positive [1]; ``reference_rule`` : what the reference is.
+        where no market, or more than one, is picked, so in every row if there is no such market [as ``value``];
+        ``premium`` : float64, null where the reference is not positive [1]; ``reference_rule`` : what the reference is.
 
     Raises
     ------

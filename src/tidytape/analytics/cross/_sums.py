@@ -40,7 +40,7 @@ def total(
     by : str or iterable of str, optional
         Columns that tell one sum from another; the identity columns that are not of one market, such as ``coin`` and
         ``side``. For levels add ``"price"``.
-    carry : int, str or timedelta, > 0, optional
+    carry : str or timedelta, > 0, optional
         The amounts are a stock, not a flow, and a market that does not report at a time others do counts with its last
         report up to this age: of open interest ``"24h"``, as the service does. The last of ``amount`` is what stands
         when the interval ends; it is what is carried, and stands in for the others where they are null. The rows need
@@ -167,7 +167,7 @@ def dominance(
         Column that names the token.
     by : str or iterable of str, optional
         Columns that tell one whole from another; the identity columns that are neither of one market nor ``token``.
-    carry : int, str or timedelta, > 0
+    carry : str or timedelta, > 0
         A token that does not report at a time others do is in the sum with its last report up to this age.
 
     Returns
@@ -178,8 +178,8 @@ def dominance(
         - ``dominance`` : float64, null outside the universe and where the market cap is not finite or the sum not
           positive. [1]
         - ``universe_total`` : float64, the sum. [USD]
-        - ``universe_known`` : int64, tokens of the universe in the sum; where it is less than ``universe_size``, the
-          shares are too large.
+        - ``universe_known`` : int64, tokens of the universe in the sum; where it is less than ``universe_size``, be
+          it for a name that no token has, the shares are too large; where it is 0, the sum is null.
         - ``universe_size`` : int64, tokens of the universe.
 
     Raises

@@ -42,7 +42,7 @@ def basis(
         Columns of F and S. [quote per coin]
     expiry : str or time, optional
         The column that holds when the future expires, or the time itself. A perpetual has none, and its basis no year.
-    interval : int, str or timedelta, > 0, optional
+    interval : str or timedelta, > 0, optional
         Length of the candles whose closes the prices are: they are of its end. Only allowed if the frame has no column
         ``interval``, which says it; without either the prices are of ``timestamp`` itself.
 
@@ -104,7 +104,7 @@ def cash_and_carry(
     financing : float
         r, that the money for the spot costs; of the reverse, that its proceeds earn, less what the borrowed coin costs.
         Simple. [1 per year]
-    interval : int, str or timedelta, > 0, optional
+    interval : str or timedelta, > 0, optional
         As in `basis`.
 
     Returns

@@ -48,11 +48,11 @@ def normalized(
     ----------
     frame : frame, n rows
         Schema ``FUNDING_RATE_AGG``, or any frame with rates. [1 per own funding interval]
-    to : int, str or timedelta, > 0
-        The interval wanted, e.g. ``"1h"``; an integer counts milliseconds.
+    to : str or timedelta, > 0
+        The interval wanted, e.g. ``"1h"``.
     rates : str or iterable of str, optional
         Columns of the rates. Those of ``FUNDING_RATE_AGG``, ``rate`` and ``predicted_rate`` that there are.
-    funding_interval : int, str or timedelta, > 0, optional
+    funding_interval : str or timedelta, > 0, optional
         The interval that all the rates are over. Needed, and only allowed, if the frame has no column
         ``funding_interval``. [ns in the column]
 
@@ -120,7 +120,7 @@ def annualized(
         Schema ``FUNDING_RATE_AGG``, or any frame with a rate.
     rate : str
         Column of the rate. [1 per funding interval]
-    funding_interval : int, str or timedelta, > 0, optional
+    funding_interval : str or timedelta, > 0, optional
         T, that the rate is over. Needed, and only allowed, if the frame has no column ``funding_interval``.
         [ns in the column]
     days_per_year : float, > 0

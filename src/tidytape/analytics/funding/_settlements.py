@@ -50,7 +50,7 @@ def accrued(
     frame : frame, n rows, key (by, timestamp), any order
         Points of a rate with ``timestamp``. The rate of the row that starts with a settlement is the one that settled;
         rows between two settlements tell it again and are not counted.
-    settled_every : int, str or timedelta, or "row"
+    settled_every : str or timedelta, or "row"
         Time between settlements of the market, e.g. ``"8h"``: rows whose ``timestamp`` is a settlement's are counted,
         the others dropped. ``"row"``: each row *is* a settlement, and its rate is paid as it stands, whatever interval
         it is said to be over; right for a history of settlements, wrong for points of a fixed interval.
@@ -65,7 +65,7 @@ def accrued(
         there is a ``price``]
     price : str, optional
         Column of P, the price that the position is valued at when it settles. [quote per coin] 1 without it.
-    funding_interval : int, str or timedelta, > 0, optional
+    funding_interval : str or timedelta, > 0, optional
         The interval that the rates are over. Needed, and only allowed, if the frame has no column
         ``funding_interval`` [ns in the column]; not with ``"row"``.
     interval : str or timedelta, > 0, optional
@@ -173,13 +173,13 @@ def predicted_error(
     frame : frame, n rows, key (by, timestamp), any order
         Schema ``FUNDING_RATE_AGG``: ``timestamp``, start of the interval, a rate and a predicted rate, both over the
         same funding interval.
-    settled_every : int, str or timedelta, or "row"
+    settled_every : str or timedelta, or "row"
         Time between settlements of the market, e.g. ``"8h"``. ``"row"``: one at the start of each row's interval.
     anchor : time
         A time at which there is a settlement; the others are whole multiples of ``settled_every`` from it.
-    interval : int, str or timedelta, > 0, optional
+    interval : str or timedelta, > 0, optional
         Length of the rows' intervals. Needed, and only allowed, if the frame has no column ``interval``.
-    lead : int, str or timedelta, > 0, optional
+    lead : str or timedelta, > 0, optional
         How long before the settlement the prediction must have been known, e.g. ``"1h"``; none unless given.
     by : str or iterable of str, optional
         Columns that tell one series from another; the identity columns there are.

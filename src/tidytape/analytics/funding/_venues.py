@@ -101,14 +101,14 @@ def carry(
     costs : float, mapping of str to float, or str
         k, of one leg in and out again, as a share of its value: of every market; by ``exchange``; or the column that
         holds it. A market whose cost is not known is in no pair. [1]
-    holding : int, str or timedelta, > 0
-        H, for how long, e.g. ``"30d"``; an integer counts milliseconds.
+    holding : str or timedelta, > 0
+        H, for how long, e.g. ``"30d"``.
     by : str or iterable of str, optional
         Columns whose values markets must share to be a pair; the identity columns that are not of one market, such as
         ``coin``.
     rate : str
         Column of the rate. [1 per funding interval]
-    funding_interval : int, str or timedelta, > 0, optional
+    funding_interval : str or timedelta, > 0, optional
         T, that the rates are over. Needed, and only allowed, if the frame has no column ``funding_interval``.
         [ns in the column]
 
@@ -130,8 +130,9 @@ def carry(
     MissingColumnError
         If a column is absent.
     QueryError
-        If costs are no number or name no venue, or a duration is none, or the interval of the rates is not said, or
-        said twice.
+        If costs are no number, or a mapping of none, or a duration is none, or the interval of the rates is not said,
+        or said twice. Of an exchange that there is not nothing is said: costs that name none of those that there are
+        give no row.
 
     Examples
     --------
