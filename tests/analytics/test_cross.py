@@ -243,6 +243,55 @@ def test_a_reference_that_is_not_one_market_is_none():
         cross.premium(frame, reference={"venue": "A"})
 
 
+def test_a_market_that_is_there_twice_is_one_venue_and_makes_no_number():
+    frame = markets(1.0, 2.0, volume=[1.0, 3.0])
+    later = frame.with_columns(pl.col("timestamp") + HOUR)
+    double = pl.concat([frame, frame, later])
+    total = cross.total(double, amount="close")
+    assert total.select("close", "venues").rows() == [(None, 2), (3.0, 2)]
+    standing = cross.total(double, amount="close", carry="1h")
+    assert standing.equals(total)
+    shares = cross.market_share(double, amount="close")
+    assert shares["total"].to_list() == [None] * 4 + [3.0] * 2
+    assert shares["share"].null_count() == 4
+    apart = cross.dispersion(double)
+    assert apart.select("venues", "lowest", "mean", "deviation", "highest_exchange").rows()[0] == (
+        2,
+        *[None] * 4,
+    )
+    assert apart.select("venues", "lowest", "mean").rows()[1] == (2, 1.0, 1.5)
+    over = cross.premium(double)
+    assert over["premium"].null_count() == 4
+    assert cross.premium(double, reference={"exchange": "A"})["premium"].null_count() == 4
+    mean = cross.volume_weighted(double)
+    assert mean.select("vwap", "volume", "venues").rows() == [(None, None, 2), (1.75, 4.0, 2)]
+    once, rates = double.unique(), double.rename({"close": "rate_close"})
+    for given in ((rates, once), (rates.unique(), double)):
+        got = cross.oi_weighted(*given).select("rate_close", "venues").rows()
+        assert got == [(None, 2), (pytest.approx(5 / 3), 2)]
+    # Also where one of the two only fills a gap.
+    candles = CANDLES.filter(coin="BTC", timestamp=at(1))
+    filled = candles.with_columns(volume=0.0, first_timestamp=None, last_timestamp=None).cast(candles.schema)
+    [row] = (
+        cross.consolidated(pl.concat([candles, filled])).select("open", "close", "volume", "venues").rows()
+    )
+    assert row == (None, None, None, 1)
+
+
+def test_levels_are_no_markets():
+    levels = pl.concat([markets(1.0, 2.0, price=[10.0, 10.0]), markets(3.0, price=[11.0])])
+    for call in (
+        lambda frame, **by: cross.total(frame, amount="close", **by),
+        lambda frame, **by: cross.market_share(frame, amount="close", **by),
+        cross.dispersion,
+        cross.premium,
+    ):
+        with pytest.raises(QueryError, match="price"):
+            call(levels)
+    got = cross.total(levels, amount="close", by="price")
+    assert got.select("price", "close", "venues").rows() == [(10.0, 3.0, 2), (11.0, 3.0, 1)]
+
+
 def test_categories_of_two_frames_meet():
     rates, interest = (
         markets(0.1, 0.3, column=name).with_columns(pl.Series("exchange", order).cast(pl.Categorical))

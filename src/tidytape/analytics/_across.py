@@ -10,15 +10,30 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 from tidytape.frames.doors import INSTRUMENT
+from tidytape.frames.members import matched
 from tidytape.frames.table import Table
 
-__all__ = ["MARKET", "Duration", "across", "finite", "one_engine", "with_words"]
+__all__ = [
+    "MARKET",
+    "TWICE",
+    "Duration",
+    "across",
+    "finite",
+    "once",
+    "one_engine",
+    "twice",
+    "unlevelled",
+    "with_words",
+]
 
 Duration = str | timedelta
 """A timedelta, or a text such as ``"8h"``; a bare number has no unit."""
 
 MARKET = INSTRUMENT
 """Columns that name one market."""
+
+TWICE = "__twice"
+"""1.0 where a market is there more than once at one time, so that no sum over markets is right; else 0.0."""
 
 _OF_A_MARKET = (*MARKET, "normalized_symbol", "category")
 
@@ -27,6 +42,39 @@ def across(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterab
     """Return the columns that tell apart what is compared across markets: ``by``, or the identity columns of none."""
     left_out = (*_OF_A_MARKET, "timestamp", *without) if by is None else ("timestamp", *without)
     return table.series(by, without=left_out)
+
+
+def unlevelled(table: Table[Any], series: Iterable[str], *, used: Iterable[str] = ()) -> None:
+    """Raise QueryError if the frame has a row for each price, and prices are not told apart."""
+    if "price" in table.names and "price" not in {*series, *used}:
+        raise QueryError(
+            "by",
+            got=list(series),
+            expected="'price' among the columns: the frame has it, and so may have several rows per market",
+            hint="add it to by, or drop the column",
+        )
+
+
+def twice(rows: nw.LazyFrame[Any], series: Iterable[str]) -> tuple[nw.LazyFrame[Any], list[str]]:
+    """Return the rows with `TWICE`, and the columns of texts that with ``timestamp`` name a market of a series."""
+    rows, parts = matched(rows, [*series, *MARKET])
+    rows = rows.with_columns(__times=nw.lit(1.0))
+    times = nw.col("__times").sum().over(*parts, "timestamp")
+    rows = rows.with_columns(__times=times)
+    return rows.with_columns(nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0).alias(TWICE)), parts
+
+
+def once(rows: nw.LazyFrame[Any], series: Iterable[str], *, amounts: Iterable[str] = ()) -> nw.LazyFrame[Any]:
+    """Return one row per market, series and time, with `TWICE`; which of several is any.
+
+    Amounts of those are infinite: no sum or mean with them is finite.
+    """
+    rows, parts = twice(rows, series)
+    rows = rows.unique(subset=[*parts, "timestamp"], keep="any")
+    return rows.with_columns(
+        nw.when(nw.col(TWICE) > 0).then(nw.lit(float("inf"))).otherwise(nw.col(name)).alias(name)
+        for name in amounts
+    )
 
 
 def with_words(rows: nw.LazyFrame[Any], columns: Iterable[str]) -> nw.LazyFrame[Any]:

@@ -47,6 +47,8 @@ CANDLES = (
     .sample(fraction=1, shuffle=True, seed=5)
 )
 
+TWICE = pl.concat([CANDLES, CANDLES.filter(pl.col("timestamp") == START)])
+
 INTEREST = (
     pl.DataFrame(
         [
@@ -172,6 +174,20 @@ CASES = [
         label="of volumes in USD",
     ),
     Case("consolidated", cross.consolidated, [CANDLES], ACROSS),
+    *(
+        Case(call.__name__, call, [TWICE], ACROSS, label="a market twice")
+        for call in (cross.consolidated, cross.dispersion, cross.volume_weighted)
+    ),
+    *(
+        Case(
+            "total",
+            lambda candles, carry=carry: cross.total(candles, amount="volume", carry=carry),
+            [TWICE],
+            ACROSS,
+            label=f"a market twice, {carry}",
+        )
+        for carry in (None, "1h")
+    ),
     Case("dispersion", cross.dispersion, [CANDLES], ACROSS),
     Case("premium", cross.premium, [CANDLES], MARKETS),
     Case(

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._across import MARKET, across, with_words
+from tidytape.analytics._across import MARKET, TWICE, across, twice, unlevelled, with_words
 from tidytape.frames import members
 from tidytape.frames.table import Table
 
@@ -37,14 +37,16 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     -------
     frame, one row per by and timestamp, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [as in ``frame``],
-        ``first_timestamp``, ``last_timestamp`` and ``venues`` : int64, markets that traded.
+        ``first_timestamp``, ``last_timestamp`` and ``venues`` : int64, markets that traded. Where a market is there
+        twice, prices and volume are null.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If prices or volumes are no numbers, or a time has no zone.
+        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if prices or
+        volumes are no numbers, or a time has no zone.
 
     Examples
     --------
@@ -68,10 +70,18 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     """
     table = Table.opened(frame, MARKET, times=["timestamp", *_TIMES], numbers=[*_PRICES, "volume"])
     series = across(table, by, without=[*MARKET, *_PRICES, "volume", *_TIMES, "venues"])
+    unlevelled(table, series)
     rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
     fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
-    rows = rows.with_columns(venues=nw.when(fills).then(nw.lit(0.0)).otherwise(1.0))
+    rows, own = twice(rows.with_columns(__idle=nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0))), series)
+    rows = rows.filter(nw.col("__idle") == nw.col("__idle").min().over(*own, "timestamp"))
+    rows, parts = members.matched(rows.unique(subset=[*own, "timestamp"], keep="any"), series)
+    rows = rows.with_columns(venues=1.0 - nw.col("__idle"))
+    rows = rows.with_columns(__again=nw.col(TWICE).max().over(*parts, "timestamp"))
     keys = [*series, "timestamp"]
-    joined = members.consolidated(rows, keys, [*_PRICES, "volume", *_TIMES, "venues"], members=MARKET)
-    result = joined.select(*keys, *_PRICES, "volume", *_TIMES, nw.col("venues").cast(nw.Int64()))
+    joined = members.consolidated(
+        rows, keys, [*_PRICES, "volume", *_TIMES, "venues", "__again"], members=MARKET
+    )
+    known = [nw.when(nw.col("__again") == 0).then(nw.col(name)).alias(name) for name in (*_PRICES, "volume")]
+    result = joined.select(*keys, *known, *_TIMES, nw.col("venues").cast(nw.Int64()))
     return table.closed(result, sort=keys)

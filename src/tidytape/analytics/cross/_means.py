@@ -9,7 +9,16 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, Duration, across, finite, one_engine, with_words
+from tidytape.analytics._across import (
+    MARKET,
+    Duration,
+    across,
+    finite,
+    once,
+    one_engine,
+    unlevelled,
+    with_words,
+)
 from tidytape.errors import MissingColumnError
 from tidytape.frames.joined import summed
 from tidytape.frames.members import matched, standing, weighted
@@ -67,7 +76,8 @@ def oi_weighted(
         - ``open_interest`` : float64, of all markets. [USD]
         - ``venues`` : int64, markets that have both.
 
-        Markets whose open interest is not positive count as having none.
+        Markets whose open interest is not positive count as having none. Where a market is there twice, what it is in
+        is null.
 
     Raises
     ------
@@ -104,6 +114,7 @@ def oi_weighted(
     # Where rates of several lengths are one average, what was known when the first of them ended.
     asked = asked.with_columns(__until=nw.col("__until").min().over(*of_series, "timestamp"))
     asked = asked.select(*MARKET, *series, "timestamp", "__until", finite(rate))
+    asked = once(asked, series, amounts=[rate])
     reports = with_words(other.rows, [*MARKET, *shared]).filter(~nw.col("timestamp").is_null())
     if said:
         reports = reports.filter(length > 0)  # what ends nobody knows when is never known
@@ -113,6 +124,7 @@ def oi_weighted(
         (nw.col("timestamp") + length).alias("timestamp"),
         finite(interest).alias("__weight"),
     )
+    reports = once(reports.filter(~nw.col("__weight").is_null()), shared, amounts=["__weight"])
     moments = asked.select(*shared, nw.col("__until").alias("timestamp"))
     standing_interest = standing(
         reports, moments, members=MARKET, series=shared, columns=["__weight"], carry=held
@@ -134,9 +146,9 @@ def oi_weighted(
     result = result.select(
         *series,
         "timestamp",
-        rate,
-        coverage=coverage,
-        open_interest="open_interest",
+        finite(rate),
+        coverage=nw.when(nw.col("open_interest").is_finite()).then(coverage),
+        open_interest=finite("open_interest"),
         venues=nw.col("__members").cast(nw.Int64()),
     )
     return table.closed(result, sort=[*series, "timestamp"])
@@ -172,34 +184,41 @@ def volume_weighted(
     -------
     frame, one row per by and timestamp with a volume, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``vwap`` : float64 [quote per coin], ``volume`` : float64 [coin] and ``venues`` : int64,
-        markets in it. A market whose price or volume is not finite or not positive is not.
+        markets in it. A market whose price or volume is not finite or not positive is not. Where a market is there
+        twice, average and volume are null.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If prices or volumes are no numbers, or the unit is not one of those listed.
+        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if prices or
+        volumes are no numbers, or the unit is not one of those listed.
 
     Examples
     --------
     >>> import polars as pl
     >>> candles = pl.DataFrame(
-    ...     {"exchange": ["A", "B"], "timestamp": [0, 0], "close": [10.0, 14.0], "volume": [3.0, 1.0]}
+    ...     {"exchange": ["A", "B"], "raw_symbol": "X", "timestamp": 0, "close": [10.0, 14.0], "volume": [3.0, 1.0]}
     ... )
     >>> volume_weighted(candles).rows()
     [(0, 11.0, 4.0, 2)]
     """
     arguments.one_of("unit", unit, ("coin", "quote"))
-    table = Table.opened(frame, times=["timestamp"], numbers=[price, volume])
-    series = across(table, by, without=[price, volume, "vwap", "venues"])
-    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
+    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[price, volume])
+    series = across(table, by, without=[*MARKET, price, volume, "vwap", "venues"])
+    unlevelled(table, series, used=[price])
+    rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
     rows = rows.with_columns(vwap=finite(price), __volume=finite(volume))
     rows = rows.filter(nw.col("vwap") > 0, nw.col("__volume") > 0)
+    rows = once(rows, series, amounts=["__volume"])
     coins = nw.col("__volume") / nw.col("vwap") if unit == "quote" else nw.col("__volume")
     keys = [*series, "timestamp"]
     means = weighted(rows.with_columns(__weight=coins), keys, ["vwap"], weight="__weight")
     result = means.select(
-        *keys, "vwap", volume=nw.col("__used_vwap"), venues=nw.col("__members").cast(nw.Int64())
+        *keys,
+        finite("vwap"),
+        finite("__used_vwap").alias("volume"),
+        venues=nw.col("__members").cast(nw.Int64()),
     )
     return table.closed(result, sort=keys)

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, across, finite, with_words
+from tidytape.analytics._across import MARKET, TWICE, across, finite, once, twice, unlevelled, with_words
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames import exact
 from tidytape.frames.members import matched
@@ -41,7 +41,7 @@ def dispersion(
     Returns
     -------
     frame, one row per by and timestamp with a finite value, sorted so, of the kind of ``frame``
-        ``by``, ``timestamp``, and
+        ``by``, ``timestamp``, and, all but the first null where a market is there twice,
 
         - ``venues`` : int64, markets with a finite value.
         - ``lowest``, ``highest``, ``mean``, ``median`` : float64. [as ``value``]
@@ -56,7 +56,8 @@ def dispersion(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``value`` does not hold numbers.
+        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if ``value``
+        does not hold numbers.
 
     Examples
     --------
@@ -70,7 +71,8 @@ def dispersion(
     """
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
     series = across(table, by, without=[*MARKET, value, *_FOUND])
-    rows, parts = matched(_valued(table, series, value), series)
+    unlevelled(table, series, used=[value])
+    rows, parts = matched(once(_valued(table, series, value), series), series)
     rows = rows.with_columns(__down=-nw.col("__value"), __one=nw.lit(1), mean=nw.col("__value"))
     place = nw.col("__one").cum_sum()
     rows = rows.with_columns(
@@ -90,6 +92,7 @@ def dispersion(
     keys = [*series, "timestamp"]
     found = rows.group_by(*keys).agg(
         nw.len().alias("venues"),
+        nw.col(TWICE).max(),
         nw.col("__value").min().alias("lowest"),
         nw.col("__value").max().alias("highest"),
         nw.col("__value").median().alias("median"),
@@ -112,8 +115,10 @@ def dispersion(
         .then(nw.col("__squared") / nw.max_horizontal(count - 1, nw.lit(1.0)))
         .sqrt(),
         **{name: nw.col(name) for name in _ENDED},
+        __again=nw.col(TWICE),
     )
-    return table.closed(result, sort=keys)
+    known = [nw.when(nw.col("__again") == 0).then(nw.col(name)).alias(name) for name in _FOUND[1:]]
+    return table.closed(result.select(*keys, "venues", *known), sort=keys)
 
 
 def premium(
@@ -145,7 +150,8 @@ def premium(
     -------
     frame, one row per finite price, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
         ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, the price under its own name, ``reference`` : float64, null
-        where no market, or more than one, is picked, so in every row if there is no such market [as ``value``];
+        where no market, or more than one, is picked, so in every row if there is no such market, and where one that
+        the median or mean is of is there twice [as ``value``];
         ``premium`` : float64, null where the reference is not positive [1]; ``reference_rule`` : what the reference is.
 
     Raises
@@ -153,7 +159,8 @@ def premium(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``reference`` is none of those, or ``value`` does not hold numbers.
+        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if
+        ``reference`` is none of those, or ``value`` does not hold numbers.
 
     Examples
     --------
@@ -168,6 +175,7 @@ def premium(
     arguments.columns("value", value, taken=added)
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
     series = across(table, by, without=[*MARKET, value, *added])
+    unlevelled(table, series, used=[value])
     if isinstance(reference, Mapping):
         if missing := [name for name in reference if name not in table.names]:
             raise MissingColumnError(missing, available=table.names)
@@ -180,11 +188,12 @@ def premium(
         arguments.one_of("reference", reference, ("median", "mean"))
         picked, rule = None, reference
         of_group = nw.col("__value").median() if reference == "median" else nw.col("__value").mean()
-    rows, parts = matched(_valued(table, series, value), series)
+    rows, parts = matched(twice(_valued(table, series, value), series)[0], series)
     chosen = rows if picked is None else rows.filter(picked)
-    found = chosen.group_by(*parts, "timestamp").agg(of_group.alias("reference"), nw.len().alias("__count"))
-    if picked is not None:
-        found = found.filter(nw.col("__count") == 1)
+    found = chosen.group_by(*parts, "timestamp").agg(
+        of_group.alias("reference"), nw.len().alias("__count"), nw.col(TWICE).max()
+    )
+    found = found.filter(nw.col(TWICE) == 0 if picked is None else nw.col("__count") == 1)
     rows = rows.select(*series, *parts, "timestamp", *MARKET, "__value").join(
         found.select(*parts, "timestamp", "reference"), on=[*parts, "timestamp"], how="left"
     )

@@ -8,7 +8,17 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, Duration, across, finite, with_words
+from tidytape.analytics._across import (
+    MARKET,
+    TWICE,
+    Duration,
+    across,
+    finite,
+    once,
+    twice,
+    unlevelled,
+    with_words,
+)
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.joined import summed
@@ -49,15 +59,16 @@ def total(
     Returns
     -------
     frame, one row per by and timestamp, sorted so, of the kind of ``frame``
-        ``by``, ``timestamp``, the sums : float64, null where no market has a finite amount [as ``amount``]; ``venues``
-        : int64, markets that have one.
+        ``by``, ``timestamp``, the sums : float64, null where no market has a finite amount, or one is there twice
+        [as ``amount``]; ``venues`` : int64, markets that have an amount.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If amounts are no numbers, or ``carry`` is no positive duration.
+        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if amounts
+        are no numbers, or ``carry`` is no positive duration.
 
     Examples
     --------
@@ -72,19 +83,22 @@ def total(
     [(0, 0.3, 2), (3600000000000, 0.6, 2)]
     """
     amounts = arguments.columns("amount", amount, taken=["venues"])
-    table = Table.opened(frame, MARKET if carry else (), times=["timestamp"], numbers=amounts)
-    series = across(table, by, without=[*amounts, "venues"])
-    rows = with_words(table.rows, [*series, *(name for name in MARKET if name in table.names)])
+    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=amounts)
+    series = across(table, by, without=[*MARKET, *amounts, "venues"])
+    unlevelled(table, series, used=amounts)
+    rows = with_words(table.rows, [*series, *MARKET])
     rows = rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
     if carry is not None:
         held = arguments.duration("carry", carry)
-        own = rows.filter(~nw.col(amounts[-1]).is_null())
+        own = once(rows.filter(~nw.col(amounts[-1]).is_null()), series, amounts=amounts)
         rows = standing(own, own, members=MARKET, series=series, columns=amounts, carry=held)
+    else:
+        rows = once(rows, series, amounts=amounts)
     has = nw.any_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
     rows = rows.with_columns(venues=nw.when(has).then(nw.lit(1.0)).otherwise(0.0))
     keys = [*series, "timestamp"]
     sums = summed(rows, keys, [*amounts, "venues"])
-    result = sums.select(*keys, *amounts, nw.col("venues").cast(nw.Int64()))
+    result = sums.select(*keys, *(finite(name) for name in amounts), nw.col("venues").cast(nw.Int64()))
     return table.closed(result, sort=keys)
 
 
@@ -107,7 +121,8 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     frame, n rows, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
         The frame's columns, and
 
-        - ``total`` : float64, the sum of the amounts that are finite. [as ``amount``]
+        - ``total`` : float64, the sum of the amounts that are finite; null where a market is there twice.
+          [as ``amount``]
         - ``share`` : float64, null where the amount is not finite or the total not positive. [1]
 
     Raises
@@ -115,7 +130,8 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``amount`` does not hold numbers.
+        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if ``amount``
+        does not hold numbers.
 
     Examples
     --------
@@ -129,13 +145,17 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     arguments.columns("amount", amount, taken=["total", "share"])
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[amount])
     series = across(table, by, without=[*MARKET, amount, "total", "share"])
+    unlevelled(table, series, used=[amount])
     rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
-    rows, parts = matched(rows, series)
+    rows, parts = matched(twice(rows, series)[0], series)
     rows = rows.with_columns(__own=finite(amount), total=finite(amount))
     rows = rows.with_columns(exact.parts("total"))
     rows = rows.with_columns(exact.summed("total").over(*parts, "timestamp")).with_columns(
         exact.total("total")
     )
+    again = nw.col(TWICE).max().over(*parts, "timestamp")
+    rows = rows.with_columns(__again=again)
+    rows = rows.with_columns(total=nw.when(nw.col("__again") == 0).then(nw.col("total")))
     share = nw.when(nw.col("total") > 0).then(nw.col("__own") / nw.col("total"))
     result = rows.with_columns(share=share).select(*dict.fromkeys([*table.names, "total", "share"]))
     return table.closed(result, sort=[*series, "timestamp", *MARKET])
