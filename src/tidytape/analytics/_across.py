@@ -67,7 +67,7 @@ def twice(rows: nw.LazyFrame[Any], series: Iterable[str]) -> tuple[nw.LazyFrame[
 def once(rows: nw.LazyFrame[Any], series: Iterable[str], *, amounts: Iterable[str] = ()) -> nw.LazyFrame[Any]:
     """Return one row per market, series and time, with `TWICE`; which of several is any.
 
-    Amounts of those are infinite: no sum or mean with them is finite.
+    Amounts of those are infinite, so that they are told from all others wherever they go.
     """
     rows, parts = twice(rows, series)
     rows = rows.unique(subset=[*parts, "timestamp"], keep="any")

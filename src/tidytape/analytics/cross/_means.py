@@ -11,6 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._across import (
     MARKET,
+    TWICE,
     Duration,
     across,
     finite,
@@ -76,8 +77,8 @@ def oi_weighted(
         - ``open_interest`` : float64, of all markets. [USD]
         - ``venues`` : int64, markets that have both.
 
-        Markets whose open interest is not positive count as having none. Where a market is there twice, what it is in
-        is null.
+        Markets whose open interest is not positive count as having none. Where a market is there twice in either
+        frame, all numbers but ``venues`` are null.
 
     Raises
     ------
@@ -114,7 +115,8 @@ def oi_weighted(
     # Where rates of several lengths are one average, what was known when the first of them ended.
     asked = asked.with_columns(__until=nw.col("__until").min().over(*of_series, "timestamp"))
     asked = asked.select(*MARKET, *series, "timestamp", "__until", finite(rate))
-    asked = once(asked, series, amounts=[rate])
+    asked = once(asked, series)
+    asked = asked.with_columns(nw.when(nw.col(TWICE) == 0).then(nw.col(rate)).otherwise(0.0).alias(rate))
     reports = with_words(other.rows, [*MARKET, *shared]).filter(~nw.col("timestamp").is_null())
     if said:
         reports = reports.filter(length > 0)  # what ends nobody knows when is never known
@@ -130,25 +132,31 @@ def oi_weighted(
         reports, moments, members=MARKET, series=shared, columns=["__weight"], carry=held
     ).filter(nw.col("__weight") > 0)
 
-    whole = summed(standing_interest, [*shared, "timestamp"], ["__weight"])
+    again = nw.col("__weight") == float("inf")
+    standing_interest = standing_interest.with_columns(
+        __again=nw.when(again).then(nw.lit(1.0)).otherwise(0.0),
+        __weight=nw.when(again).then(nw.lit(1.0)).otherwise(nw.col("__weight")),
+    )
+    whole = summed(standing_interest, [*shared, "timestamp"], ["__weight", "__again"])
     whole, parts = matched(whole, shared)
     until = nw.col("timestamp").alias("__until")
-    whole = whole.select(*parts, until, nw.col("__weight").alias("open_interest"))
+    whole = whole.select(*parts, until, nw.col("__weight").alias("open_interest"), "__again")
     weights, markets = matched(standing_interest, [*MARKET, *shared])
     weights = weights.select(*markets, until, "__weight")
     both = matched(asked.filter(~nw.col(rate).is_null()), [*MARKET, *shared])[0]
     both = both.join(weights, on=[*markets, "__until"])
-    means = weighted(both, [*series, "timestamp", "__until"], [rate], weight="__weight")
+    means = weighted(both, [*series, "timestamp", "__until"], [rate, TWICE], weight="__weight")
     result = matched(means, shared)[0].join(whole, on=[*parts, "__until"])
     used = nw.col(f"__used_{rate}")
     # Both sums are rounded, each for itself; no share is above 1.
     coverage = nw.min_horizontal(used / nw.col("open_interest"), nw.lit(1.0))
+    unique = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
     result = result.select(
         *series,
         "timestamp",
-        finite(rate),
-        coverage=nw.when(nw.col("open_interest").is_finite()).then(coverage),
-        open_interest=finite("open_interest"),
+        nw.when(unique).then(nw.col(rate)).alias(rate),
+        coverage=nw.when(unique).then(coverage),
+        open_interest=nw.when(unique).then(nw.col("open_interest")),
         venues=nw.col("__members").cast(nw.Int64()),
     )
     return table.closed(result, sort=[*series, "timestamp"])
@@ -199,7 +207,13 @@ def volume_weighted(
     --------
     >>> import polars as pl
     >>> candles = pl.DataFrame(
-    ...     {"exchange": ["A", "B"], "raw_symbol": "X", "timestamp": 0, "close": [10.0, 14.0], "volume": [3.0, 1.0]}
+    ...     {
+    ...         "exchange": ["A", "B"],
+    ...         "raw_symbol": "X",
+    ...         "timestamp": [0, 0],
+    ...         "close": [10.0, 14.0],
+    ...         "volume": [3.0, 1.0],
+    ...     }
     ... )
     >>> volume_weighted(candles).rows()
     [(0, 11.0, 4.0, 2)]
@@ -211,14 +225,15 @@ def volume_weighted(
     rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
     rows = rows.with_columns(vwap=finite(price), __volume=finite(volume))
     rows = rows.filter(nw.col("vwap") > 0, nw.col("__volume") > 0)
-    rows = once(rows, series, amounts=["__volume"])
+    rows = once(rows, series)
     coins = nw.col("__volume") / nw.col("vwap") if unit == "quote" else nw.col("__volume")
     keys = [*series, "timestamp"]
-    means = weighted(rows.with_columns(__weight=coins), keys, ["vwap"], weight="__weight")
+    means = weighted(rows.with_columns(__weight=coins), keys, ["vwap", TWICE], weight="__weight")
+    unique = nw.col(TWICE) == 0
     result = means.select(
         *keys,
-        finite("vwap"),
-        finite("__used_vwap").alias("volume"),
+        nw.when(unique).then(nw.col("vwap")).alias("vwap"),
+        nw.when(unique).then(nw.col("__used_vwap")).alias("volume"),
         venues=nw.col("__members").cast(nw.Int64()),
     )
     return table.closed(result, sort=keys)

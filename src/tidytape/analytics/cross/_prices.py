@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, TWICE, across, finite, once, twice, unlevelled, with_words
+from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled, with_words
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames import exact
 from tidytape.frames.members import matched
@@ -72,8 +72,10 @@ def dispersion(
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
     series = across(table, by, without=[*MARKET, value, *_FOUND])
     unlevelled(table, series, used=[value])
-    rows, parts = matched(once(_valued(table, series, value), series), series)
-    rows = rows.with_columns(__down=-nw.col("__value"), __one=nw.lit(1), mean=nw.col("__value"))
+    rows, parts = matched(twice(_valued(table, series, value), series)[0], series)
+    rows = rows.with_columns(
+        __down=-nw.col("__value"), __one=nw.lit(1), mean=nw.col("__value"), __share=1.0 / nw.col("__times")
+    )
     place = nw.col("__one").cum_sum()
     rows = rows.with_columns(
         __centre=nw.col("__value").mean().over(*parts, "timestamp"),
@@ -91,7 +93,8 @@ def dispersion(
     )
     keys = [*series, "timestamp"]
     found = rows.group_by(*keys).agg(
-        nw.len().alias("venues"),
+        nw.len().alias("__count"),
+        nw.col("__share").sum(),
         nw.col(TWICE).max(),
         nw.col("__value").min().alias("lowest"),
         nw.col("__value").max().alias("highest"),
@@ -100,11 +103,11 @@ def dispersion(
         nw.col("__squared").sum(),
         *(nw.col(name).max() for name in _ENDED),
     )
-    count, median = nw.col("venues").cast(nw.Float64()), nw.col("median")
+    count, median = nw.col("__count").cast(nw.Float64()), nw.col("median")
     found = found.with_columns(exact.total("mean"), range=nw.col("highest") - nw.col("lowest"))
     result = found.select(
         *keys,
-        nw.col("venues").cast(nw.Int64()),
+        (nw.col("__share") + 0.5).floor().cast(nw.Int64()).alias("venues"),
         "lowest",
         "highest",
         nw.col("mean") / count,

@@ -97,8 +97,12 @@ def total(
     has = nw.any_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
     rows = rows.with_columns(venues=nw.when(has).then(nw.lit(1.0)).otherwise(0.0))
     keys = [*series, "timestamp"]
-    sums = summed(rows, keys, [*amounts, "venues"])
-    result = sums.select(*keys, *(finite(name) for name in amounts), nw.col("venues").cast(nw.Int64()))
+    again = nw.any_horizontal(*(nw.col(name) == float("inf") for name in amounts), ignore_nulls=True)
+    rows = rows.with_columns(nw.when(again).then(nw.lit(1.0)).otherwise(0.0).alias(TWICE))
+    rows = rows.with_columns(finite(name) for name in amounts)
+    sums = summed(rows, keys, [*amounts, "venues", TWICE])
+    known = [nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in amounts]
+    result = sums.select(*keys, *known, nw.col("venues").cast(nw.Int64()))
     return table.closed(result, sort=keys)
 
 
