@@ -366,3 +366,15 @@ def test_two_recorded_venues_of_a_day(recorded: Path):
     over = cross.premium(candles, reference={"exchange": "BINANCE"})
     own = over.filter(exchange="BINANCE")["premium"].drop_nulls()
     assert (own == 0).all()
+
+
+def test_what_is_no_number_is_no_price(engine):
+    candles = pl.DataFrame(
+        {
+            "exchange": ["A", "B"], "raw_symbol": "X", "timestamp": [0, 0], "open": [10.0, 10.5],
+            "high": [float("nan"), 11.0], "low": [9.0, 10.0], "close": [11.0, 10.0],
+            "volume": [float("nan"), 0.2], "first_timestamp": [5, 4], "last_timestamp": [50, 40],
+        }
+    )  # fmt: skip
+    found = engine.polars(cross.consolidated(engine.frame(candles)))
+    assert found.select("high", "volume").row(0) == (11.0, 0.2)

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._across import MARKET, TWICE, across, twice, unlevelled, with_words
+from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled, with_words
 from tidytape.frames import members
 from tidytape.frames.table import Table
 
@@ -72,6 +72,7 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     series = across(table, by, without=[*MARKET, *_PRICES, "volume", *_TIMES, "venues"])
     unlevelled(table, series)
     rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
+    rows = rows.with_columns(finite(name) for name in (*_PRICES, "volume"))
     fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
     rows, own = twice(rows.with_columns(__idle=nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0))), series)
     rows = rows.filter(nw.col("__idle") == nw.col("__idle").min().over(*own, "timestamp"))

@@ -178,7 +178,8 @@ def own_interval(table: Table[Any], given: Duration | None) -> Any:
     if stated:
         if not (dtype := table.rows.collect_schema()[OWN]).is_numeric():
             raise QueryError(OWN, got=f"{OWN}: {dtype}", expected=f"nanoseconds in column {OWN}")
-        return nw.when(nw.col(OWN) > 0).then(nw.col(OWN).cast(nw.Float64()))
+        own = nw.col(OWN).cast(nw.Float64())
+        return nw.when((own > 0) & own.is_finite()).then(own)
     hours = DEFAULT_FUNDING_INTERVAL_MS // 3_600_000
     raise QueryError(
         OWN,
