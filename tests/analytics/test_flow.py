@@ -468,3 +468,10 @@ def test_what_the_client_gives_goes_in_as_it_is(client: tidytape.Client) -> None
     total = flow.liquidation_imbalance(liquidations, interval="1d")
     sides = total.select("long_liquidations", "short_liquidations").row(0)
     assert sum(sides) == pytest.approx(liquidations["liquidations"].sum())
+
+
+def test_an_hour_has_no_large_trades_of_five_minutes() -> None:
+    candles = pl.DataFrame({"timestamp": NOON, "interval": ["HOUR"], "volume": [9.0]})
+    share = flow.large_trade_share(candles, at_least=1, interval="5m", volume="volume")
+    assert share.select("volume", "large_trade_share", "threshold").row(0) == (None, None, None)
+    assert flow.large_trade_share(candles, at_least=1, interval="1d", volume="volume")["volume"].item() == 9.0
