@@ -503,3 +503,8 @@ def test_calls_and_puts_may_be_written_in_any_way(written) -> None:
     for function in (options.black76_price, options.implied_volatility):
         assert function(other).drop("option_type").equals(function(chain).drop("option_type"))
         assert function(other)["option_type"].to_list() == other["option_type"].to_list()
+
+
+def test_a_slope_of_points_says_what_has_the_maturities() -> None:
+    with pytest.raises(QueryError, match="constant_maturity"):
+        options.slope(options.delta_points(_quotes(100.0, 50.0)), short=7, long=30)
