@@ -253,3 +253,9 @@ def test_missing_columns_are_named(missing):
     ):
         with pytest.raises(MissingColumnError, match=missing):
             call(book(*ROWS).drop(missing))
+
+
+@pytest.mark.parametrize(("interval", "size"), [("30m", None), ("1h", 1.0), ("4h", 1.0), ("1d", 1.0)])
+def test_regrid_does_not_make_a_coarse_book_finer(interval, size):
+    frame = book((0, "BID", 99.0, 1.0)).with_columns(interval=pl.lit("HOUR"))
+    assert depth.regrid(frame, interval=interval)["size"].to_list() == [size]

@@ -193,3 +193,9 @@ def test_demo_heatmaps_are_the_loop_s():
     assert (found.times.astype(int).tolist(), found.prices.tolist()) == (times, prices)
     liquidated = depth.liquidation_matrix(client.liquidation_heatmap(coin="BTC", **day))
     assert liquidated.liquidations.size
+
+
+def test_a_heatmap_of_liquidations_is_sent_to_its_own_matrix():
+    frame = pl.DataFrame({"timestamp": [0], "price": [1.0], "liquidations": [1.0]})
+    with pytest.raises(QueryError, match="liquidation_matrix"):
+        depth.matrix(frame)

@@ -468,3 +468,29 @@ def test_what_the_client_gives_goes_in_as_it_is(client: tidytape.Client) -> None
     total = flow.liquidation_imbalance(liquidations, interval="1d")
     sides = total.select("long_liquidations", "short_liquidations").row(0)
     assert sum(sides) == pytest.approx(liquidations["liquidations"].sum())
+
+
+def test_an_hour_has_no_large_trades_of_five_minutes() -> None:
+    candles = pl.DataFrame({"timestamp": NOON, "interval": ["HOUR"], "volume": [9.0]})
+    share = flow.large_trade_share(candles, at_least=1, interval="5m", volume="volume")
+    assert share.select("volume", "large_trade_share", "threshold").row(0) == (None, None, None)
+    assert flow.large_trade_share(candles, at_least=1, interval="1d", volume="volume")["volume"].item() == 9.0
+
+
+def test_frames_that_are_not_what_they_should_be_are_refused() -> None:
+    candles = PRICES.with_columns(volume=1.0)
+    with pytest.raises(QueryError, match="open_interest"):
+        flow.oi_price_quadrant(candles, INTEREST)
+    with pytest.raises(QueryError, match="candles"):
+        flow.oi_price_quadrant(INTEREST, PRICES.to_pandas())
+
+
+def test_rows_of_two_intervals_have_no_quadrant() -> None:
+    interest, candles = (
+        rows.with_columns(exchange=pl.lit("A"), interval=pl.lit(interval))
+        for rows, interval in ((INTEREST, "MINUTE"), (PRICES, "HOUR"))
+    )
+    mixed = flow.oi_price_quadrant(interest, candles, by="exchange")
+    assert mixed["quadrant"].to_list() == [None] * 6
+    same = flow.oi_price_quadrant(interest, candles.with_columns(interval=pl.lit("1m")), by="exchange")
+    assert same["quadrant"].to_list() == flow.oi_price_quadrant(INTEREST, PRICES)["quadrant"].to_list()

@@ -145,7 +145,7 @@ def test_points_outside_the_listed_strikes_are_null(engine, quotes):
 
 def test_expiries_without_a_smile_are_there_and_null(engine, quotes):
     chain = quotes(
-        (7, "P", 90, 50), (7, "C", 110, None), (0, "C", 100, 50), (-1, "C", 100, 50), (9, "call", 100, 5)
+        (7, "P", 90, 50), (7, "C", 110, None), (0, "C", 100, 50), (-1, "C", 100, 50), (9, "straddle", 100, 5)
     )
     got = engine.polars(options.delta_points(engine.frame(chain)))
     assert got["days"].to_list() == [-1.0, 0.0, 7.0, 9.0]
@@ -465,3 +465,51 @@ def test_missing_column_says_what_is_there(quotes, call, missing):
 def test_what_is_no_volatility_has_no_constant_maturity():
     points = pl.DataFrame({"timestamp": [0, 0], "days": [10.0, 30.0], "iv_atm": [-60.0, 50.0]})
     assert options.constant_maturity(points, days=20)["iv_atm"].to_list() == [None]
+
+
+def _quotes(forward: float, volatility: float, **whose: str) -> pl.DataFrame:
+    """Three strikes of a smile that is flat, so that its points are known without a calculation."""
+    return pl.DataFrame(
+        {
+            "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC),
+            "expiry": datetime(2026, 4, 4, 8, tzinfo=UTC),
+            "option_type": ["PUT", "PUT", "CALL", "CALL"],
+            "strike": [90.0, 100.0, 100.0, 110.0],
+            "forward": forward,
+            "implied_volatility": volatility,
+            "mark_price": [0.1, 0.2, 0.2, 0.1],
+            **whose,
+        }
+    )
+
+
+def test_two_underlyings_without_a_name_have_no_points() -> None:
+    both = pl.concat([_quotes(100.0, 50.0, coin="A"), _quotes(101.0, 80.0, coin="B")])
+    assert options.atm_volatility(both)["iv_atm"].to_list() == [50.0, 80.0]
+    for mixed in (both.drop("coin"), both.drop("coin").reverse()):
+        assert options.delta_points(mixed).select("forward", "iv_atm", "iv_25c").row(0) == (None, None, None)
+        assert options.forward(mixed)["forward"].to_list() == [None]
+    priced = both.drop("coin").with_columns(mark_price=pl.Series(range(8)) / 16)
+    assert options.forward(priced, method="parity")["forward"].to_list() == [None]
+    # The same quote twice is no other quote.
+    twice = pl.concat([_quotes(100.0, 50.0)] * 2)
+    assert options.atm_volatility(twice)["iv_atm"].to_list() == [50.0]
+    assert options.forward(twice)["forward"].to_list() == [100.0]
+
+
+@pytest.mark.parametrize("written", [("call", "put"), ("C", "P"), ("c", "p"), ("Call", "Put")])
+def test_calls_and_puts_may_be_written_in_any_way(written) -> None:
+    chain = _quotes(100.0, 50.0)
+    other = chain.with_columns(pl.col("option_type").replace(["CALL", "PUT"], list(written)))
+    for function in (options.delta_points, options.forward):
+        assert function(other).equals(function(chain))
+    parity = [options.forward(rows, method="parity") for rows in (chain, other)]
+    assert parity[0].equals(parity[1])
+    for function in (options.black76_price, options.implied_volatility):
+        assert function(other).drop("option_type").equals(function(chain).drop("option_type"))
+        assert function(other)["option_type"].to_list() == other["option_type"].to_list()
+
+
+def test_a_slope_of_points_says_what_has_the_maturities() -> None:
+    with pytest.raises(QueryError, match="constant_maturity"):
+        options.slope(options.delta_points(_quotes(100.0, 50.0)), short=7, long=30)

@@ -62,7 +62,52 @@ def test_a_profile_is_known_when_its_period_ends_and_not_an_interval_later():
 
 def test_when_a_point_is_known_can_be_said_anew():
     frame = points(0, interval=["HOUR"], close=[1.0])
-    assert pit.known_at(pit.known_at(frame, rule="event")).equals(pit.known_at(frame))
+    event = pit.known_at(frame, rule="event")
+    assert pit.known_at(event, rule="interval").equals(pit.known_at(frame))
+    assert pit.known_at(event, interval="1h").equals(pit.known_at(frame))
+
+
+def test_a_frame_that_says_when_it_is_known_is_believed():
+    developing = points(0, interval=["HOUR"], known_at=pl.Series([NOON + 9 * HOUR], dtype=TIME))
+    assert pit.known_at(developing).equals(developing)
+    with pytest.raises(QueryError, match="delay"):
+        pit.known_at(developing, delay=HOUR)
+
+
+@pytest.mark.parametrize(
+    ("columns", "apart"),
+    [
+        ({"tenor": ["7d", "30d"]}, "tenor"),
+        ({"side": ["BUY", "SELL"], "volume": 1.0, "close": 2.0}, "side"),
+        ({"strike": [1.0, 2.0], "implied_volatility": 50.0}, "strike"),
+        ({"price": [1.0, 2.0], "size": 1.0}, "price"),
+        ({"price": [1.0, 2.0], "tpo_count": 1}, "price"),
+        ({"price": [1.0, 2.0], "volume": 1.0}, "price"),
+    ],
+)
+def test_facts_of_several_kinds_are_not_mixed_by_a_coin(columns, apart):
+    facts = points(0, 0).with_columns(
+        coin=pl.lit("BTC"),
+        interval=pl.lit("HOUR"),
+        **{k: pl.Series(v) if isinstance(v, list) else pl.lit(v) for k, v in columns.items()},
+    )
+    with pytest.raises(QueryError, match=apart):
+        pit.asof_join(points(1, coin=["BTC"]), facts, by="coin")
+    one = facts.head(1).drop(apart)
+    assert pit.asof_join(points(1, coin=["BTC"]), one, by="coin")["timestamp_right"].item() == NOON
+
+
+def test_trades_have_a_side_and_a_price_of_their_own():
+    trades = pit.known_at(
+        points(0, coin=["BTC"], id=["1"], side=["BUY"], price=[5.0], amount=[1.0]), rule="event"
+    )
+    assert pit.asof_join(points(1, coin=["BTC"]), trades, by="coin")["price"].item() == 5.0
+
+
+def test_of_facts_alike_in_all_of_the_key_none_is_taken():
+    facts = points(-1, 0, 0, interval=["HOUR"] * 3, rate=[1.0, 2.0, 3.0])
+    for rows in (facts, facts.reverse()):
+        assert pit.asof_join(points(0, 1, 2), rows, by=[])["rate"].to_list() == [1.0, None, None]
 
 
 def test_what_has_no_interval_is_never_known():
@@ -196,11 +241,11 @@ FACTS = points(0, interval=["HOUR"], exchange=["X"], side=["BUY"], rate=[1.0])
     ("asked", "facts", "arguments", "named"),
     [
         (points(0, exchange=["X"]), FACTS, {}, "by"),
-        (points(0, exchange=[5]), FACTS, {"by": "exchange"}, "by"),
+        (points(0, exchange=[5]), FACTS.drop("side"), {"by": "exchange"}, "by"),
         (points(0, exchange=["X"]), FACTS, {"by": ["exchange", "exchange"]}, "by"),
         (points(0), FACTS, {"by": "timestamp"}, "by"),
         (points(0), FACTS, {"by": [], "tolerance": timedelta(-1)}, "tolerance"),
-        (points(0, rate=[1.0], rate_right=[2.0]), FACTS, {"by": []}, "suffix"),
+        (points(0, rate=[1.0], rate_right=[2.0]), FACTS.drop("side"), {"by": []}, "suffix"),
         (points(0), FACTS.to_pandas(), {"by": []}, "facts"),
         (points(0), 5, {"by": []}, "facts"),
     ],

@@ -401,3 +401,42 @@ def test_sessions_need_a_time():
     naive = LISTS.with_columns(timestamp=pl.lit(datetime(2024, 8, 8, tzinfo=UTC).replace(tzinfo=None)))
     with pytest.raises(QueryError, match="times with a zone"):
         profile.naked_pocs(naive)
+
+
+BLOCKS = pl.DataFrame(
+    {"timestamp": [0] * 4, "price": [0.0, 1.0, 2.0, 3.0], "block_ids": [[0, 1], [0, 1], [2], [2, 3, 4]]}
+).with_columns(tpo_count=pl.col("block_ids").list.len(), volume=1.0, block_size_minutes=30.0)
+
+
+def test_a_block_that_touched_two_levels_of_a_row_counts_once() -> None:
+    """Of rows of two the blocks are 0, 1 and 2, 3, 4: 2 and 3, where the levels' counts add up to 4 and 4."""
+    sent = {"count": "tpo_count", "row_size": 2}
+    found = profile.summary(BLOCKS, **sent).row(0, named=True)
+    assert (found["poc"], found["poc_count"], found["total"]) == (2.0, 3.0, 5.0)
+    assert profile.value_area(BLOCKS, by="timestamp", share=0.6, **sent).row(0)[1:5] == (2.0, 2.0, 2.0, 0.6)
+    assert profile.naked_pocs(BLOCKS, **sent)["poc"].to_list() == [2.0]
+    assert profile.nodes(BLOCKS, by="timestamp", **sent)["count"].to_list() == [3.0]
+    two = pl.concat([BLOCKS, BLOCKS.with_columns(timestamp=pl.lit(1, pl.Int64))]).with_columns(
+        coin=pl.lit("BTC")
+    )
+    rows = profile.composite(two, by="coin", count=["tpo_count", "volume"], row_size=2)
+    assert rows.rows() == [("BTC", 0.0, 4.0, 4.0), ("BTC", 2.0, 6.0, 4.0)]
+
+
+def test_blocks_that_are_only_numbered_are_not_known_of_coarser_rows() -> None:
+    numbered = BLOCKS.drop("block_ids")
+    area = profile.value_area(numbered, by="timestamp", count="tpo_count", row_size=2)
+    assert area.select("poc", "vah").row(0) == (None, None)
+    assert profile.summary(numbered, count="tpo_count", row_size=2)["poc"].to_list() == [None]
+    assert (
+        profile.composite(numbered, by="timestamp", count="tpo_count", row_size=2)["tpo_count"].to_list()
+        == [None] * 2
+    )
+    fine = profile.value_area(numbered, by="timestamp", count="tpo_count", row_size=1)
+    assert fine["poc"].to_list() == [3.0]
+
+
+@pytest.mark.parametrize("function", [profile.developing, profile.initial_balance, profile.day_type])
+def test_a_volume_profile_is_told_that_it_has_no_blocks(function) -> None:
+    with pytest.raises(QueryError, match="a volume profile has no blocks"):
+        function(BLOCKS.select("timestamp", "price", "volume"))

@@ -545,3 +545,9 @@ def test_recorded_tickers_lack_what_a_venue_does_not_say(recorded: Path) -> None
         else:
             assert (name, count) == ("missing_time", own["timestamp"].null_count())
     assert findings.height
+
+
+def test_an_error_lists_no_column_that_is_not_the_callers() -> None:
+    with pytest.raises(MissingColumnError) as caught:
+        quality.audit(pl.DataFrame({"close": [1.0]}))
+    assert caught.value.available == ("close",)

@@ -114,6 +114,19 @@ CASES = [
         ["exchange", "timestamp"],
         label="on a grid",
     ),
+    *(
+        Case(
+            "value_area",
+            lambda levels: profile.value_area(levels, count="tpo_count", row_size=1),
+            [levels],
+            _SERIES,
+            label=label,
+        )
+        for levels, label in (
+            (LISTS.with_columns(tpo_count=pl.col("block_ids").list.len().cast(pl.Int64)), "of listed blocks"),
+            (COUNTED, "of blocks that are not listed"),
+        )
+    ),
     Case("nodes", profile.nodes, [LISTS], [*_SERIES, "low"]),
     Case(
         "nodes",

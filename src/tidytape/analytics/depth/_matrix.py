@@ -225,6 +225,11 @@ def _arrays(
     if prices is not None and not (all(map(is_number, prices)) and prices[0] <= prices[1]):
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
     step = None if interval is None else interval_of(interval).seconds * SECOND
+    names = Table.opened(frame).names
+    if sides and "liquidations" in names and "size" not in names:
+        raise QueryError(
+            "frame", got="a heatmap of liquidations", expected="a book", hint="liquidation_matrix takes it"
+        )
     table = Table.opened(frame, ["side"] if sides else [], times=["timestamp"], numbers=["price", value])
     whose = one_series(table, table.series(without=["side"]), words={"side": sides} if sides else None)
     if step is None and whose.get("interval") is not None:

@@ -10,6 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
+from tidytape.catalogue import Interval
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.grid import Grid
@@ -45,7 +46,8 @@ def regrid(
         Height of a row, the decimal it is written as; a whole multiple of that of the frame, or blocks are put whole
         where their low edge is. Prices stay as they are without it. [quote per coin]
     interval : str, optional
-        Name or alias of an interval, a whole multiple of that of the frame. Times stay as they are without it.
+        Name or alias of an interval, a whole multiple of that of the rows: what a longer one sums up is not known of a
+        shorter. Times stay as they are without it.
     time : {"last", "mean", "sum"}, optional
         What becomes of the times of an interval; for a book ``last``, for liquidations ``sum``, unless said.
     by : str or iterable of str, optional
@@ -96,6 +98,8 @@ def regrid(
 
     price, size = nw.col("price"), nw.col(value)
     is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)
+    if wanted is not None and "interval" in table.names:
+        is_known = is_known & _fits(wanted)
     rows = table.rows.with_columns(
         __known=is_known,
         price=nw.when(price.is_finite()).then(price),
@@ -140,7 +144,14 @@ def _opened(frame: IntoFrameT) -> tuple[Table[IntoFrameT], str]:
     return Table.opened(frame, needed, times=["timestamp"], numbers=["price", value]), value
 
 
-def _interval(table: Table[Any], series: list[str], wanted: Any) -> list[nw.Expr]:
+def _fits(wanted: Interval) -> nw.Expr:
+    """Return whether a whole number of a row's intervals is the one that is wanted; what says none is of a moment."""
+    strange = [own for own in Interval if wanted.seconds % own.seconds]
+    names = [name for own in strange for name in (own.value, own.alias)]
+    return ~nw.col("interval").cast(nw.String).is_in(names).fill_null(value=False)
+
+
+def _interval(table: Table[Any], series: list[str], wanted: Interval | None) -> list[nw.Expr]:
     """Return what stands in the column ``interval`` of a result, if it is one of the series'."""
     if "interval" not in series:
         return []

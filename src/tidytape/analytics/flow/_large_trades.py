@@ -11,7 +11,8 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._sides import quotient, usable
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.buckets import SECOND, bucket_start, interval_of
+from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 
 __all__ = ["large_trade_share"]
@@ -73,8 +74,9 @@ def large_trade_share(
 
     Notes
     -----
-    Where an amount is null, not finite or below zero, volumes, threshold and share of that row are null: it might have
-    been the largest. A trade without a time is left out. Of amounts that are all equal none is above a quantile.
+    Where an amount is null, not finite or below zero, or a row sums up more than ``interval``, volumes, threshold and
+    share of that row are null: it might have been the largest. A trade without a time is left out. Of amounts that are
+    all equal none is above a quantile.
 
     An order that is filled in parts is several trades, so shares are lower than those of orders. A quantile is that of
     the row's own trades, so no row depends on a later one.
@@ -107,7 +109,11 @@ def large_trade_share(
         time = bucket_start(time, wanted)
         labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
     groups = [name for name in keys if name not in labels]
-    known = usable(nw.col(volume)).fill_null(value=False)
+    known = usable(nw.col(volume))
+    if interval is not None and "interval" in table.names and "id" not in table.names:
+        # As of `sides`: what was summed over more than is asked for cannot be told apart again.
+        known = known & (length_of(nw.col("interval")) <= interval_of(interval).seconds * SECOND)
+    known = known.fill_null(value=False)
     rows = (
         table.rows.filter(~nw.col("timestamp").is_null())
         .with_columns(__bucket=time if interval is not None else nw.lit(0, nw.Int64()), __time=time)

@@ -8,9 +8,11 @@ from typing import Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics._across import one_engine
 from tidytape.analytics._arguments import is_number, one_of
 from tidytape.errors import QueryError
 from tidytape.frames.neighbours import with_neighbour
+from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 from tidytape.frames.times import nullable
 
@@ -18,6 +20,8 @@ __all__ = ["oi_price_quadrant"]
 
 # Not all identity columns: what only describes a series may be told with one type of data and not with another.
 _SERIES = ("exchange", "raw_symbol", "coin", "interval")
+# What candles have and open interest has not.
+_TRADED = ("volume", "first_timestamp", "last_timestamp")
 _CHANGES = ("close_to_close", "open_to_close")
 _RESULTS = (
     "since",
@@ -87,15 +91,19 @@ def oi_price_quadrant(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``change`` is none of those, a band is no number of 0 or more, candles are by side, a time has no zone, or
-        a column holds no numbers.
+        If ``change`` is none of those, a band is no number of 0 or more, ``open_interest`` has the volume of candles,
+        candles are by side, the frames are of two engines, a time has no zone, or a column holds no numbers.
 
     Notes
     -----
+    Nothing says that both frames are of one market: by ``coin`` alone, candles of a spot market meet the open interest
+    of a perpetual, which is a fair question, and one to ask on purpose.
+
     Every contract has a long and a short, so the words say who is likely the one in a hurry, no more.
 
     A value that is null, not finite or not above zero is unknown, and so is one that a series has twice at a time:
-    changes from it and to it are null. A row without a time is left out. No row depends on a later one.
+    changes from it and to it are null, as are those of rows whose intervals differ. A row without a time is left out.
+    No row depends on a later one.
 
     References
     ----------
@@ -117,6 +125,10 @@ def oi_price_quadrant(
     columns = ["close", "open"] if opens else ["close"]
     table = Table.opened(open_interest, times=["timestamp"], numbers=columns, parameter="open_interest")
     other = Table.opened(candles, times=["timestamp"], numbers=columns, parameter="candles")
+    one_engine(table, other, "candles")
+    if traded := [name for name in _TRADED if name in table.names]:
+        got, hint = f"a frame with column {traded[0]}", "open interest comes first, candles second"
+        raise QueryError("open_interest", got=got, expected="open interest, which has none", hint=hint)
     if "side" in other.names:
         raise QueryError(
             "candles", got="candles by side", expected="candles of both sides", hint="fetch without by_side"
@@ -127,6 +139,8 @@ def oi_price_quadrant(
     series = [*keys, "__all"]
     # Not a join, which would lose a series of which a key is null; each frame has zeros where the other has values.
     dtypes = table.rows.collect_schema()
+    both_say = "interval" in table.names and "interval" in other.names
+    length = length_of(nw.col("interval")) if both_say else nw.lit(0, nw.Int64())
     halves = [
         side.rows.filter(~nw.col("timestamp").is_null()).select(
             *(nw.col(name).cast(dtypes[name]) for name in keys),
@@ -139,6 +153,7 @@ def oi_price_quadrant(
             ),
             nw.lit(int(side is other), nw.Int64()).alias("__prices"),
             nw.lit(int(side is table), nw.Int64()).alias("__interests"),
+            (length if side is other else -length).alias("__longer"),
         )
         for side in (other, table)
     ]
@@ -146,9 +161,12 @@ def oi_price_quadrant(
     rows = (
         nw.concat(halves)
         .group_by(*series, "timestamp")
-        .agg(nw.col(*values, "__prices", "__interests").sum())
+        .agg(nw.col(*values, "__prices", "__interests", "__longer").sum())
         .filter((nw.col("__prices") > 0) & (nw.col("__interests") > 0))
-        .with_columns(__order=nw.col("timestamp"), __once=nw.col("__prices") + nw.col("__interests") == 2)
+        .with_columns(
+            __order=nw.col("timestamp"),
+            __once=(nw.col("__prices") + nw.col("__interests") == 2) & (nw.col("__longer") == 0),
+        )
         .with_columns(nw.when("__once", nw.col(name) > 0).then(nw.col(name)).alias(name) for name in values)
     )
     if opens:

@@ -15,7 +15,7 @@ from tidytape.analytics._smile import CALL, DAY, PUT, YEAR, Frame, measured
 from tidytape.frames.table import Table
 from tidytape.frames.times import midnights
 
-__all__ = ["CHAIN_COLUMNS", "QUOTED", "Chain", "days_of", "floats", "null_for_nan", "years_of"]
+__all__ = ["CHAIN_COLUMNS", "QUOTED", "Chain", "days_of", "floats", "kind_of", "null_for_nan", "years_of"]
 
 CHAIN_COLUMNS: Final = ("timestamp", "expiry", "strike", "option_type")
 """What tells one quote of a series of chains from another."""
@@ -91,18 +91,35 @@ class Chain(Generic[IntoFrameT]):
         """Return the quotes of chains and expiries that are known, with what `measured` adds.
 
         A quote that is no point of a smile is blank: without a call or put, a positive strike, volatility or forward,
-        or with no time left.
+        or with no time left. So are all of a smile in which one option has several volatilities or forwards: it is of
+        several underlyings, or of several snapshots.
         """
         positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in QUOTED]
-        kind = (nw.col("option_type") == CALL) | (nw.col("option_type") == PUT)
+        kind = kind_of() == CALL
+        kind = kind | (kind_of() == PUT)
         good = nw.all_horizontal(*positive, kind, nw.col("life") > 0, ignore_nulls=False)
         quotes = (
             self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null())
-            .with_columns(good=good.fill_null(value=False))
+            .with_columns(good=good.fill_null(value=False), option_type=kind_of())
             .with_columns(nw.when("good").then(nw.col(name)).alias(name) for name in QUOTED)
-            .with_columns(alive=nw.when("good").then(nw.col("life")))
+        )
+        quotes = self.with_mixed(quotes, "implied_volatility", "forward")
+        quotes = quotes.with_columns(good=nw.col("good") & ~nw.col("mixed")).with_columns(
+            *(nw.when("good").then(nw.col(name)).alias(name) for name in QUOTED),
+            alive=nw.when("good").then(nw.col("life")),
         )
         return measured(quotes, years_of(nw.col("alive")))
+
+    def with_mixed(self, quotes: Frame, *names: str) -> Frame:
+        """Add ``mixed``, whether any option of the smile has several values in one of some columns of numbers."""
+        option = [*self.smile, "strike", "option_type"]
+        apart = [
+            (nw.col(name).max().over(*option) > nw.col(name).min().over(*option)).fill_null(value=False)
+            for name in names
+        ]
+        several = nw.any_horizontal(*apart, ignore_nulls=False).cast(nw.Float64)
+        quotes = quotes.with_columns(mixed=several)
+        return quotes.with_columns(mixed=nw.col("mixed").max().over(*self.smile) > 0)
 
     def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
         """Return rows in memory, as of `Table.collected`."""
@@ -119,6 +136,12 @@ class Chain(Generic[IntoFrameT]):
         names = result.collect_schema().names()
         times = {"expiry": "timestamp"} if self.dates and "expiry" in names else None
         return self.table.closed(result, sort=sort, times=times, like_rows=like_rows)
+
+
+def kind_of() -> nw.Expr:
+    """Return what ``option_type`` says, CALL or PUT, however it is written: call, Put, C, p."""
+    said = nw.col("option_type").cast(nw.String).str.to_uppercase()
+    return nw.when(said == "C").then(nw.lit(CALL)).when(said == "P").then(nw.lit(PUT)).otherwise(said)
 
 
 def days_of(life: nw.Expr) -> nw.Expr:

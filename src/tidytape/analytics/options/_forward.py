@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Literal
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, PUT, Frame
-from tidytape.analytics.options._chain import Chain, days_of
+from tidytape.analytics.options._chain import Chain, days_of, kind_of
 
 __all__ = ["PREMIUMS", "Premium", "forward"]
 
@@ -57,7 +57,8 @@ def forward(
     -------
     frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
         - ``days`` : float64, to the expiry, ACT/365. [d]
-        - ``forward`` : float64, null where there is no quote, or no strike with both prices. [quote per coin]
+        - ``forward`` : float64, null where there is no quote, or no strike with both prices, or where one
+          option has several: the chain is of several underlyings, whose ``coin`` it lacks. [quote per coin]
         - ``lowest``, ``highest`` : float64, of all quotes' forwards, or of all strikes'. [quote per coin]
         - ``quotes`` : int64, of how many quotes or strikes.
         - ``method`` : str, the rule.
@@ -97,9 +98,11 @@ def forward(
     if method == "quoted":
         said = nw.col("forward")
         level = nw.when(said.is_finite() & (said > 0)).then(said)
-        found, chosen = quotes.with_columns(level=level, chosen=level), nw.col("chosen").median()
+        quotes = opened.with_mixed(quotes.with_columns(option_type=kind_of(), level=level), "level")
+        found = quotes.with_columns(chosen=nw.when(~nw.col("mixed")).then(nw.col("level")))
+        chosen = nw.col("chosen").median()
     else:
-        found, chosen = _by_parity(quotes, smile, price=price, premium=premium), nw.col("chosen").max()
+        found, chosen = _by_parity(opened, quotes, price=price, premium=premium), nw.col("chosen").max()
     levels = nw.col("level")
     result = (
         found.group_by(*smile)
@@ -126,18 +129,23 @@ def forward(
 _RESULT = ("forward", "lowest", "highest", "quotes", "method")
 
 
-def _by_parity(quotes: Frame, smile: list[str], *, price: str, premium: str) -> Frame:
+def _by_parity(chain: Chain[Any], quotes: Frame, *, price: str, premium: str) -> Frame:
     """Return one row per smile and strike with its ``level``, which is ``chosen`` at the strike that is taken."""
-    paid, strike = nw.col(price), nw.col("strike")
-    paid = nw.when(paid.is_finite() & (paid >= 0)).then(paid)
-    sides = quotes.with_columns(
+    smile, strike, paid = chain.smile, nw.col("strike"), nw.col(price)
+    quotes = quotes.with_columns(
         strike=nw.when(strike.is_finite() & (strike > 0)).then(strike),
+        option_type=kind_of(),
+        paid=nw.when(paid.is_finite() & (paid >= 0)).then(paid),
+    )
+    paid = nw.col("paid")
+    sides = chain.with_mixed(quotes, "paid").with_columns(
+        mixed=nw.col("mixed").cast(nw.Float64),
         call=nw.when(nw.col("option_type") == CALL).then(paid),
         put=nw.when(nw.col("option_type") == PUT).then(paid),
     )
     strikes = (
         sides.group_by(*smile, "strike")
-        .agg(nw.col("life").min(), nw.col("call", "put").max())
+        .agg(nw.col("life").min(), nw.col("call", "put", "mixed").max())
         .with_columns(apart=nw.col("call") - nw.col("put"))
     )
     if premium == "coin":
@@ -149,4 +157,6 @@ def _by_parity(quotes: Frame, smile: list[str], *, price: str, premium: str) -> 
     levels = levels.with_columns(least=nw.col("apart").min().over(*smile))
     levels = levels.with_columns(nearest=nw.when(nw.col("apart") == nw.col("least")).then(strike))
     levels = levels.with_columns(nearest=nw.col("nearest").min().over(*smile))
-    return levels.with_columns(chosen=nw.when(strike == nw.col("nearest")).then(nw.col("level")))
+    return levels.with_columns(
+        chosen=nw.when(strike == nw.col("nearest"), nw.col("mixed") == 0).then(nw.col("level"))
+    )

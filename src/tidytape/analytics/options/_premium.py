@@ -116,7 +116,9 @@ def volatility_risk_premium(
     asked = Table.opened(known_at(implied, interval=implied_interval), times=["known_at"])
     # Every market of the realised is asked for at every time of the implied: none is taken for another.
     markets = rows.select(*keys).unique()
-    decisions = with_words(asked.rows, [on]).drop("known_at_rule").join(markets, on=on, how="left")
+    decisions = (
+        with_words(asked.rows, [on]).drop("known_at_rule", strict=False).join(markets, on=on, how="left")
+    )
     joined = asof_join(
         asked.closed(decisions),
         cast("IntoFrame", facts.closed(rows)),

@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, PUT, YEAR
 from tidytape.analytics.options._black import Floats, implied_deviation, relative_error
-from tidytape.analytics.options._chain import Chain, floats, null_for_nan, years_of
+from tidytape.analytics.options._chain import Chain, floats, kind_of, null_for_nan, years_of
 from tidytape.analytics.options._forward import PREMIUMS, Premium
 from tidytape.frames.normal import normal_cdf
 
@@ -83,11 +83,9 @@ def black76_price(
     numbers = {"_volatility": volatility, "_strike": "strike", "_forward": "forward"}
     opened = Chain.opened(chain, (), numbers=numbers.values())
     names = [name for name in opened.table.names if name != "black76_price"]
-    call = nw.col("option_type") == CALL
+    call = kind_of() == CALL
     positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in numbers.values()]
-    known = nw.all_horizontal(
-        *positive, call | (nw.col("option_type") == PUT), nw.col("life") > 0, ignore_nulls=False
-    )
+    known = nw.all_horizontal(*positive, call | (kind_of() == PUT), nw.col("life") > 0, ignore_nulls=False)
     rows = opened.rows.with_columns(_known=known.fill_null(value=False))
     # A logarithm of what is not positive is an error of some engines, even where nobody looks.
     rows = rows.with_columns(
@@ -183,11 +181,11 @@ def implied_volatility(
     one_of("premium", premium, PREMIUMS)
     opened = Chain.opened(chain, (), numbers=[price, "forward"])
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
-    rows = opened.collected(opened.rows, "a search is a loop")
+    rows = opened.collected(opened.rows.with_columns(_kind=kind_of()), "a search is a loop")
     paid, strike, forward, life = (floats(rows[name]) for name in (price, "strike", "forward", "life"))
     side = np.zeros(len(paid))
     for kind, sign in ((CALL, 1.0), (PUT, -1.0)):
-        side[(rows["option_type"] == kind).fill_null(value=False).to_numpy().astype(bool)] = sign
+        side[(rows["_kind"] == kind).fill_null(value=False).to_numpy().astype(bool)] = sign
     iv, status = _implied(paid if premium == "coin" else paid / forward, strike, forward, life, side)
     backend = rows.implementation
     result = rows.select(*names).with_columns(

@@ -170,6 +170,13 @@ def slope(
         raise QueryError("long", got=long, expected=f"a maturity longer than short, {near:g} days")
     flat = flat_within(flat)
     names = Table.opened(structure, parameter="structure").names
+    if "iv_atm" in names and not set(names).intersection(_VALUES):
+        raise QueryError(
+            "structure",
+            got="points of smiles",
+            expected="a term structure",
+            hint=f"term_structure(constant_maturity(points, days=[{near:g}, {far:g}])) has these maturities",
+        )
     chosen = _chosen(value, names)
     table = Table.opened(structure, times=["timestamp"], numbers=["days", chosen], parameter="structure")
     keys = series_of(table, by, without=[chosen, *_SLOPE])

@@ -19,6 +19,8 @@ __all__ = ["asof_join"]
 
 _NEVER = -(2**62)  # before 1824; there is room to subtract from it
 _EVER = 2**61  # 73 years, as good as no limit
+_LEVELS = {"size", "liquidations", "tpo_count", "volume", "block_ids", "block_id", "buy_volume"}
+_POINTS = {"id", "open", "close"}
 _WORDS = (nw.String, nw.Categorical, nw.Enum)
 
 
@@ -35,7 +37,8 @@ def asof_join(
     """Join each decision with the last fact that was known when it was made: backward, on ``known_at``.
 
     Of the facts of the same ``by`` with ``known_at`` at or before ``on``, the one with the largest ``known_at``; of
-    several, the one with the largest ``timestamp``. Nothing that becomes known later has any part in it.
+    several, the one with the largest ``timestamp``; where that is said twice, none. Nothing that becomes known later
+    has any part in it.
 
     Parameters
     ----------
@@ -57,7 +60,8 @@ def asof_join(
     Returns
     -------
     frame, n rows, sorted by (by, on), of the kind of ``decisions``
-        All columns of the decisions, and those of the facts but for ``by``: null where no fact was known.
+        All columns of the decisions, and those of the facts but for ``by``: null where no fact was known, and where the
+        last of them is several rows with all of the key alike.
 
     Raises
     ------
@@ -65,13 +69,14 @@ def asof_join(
         If a column is absent.
     QueryError
         If an argument is not as listed, the frames are of two engines, a column of ``by`` is of two types, a name would
-        be there twice, or, without ``by``, only the facts tell one side or tenor from another.
+        be there twice, or the facts have a column that tells several of a time apart and is none of ``by``: ``tenor``,
+        ``side`` (of trades, which have an ``id``, it does not), ``strike`` and ``option_type``, or ``price`` of levels.
 
     Notes
     -----
     Facts and decisions are put below each other, and the number of facts so far is a running maximum, so that one
-    definition serves engines with and without such a join of their own. Facts with all of the key alike have no order;
-    which of them is taken is not said.
+    definition serves engines with and without such a join of their own. Facts with all of the key alike have no order,
+    so that none of them is taken, lest the answer be that of the order of the rows: take one of them before.
 
     Examples
     --------
@@ -93,11 +98,18 @@ def asof_join(
     keys = [f"__key_{number}" for number, _ in enumerate(by)]
 
     asked = left.rows.with_columns(*_keys(by), __at=nw.col(on).fill_null(_NEVER))
-    told = told.filter(nw.col(IS_KNOWN)).with_columns(*_keys(by), __at=nw.col(WHEN), __one=nw.lit(1))
+    told = told.filter(nw.col(IS_KNOWN)).with_columns(
+        *_keys(by), __at=nw.col(WHEN), __one=nw.lit(1, nw.Int64)
+    )
     order = ["__known", *(["__time"] if "timestamp" in right.names else [])]
     told = told.with_columns(
-        __known=nw.col("__at"), **({"__time": nw.col("timestamp")} if len(order) > 1 else {})
-    ).with_columns(__number=nw.col("__one").cum_sum().over(["__one", *keys], order_by=order).cast(nw.Int64))
+        __known=nw.col("__at"),
+        **({"__time": nw.col("timestamp").fill_null(_NEVER)} if len(order) > 1 else {}),
+    )
+    alike = nw.col("__one").sum().over([*keys, *order])
+    told = told.with_columns(alike.alias("__alike")).with_columns(
+        __number=nw.col("__one").cum_sum().over(["__one", *keys], order_by=order).cast(nw.Int64)
+    )
 
     none, first, second = (nw.lit(value, nw.Int64) for value in (_NEVER, 0, 1))
     both = nw.concat(
@@ -116,6 +128,8 @@ def asof_join(
         found = found.filter((nw.col("__known") > _NEVER) & is_near)
     found = found.group_by(*keys, "__at").agg(nw.col("__number").max())
 
+    # Numbered they all are, so that none before them is taken for the last.
+    told = told.filter(nw.col("__alike") == 1)
     told = dated(told, {name: clock for name, clock in right.clocks.items() if name in names})
     told = told.select(*keys, "__number", *(nw.col(name).alias(new) for name, new in names.items()))
     result = asked.join(found, on=[*keys, "__at"], how="left", suffix="__found").join(
@@ -127,22 +141,36 @@ def asof_join(
 def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
     """Return the columns that must be equal."""
     if by is None:
-        only = [name for name in ("side", "tenor") if name in right.names and name not in left.names]
-        if only:
-            expected = f"decisions with column {only[0]} too, or the columns to join by"
-            raise QueryError("by", got=None, expected=expected, hint="facts of several must not be mixed")
         both = [name for name in IDENTITY if name in left.names and name in right.names]
-        return [name for name in both if name != "interval"]
-    found = left.series(by, without=[on])
-    if missing := [name for name in found if name not in right.names]:
-        raise MissingColumnError(missing, available=right.names)
-    ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
-    for name in found:
-        dtypes = ours[name], theirs[name]
-        if dtypes[0] != dtypes[1] and not all(isinstance(dtype, _WORDS) for dtype in dtypes):
-            got = f"{name}: {dtypes[0]} and {dtypes[1]}"
-            raise QueryError("by", got=got, expected="columns of one type")
+        found = [name for name in both if name != "interval"]
+    else:
+        found = left.series(by, without=[on])
+        if missing := [name for name in found if name not in right.names]:
+            raise MissingColumnError(missing, available=right.names)
+        ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
+        for name in found:
+            dtypes = ours[name], theirs[name]
+            if dtypes[0] != dtypes[1] and not all(isinstance(dtype, _WORDS) for dtype in dtypes):
+                got = f"{name}: {dtypes[0]} and {dtypes[1]}"
+                raise QueryError("by", got=got, expected="columns of one type")
+    if apart := [name for name in _telling_apart(right.names) if name not in found]:
+        got = f"facts with column {apart[0]}, joined by {', '.join(found) or 'nothing'}"
+        hint = f"keep one {apart[0]} and drop the column, or join by it: facts of several must not be mixed"
+        raise QueryError("by", got=got, expected=f"{apart[0]} among the columns of by", hint=hint)
     return found
+
+
+def _telling_apart(names: list[str]) -> list[str]:
+    """Return the columns that tell facts of one series and time from each other."""
+    apart = {
+        "tenor": True,
+        "side": "id" not in names,
+        "strike": "id" not in names,
+        "option_type": "id" not in names,
+        # A trade and a candle have a price too; a row with a size or a count and no price of its own is a level.
+        "price": not _POINTS.intersection(names) and bool(_LEVELS.intersection(names)),
+    }
+    return [name for name, does in apart.items() if does and name in names]
 
 
 def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> dict[str, str]:

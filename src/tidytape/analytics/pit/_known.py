@@ -51,19 +51,20 @@ def known_at(
         Points of any schema. Uses ``timestamp``, and what the rule needs.
     rule : {"interval", "period", "event"}, optional
         ``"interval"``: with the interval of the point; ``"period"``: at ``period_end``; ``"event"``: at ``timestamp``,
-        for settlements and trades. Without it, ``"period"`` where there is a column ``period_end``, or ``"interval"``;
-        that a row is an event is never guessed.
+        for settlements and trades. Without it, a column ``known_at`` that is there stays as it is; else ``"period"``
+        where there is a column ``period_end``, or ``"interval"``; that a row is an event is never guessed.
     interval : str, optional
-        Name or alias of the interval; what the column ``interval`` says in each row, unless said.
+        Name or alias of the interval; what the column ``interval`` says in each row, unless said. A rule, if said.
     delay : timedelta, >= 0
-        How much later points arrive.
+        How much later points arrive. With a column ``known_at`` that is there, say the rule too.
 
     Returns
     -------
     frame, n rows, order and kind of ``frame``
-        Adds, or replaces, ``known_at``, as ``timestamp`` says times, and ``known_at_rule`` : str. Null where the
-        timestamp is, or the interval is null or no name of one, or a period ends before its timestamp: such a point is
-        never known.
+        ``frame`` itself where it has ``known_at`` and no rule is said: what made it knew more than its rows say.
+        Otherwise adds, or replaces, ``known_at``, as ``timestamp`` says times, and ``known_at_rule`` : str. Null where
+        the timestamp is, or the interval is null or no name of one, or a period ends before its timestamp: such a point
+        is never known.
 
     Raises
     ------
@@ -85,6 +86,12 @@ def known_at(
     >>> known_at(candles)["known_at"].item().isoformat()
     '2024-08-08T13:00:00+00:00'
     """
+    if rule is None and interval is None and KNOWN_AT in Table.opened(frame).names:
+        if nanoseconds("delay", delay):
+            expected = "none, or the rule too: the frame says in known_at when its rows are known"
+            raise QueryError("delay", got=delay, expected=expected)
+        Table.opened(frame, times=[KNOWN_AT])
+        return frame
     table, rows, rule = known(frame, rule=rule, interval=interval, delay=delay)
     # Null as a time: among the whole numbers of pandas a null would make all of them floats, which skip nanoseconds.
     dates = dated(rows, {WHEN: table.clocks["timestamp"]})

@@ -18,7 +18,7 @@ from tidytape.analytics.profile._grid import known_price, with_index, with_place
 from tidytape.analytics.profile._opening import Profiles
 from tidytape.errors import QueryError
 
-__all__ = ["BLOCK_MINUTES", "MINUTE", "block_length", "has_blocks", "touched_rows", "touches"]
+__all__ = ["BLOCK_MINUTES", "MINUTE", "block_length", "has_blocks", "lists_blocks", "touched_rows", "touches"]
 
 MINUTE: Final = 60 * 10**9
 """One minute. [ns]"""
@@ -29,16 +29,24 @@ BLOCK_MINUTES: Final = "block_size_minutes"
 _TOUCH: Final = "block_id"
 _LIST: Final = "block_ids"
 _COUNTED: Final = ("tpo_count", "first_touch_block", "last_touch_block")
+_SAYING_BLOCKS: Final = f"{_LIST!r}, {_TOUCH!r}, or " + ", ".join(map(repr, _COUNTED))
 
 
 def has_blocks(profiles: Profiles[IntoFrameT]) -> bool:
     """Return whether the frame says which blocks touched its levels."""
+    return lists_blocks(profiles) or set(_COUNTED) <= set(profiles.table.names)
+
+
+def lists_blocks(profiles: Profiles[IntoFrameT]) -> bool:
+    """Return whether the frame names each block that touched its levels."""
     names = profiles.table.names
-    return _TOUCH in names or _LIST in names or set(_COUNTED) <= set(names)
+    return _TOUCH in names or _LIST in names
 
 
 def block_length(profiles: Profiles[IntoFrameT], block_minutes: float | None) -> nw.Expr:
     """Return how long a block is, as the caller or else his frame says it. [min]"""
+    if not has_blocks(profiles):
+        _refuse(profiles.table.names, _SAYING_BLOCKS)
     if block_minutes is not None:
         return nw.lit(arguments.positive("block_minutes", block_minutes))
     if BLOCK_MINUTES not in profiles.table.names:
@@ -52,7 +60,7 @@ def touches(
 ) -> nw.LazyFrame[Any]:
     """Return one row per level and block: the keys, ``price``, ``block`` (float64, null for none) and some columns."""
     names = profiles.table.names
-    if _TOUCH not in names and _LIST not in names:
+    if not lists_blocks(profiles):
         _refuse(names, f"{_LIST!r} as of Client.tpo, or {_TOUCH!r} as of aggregate.tpo_touches")
     given: dict[str, str | nw.Expr] = {"price": price, **(columns or {})}
     if _TOUCH in names:
@@ -99,7 +107,7 @@ def touched_rows(
         rows = rows.with_columns(nw.col("blocks").cast(nw.Float64))
     else:
         if not set(_COUNTED) <= set(names):
-            _refuse(names, f"{_LIST!r}, {_TOUCH!r}, or " + ", ".join(map(repr, _COUNTED)))
+            _refuse(names, _SAYING_BLOCKS)
         counted = dict(zip(("blocks", "first", "last"), _COUNTED, strict=True))
         rows = profiles.rows({"price": price, **counted, **columns}, numbers=("price", *counted))
         known = known_price() & ~nw.col("blocks").is_null()

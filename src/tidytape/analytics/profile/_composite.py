@@ -8,6 +8,7 @@ from decimal import Decimal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import row_price, step_of, with_place
 from tidytape.analytics.profile._opening import opened
 from tidytape.errors import QueryError
@@ -61,8 +62,9 @@ def composite(
 
     Notes
     -----
-    TPO counts of different sessions are counts of different blocks, and add up. Of one session on coarser rows they do
-    not, because a block that touched two rows would count twice in the one made of them.
+    TPO counts of different sessions, told apart by ``timestamp``, are counts of different blocks, and add up. Of one
+    session on coarser rows they do not, because a block that touched two levels would count twice in the row made of
+    them: there ``tpo_count`` is that of the blocks listed in ``block_ids``, and null without a list.
 
     References
     ----------
@@ -91,7 +93,7 @@ def composite(
         profiles.require_number("count", name)
     keys = profiles.keys
     working = {f"count_{position}": name for position, name in enumerate(counts)}
-    rows = profiles.rows({"price": price, **working}, numbers=("price", *working))
+    rows = counted_levels(profiles, working, price, step)
     finite = nw.col("price").is_finite().fill_null(value=False)
     rows = rows.with_columns(has_price=finite, price=nw.when(finite).then(nw.col("price")).otherwise(0.0))
     known = {

@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
+from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._growth import POC_TIES, counted_rows
 from tidytape.analytics.profile._opening import SESSION, opened
@@ -45,7 +46,7 @@ def naked_pocs(
     price : str
         Column of the rows' prices. [price]
     count : str
-        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. [count]
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``; on coarser rows as of `value_area`. [count]
     tie : {"center", "lower", "upper"}
         As of `point_of_control`.
     row_size : float or Decimal, > 0, optional
@@ -104,9 +105,9 @@ def naked_pocs(
         anonymous=True,
     )
     keys = profiles.keys
-    rows = profiles.rows({"price": price, "count": count, "start": SESSION}, numbers=("price", "count"))
-    sessions = rows_of_sessions(rows, [*keys, "start"], tie=tie, step=step)
-    found = untouched(sessions, keys)
+    sessions = profiles.of_sessions()
+    rows = counted_levels(sessions, {"count": count}, price, step).rename({sessions.keys[-1]: "start"})
+    found = untouched(rows_of_sessions(rows, [*keys, "start"], tie=tie, step=step), keys)
     touched = ~nw.col("touched_at").is_null()
     result = found.select(
         *keys,

@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
+from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import quotient, step_of
 from tidytape.analytics.profile._growth import counted_rows
 from tidytape.analytics.profile._opening import opened
@@ -49,7 +50,8 @@ def nodes(
     price : str
         Column of the rows' prices. [price]
     count : str
-        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. [count]
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. On rows coarser than the levels ``tpo_count`` is
+        that of the blocks listed in ``block_ids``; without a list it is unknown, since blocks do not add up. [count]
     row_size : float or Decimal, > 0, optional
         The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
         count zero, and prices are published exactly on the grid. Without it rows are neighbours as given. [price]
@@ -92,7 +94,7 @@ def nodes(
     arguments.whole("within", within)
     step = step_of(row_size)
     profiles = opened(levels, by, results=_RESULTS, numbers={"price": price, "count": count})
-    given = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    given = counted_levels(profiles, {"count": count}, price, step)
     rows = counted_rows(given, profiles.keys, tie="center", step=step)
     found = found_nodes(rows, profiles.keys, step, within=within)
     result = found.select(

@@ -10,6 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
+from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import DIGITS, step_of
 from tidytape.analytics.profile._growth import counted_rows
 from tidytape.analytics.profile._opening import opened
@@ -62,7 +63,8 @@ def shape(
     price : str
         Column of the rows' prices. [price]
     count : str
-        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. [count]
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. On rows coarser than the levels ``tpo_count`` is
+        that of the blocks listed in ``block_ids``; without a list it is unknown, since blocks do not add up. [count]
     row_size : float or Decimal, > 0, optional
         The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
         count zero. Without it rows are neighbours as given. [price]
@@ -109,7 +111,7 @@ def shape(
     results = ("shape", *SHAPE_FEATURES, *SHAPE_THRESHOLDS)
     step = step_of(row_size)
     profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
-    given = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    given = counted_levels(profiles, {"count": count}, price, step)
     rows = counted_rows(given, profiles.keys, tie="center", step=step)
     found = features(rows, profiles.keys, min_second=thresholds["min_second"])
     values = {name: nw.lit(value) for name, value in thresholds.items()}

@@ -13,6 +13,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._blocks import block_length, has_blocks, touched_rows
+from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._day_type import (
     DAY_FEATURES,
     DAY_THRESHOLDS,
@@ -82,8 +83,8 @@ def summary(
         The columns that tell one series of sessions from another; by default the identity columns there are. Null is a
         value. Without any, all sessions are of one series.
     count : str
-        What the point of control, the value area, the nodes and the shape count, e.g. ``volume`` or ``tpo_count``. The
-        others count blocks. [count]
+        What the point of control, the value area, the nodes and the shape count, e.g. ``volume`` or ``tpo_count``, on
+        rows coarser than the levels as of `value_area`. The others count blocks. [count]
     share, rule, tie, stop, poc_tie, row_size
         As of `value_area`; ``row_size`` for all.
     minutes, extension_from
@@ -185,7 +186,7 @@ def summary(
     )
     columns["has_blocks"] = nw.lit(has_blocks(series))
     keys, profiles = series.keys, series.of_sessions()
-    given = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    given = counted_levels(profiles, {"count": count}, price, step)
     counted = counted_rows(given, profiles.keys, tie=poc_tie, step=step)
     parts = _of_counts(counted, profiles.keys, rules, step, within=within, min_second=limits["min_second"])
     if has_blocks(series):

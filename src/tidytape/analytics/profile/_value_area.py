@@ -8,6 +8,7 @@ from typing import Literal
 
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import step_of
 from tidytape.analytics.profile._growth import Rules, areas
 from tidytape.analytics.profile._in_memory import areas_in_memory
@@ -51,7 +52,8 @@ def value_area(
     price : str
         Column of the rows' prices. [price]
     count : str
-        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. [count]
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. On rows coarser than the levels ``tpo_count`` is
+        that of the blocks listed in ``block_ids``; without a list it is unknown, since blocks do not add up. [count]
     share : float, 0 < share <= 1
         The share of the total to enclose. [1]
     rule : {"two_row", "one_row"}
@@ -117,7 +119,7 @@ def value_area(
     results = ("poc", "val", "vah", "value_area_share", *rules.columns())
     profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
     step = step_of(row_size)
-    rows = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    rows = counted_levels(profiles, {"count": count}, price, step)
     if profiles.is_in_memory:
         return profiles.closed(areas_in_memory(rows.collect(), profiles.keys, rules, step))
     return profiles.closed(areas(rows, profiles.keys, rules, step))

@@ -116,6 +116,8 @@ def _opened(native: IntoFrameT) -> tuple[Table[IntoFrameT], bool]:
         frame = None
     if not isinstance(frame, nw.DataFrame):
         return Table.opened(native, times=["timestamp"]), False
+    # Looked at before the rows are numbered, so that an error speaks of the caller's columns alone.
+    Table.opened(native, times=["timestamp"])
     return Table.opened(cast("IntoFrameT", frame.with_row_index(ROW).to_native()), times=["timestamp"]), True
 
 
