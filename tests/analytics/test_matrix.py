@@ -60,6 +60,16 @@ def test_engine_answers_as_polars(case: Case, engine: Engine, expected: dict[int
     assert_same(got.sort(case.key, nulls_last=True), wanted.sort(case.key, nulls_last=True))
 
 
+@pytest.mark.parametrize("case", MATRIX)
+def test_pandas_on_arrow_answers_as_polars(case: Case, expected: dict[int, pl.DataFrame]) -> None:
+    if "pandas" in case.gaps or case.own_kind:
+        pytest.skip("it answers with no frame")
+    given = [frame.to_pandas(use_pyarrow_extension_array=True) for frame in case.frames]
+    got = pl.from_pandas(case.call(*given))
+    wanted = expected.setdefault(id(case), case.call(*case.frames))
+    assert_same(got.sort(case.key, nulls_last=True), wanted.sort(case.key, nulls_last=True))
+
+
 ALWAYS = [
     case for case in MATRIX if str(case.id).startswith(("profile.value_area", "profile.point_of_control"))
 ]

@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import IDENTITY_FIELDS
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.times import Clock, clock_of, counted, dated
+from tidytape.frames.times import Clock, clock_of, counted, dated, plain
 
 __all__ = ["IDENTITY", "Table"]
 
@@ -102,6 +102,9 @@ class Table(Generic[IntoFrameT]):
             frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
         clocks = {name: clock_of(frame, name) for name in times}
         rows = counted(frame, clocks)
+        if rows.implementation.is_pandas():
+            rows = plain(rows, numbers=numbers, times=times)
+            schema = rows.collect_schema()
         if casts := [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]:
             rows = rows.with_columns(casts)
         return cls(rows, native, clocks)

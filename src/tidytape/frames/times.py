@@ -7,6 +7,7 @@ is what the lake stores: int64 nanoseconds since the epoch, in UTC. At the doors
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -14,7 +15,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-__all__ = ["Clock", "clock_of", "counted", "dated", "midnights", "nullable"]
+__all__ = ["Clock", "clock_of", "counted", "dated", "midnights", "nullable", "plain"]
 
 _NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -119,6 +120,22 @@ def nullable(frame: Frame, *columns: str) -> Frame:
     if not frame.implementation.is_pandas():
         return frame
     opened: Frame = nw.from_native(frame.collect().to_native().astype(dict.fromkeys(columns, "Int64"))).lazy()
+    return opened
+
+
+def plain(frame: Frame, *, numbers: Iterable[str], times: Iterable[str]) -> Frame:
+    """Return the frame of pandas with numbers, and times that none is null of, as arrays of numpy.
+
+    Of its other arrays those of arrow have no remainder and lose whole numbers to floats, and those that say null apart
+    from the value take it for neither true nor false.
+    """
+    native = frame.collect().to_native()
+    kinds = dict.fromkeys(numbers, "float64")
+    kinds |= {name: "int64" for name in times if native[name].notna().all()}
+    others = {name: kind for name, kind in kinds.items() if str(native[name].dtype) != kind}
+    if not others:
+        return frame
+    opened: Frame = nw.from_native(native.astype(others)).lazy()
     return opened
 
 
