@@ -18,7 +18,7 @@ RECORDED = Path(os.environ.get("TIDYTAPE_RECORDED_DATA") or Path(__file__).paren
 settings.register_profile("default", deadline=None)
 # The same examples on every run, and fewer: time is short there. Whoever works on a law draws more of them at home.
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=40
+    "ci", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=25
 )
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 

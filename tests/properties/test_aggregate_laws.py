@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from thorough import often
 from tidytape.aggregate import Grid, candles, volume_profile
 from tidytape.catalogue import Interval
 
@@ -114,7 +115,7 @@ def test_volume_is_conserved(tape, interval, size):
         same(of_profile, of_side)
 
 
-@settings(max_examples=40)  # five engines each time
+@settings(max_examples=often(20, thoroughly=40))  # five engines each time
 @given(tapes, intervals, sizes)
 def test_engines_agree(tape, interval, size):
     def both(native):

@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from oracles import cross as oracle
+from thorough import often
 from tidytape.analytics import cross
 
-few = settings(max_examples=15)  # of several calls each
+few = settings(max_examples=often(7, thoroughly=15))  # of several calls each
 
 HOUR = 3_600_000_000_000
 FLOAT = {"close": pl.Float64, "rate_close": pl.Float64}

@@ -13,9 +13,10 @@ from numpy.testing import assert_array_equal
 from polars.testing import assert_frame_equal
 
 from oracles import depth as oracle
+from thorough import often
 from tidytape.analytics import depth
 
-few = settings(max_examples=25)  # a query each
+few = settings(max_examples=often(12, thoroughly=25))  # a query each
 
 START = datetime(2024, 8, 8, tzinfo=UTC)
 MINUTE = 60_000_000_000
@@ -52,7 +53,7 @@ def same(found, wanted):
         assert_array_equal(getattr(found, name), getattr(wanted, name))
 
 
-@settings(max_examples=50)
+@settings(max_examples=often(25, thoroughly=50))
 @given(books, steps, firsts, st.sampled_from([None, "1", "3", "2.5"]), st.booleans())
 def test_matrix_equals_the_plain_loop(book, step, first, coarser, is_even):
     rows = rows_of(book, step, first)

@@ -12,12 +12,13 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from oracles import flow as oracle
+from thorough import often
 from tidytape.analytics import flow
 
 MINUTE = 60 * 10**9
 DAY = 1_440 * MINUTE
 
-quick = settings(max_examples=30)  # each is several frames
+quick = settings(max_examples=often(15, thoroughly=30))  # each is several frames
 
 times = st.integers(-3_000, 3_000).map(lambda minutes: minutes * MINUTE) | st.integers(-(10**14), 10**14)
 amounts = st.integers(0, 40).map(lambda n: n / 8) | st.integers(0, 10**9).map(lambda n: n / 10**5)

@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from oracles import funding as oracle
+from thorough import often
 from tidytape.analytics import funding
 
 HOUR = 3_600_000_000_000
@@ -143,7 +144,7 @@ def test_spreads_are_antisymmetric_and_add_along_a_path(rates):
                 assert difference + spread[other, third] == pytest.approx(spread[one, third], abs=1e-15)
 
 
-@settings(max_examples=25)  # of five calls each
+@settings(max_examples=often(12, thoroughly=25))  # of five calls each
 @given(hours, st.integers(1, 48), st.integers(1, 48))
 def test_intervals_compose_and_scale(rows, through, to):
     frame = points(rows)

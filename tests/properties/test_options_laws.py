@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from thorough import often
 from tidytape.analytics import options
 
 NOW = datetime(2026, 3, 5, 8, tzinfo=UTC)
@@ -151,7 +152,7 @@ def structure(by_days, name="implied_volatility"):
 
 
 @given(structures, st.floats(0, 1))
-@settings(max_examples=20)
+@settings(max_examples=often(10, thoroughly=20))
 def test_total_variance_at_a_maturity_lies_between_those_around_it(by_days, share):
     lengths = sorted(by_days)
     wanted = lengths[0] + share * (lengths[-1] - lengths[0])
@@ -163,7 +164,7 @@ def test_total_variance_at_a_maturity_lies_between_those_around_it(by_days, shar
 
 
 @given(structures)
-@settings(max_examples=20)
+@settings(max_examples=often(10, thoroughly=20))
 def test_at_an_expiry_there_is_the_expiry_itself(by_days):
     found = options.constant_maturity(structure(by_days, "iv_atm"), days=by_days)
     assert found["iv_atm"].to_list() == pytest.approx(
@@ -176,7 +177,7 @@ def test_at_an_expiry_there_is_the_expiry_itself(by_days):
 
 
 @given(structures)
-@settings(max_examples=20)
+@settings(max_examples=often(10, thoroughly=20))
 def test_forward_variances_add_up(by_days):
     """From the first to the last: total variance, unless it falls, which is flagged."""
     found = options.forward_volatility(structure(by_days))
@@ -194,7 +195,7 @@ def test_forward_variances_add_up(by_days):
 
 
 @given(structures)
-@settings(max_examples=20)
+@settings(max_examples=often(10, thoroughly=20))
 def test_slope_turned_round_has_the_other_sign(by_days):
     short, long = min(by_days), max(by_days)
     rising = options.slope(structure(by_days), short=short, long=long).row(0, named=True)
@@ -222,7 +223,7 @@ def priced(draw):
 
 
 @given(priced())
-@settings(max_examples=20)
+@settings(max_examples=often(10, thoroughly=20))
 def test_call_less_put_is_the_forward_less_the_strike(chain):
     call, put = options.black76_price(chain).partition_by("option_type")
     gap = (call["black76_price"] - put["black76_price"]) - (1 - call["strike"] / call["forward"])
@@ -230,7 +231,7 @@ def test_call_less_put_is_the_forward_less_the_strike(chain):
 
 
 @given(priced(), st.floats(1.01, 2))
-@settings(max_examples=20)
+@settings(max_examples=often(10, thoroughly=20))
 def test_price_rises_with_volatility_and_stays_within_bounds(chain, factor):
     price = options.black76_price(chain)["black76_price"]
     dearer = options.black76_price(chain.with_columns(pl.col("implied_volatility") * factor))["black76_price"]
@@ -243,7 +244,7 @@ def test_price_rises_with_volatility_and_stays_within_bounds(chain, factor):
 
 
 @given(priced())
-@settings(max_examples=20)
+@settings(max_examples=often(10, thoroughly=20))
 def test_a_volatility_comes_back_from_its_price(chain):
     priced = options.black76_price(chain)
     # Of call and put of a strike the cheaper is all time value.
@@ -269,7 +270,7 @@ def curves(draw):
 
 
 @given(curves(), st.floats(0.01, 0.2))
-@settings(max_examples=15)
+@settings(max_examples=often(7, thoroughly=15))
 def test_a_curve_lifted_has_no_calendar_arbitrage_and_lowered_has(curve, step):
     for gain, arbitrage in ((step, False), (-step, True)):
         pair = pl.DataFrame([curve, curve | {"a": curve["a"] + gain}]).with_columns(
@@ -281,7 +282,7 @@ def test_a_curve_lifted_has_no_calendar_arbitrage_and_lowered_has(curve, step):
 
 
 @given(curves())
-@settings(max_examples=15)
+@settings(max_examples=often(7, thoroughly=15))
 def test_a_curve_mirrored_is_alike(curve):
     mirrored = curve | {"rho": -curve["rho"], "m": -curve["m"]}
     both = pl.DataFrame([curve, mirrored]).with_columns(
@@ -294,7 +295,7 @@ def test_a_curve_mirrored_is_alike(curve):
 
 
 @given(curves(), st.integers(7, 300))
-@settings(max_examples=15)
+@settings(max_examples=often(7, thoroughly=15))
 def test_a_fit_to_a_curve_is_the_curve(curve, length):
     fit = pl.DataFrame([curve]).with_columns(
         timestamp=pl.lit(NOW), expiry=pl.lit(NOW + timedelta(days=length)), days=pl.lit(float(length)),

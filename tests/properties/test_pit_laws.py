@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
 from oracles import pit as oracle
+from thorough import often
 from tidytape.analytics import pit
 from tidytape.catalogue import Interval
 
 START = datetime(2024, 8, 8, tzinfo=UTC)
 TIME = pl.Datetime("ns", "UTC")
 
-few = settings(max_examples=40)
+few = settings(max_examples=often(20, thoroughly=40))
 
 # Few keys and times, so that they meet. A fact's number tells it from the others.
 keys = st.sampled_from(["A", "B", None])
@@ -66,7 +67,7 @@ def test_join_equals_the_plain_loop(decisions, facts, minutes):
     assert joined.sort("decision").select("exchange", "timestamp", "decision").equals(decisions_of(decisions))
 
 
-@settings(max_examples=15)
+@settings(max_examples=often(7, thoroughly=15))
 @given(decided, told, st.none() | st.integers(0, 5))
 def test_engines_join_alike(decisions, facts, minutes):
     tolerance = None if minutes is None else timedelta(minutes=minutes)

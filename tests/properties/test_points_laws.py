@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from thorough import often
 from tidytape.aggregate import (
     candles,
     gapfill,
@@ -62,7 +63,7 @@ def points(tape: pl.DataFrame, interval: str) -> dict[str, pl.DataFrame]:
     }
 
 
-@settings(max_examples=40)  # every type each time
+@settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes(), steps)
 def test_resampling_is_aggregating_at_the_coarser_interval(tape, steps):
     fine, _, coarse = steps
@@ -72,7 +73,7 @@ def test_resampling_is_aggregating_at_the_coarser_interval(tape, steps):
         assert_frame_equal(got, expected[name], check_exact=True)
 
 
-@settings(max_examples=40)  # every type each time
+@settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes(), steps)
 def test_resampling_twice_is_resampling_once(tape, steps):
     fine, middle, coarse = steps
@@ -82,7 +83,7 @@ def test_resampling_twice_is_resampling_once(tape, steps):
         assert_frame_equal(twice, once, check_exact=True)
 
 
-@settings(max_examples=40)  # every type each time
+@settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes(), st.sampled_from(ALIASES), st.integers(0, 9))
 def test_the_order_of_rows_does_not_matter(tape, interval, seed):
     for name, frame in points(tape, "1m").items():
@@ -94,7 +95,7 @@ def test_the_order_of_rows_does_not_matter(tape, interval, seed):
             assert_frame_equal(of(other), of(frame), check_exact=True)
 
 
-@settings(max_examples=40)  # every type each time
+@settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes())
 def test_a_group_of_one_is_itself(tape):
     one = tape.filter(exchange="A", raw_symbol="X")
@@ -122,7 +123,7 @@ def test_grouped_candles_equal_the_plain_loop(tape, interval):
     assert group(members, data_type=AGNOSTIC).rows() == expected
 
 
-@settings(max_examples=40)  # every type each time
+@settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes())
 def test_a_group_of_whole_sums_is_the_whole(tape):
     whole = tape.with_columns(exchange=pl.lit("A"), raw_symbol=pl.lit("X"))

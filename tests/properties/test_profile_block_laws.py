@@ -11,6 +11,7 @@ from polars.testing import assert_frame_equal
 
 from analytics.touching import DAY, levels_of, lists_of, touches_of
 from oracles import profile as oracle
+from thorough import often
 from tidytape.analytics import profile
 
 STEP = 0.5
@@ -29,7 +30,7 @@ rules = st.fixed_dictionaries(
         "poc_tie": st.sampled_from(["center", "lower", "upper"]),
     }
 )
-quick = settings(max_examples=15)
+quick = settings(max_examples=often(7, thoroughly=15))
 quicker = settings(max_examples=6)  # of what plans many windows
 
 

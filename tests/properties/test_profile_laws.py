@@ -11,6 +11,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thorough import often
 from tidytape.analytics.profile import point_of_control, value_area
 
 oracle = runpy.run_path(str(Path(__file__).parents[1] / "oracles" / "profile.py"))["value_area"]
@@ -144,7 +145,7 @@ def test_a_larger_share_encloses_the_smaller(profiles, rules):
         assert val is None or lower <= val <= vah <= higher
 
 
-@settings(max_examples=40)  # an engine's start-up each time
+@settings(max_examples=often(20, thoroughly=40))  # an engine's start-up each time
 @given(profiles, rules, st.sampled_from([None, 1]))
 def test_engines_agree(profiles, rules, row_size):
     frame = levels(profiles)

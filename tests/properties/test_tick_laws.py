@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
+from thorough import often
 from tidytape.aggregate import (
     cme_open_interest,
     funding,
@@ -283,7 +284,7 @@ def test_token_supply_equals_the_plain_loop(frame, interval, universe):
 
 
 @every
-@settings(max_examples=25)  # seven types each
+@settings(max_examples=often(12, thoroughly=25))  # seven types each
 @given(data=st.data())
 def test_the_order_of_rows_does_not_matter(name, data):
     strategy, aggregate = AGGREGATES[name]
@@ -293,7 +294,7 @@ def test_the_order_of_rows_does_not_matter(name, data):
 
 
 @every
-@settings(max_examples=25)  # seven types each
+@settings(max_examples=often(12, thoroughly=25))  # seven types each
 @given(data=st.data())
 def test_split_and_joined(name, data):
     """Each half gives its own points; what carries needs the 24 hours before."""
@@ -312,7 +313,7 @@ def test_split_and_joined(name, data):
 
 
 @every
-@settings(max_examples=25)  # seven types each
+@settings(max_examples=often(12, thoroughly=25))  # seven types each
 @given(data=st.data())
 def test_nothing_looks_ahead(name, data):
     """What happens after an interval does not change its point."""

@@ -17,7 +17,7 @@ from thorough import often
 from tidytape.lake import Lake
 from tidytape.lake.rollup import ROLLUP_TABLES, rollup
 
-KILLS = often(6, thoroughly=20)
+KILLS = often(3, thoroughly=20)
 
 _ROLLUP = """
 import sys
