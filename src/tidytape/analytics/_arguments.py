@@ -9,9 +9,8 @@ from math import isfinite
 from numbers import Real
 from typing import TypeGuard
 
-from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, nearest
-from tidytape.frames.buckets import SECOND
+from tidytape.frames.buckets import INTERVALS, SECOND
 from tidytape.query import values
 
 __all__ = [
@@ -93,8 +92,7 @@ def length(parameter: str, got: object) -> int:
     >>> length("session", "1w") // SECOND, length("session", "8h") // SECOND
     (604800, 28800)
     """
-    names = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
-    known = names.get(got) if isinstance(got, str) else None
+    known = INTERVALS.get(got) if isinstance(got, str) else None
     return duration(parameter, got) if known is None else known.seconds * SECOND
 
 

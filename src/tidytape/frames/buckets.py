@@ -9,12 +9,13 @@ import narwhals.stable.v2 as nw
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, nearest
 
-__all__ = ["SECOND", "bucket_start", "interval_of"]
+__all__ = ["INTERVALS", "SECOND", "bucket_start", "interval_of"]
 
 SECOND: Final = 1_000_000_000
 """One second. [ns]"""
 
-_BY_NAME = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
+INTERVALS: Final = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
+"""Every interval, by its name and by its alias."""
 
 
 def interval_of(name: str) -> Interval:
@@ -39,9 +40,9 @@ def interval_of(name: str) -> Interval:
     >>> interval_of("4h").seconds
     14400
     """
-    interval = _BY_NAME.get(str(name))
+    interval = INTERVALS.get(str(name))
     if interval is None:
-        close = nearest(str(name), _BY_NAME)
+        close = nearest(str(name), INTERVALS)
         raise QueryError(
             "interval",
             got=name,

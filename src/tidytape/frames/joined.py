@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from tidytape.frames import exact
 from tidytape.frames.doors import Frame
 
-__all__ = ["EARLIEST", "LATEST", "carried", "reduced", "summed", "traded"]
+__all__ = ["EARLIEST", "IDLE", "LATEST", "carried", "reduced", "summed", "traded"]
 
 LATEST: Final = 2**63 - 1
 """A time no point is as late as. [ns]"""
@@ -18,14 +18,15 @@ LATEST: Final = 2**63 - 1
 EARLIEST: Final = -(2**63)
 """A time no point is as early as. [ns]"""
 
-_IDLE = "__idle"
+IDLE: Final = "__idle"
+"""1 where a candle only fills a gap, else 0."""
 
 
-def traded(frame: Frame, keys: Sequence[str]) -> Frame:
-    """Return candles without those that only fill a gap, where another of the same keys does not."""
+def traded(frame: Any, keys: Sequence[str]) -> Any:
+    """Return candles without those that only fill a gap, where another of the same keys does not; with `IDLE`."""
     fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
-    idle = nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0)).alias(_IDLE)
-    return frame.with_columns(idle).filter(nw.col(_IDLE) == nw.col(_IDLE).min().over(*keys))
+    idle = nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0)).alias(IDLE)
+    return frame.with_columns(idle).filter(nw.col(IDLE) == nw.col(IDLE).min().over(*keys))
 
 
 def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first: str, last: str) -> Frame:

@@ -11,9 +11,14 @@ from tidytape.frames import exact
 from tidytape.frames.doors import Frame
 from tidytape.frames.joined import EARLIEST, LATEST, carried, reduced, traded
 
-__all__ = ["consolidated", "matched", "standing", "weighted"]
+__all__ = ["as_text", "consolidated", "matched", "standing", "weighted"]
 
 _ASKED: Final = "__asked"
+
+
+def as_text(name: str) -> nw.Expr:
+    """Return a column as text that is never null; with a sign before it, so that null and the empty text stay two."""
+    return nw.concat_str(nw.lit("="), nw.col(name).cast(nw.String())).fill_null("")
 
 
 def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
@@ -21,11 +26,7 @@ def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
 
     Nulls do not meet in a join; these do. There is one of no column too, so that there is always one to join on.
     """
-    # With a sign before each, so that no text and the empty one stay two.
-    texts = [
-        nw.concat_str(nw.lit("="), nw.col(name).cast(nw.String())).fill_null("").alias(f"__of_{name}")
-        for name in columns
-    ]
+    texts = [as_text(name).alias(f"__of_{name}") for name in columns]
     return frame.with_columns(nw.lit("").alias("__of"), *texts), [
         "__of",
         *(f"__of_{name}" for name in columns),

@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import IDENTITY_FIELDS
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.times import Clock, clock_of, counted, dated, plain
+from tidytape.frames.times import Clock, clock_of, counted, dated
 
 __all__ = ["IDENTITY", "Table"]
 
@@ -101,13 +101,7 @@ class Table(Generic[IntoFrameT]):
             # Lazily, so that an optimiser is used where there is one.
             frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
         clocks = {name: clock_of(frame, name) for name in times}
-        rows = counted(frame, clocks)
-        if rows.implementation.is_pandas():
-            rows = plain(rows, numbers=numbers, times=times)
-            schema = rows.collect_schema()
-        if casts := [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]:
-            rows = rows.with_columns(casts)
-        return cls(rows, native, clocks)
+        return cls(_with_floats(counted(frame, clocks), numbers), native, clocks)
 
     @property
     def names(self) -> list[str]:
@@ -194,6 +188,19 @@ class Table(Generic[IntoFrameT]):
             return cast("IntoFrameT", result.to_native())
         eager = result.collect(frame.implementation)
         return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())
+
+
+def _with_floats(rows: nw.LazyFrame[Any], names: Iterable[str]) -> nw.LazyFrame[Any]:
+    """Return the rows with columns of numbers as float64."""
+    if not rows.implementation.is_pandas():
+        schema = rows.collect_schema()
+        casts = [nw.col(name).cast(nw.Float64) for name in names if schema[name] != nw.Float64]
+        return rows.with_columns(casts) if casts else rows
+    # Of numpy: other arrays of pandas say null apart from the value, and take it for neither true nor false.
+    native = rows.collect().to_native()
+    others = [name for name in names if str(native[name].dtype) != "float64"]
+    opened: nw.LazyFrame[Any] = nw.from_native(native.astype(dict.fromkeys(others, "float64"))).lazy()
+    return opened if others else rows
 
 
 def _sorted(rows: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:

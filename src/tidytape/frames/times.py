@@ -7,7 +7,6 @@ is what the lake stores: int64 nanoseconds since the epoch, in UTC. At the doors
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -15,7 +14,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-__all__ = ["Clock", "clock_of", "counted", "dated", "midnights", "nullable", "plain"]
+__all__ = ["Clock", "clock_of", "counted", "dated", "midnights", "nullable"]
 
 _NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -73,6 +72,8 @@ def clock_of(frame: Frame, column: str) -> Clock:
 
 def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
     """Return the frame with these columns as int64 nanoseconds; what is null stays null."""
+    if frame.implementation.is_pandas():
+        return _counted_in_pandas(frame, clocks)
     clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
     if not clocks:
         return frame
@@ -80,34 +81,26 @@ def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
         return _replaced(frame, {name: f"epoch_ns({_quoted(name)})" for name in clocks})
     if frame.implementation.is_spark_like():
         return _selected(frame, {name: f"unix_micros(`{name}`) * 1000" for name in clocks})
-    if frame.implementation.is_pandas():
-        frame = _with_nullable_counts(_in_utc(frame, clocks), clocks)
-        clocks = {name: clock for name, clock in clocks.items() if frame.collect_schema()[name] != nw.Int64}
     return frame.with_columns(nw.col(name).dt.timestamp("ns").cast(nw.Int64) for name in clocks)
 
 
-def _in_utc(frame: Frame, clocks: dict[str, Clock]) -> Frame:
-    """Return the frame with times of pandas in a zone whose name Narwhals reads."""
-    schema = frame.collect_schema()
-    strange = [name for name in clocks if not isinstance(schema[name], nw.Datetime)]
-    if not strange:
-        return frame
-    native = frame.collect().to_native()
-    opened: Frame = nw.from_native(
-        native.assign(**{name: native[name].dt.tz_convert("UTC") for name in strange})
-    ).lazy()
-    return opened
+def _counted_in_pandas(frame: Frame, clocks: dict[str, Clock]) -> Frame:
+    """Return the frame with these columns as arrays of int64; as whole numbers that can be null, where one is.
 
-
-def _with_nullable_counts(frame: Frame, clocks: dict[str, Clock]) -> Frame:
-    """Return the frame with times of pandas of which one is null as whole numbers that can be null."""
+    Not by way of Narwhals: it does not read the names of some zones, and makes nanoseconds with a null among them
+    floats, which skip. And arrays of arrow, if they stayed, would have no remainder.
+    """
     native = frame.collect().to_native()
-    gaps = {name: native[name].isna() for name in clocks if native[name].isna().any()}
-    # By way of int64, because the null among integers that narwhals knows is a float's, which skips nanoseconds.
-    counts = {
-        name: native[name].dt.as_unit("ns").astype("int64").astype("Int64").mask(gap)
-        for name, gap in gaps.items()
-    }
+    counts = {}
+    for name, clock in clocks.items():
+        time, gap = native[name], native[name].isna()
+        whole = time if clock.counts else time.astype("datetime64[ns, UTC]")
+        if not gap.any():
+            counts[name] = whole.astype("int64")
+        elif clock.counts:
+            counts[name] = whole.astype("Int64")
+        else:
+            counts[name] = whole.astype("int64").astype("Int64").mask(gap)
     opened: Frame = nw.from_native(native.assign(**counts)).lazy()
     return opened
 
@@ -120,22 +113,6 @@ def nullable(frame: Frame, *columns: str) -> Frame:
     if not frame.implementation.is_pandas():
         return frame
     opened: Frame = nw.from_native(frame.collect().to_native().astype(dict.fromkeys(columns, "Int64"))).lazy()
-    return opened
-
-
-def plain(frame: Frame, *, numbers: Iterable[str], times: Iterable[str]) -> Frame:
-    """Return the frame of pandas with numbers, and times that none is null of, as arrays of numpy.
-
-    Of its other arrays those of arrow have no remainder and lose whole numbers to floats, and those that say null apart
-    from the value take it for neither true nor false.
-    """
-    native = frame.collect().to_native()
-    kinds = dict.fromkeys(numbers, "float64")
-    kinds |= {name: "int64" for name in times if native[name].notna().all()}
-    others = {name: kind for name, kind in kinds.items() if str(native[name].dtype) != kind}
-    if not others:
-        return frame
-    opened: Frame = nw.from_native(native.astype(others)).lazy()
     return opened
 
 

@@ -9,6 +9,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled, with_words
 from tidytape.frames import members
+from tidytape.frames.joined import IDLE, traded
 from tidytape.frames.table import Table
 
 __all__ = ["consolidated"]
@@ -73,11 +74,10 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     unlevelled(table, series)
     rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
     rows = rows.with_columns(finite(name) for name in (*_PRICES, "volume"))
-    fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
-    rows, own = twice(rows.with_columns(__idle=nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0))), series)
-    rows = rows.filter(nw.col("__idle") == nw.col("__idle").min().over(*own, "timestamp"))
+    rows, own = twice(rows, series)
+    rows = traded(rows, [*own, "timestamp"])
     rows, parts = members.matched(rows.unique(subset=[*own, "timestamp"], keep="any"), series)
-    rows = rows.with_columns(venues=1.0 - nw.col("__idle"))
+    rows = rows.with_columns(venues=1.0 - nw.col(IDLE))
     rows = rows.with_columns(__again=nw.col(TWICE).max().over(*parts, "timestamp"))
     keys = [*series, "timestamp"]
     joined = members.consolidated(

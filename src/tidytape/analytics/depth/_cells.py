@@ -16,7 +16,6 @@ __all__ = ["Board", "Ladder", "Lines", "starts_of"]
 _MOST_CELLS = 2**28  # a gibibyte of float32
 _LINES = 32  # at once, whose cells then stay in the processor's cache
 
-Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
 

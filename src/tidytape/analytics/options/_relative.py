@@ -10,6 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics._across import finite
 from tidytape.analytics._arguments import whole
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
@@ -75,10 +76,10 @@ def z_score(
     >>> z_score(frame, value="implied_volatility", window=3)["z_score"].to_list()
     [None, None, None, 2.0]
     """
-    table, keys, least = _opened(frame, "z_score", value=value, window=window, least=least, by=by)
+    table, rows, keys, least = _opened(frame, "z_score", value=value, window=window, least=least, by=by)
     # Less the series' first value, so that large values do not swallow small spreads.
     x, time = nw.col("__value"), nw.col("__time")
-    rows = table.rows.with_columns(__known=nw.when(~x.is_null()).then(time))
+    rows = rows.with_columns(__known=nw.when(~x.is_null()).then(time))
     rows = rows.with_columns(__start=nw.col("__known").min().over(*keys))
     rows = rows.with_columns(__first=nw.when(time == nw.col("__start")).then(x))
     rows = rows.with_columns(__origin=nw.col("__first").max().over(*keys))
@@ -93,7 +94,7 @@ def z_score(
     spread, size = nw.col("__spread"), (nw.col("__mean") + nw.col("__origin")).abs()
     told = (spread > 0) & (spread > size * 1e-12)
     z = nw.when(told).then((nw.col("__moved") - nw.col("__mean")) / spread)
-    return _closed(table, rows.with_columns(z_score=z), "z_score")
+    return table.closed(rows.select(*table.names, z_score=z), like_rows=True)
 
 
 def percentile(
@@ -153,8 +154,8 @@ def percentile(
     >>> percentile(frame, value="skew", window=2)["percentile"].to_list()
     [None, None, 50.0, 75.0]
     """
-    table, keys, least = _opened(frame, "percentile", value=value, window=window, least=least, by=by)
-    rows = table.rows.with_columns(__below=nw.lit(0.0), __count=nw.lit(0.0))
+    table, rows, keys, least = _opened(frame, "percentile", value=value, window=window, least=least, by=by)
+    rows = rows.with_columns(__below=nw.lit(0.0), __count=nw.lit(0.0))
     x = nw.col("__value")
     for start in range(1, window + 1, _AT_ONCE):
         steps = range(start, min(start + _AT_ONCE, window + 1))
@@ -177,7 +178,7 @@ def percentile(
         ).drop(*names)
     enough = (nw.col("__count") >= least) & ~x.is_null()
     share = nw.when(enough).then(nw.col("__below") / nw.col("__count") * 100.0)
-    return _closed(table, rows.with_columns(percentile=share), "percentile")
+    return table.closed(rows.select(*table.names, percentile=share), like_rows=True)
 
 
 def _opened(
@@ -188,8 +189,8 @@ def _opened(
     window: int,
     least: int | None,
     by: str | Iterable[str] | None,
-) -> tuple[Table[IntoFrameT], list[str], int]:
-    """Return the table with ``__value`` and ``__time``, the columns of its series, and how many values it takes."""
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str], int]:
+    """Return the table, its rows with ``__value`` and ``__time``, their partition, and the fewest values."""
     smallest = 2 if result == "z_score" else 1
     whole("window", window, least=smallest)
     if least is not None and whole("least", least, least=smallest) > window:
@@ -198,17 +199,5 @@ def _opened(
     if result in table.names:
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
     series = table.series(by, without=("timestamp", value))
-    x = nw.col(value)
-    # NaN is no value, on engines that tell it from null and on those that do not.
-    rows = table.rows.with_columns(
-        __one=nw.lit(1), __time=nw.col("timestamp"), __value=nw.when(x.is_finite()).then(x)
-    )
-    return Table(rows, table.native, table.clocks), ["__one", *series], least or window
-
-
-def _closed(table: Table[IntoFrameT], rows: nw.LazyFrame[Any], result: str) -> IntoFrameT:
-    return table.closed(rows.select(*_given(table.native), result), like_rows=True)
-
-
-def _given(frame: Any) -> list[str]:
-    return Table.opened(frame).names
+    rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
+    return table, rows, ["__one", *series], least or window

@@ -9,9 +9,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
+from tidytape.analytics._across import one_engine
 from tidytape.analytics._arguments import nanoseconds
 from tidytape.analytics.pit._known import IS_KNOWN, WHEN, of_facts
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.members import as_text
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.times import dated
 
@@ -90,9 +92,7 @@ def asof_join(
     limit = None if tolerance is None else nanoseconds("tolerance", tolerance)
     left = Table.opened(decisions, times=[on], parameter="decisions")
     right, told = of_facts(facts, parameter="facts")
-    if left.rows.implementation is not right.rows.implementation:
-        got = f"frames of {left.rows.implementation.value} and {right.rows.implementation.value}"
-        raise QueryError("facts", got=got, expected="a frame of the engine of the decisions")
+    one_engine(left, right, "facts")
     by = _by(left, right, by, on)
     names = _names(left, right, by, suffix)
     keys = [f"__key_{number}" for number, _ in enumerate(by)]
@@ -185,7 +185,4 @@ def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> d
 
 def _keys(by: list[str]) -> list[nw.Expr]:
     """Return columns of words that are equal where those of ``by`` are, null too, which no join finds equal."""
-    return [
-        nw.concat_str(nw.lit("="), nw.col(name).cast(nw.String)).fill_null("").alias(f"__key_{number}")
-        for number, name in enumerate(by)
-    ]
+    return [as_text(name).alias(f"__key_{number}") for number, name in enumerate(by)]
