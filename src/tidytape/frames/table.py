@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, cast
+from typing import Any, Generic, TypeVar, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -18,6 +18,7 @@ __all__ = ["IDENTITY", "Table"]
 IDENTITY = tuple(field.column for field in IDENTITY_FIELDS)
 """Columns that say which series a row belongs to."""
 
+_Frame = TypeVar("_Frame", nw.LazyFrame[Any], nw.DataFrame[Any])
 _KINDS = "a frame of polars, pandas, pyarrow, DuckDB or Spark"
 
 
@@ -34,6 +35,8 @@ class Table(Generic[IntoFrameT]):
         What the caller gave.
     clocks : mapping of str to Clock
         How the caller's frame says the times of the columns that were named as times.
+    eager : narwhals DataFrame, optional
+        What the caller gave, if it is in memory, as it is.
 
     Examples
     --------
@@ -50,6 +53,7 @@ class Table(Generic[IntoFrameT]):
     rows: nw.LazyFrame[Any]
     native: IntoFrameT
     clocks: Mapping[str, Clock] = field(repr=False)
+    eager: nw.DataFrame[Any] | None = field(repr=False)
 
     @classmethod
     def opened(
@@ -97,11 +101,13 @@ class Table(Generic[IntoFrameT]):
                 raise QueryError(
                     parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
                 )
+        eager = None
         if isinstance(frame, nw.DataFrame):
+            eager = frame
             # Lazily, so that an optimiser is used where there is one.
             frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
         clocks = {name: clock_of(frame, name) for name in times}
-        return cls(_with_floats(counted(frame, clocks), numbers), native, clocks)
+        return cls(_with_floats(counted(frame, clocks), numbers), native, clocks, eager)
 
     @property
     def names(self) -> list[str]:
@@ -175,18 +181,20 @@ class Table(Generic[IntoFrameT]):
         like_rows : bool
             Whether the rows are those of the frame: then pandas keeps its index, otherwise it gets a fresh one.
         """
-        if isinstance(result, nw.DataFrame):
-            result = result.lazy()
         if sort:
             result = _sorted(result, sort)
-        names = result.collect_schema().names()
-        clocks = {name: clock for name, clock in self.clocks.items() if name in names}
-        clocks |= {name: self.clocks[like] for name, like in (times or {}).items()}
-        result = dated(result, clocks)
-        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("Any", self.native))
-        if isinstance(frame, nw.LazyFrame):
-            return cast("IntoFrameT", result.to_native())
-        eager = result.collect(frame.implementation)
+        clocks = {name: self.clocks[like] for name, like in (times or {}).items()}
+        if self.clocks:
+            names = result.collect_schema().names()
+            clocks = {name: clock for name, clock in self.clocks.items() if name in names} | clocks
+        if clocks:
+            result = dated(result.lazy(), clocks)
+        if self.eager is None:
+            return cast("IntoFrameT", result.lazy().to_native())
+        engine = self.eager.implementation
+        # What is in memory already is not collected again.
+        is_such = isinstance(result, nw.DataFrame) and result.implementation is engine
+        eager = result if is_such else result.lazy().collect(engine)
         return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())
 
 
@@ -203,11 +211,13 @@ def _with_floats(rows: nw.LazyFrame[Any], names: Iterable[str]) -> nw.LazyFrame[
     return opened if others else rows
 
 
-def _sorted(rows: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
+def _sorted(rows: _Frame, columns: Sequence[str]) -> _Frame:
     """Return the rows sorted, words as words: pandas sorts categories by when each was first seen."""
+    if not rows.implementation.is_pandas():
+        return rows.sort(*columns)
     schema = rows.collect_schema()
     words = {name: f"__word_{name}" for name in columns if isinstance(schema[name], nw.Categorical | nw.Enum)}
-    if not words or not rows.implementation.is_pandas():
+    if not words:
         return rows.sort(*columns)
     named = rows.with_columns(nw.col(name).cast(nw.String).alias(word) for name, word in words.items())
     return named.sort(*(words.get(name, name) for name in columns)).drop(*words.values())

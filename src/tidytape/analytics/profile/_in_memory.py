@@ -9,20 +9,24 @@ search of all sessions at once, and so is how many of the other side go before o
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict
 from fractions import Fraction
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 import numpy as np
+from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
+from tidytape.analytics.profile._counts import add_up, counted_levels
 from tidytape.analytics.profile._grid import DIGITS, MOST_STEPS
 from tidytape.analytics.profile._growth import WIDTHS, Rules, areas
+from tidytape.analytics.profile._opening import Profiles
 
 __all__ = ["areas_in_memory"]
+
+_FOUND: Final = ("poc", "val", "vah", "value_area_share")
 
 Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
@@ -35,36 +39,43 @@ _WHOLE: Final = 2.0**60
 
 
 def areas_in_memory(
-    levels: nw.DataFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
-) -> nw.LazyFrame[Any]:
-    """Return what `_growth.areas` does."""
+    profiles: Profiles[IntoFrameT], price: str, count: str, rules: Rules, step: Fraction | None
+) -> IntoFrameT:
+    """Return what `_growth.areas` does of the profiles of an eager frame, as the caller gets it."""
+    keys = list(profiles.names.values())
+    levels = profiles.table.eager
+    if levels is None or levels.implementation.is_pyarrow():
+        levels = profiles.table.rows.collect()
+    if not add_up([count], step):
+        levels = counted_levels(profiles, {"count": count}, price, step).rename(profiles.names).collect()
+        price, count = "price", "count"
     if levels.is_empty():
-        return areas(levels.lazy(), keys, rules, step)
-    levels, sessions, starts = _in_order(nw.maybe_reset_index(levels), keys)
-    price, count = levels["price"].to_numpy(), levels["count"].to_numpy()
+        rows = counted_levels(profiles, {"count": count}, price, step)
+        return profiles.closed(areas(rows, profiles.keys, rules, step))
+    levels, sessions, starts = _in_order(levels, keys, [price, count])
+    prices, counts = (levels[name].cast(nw.Float64).to_numpy() for name in (price, count))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         parts = [
-            _areas_of(_Sessions(part), price[part[0] : part[-1]], count[part[0] : part[-1]], rules, step)
-            for part in _parts(np.append(starts, len(price)))
+            _areas_of(_Sessions(part), prices[part[0] : part[-1]], counts[part[0] : part[-1]], rules, step)
+            for part in _parts(np.append(starts, len(prices)))
         ]
-    found = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
-    columns = [
-        nw.new_series(name, values, nw.Float64, backend=levels.implementation)
-        for name, values in zip(("poc", "val", "vah", "value_area_share"), found, strict=True)
-    ]
-    results = nw.maybe_reset_index(sessions).with_columns(*columns).lazy()
-    return results.with_columns(
-        *(nw.col(column.name).fill_nan(None) for column in columns), **rules.columns()
-    )
+    found = {
+        name: np.concatenate(arrays) for name, arrays in zip(_FOUND, zip(*parts, strict=True), strict=True)
+    }
+    columns = {name: [value] * len(starts) for name, value in asdict(rules).items()}
+    results = nw.from_dict({**found, **columns}, backend=levels.implementation)
+    if any(np.isnan(values).any() for values in found.values()):
+        results = results.with_columns(nw.col(*_FOUND).fill_nan(None))
+    return profiles.table.closed(nw.concat([sessions, results], how="horizontal"), sort=keys)
 
 
 def _in_order(
-    levels: nw.DataFrame[Any], keys: list[str]
+    levels: nw.DataFrame[Any], keys: list[str], values: list[str]
 ) -> tuple[nw.DataFrame[Any], nw.DataFrame[Any], Ints]:
     """Return the levels of each session next to each other, the keys of the sessions, and where each starts."""
     sessions, starts = _runs(levels, keys)
     if sessions.is_duplicated().any():
-        levels = nw.maybe_reset_index(levels.sort(*keys))
+        levels = levels.select(dict.fromkeys([*keys, *values])).sort(*keys)
         sessions, starts = _runs(levels, keys)
     return levels, sessions, starts
 
@@ -73,15 +84,15 @@ def _runs(levels: nw.DataFrame[Any], keys: list[str]) -> tuple[nw.DataFrame[Any]
     """Return the keys of rows that follow each other with the same, null being a key, and where they start."""
     is_first = np.zeros(len(levels), np.bool_)
     is_first[0] = True
-    for key in keys:
-        before, here = levels[key][:-1], levels[key][1:]
-        changes = here != before
-        if levels[key].null_count():
-            both, one = here.is_null() & before.is_null(), here.is_null() | before.is_null()
-            changes = changes.fill_null(value=True) & ~both | (one & ~both)
-        is_first[changes.arg_true().to_numpy() + 1] = True
+    for column in (levels[key] for key in keys):
+        before, here = column[:-1], column[1:]
+        differs = here != before
+        if column.null_count():
+            was, is_ = before.is_null(), here.is_null()
+            differs = (differs.fill_null(value=True) & ~(was & is_)) | (was != is_)
+        is_first[differs.arg_true().to_numpy() + 1] = True
     starts = np.flatnonzero(is_first)
-    return levels.select(*keys)[starts], starts
+    return nw.maybe_reset_index(levels.select(*keys)[starts]), starts
 
 
 def _parts(starts: Ints) -> list[Ints]:
@@ -182,16 +193,29 @@ def _rows(
     rises[starts] = True
     if rises.all():
         return sessions, place, price, count
-    order = np.argsort(place)
-    # Of small whole numbers it is a radix sort, and a part has no more sessions than levels.
-    session = sessions.each(np.arange(len(starts)).astype(np.uint16))
-    order = order[np.argsort(session[order], kind="stable")]
+    order = _order(sessions, place)
     place = place[order]
     is_first = _differs(place)
     is_first[starts] = True
     first = np.flatnonzero(is_first)
     price, count = np.minimum.reduceat(price[order], first), np.add.reduceat(count[order], first)
     return _Sessions(np.append(np.searchsorted(first, starts), len(first))), place[first], price, count
+
+
+def _order(sessions: _Sessions, place: Floats) -> Ints:
+    """Return the order of (session, place, row)."""
+    above = (place - place.min()).astype(np.int64)
+    row, bits = np.arange(len(place)), len(place).bit_length()
+    session, width = np.arange(len(sessions.starts)), int(above.max()).bit_length()
+    if len(session).bit_length() + width + bits > 63:
+        return np.lexsort((place, sessions.each(session)))
+    # Numbers are sorted in half the time that their order is found in, so the three are put into one.
+    key = above << bits
+    key |= sessions.each(session << (width + bits))
+    key |= row
+    key.sort()
+    key &= (1 << bits) - 1
+    return key
 
 
 def _poc(sessions: _Sessions, place: Floats, count: Floats, scale: Floats, tie: str) -> Ints:
@@ -262,4 +286,6 @@ def _scale(largest: Floats) -> Floats:
 
 
 def _in_units(value: Floats, scale: Floats) -> Floats:
-    return np.floor(value * scale + 0.5)
+    units = value * scale
+    units += 0.5
+    return np.floor(units, out=units)

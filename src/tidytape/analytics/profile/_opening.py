@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -37,11 +37,6 @@ class Profiles(Generic[IntoFrameT]):
     def keys(self) -> list[str]:
         """Working names of the columns that tell profiles apart: no column of a result can be called so."""
         return list(self.names)
-
-    @property
-    def is_in_memory(self) -> bool:
-        """Whether the caller gave an eager frame."""
-        return isinstance(nw.from_native(cast("Any", self.table.native)), nw.DataFrame)
 
     def rows(self, columns: Mapping[str, str | nw.Expr], *, numbers: Iterable[str] = ()) -> nw.LazyFrame[Any]:
         """Return the keys and some columns under working names; ``numbers`` as float64."""
