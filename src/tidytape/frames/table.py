@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Generic, TypeVar, cast
+from functools import cached_property
+from typing import Any, Generic, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -18,7 +19,6 @@ __all__ = ["IDENTITY", "Table"]
 IDENTITY = tuple(field.column for field in IDENTITY_FIELDS)
 """Columns that say which series a row belongs to."""
 
-_Frame = TypeVar("_Frame", nw.LazyFrame[Any], nw.DataFrame[Any])
 _KINDS = "a frame of polars, pandas, pyarrow, DuckDB or Spark"
 
 
@@ -109,10 +109,15 @@ class Table(Generic[IntoFrameT]):
         clocks = {name: clock_of(frame, name) for name in times}
         return cls(_with_floats(counted(frame, clocks), numbers), native, clocks, eager)
 
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """Names and types of the columns, in order, asked of the engine once."""
+        return self.rows.collect_schema()
+
     @property
     def names(self) -> list[str]:
         """Names of the columns, in order."""
-        return self.rows.collect_schema().names()
+        return list(self.schema)
 
     def series(self, by: str | Iterable[str] | None = None, *, without: Iterable[str] = ()) -> list[str]:
         """Return the columns that tell one series from another: ``by``, or the identity columns that there are.
@@ -198,8 +203,10 @@ class Table(Generic[IntoFrameT]):
         return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())
 
 
-def _with_floats(rows: nw.LazyFrame[Any], names: Iterable[str]) -> nw.LazyFrame[Any]:
+def _with_floats(rows: nw.LazyFrame[Any], names: Sequence[str]) -> nw.LazyFrame[Any]:
     """Return the rows with columns of numbers as float64."""
+    if not names:
+        return rows
     if not rows.implementation.is_pandas():
         schema = rows.collect_schema()
         casts = [nw.col(name).cast(nw.Float64) for name in names if schema[name] != nw.Float64]
@@ -211,7 +218,9 @@ def _with_floats(rows: nw.LazyFrame[Any], names: Iterable[str]) -> nw.LazyFrame[
     return opened if others else rows
 
 
-def _sorted(rows: _Frame, columns: Sequence[str]) -> _Frame:
+def _sorted(
+    rows: nw.LazyFrame[Any] | nw.DataFrame[Any], columns: Sequence[str]
+) -> nw.LazyFrame[Any] | nw.DataFrame[Any]:
     """Return the rows sorted, words as words: pandas sorts categories by when each was first seen."""
     if not rows.implementation.is_pandas():
         return rows.sort(*columns)

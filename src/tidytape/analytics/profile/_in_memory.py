@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -46,14 +46,14 @@ def areas_in_memory(
     levels = profiles.table.eager
     if levels is None or levels.implementation.is_pyarrow():
         levels = profiles.table.rows.collect()
-    if not add_up([count], step):
-        levels = counted_levels(profiles, {"count": count}, price, step).rename(profiles.names).collect()
-        price, count = "price", "count"
     if levels.is_empty():
         rows = counted_levels(profiles, {"count": count}, price, step)
         return profiles.closed(areas(rows, profiles.keys, rules, step))
+    if not add_up([count], step):
+        levels = counted_levels(profiles, {"count": count}, price, step).collect()
+        keys, price, count = profiles.keys, "price", "count"
     levels, sessions, starts = _in_order(levels, keys, [price, count])
-    prices, counts = (levels[name].cast(nw.Float64).to_numpy() for name in (price, count))
+    prices, counts = (levels.get_column(name).cast(nw.Float64).to_numpy() for name in (price, count))
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         parts = [
             _areas_of(_Sessions(part), prices[part[0] : part[-1]], counts[part[0] : part[-1]], rules, step)
@@ -66,7 +66,10 @@ def areas_in_memory(
     results = nw.from_dict({**found, **columns}, backend=levels.implementation)
     if any(np.isnan(values).any() for values in found.values()):
         results = results.with_columns(nw.col(*_FOUND).fill_nan(None))
-    return profiles.table.closed(nw.concat([sessions, results], how="horizontal"), sort=keys)
+    sessions = sessions.rename(dict(zip(keys, profiles.names.values(), strict=True)))
+    return profiles.table.closed(
+        nw.concat([sessions, results], how="horizontal"), sort=list(profiles.names.values())
+    )
 
 
 def _in_order(
@@ -75,7 +78,7 @@ def _in_order(
     """Return the levels of each session next to each other, the keys of the sessions, and where each starts."""
     sessions, starts = _runs(levels, keys)
     if sessions.is_duplicated().any():
-        levels = levels.select(dict.fromkeys([*keys, *values])).sort(*keys)
+        levels = levels.select(list(dict.fromkeys([*keys, *values]))).sort(*keys)
         sessions, starts = _runs(levels, keys)
     return levels, sessions, starts
 
@@ -84,8 +87,8 @@ def _runs(levels: nw.DataFrame[Any], keys: list[str]) -> tuple[nw.DataFrame[Any]
     """Return the keys of rows that follow each other with the same, null being a key, and where they start."""
     is_first = np.zeros(len(levels), np.bool_)
     is_first[0] = True
-    for column in (levels[key] for key in keys):
-        before, here = column[:-1], column[1:]
+    for column in map(levels.get_column, keys):
+        before, here = column.head(-1), column.tail(-1)
         differs = here != before
         if column.null_count():
             was, is_ = before.is_null(), here.is_null()
@@ -142,7 +145,7 @@ def _areas_of(
         weight[np.abs(rank) > np.abs(np.arange(len(rank)) - of.each(at))] = 0
     through = np.zeros(len(first) + 1, np.int64)  # up to each candidate; wraps around
     np.cumsum(amount / of.each(np.where(total > 0, total, 1.0)) * _WHOLE, out=through[1:], dtype=np.int64)
-    low, high = _grown(of, at, rank, weight, through, rules)
+    low, high = _grown(of, at, rank, weight, through=through, rules=rules)
 
     lowest, highest = first[low], np.append(first, len(count))[high + 1] - 1
     if step is None:
@@ -160,9 +163,7 @@ def _areas_of(
     return poc_price, val, vah, share
 
 
-def _known(
-    sessions: _Sessions, price: Floats, count: Floats, step: Fraction | None
-) -> tuple[Floats, Floats]:
+def _known(sessions: _Sessions, price: Floats, count: Floats, step: Fraction | None) -> tuple[Floats, Floats]:
     """Return prices and counts, all of them zero of a session that has an unknown one."""
     furthest = MOST_STEPS * float(step) if step else np.inf
     largest = np.finfo(np.float64).max / len(count)
@@ -208,9 +209,10 @@ def _order(sessions: _Sessions, place: Floats) -> Ints:
     row, bits = np.arange(len(place)), len(place).bit_length()
     session, width = np.arange(len(sessions.starts)), int(above.max()).bit_length()
     if len(session).bit_length() + width + bits > 63:
-        return np.lexsort((place, sessions.each(session)))
+        order: Ints = np.lexsort((place, sessions.each(session)))
+        return order
     # Numbers are sorted in half the time that their order is found in, so the three are put into one.
-    key = above << bits
+    key: Ints = above << bits
     key |= sessions.each(session << (width + bits))
     key |= row
     key.sort()
@@ -230,11 +232,12 @@ def _poc(sessions: _Sessions, place: Floats, count: Floats, scale: Floats, tie: 
     else:
         away = place[row] if tie == "lower" else -place[row]
     nearest = np.minimum.reduceat(away, np.searchsorted(row, sessions.starts))
-    return row[away == nearest[session]]
+    poc: Ints = row[away == nearest[session]]
+    return poc
 
 
 def _grown(
-    of: _Sessions, at: Ints, rank: Ints, weight: Ints, through: Ints, rules: Rules
+    of: _Sessions, at: Ints, rank: Ints, weight: Ints, *, through: Ints, rules: Rules
 ) -> tuple[Ints, Ints]:
     """Return the lowest and the highest candidate that the growth of each session takes."""
     # From below to above bounds rise to the point of control and fall beyond it. With the session before them, and
@@ -246,17 +249,19 @@ def _grown(
     noise = 10.0**-DIGITS
     limit = (rules.share + (noise if rules.stop == "exceed" else -noise)) * _WHOLE
     # Those of the other side go before that have larger bounds, and of equal ones if that side is favoured.
-    side = "right" if rules.tie == "up" else "left"
+    side: Literal["left", "right"] = "right" if rules.tie == "up" else "left"
 
     def takes_upper(taken: Ints) -> Bools:
         candidate = at + taken
         lowest = np.searchsorted(below, 2 * session - beyond[candidate], side=side)
-        return through[candidate] - through[lowest] < limit
+        is_short: Bools = through[candidate] - through[lowest] < limit
+        return is_short
 
     def takes_lower(taken: Ints) -> Bools:
         candidate = at - taken
         end = np.searchsorted(beyond, 2 * session - below[candidate], side=side)
-        return through[end] - through[candidate + 1] < limit
+        is_short: Bools = through[end] - through[candidate + 1] < limit
+        return is_short
 
     return at - _most(at - of.starts, takes_lower), at + _most(of.ends - 1 - at, takes_upper)
 

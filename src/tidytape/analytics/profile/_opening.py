@@ -51,9 +51,9 @@ class Profiles(Generic[IntoFrameT]):
 
     def require_number(self, parameter: str, name: str) -> None:
         """Raise unless the caller's frame has a column of numbers of this name, which a parameter says."""
-        schema = self.table.rows.collect_schema()
+        schema = self.table.schema
         if name not in schema:
-            raise MissingColumnError([name], available=schema.names())
+            raise MissingColumnError([name], available=self.table.names)
         if not schema[name].is_numeric():
             raise QueryError(parameter, got=f"{name}: {schema[name]}", expected="a numeric column")
 
