@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -124,7 +124,7 @@ def regrid(
         .with_columns(nw.when("__known").then(size / nw.col("__count")).alias(value))
         .select(
             *(name for name in series if name != "interval"),
-            *_interval(table, series, wanted),
+            *_interval(series, wanted),
             nw.col("start").alias("timestamp"),
             *sides,
             "price",
@@ -133,7 +133,8 @@ def regrid(
         )
         .select(*series, "timestamp", *sides, "price", value, "time_rule")
     )
-    return table.closed(result, sort=[*series, "timestamp", *sides, "price"])
+    told = table if wanted is None else table.with_words({"interval": None})
+    return told.closed(result, sort=[*series, "timestamp", *sides, "price"])
 
 
 def _opened(frame: IntoFrameT) -> tuple[Table[IntoFrameT], str]:
@@ -151,11 +152,8 @@ def _fits(wanted: Interval) -> nw.Expr:
     return ~nw.col("interval").cast(nw.String).is_in(names).fill_null(value=False)
 
 
-def _interval(table: Table[Any], series: list[str], wanted: Interval | None) -> list[nw.Expr]:
+def _interval(series: list[str], wanted: Interval | None) -> list[nw.Expr]:
     """Return what stands in the column ``interval`` of a result, if it is one of the series'."""
     if "interval" not in series:
         return []
-    if wanted is None:
-        return [nw.col("interval")]
-    dtype = table.rows.collect_schema()["interval"]
-    return [nw.lit(wanted.value).cast(dtype).alias("interval")]
+    return [nw.col("interval") if wanted is None else nw.lit(wanted.value).alias("interval")]

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import Duration, finite, with_words
+from tidytape.analytics._across import Duration, finite
 from tidytape.analytics._intervals import length
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
@@ -111,7 +111,7 @@ def accrued(
         raise QueryError("position", got=position, expected="a finite number, or a column")
     table = Table.opened(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", "payment", "accrued", "missed", *columns])
-    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     scale: Any = 1.0
     within, after = _lengths(table, interval, every)
     if every is None:
@@ -228,7 +228,7 @@ def predicted_error(
     every = None if settled_every == _EACH_ROW else arguments.duration("settled_every", settled_every)
     after = length(table, interval)
     within, _ = _lengths(table, interval, every)
-    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows, parts = matched(rows, series)
     settled = rows if every is None else _settled(rows, every, anchor)
     # A join on the time at which the prediction was known, not a shift: a gap gives null, not an older prediction.

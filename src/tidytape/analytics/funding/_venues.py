@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, Duration, across, finite, with_words
+from tidytape.analytics._across import MARKET, Duration, across, finite
 from tidytape.analytics.funding._rates import DAY, OWN, own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.members import matched
@@ -65,14 +65,15 @@ def spread(
     """
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[rate])
     series = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
-    rows = with_words(table.rows, [*series, *MARKET]).with_columns(__rate=finite(rate))
+    rows = table.rows.with_columns(__rate=finite(rate))
     own = [OWN] if OWN in table.names else []
     pairs = _pairs(rows, series, ["__rate", *own])
     difference = nw.col("__rate") - nw.col("__other_rate")
     if own:
         difference = nw.when(nw.col(OWN) == nw.col(f"__other_{OWN}")).then(difference)
     key = [*series, "timestamp", *MARKET, *_OTHER.values()]
-    return table.closed(pairs.select(*key, spread=difference), sort=key)
+    told = table.with_words({other: name for name, other in _OTHER.items()})
+    return told.closed(pairs.select(*key, spread=difference), sort=key)
 
 
 def carry(
@@ -154,7 +155,7 @@ def carry(
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=numbers)
     series = across(table, by, without=[*MARKET, *_RESULTS, *numbers])
     ratio = float(held) / own_interval(table, funding_interval)
-    rows = with_words(table.rows, [*series, *MARKET])
+    rows = table.rows
     rows = rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
     pairs = _pairs(rows, series, ["__earned", "__cost"]).with_columns(
         gross=nw.col("__other_earned") - nw.col("__earned"), costs=nw.col("__cost") + nw.col("__other_cost")
@@ -178,12 +179,14 @@ def carry(
         carry="carry",
         apr=nw.col("carry") * per_year,
     )
-    return table.closed(result, sort=[*series, "timestamp"])
+    told = table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET})
+    return told.closed(result, sort=[*series, "timestamp"])
 
 
 _OTHER = {name: f"other_{name}" for name in MARKET}
+_LEGS = ("long", "short")
 _RESULTS = (
-    *(f"{leg}_{name}" for leg in ("long", "short") for name in MARKET),
+    *(f"{leg}_{name}" for leg in _LEGS for name in MARKET),
     *("gross", "costs", "carry", "apr"),
 )
 
