@@ -70,7 +70,8 @@ def regrid(
     Notes
     -----
     Sums do not depend on the order of the rows, and are exact for amounts of up to eight places. A size that is null,
-    not finite or below 0 is not known. Rows whose price is null or not finite stay apart, under a price of null.
+    not finite or below 0 is not known. Rows whose price is null or not finite stay apart, under a price of null; so do
+    prices so large that no float says the edge of their row.
 
     The mean of a book counts a price as empty at times that did not reach so far out. Where that happens, ask for more
     depth than you look at.
@@ -114,7 +115,7 @@ def regrid(
         rows = rows.with_columns(__order=nw.col("timestamp").rank("dense").over(bucket).cast(nw.Float64))
         rows = rows.with_columns(__count=nw.col("__order").max().over(bucket))
     if grid is not None:
-        rows = rows.with_columns(price=grid.price(grid.row(price)))
+        rows = rows.with_columns(price=grid.edge(price))
     keys = [*bucket, *sides, "price"]
     result = (
         rows.with_columns(*exact.parts(value))
