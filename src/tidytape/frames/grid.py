@@ -145,8 +145,8 @@ class Grid:
             [quote per coin]
         """
         estimate = self._estimate(price)
-        edge = nw.when(self._price(estimate) > price).then(self._price(estimate - 1.0))
-        edge = edge.otherwise(self._price(estimate))
+        is_above = self._price(estimate) > price
+        edge = nw.when(is_above).then(self._price(estimate - 1.0)).otherwise(self._price(estimate))
         return nw.when(edge.is_finite()).then(edge)
 
     def _estimate(self, price: nw.Expr) -> nw.Expr:
