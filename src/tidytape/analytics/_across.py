@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -21,6 +21,7 @@ __all__ = [
     "finite",
     "once",
     "one_engine",
+    "repeated",
     "twice",
     "unlevelled",
 ]
@@ -57,10 +58,14 @@ def unlevelled(table: Table[Any], series: Iterable[str], *, used: Iterable[str] 
 def twice(rows: nw.LazyFrame[Any], series: Iterable[str]) -> tuple[nw.LazyFrame[Any], list[str]]:
     """Return the rows with `TWICE`, and the columns of texts that with ``timestamp`` name a market of a series."""
     rows, parts = matched(rows, [*series, *MARKET])
+    return repeated(rows, [*parts, "timestamp"]), parts
+
+
+def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
+    """Return the rows with ``__times``, how often each one's key is there, and `TWICE`."""
     rows = rows.with_columns(__times=nw.lit(1.0))
-    times = nw.col("__times").sum().over(*parts, "timestamp")
-    rows = rows.with_columns(__times=times)
-    return rows.with_columns(nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0).alias(TWICE)), parts
+    rows = rows.with_columns(__times=nw.col("__times").sum().over(*key))
+    return rows.with_columns(nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0).alias(TWICE))
 
 
 def once(rows: nw.LazyFrame[Any], series: Iterable[str], *, amounts: Iterable[str] = ()) -> nw.LazyFrame[Any]:

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, Duration, across, finite
+from tidytape.analytics._across import MARKET, TWICE, Duration, across, finite, once
 from tidytape.analytics.funding._rates import DAY, OWN, own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.members import matched
@@ -45,7 +45,7 @@ def spread(
     frame, one row per by, timestamp and ordered pair of markets, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, ``other_exchange``, ``other_raw_symbol`` and ``spread`` :
         float64, above 0 if the first market's longs pay more [1 per funding interval], null where a rate is not
-        finite.
+        finite, or one of the markets is there twice.
 
     Raises
     ------
@@ -101,7 +101,7 @@ def carry(
         Schema ``FUNDING_RATE_AGG``.
     costs : float, mapping of str to float, or str
         k, of one leg in and out again, as a share of its value: of every market; by ``exchange``; or the column that
-        holds it. A market whose cost is not known is in no pair. [1]
+        holds it. A market whose cost is not known, or that is there twice, is in no pair. [1]
     holding : str or timedelta, > 0
         H, for how long, e.g. ``"30d"``.
     by : str or iterable of str, optional
@@ -193,7 +193,9 @@ _RESULTS = (
 
 def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
     """Return one row per (series, timestamp) and ordered pair of markets; values of the second are ``__other_…``."""
-    rows, texts = matched(rows, [*series, *MARKET])
+    rows, texts = matched(once(rows, series), [*series, *MARKET])
+    unique = nw.col(TWICE) == 0
+    rows = rows.with_columns(nw.when(unique).then(nw.col(name)).alias(name) for name in values)
     shared = [name for name in texts if name not in {f"__of_{name}" for name in MARKET}]
     own = {name: f"__of_{name}" for name in MARKET}
     others = rows.select(
