@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -209,6 +212,31 @@ def test_naked_pocs_are_touched_by_a_range_and_not_by_a_jump():
         (12, True, None),
         (21, True, None),
     ]
+
+
+def test_naked_pocs_of_many_sessions_take_little_memory():
+    count, nanoseconds = 20_000, 1_723_161_600_000_000_001
+    session = np.repeat(np.arange(count), 2)
+    levels = pd.DataFrame(
+        {
+            "timestamp": nanoseconds + session,
+            "price": (session * 7_919 % count + np.tile([0, 1], count)).astype("float64"),
+            "volume": np.tile([2.0, 1.0], count),
+        }
+    )
+    tracemalloc.start()
+    try:
+        found = profile.naked_pocs(levels)
+        assert tracemalloc.get_traced_memory()[1] < 2**27
+    finally:
+        tracemalloc.stop()
+    # A price is that of one session, and the upper one of the session that has the price below it.
+    low = np.arange(count) * 7_919 % count
+    place_of = np.argsort(low)
+    below = place_of[np.maximum(low - 1, 0)]
+    is_touched = (below > np.arange(count)) & (low > 0)
+    assert (found["is_naked"].to_numpy() == ~is_touched).all()
+    assert (found["touched_at"][is_touched] == nanoseconds + below[is_touched]).all()
 
 
 def test_naked_pocs_without_identity_are_of_one_series():
