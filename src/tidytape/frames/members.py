@@ -125,9 +125,7 @@ def weighted(frame: Any, keys: Sequence[str], values: Sequence[str], *, weight: 
         nw.when(~nw.col(name).is_null()).then(nw.col(weight)).otherwise(0.0).alias(f"__used_{name}")
         for name in values
     ]
-    frame = frame.with_columns(*parts, *used).with_columns(
-        whole for name in of for whole in exact.parts(name)
-    )
+    frame = exact.in_parts(frame.with_columns(*parts, *used), *of)
     sums = frame.group_by(*keys).agg(exact.summed(*of), nw.len().alias("__members"))
     sums = sums.select(*keys, "__members", *(exact.total(name) for name in of))
     has = {name: nw.col(f"__used_{name}") > 0 for name in values}
