@@ -29,7 +29,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.frames.doors import Frame
 
-__all__ = ["difference", "in_parts", "running", "summed", "total", "where"]
+__all__ = ["difference", "in_parts", "rounded", "running", "summed", "total", "where"]
 
 _Frame = TypeVar("_Frame", bound=Frame)
 
@@ -62,7 +62,7 @@ def in_parts(frame: _Frame, *columns: str) -> _Frame:
     # One step after the other, each of columns: what two expressions share, pandas would compute twice.
     for part, exponent, scale in _STEPS:
         parted = parted.with_columns(
-            _rounded(_part(name, "left"), exponent).alias(_name(name, part)) for name in columns
+            rounded(_part(name, "left"), exponent).alias(_name(name, part)) for name in columns
         )
         rests = [(name, _part(name, "left") - _part(name, part)) for name in columns]
         parted = parted.with_columns(
@@ -134,7 +134,7 @@ def total(column: str) -> nw.Expr:
     return nw.when(huge.abs() < _MOST).then(exact).otherwise(huge).alias(column)
 
 
-def _rounded(value: nw.Expr, exponent: int = 0) -> nw.Expr:
+def rounded(value: nw.Expr, exponent: int = 0) -> nw.Expr:
     """Round to whole multiples of a power of two, a half to the even one: what a float this large can still tell."""
     # Not `round`, because engines disagree on halves, and `floor` would treat the signs unequally.
     large = 1.5 * 2.0 ** (52 + exponent)
