@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Generic, cast
 
@@ -12,7 +12,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import IDENTITY_FIELDS
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.doors import wrapped
 from tidytape.frames.times import Clock, clock_of, counted, dated
+from tidytape.frames.words import categories_of, categorised, worded
 
 __all__ = ["IDENTITY", "Table"]
 
@@ -29,14 +31,18 @@ class Table(Generic[IntoFrameT]):
     Attributes
     ----------
     rows : narwhals LazyFrame
-        All columns of the frame. Times are int64 nanoseconds since the epoch; pyarrow, which has no windows, is
-        polars here. Windows need ``over(..., order_by=...)``: nothing else says an order on every engine.
+        All columns of the frame. Times are int64 nanoseconds since the epoch, and categories text; pyarrow, which has
+        no windows, is polars here. Windows need ``over(..., order_by=...)``: nothing else says an order everywhere.
     native : frame
         What the caller gave.
     clocks : mapping of str to Clock
         How the caller's frame says the times of the columns that were named as times.
-    eager : narwhals DataFrame, optional
-        What the caller gave, if it is in memory, as it is.
+    categories : mapping of str to type
+        The types of the columns that are categories in the caller's frame, as its engine says them.
+    eager : narwhals DataFrame or None
+        What the caller gave, if that is an eager frame.
+    given : narwhals DataFrame or None
+        The same, if ``rows`` are it unchanged.
 
     Examples
     --------
@@ -53,7 +59,9 @@ class Table(Generic[IntoFrameT]):
     rows: nw.LazyFrame[Any]
     native: IntoFrameT
     clocks: Mapping[str, Clock] = field(repr=False)
+    categories: Mapping[str, Any] = field(repr=False)
     eager: nw.DataFrame[Any] | None = field(repr=False)
+    given: nw.DataFrame[Any] | None = field(repr=False)
 
     @classmethod
     def opened(
@@ -85,12 +93,10 @@ class Table(Generic[IntoFrameT]):
         MissingColumnError
             If a column is absent.
         QueryError
-            If ``native`` is no frame, a time has no zone, or a column of numbers holds something else.
+            If ``native`` is no frame, its columns have no names of their own, a time has no zone, or a column of
+            numbers holds something else.
         """
-        try:
-            frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(native)
-        except TypeError:
-            raise QueryError(parameter, got=type(native).__name__, expected=_KINDS) from None
+        frame = wrapped(native, parameter=parameter, kinds=_KINDS)
         times, numbers = tuple(times), tuple(numbers)
         schema = frame.collect_schema()
         needed = dict.fromkeys((*needed, *times, *numbers))
@@ -101,13 +107,35 @@ class Table(Generic[IntoFrameT]):
                 raise QueryError(
                     parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
                 )
-        eager = None
-        if isinstance(frame, nw.DataFrame):
-            eager = frame
-            # Lazily, so that an optimiser is used where there is one.
-            frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
-        clocks = {name: clock_of(frame, name) for name in times}
-        return cls(_with_floats(counted(frame, clocks), numbers), native, clocks, eager)
+        categories = categories_of(frame)
+        eager, engine = (frame if isinstance(frame, nw.DataFrame) else None), frame.implementation
+        # Lazily, so that an optimiser is used where there is one.
+        lazy = frame.lazy() if eager is None else eager.lazy("polars" if engine.is_pyarrow() else None)
+        clocks = {name: clock_of(lazy, name) for name in times}
+        rows = _with_floats(worded(counted(lazy, clocks), categories), numbers)
+        given = eager if rows is lazy and not engine.is_pyarrow() else None
+        return cls(rows, native, clocks, categories, eager, given)
+
+    def with_words(
+        self, words: Mapping[str, str | None], *, of: Table[Any] | None = None
+    ) -> Table[IntoFrameT]:
+        """Return the table whose results have words in columns that are new, or hold others than the frame's.
+
+        Parameters
+        ----------
+        words : mapping of str to str or None
+            Columns of a result, each with the column of the frame whose words it has; None of a column of the frame
+            that has others, which its categories may not know: it gets categories of its own.
+        of : Table, optional
+            The table whose columns those are, if not this one.
+        """
+        categories, known = dict(self.categories), (of or self).categories
+        for name, like in words.items():
+            if like is None and name in categories:
+                categories[name] = None
+            elif like is not None and like in known:
+                categories[name] = known[like]
+        return replace(self, categories=categories)
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
@@ -164,7 +192,11 @@ class Table(Generic[IntoFrameT]):
                 expected="a frame of polars, pandas or pyarrow",
                 hint=f"{why}: collect it first, e.g. with {'.pl()' if engine.is_duckdb() else '.toPandas()'}",
             )
-        return self.rows.collect()
+        return self.in_memory()
+
+    def in_memory(self) -> nw.DataFrame[Any]:
+        """Return the rows as a frame in memory, which those of an eager frame are at no cost."""
+        return self.rows.collect() if self.given is None else self.given
 
     def closed(
         self,
@@ -174,7 +206,7 @@ class Table(Generic[IntoFrameT]):
         times: Mapping[str, str] | None = None,
         like_rows: bool = False,
     ) -> IntoFrameT:
-        """Return a result as the kind of frame that was opened, its times as the caller says them.
+        """Return a result as the kind of frame that was opened, its times and categories as the caller says them.
 
         Parameters
         ----------
@@ -187,7 +219,7 @@ class Table(Generic[IntoFrameT]):
             Whether the rows are those of the frame: then pandas keeps its index, otherwise it gets a fresh one.
         """
         if sort:
-            result = _sorted(result, sort)
+            result = result.sort(*sort)
         clocks = {name: self.clocks[like] for name, like in (times or {}).items()}
         if self.clocks:
             names = result.collect_schema().names()
@@ -195,11 +227,13 @@ class Table(Generic[IntoFrameT]):
         if clocks:
             result = dated(result.lazy(), clocks)
         if self.eager is None:
-            return cast("IntoFrameT", result.lazy().to_native())
-        engine = self.eager.implementation
+            return cast("IntoFrameT", categorised(result.lazy(), self.categories).to_native())
         # What is in memory already is not collected again.
+        engine = self.eager.implementation
         is_such = isinstance(result, nw.DataFrame) and result.implementation is engine
         eager = result if is_such else result.lazy().collect(engine)
+        if self.categories:
+            eager = categorised(eager, self.categories)
         return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())
 
 
@@ -216,17 +250,3 @@ def _with_floats(rows: nw.LazyFrame[Any], names: Sequence[str]) -> nw.LazyFrame[
     others = [name for name in names if str(native[name].dtype) != "float64"]
     opened: nw.LazyFrame[Any] = nw.from_native(native.astype(dict.fromkeys(others, "float64"))).lazy()
     return opened if others else rows
-
-
-def _sorted(
-    rows: nw.LazyFrame[Any] | nw.DataFrame[Any], columns: Sequence[str]
-) -> nw.LazyFrame[Any] | nw.DataFrame[Any]:
-    """Return the rows sorted, words as words: pandas sorts categories by when each was first seen."""
-    if not rows.implementation.is_pandas():
-        return rows.sort(*columns)
-    schema = rows.collect_schema()
-    words = {name: f"__word_{name}" for name in columns if isinstance(schema[name], nw.Categorical | nw.Enum)}
-    if not words:
-        return rows.sort(*columns)
-    named = rows.with_columns(nw.col(name).cast(nw.String).alias(word) for name, word in words.items())
-    return named.sort(*(words.get(name, name) for name in columns)).drop(*words.values())

@@ -24,7 +24,7 @@ from tidytape.analytics.profile._grid import DIGITS, MOST_STEPS
 from tidytape.analytics.profile._growth import WIDTHS, Rules, areas
 from tidytape.analytics.profile._opening import Profiles
 
-__all__ = ["areas_in_memory"]
+__all__ = ["areas_in_memory", "starts_run"]
 
 _FOUND: Final = ("poc", "val", "vah", "value_area_share")
 
@@ -43,9 +43,7 @@ def areas_in_memory(
 ) -> IntoFrameT:
     """Return what `_growth.areas` does of the profiles of an eager frame, as the caller gets it."""
     keys = list(profiles.names.values())
-    levels = profiles.table.eager
-    if levels is None or levels.implementation.is_pyarrow():
-        levels = profiles.table.rows.collect()
+    levels = profiles.table.in_memory()
     if levels.is_empty():
         rows = counted_levels(profiles, {"count": count}, price, step)
         return profiles.closed(areas(rows, profiles.keys, rules, step))
@@ -85,17 +83,22 @@ def _in_order(
 
 def _runs(levels: nw.DataFrame[Any], keys: list[str]) -> tuple[nw.DataFrame[Any], Ints]:
     """Return the keys of rows that follow each other with the same, null being a key, and where they start."""
+    starts = np.flatnonzero(starts_run(levels, keys))
+    return nw.maybe_reset_index(levels.select(*keys)[starts]), starts
+
+
+def starts_run(levels: nw.DataFrame[Any], keys: list[str]) -> Bools:
+    """Return whether each row is the first, or has other keys than the one before it, null being a key."""
     is_first = np.zeros(len(levels), np.bool_)
-    is_first[0] = True
+    is_first[:1] = True
     for column in map(levels.get_column, keys):
         before, here = column.head(-1), column.tail(-1)
         differs = here != before
         if column.null_count():
-            was, is_ = before.is_null(), here.is_null()
-            differs = (differs.fill_null(value=True) & ~(was & is_)) | (was != is_)
+            was_null, is_null = before.is_null(), here.is_null()
+            differs = (differs.fill_null(value=True) & ~(was_null & is_null)) | (was_null != is_null)
         is_first[differs.arg_true().to_numpy() + 1] = True
-    starts = np.flatnonzero(is_first)
-    return nw.maybe_reset_index(levels.select(*keys)[starts]), starts
+    return is_first
 
 
 def _parts(starts: Ints) -> list[Ints]:
