@@ -42,7 +42,7 @@ def areas_in_memory(
     profiles: Profiles[IntoFrameT], price: str, count: str, rules: Rules, step: Fraction | None
 ) -> IntoFrameT:
     """Return what `_growth.areas` does of the profiles of an eager frame, as the caller gets it."""
-    keys = list(profiles.names.values())
+    keys = names = list(profiles.names.values())
     levels = profiles.table.in_memory()
     if levels.is_empty():
         rows = counted_levels(profiles, {"count": count}, price, step)
@@ -64,10 +64,9 @@ def areas_in_memory(
     results = nw.from_dict({**found, **columns}, backend=levels.implementation)
     if any(np.isnan(values).any() for values in found.values()):
         results = results.with_columns(nw.col(*_FOUND).fill_nan(None))
-    sessions = sessions.rename(dict(zip(keys, profiles.names.values(), strict=True)))
-    return profiles.table.closed(
-        nw.concat([sessions, results], how="horizontal"), sort=list(profiles.names.values())
-    )
+    if keys != names:
+        sessions = sessions.rename(profiles.names)
+    return profiles.table.closed(nw.concat([sessions, results], how="horizontal"), sort=names)
 
 
 def _in_order(
