@@ -17,7 +17,6 @@ from tidytape.analytics._across import (
     once,
     twice,
     unlevelled,
-    with_words,
 )
 from tidytape.errors import QueryError
 from tidytape.frames import exact
@@ -86,7 +85,7 @@ def total(
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=amounts)
     series = across(table, by, without=[*MARKET, *amounts, "venues"])
     unlevelled(table, series, used=amounts)
-    rows = with_words(table.rows, [*series, *MARKET])
+    rows = table.rows
     rows = rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
     if carry is not None:
         held = arguments.duration("carry", carry)
@@ -150,7 +149,7 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[amount])
     series = across(table, by, without=[*MARKET, amount, "total", "share"])
     unlevelled(table, series, used=[amount])
-    rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows, parts = matched(twice(rows, series)[0], series)
     rows = rows.with_columns(__own=finite(amount), total=finite(amount))
     rows = exact.in_parts(rows, "total")
@@ -228,7 +227,7 @@ def dominance(
     added = ["dominance", "universe_total", "universe_known", "universe_size"]
     arguments.columns("marketcap", marketcap, taken=added)
     series = across(table, by, without=[token, marketcap, *added])
-    rows = with_words(table.rows, [*series, token]).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     within = nw.col(token).is_in(names)
     caps = rows.filter(within).with_columns(__cap=finite(marketcap))
     standing_caps = standing(caps, rows, members=[token], series=series, columns=["__cap"], carry=held)

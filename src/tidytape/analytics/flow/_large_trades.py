@@ -174,4 +174,4 @@ def large_trade_share(
         if_known(nw.col("__threshold")).alias("threshold"),
         nw.lit(rule).alias("threshold_rule"),
     )
-    return table.closed(rows, sort=[*keys, "timestamp"])
+    return table.with_words(dict.fromkeys(labels)).closed(rows, sort=[*keys, "timestamp"])

@@ -114,7 +114,7 @@ def sides(
             ),
         )
     )
-    return Sides(table, rows, keys)
+    return Sides(table.with_words(dict.fromkeys(labels)), rows, keys)
 
 
 def usable(value: nw.Expr) -> nw.Expr:
