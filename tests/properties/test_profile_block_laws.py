@@ -66,15 +66,22 @@ def rows(frame, *columns):
 
 @given(sessions)
 @quick
-def test_single_prints_equal_the_plain_loop(sessions):
+def test_single_prints_and_tails_equal_the_plain_loop(sessions):
     expected = [
         (DAY + timedelta(days=day), *run)
         for day, session in enumerate(sessions)
         for run in oracle.single_prints(session)
     ]
     found = profile.single_prints(lists_of(said(sessions)), row_size=STEP)
-    columns = ("timestamp", "kind", "low", "high", "rows", "first_block", "last_block")
-    assert rows(found, *columns) == expected
+    columns = ("low", "high", "rows", "first_block", "last_block")
+    assert rows(found, "timestamp", *columns) == expected
+    expected = [
+        (DAY + timedelta(days=day), *run, run[3] >= 3)
+        for day, session in enumerate(sessions)
+        for run in oracle.tails(session)
+    ]
+    found = profile.tails(lists_of(said(sessions)), row_size=STEP, min_excess_rows=3)
+    assert rows(found, "timestamp", "end", *columns, "is_excess") == expected
 
 
 @given(sessions, st.integers(1, 3))
@@ -139,7 +146,7 @@ def test_developing_does_not_look_ahead(sessions, later, rules):
 @quicker
 def test_three_forms_of_blocks_say_the_same(sessions):
     lists, counted, touches = (make(said(sessions)) for make in (lists_of, levels_of, touches_of))
-    for function in (profile.single_prints, profile.poor_extremes, profile.day_type):
+    for function in (profile.single_prints, profile.tails, profile.poor_extremes, profile.day_type):
         arguments = {"row_size": STEP, "block_minutes": 30}
         expected = function(lists, **arguments)
         assert_frame_equal(function(counted, **arguments), expected)
@@ -151,7 +158,7 @@ def test_three_forms_of_blocks_say_the_same(sessions):
 def test_order_of_rows_does_not_matter(sessions, draw):
     frame = lists_of(said(sessions))
     mixed = frame[draw.sample(range(frame.height), frame.height)]
-    for function in (profile.summary, profile.developing, profile.nodes, profile.single_prints):
+    for function in (profile.summary, profile.developing, profile.nodes, profile.tails):
         assert_frame_equal(function(mixed, row_size=STEP), function(frame, row_size=STEP))
 
 

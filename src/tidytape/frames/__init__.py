@@ -18,4 +18,5 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 - `crossed`: every row with every one of some numbers.
 - `joined`: points joined to one, by whatever they have in common.
 - `members`: the members of a series joined to it.
+- `weighted`: means by weight.
 """

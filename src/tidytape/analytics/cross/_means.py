@@ -21,9 +21,10 @@ from tidytape.analytics._across import (
 )
 from tidytape.errors import MissingColumnError
 from tidytape.frames.joined import summed
-from tidytape.frames.members import matched, standing, weighted
+from tidytape.frames.members import matched, standing
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
+from tidytape.frames.weighted import weighted
 
 __all__ = ["oi_weighted", "volume_weighted"]
 

@@ -82,8 +82,7 @@ def dispersion(
         __from_below=place.over(*parts, "timestamp", order_by=["__value", *MARKET]),
         __from_above=place.over(*parts, "timestamp", order_by=["__down", *MARKET]),
     )
-    rows = rows.with_columns(
-        *exact.parts("mean"),
+    rows = exact.in_parts(rows, "mean").with_columns(
         *(
             nw.when(nw.col(f"__from_{end}") == 1).then(nw.col(name)).alias(f"{which}_{name}")
             for which, end in _ENDS.items()

@@ -152,7 +152,7 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows, parts = matched(twice(rows, series)[0], series)
     rows = rows.with_columns(__own=finite(amount), total=finite(amount))
-    rows = rows.with_columns(exact.parts("total"))
+    rows = exact.in_parts(rows, "total")
     rows = rows.with_columns(exact.summed("total").over(*parts, "timestamp")).with_columns(
         exact.total("total")
     )
@@ -229,9 +229,7 @@ def dominance(
     series = across(table, by, without=[token, marketcap, *added])
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     within = nw.col(token).is_in(names)
-    # In units of 2**20, which a float says exactly, because larger sums are not exact.
-    unit = 2.0**20
-    caps = rows.filter(within).with_columns(__cap=finite(marketcap) / unit)
+    caps = rows.filter(within).with_columns(__cap=finite(marketcap))
     standing_caps = standing(caps, rows, members=[token], series=series, columns=["__cap"], carry=held)
     sums = summed(
         standing_caps.with_columns(__known=nw.lit(1.0)), [*series, "timestamp"], ["__cap", "__known"]
@@ -240,7 +238,7 @@ def dominance(
     sums = sums.select(
         *parts,
         "timestamp",
-        universe_total=nw.col("__cap") * unit,
+        universe_total=nw.col("__cap"),
         universe_known=nw.col("__known").cast(nw.Int64()),
     )
     kept = [name for name in table.names if name not in added]

@@ -118,7 +118,7 @@ def regrid(
         rows = rows.with_columns(price=grid.edge(price))
     keys = [*bucket, *sides, "price"]
     result = (
-        rows.with_columns(*exact.parts(value))
+        exact.in_parts(rows, value)
         .group_by(*keys)
         .agg(exact.summed(value), nw.col("__known").all(), nw.col("__count").max())
         .with_columns(exact.total(value))
