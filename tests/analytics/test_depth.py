@@ -201,6 +201,26 @@ def test_regrid_keeps_what_is_not_known_apart():
     assert sorted(found.select("price", "size").rows(), key=str) == [(99.0, None), (None, 5.0)]
 
 
+@pytest.mark.parametrize("interval", [None, "5m"])
+def test_regrid_of_prices_that_are_none(engine, interval):
+    prices = [0.25, None, NAN, float("inf"), float("-inf"), 1e300, 1.7e308, 0.2]
+    frame = pl.DataFrame(
+        {
+            "interval": pl.Series(["MINUTE"] * 8, dtype=pl.Enum(["MINUTE"])),
+            "timestamp": [START] * 8,
+            "side": ["BID"] * 8,
+            "price": prices,
+            "size": [1.0] * 8,
+        },
+        schema_overrides={"timestamp": pl.Datetime("us", "UTC")},
+    )
+    got = engine.polars(depth.regrid(engine.frame(frame), block_size="0.1", interval=interval))
+    got = got.with_columns(pl.col("price").fill_nan(None)).sort("price")
+    assert got["price"].to_list() == [None, 0.2, pytest.approx(1e300, rel=1e-15)]
+    assert got["size"].to_list() == [5.0, 2.0, 1.0]
+    assert set(got["interval"].cast(pl.String)) == {"FIVE_MINUTES" if interval else "MINUTE"}
+
+
 def test_frames_of_the_client_go_through():
     client = Client.demo()
     day = {"interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}

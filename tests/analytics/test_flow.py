@@ -197,6 +197,21 @@ def test_cvd_of_a_delta_is_that_of_its_trades() -> None:
     assert flow.cvd(flow.delta(SIDES)).equals(flow.cvd(SIDES))
 
 
+@pytest.mark.parametrize("unit", [1.0, 1e9, 1e14])
+def test_what_was_bought_and_sold_again_leaves_exactly_nothing(unit, engine: Engine) -> None:
+    volumes = [0.1, 0.7, 1 / 3, 0.2, 1e-6, 0.3]
+    volumes = [volume * unit for volume in volumes]
+    bought = [(minute, "BUY", volume) for minute, volume in enumerate(volumes)]
+    sold = [(6 + minute, "SELL", volume) for minute, volume in enumerate(sorted(volumes))]
+    frames = engine.frame(frame("side volume", *bought, *sold))
+    assert engine.polars(flow.cvd(frames)).sort("timestamp")["cvd"][-1] == 0.0
+
+
+def test_sums_of_decimals_are_the_decimals_of_a_person() -> None:
+    tenths = frame("side volume", *((minute, "BUY", 0.1) for minute in range(1_000)))
+    assert flow.cvd(tenths)["cvd"].to_list() == [count / 10 for count in range(1, 1_001)]
+
+
 def test_an_anchor_or_session_that_is_none_is_refused() -> None:
     with pytest.raises(QueryError, match="anchor"):
         flow.cvd(SIDES, anchor="sessions")

@@ -35,6 +35,44 @@ def test_rates_are_linear_in_their_interval():
     assert got["funding_interval"].to_list() == [HOUR] * 3
 
 
+def test_a_row_that_is_there_twice_predicts_and_settles_nothing(engine):
+    once = points([0.0001, 0.0002, 0.0004, 0.0008], predicted_close=[0.00025, 0.0003, 0.0005, 0.1])
+    frame = pl.concat([once, once[1:2].with_columns(rate_close=0.5)])
+    got = engine.polars(funding.predicted_error(engine.frame(frame), settled_every="8h", interval="8h"))
+    assert got["timestamp"].to_list() == [0, 8 * HOUR, 16 * HOUR, 24 * HOUR]
+    assert got["settled"].fill_nan(None).to_list() == [0.0001, None, 0.0004, 0.0008]
+    assert got["predicted"].fill_nan(None).to_list() == [None, 0.00025, None, 0.0005]
+    assert got["error"].fill_nan(None).is_null().to_list() == [True, True, True, False]
+
+
+def test_a_market_that_is_there_twice_is_in_no_pair(engine):
+    rows = [("A", 0.1), ("A", 0.2), ("B", 0.3), ("C", 0.5)]
+    frame = pl.DataFrame(rows, schema=["exchange", "rate_close"], orient="row").with_columns(
+        raw_symbol=pl.lit("X"), timestamp=pl.lit(0, pl.Int64)
+    )
+    got = engine.polars(funding.spread(engine.frame(frame)))
+    assert got["exchange"].to_list() == ["A", "A", "B", "B", "C", "C"]
+    assert got["spread"].fill_nan(None).to_list() == [
+        None,
+        None,
+        None,
+        pytest.approx(-0.2),
+        None,
+        pytest.approx(0.2),
+    ]
+    best = funding.carry(engine.frame(frame), costs=0.0, holding="8h", funding_interval="8h")
+    assert engine.polars(best).select("long_exchange", "short_exchange").rows() == [("B", "C")]
+
+
+def test_a_settlement_that_is_there_twice_pays_what_is_not_known(engine):
+    frame = points([0.1, 0.2, 0.3])
+    frame = pl.concat([frame, frame[1:2].with_columns(rate_close=0.5)])
+    got = engine.polars(funding.accrued(engine.frame(frame), settled_every="8h", funding_interval="8h"))
+    assert got["payment"].fill_nan(None).to_list() == [-0.1, None, None, -0.3]
+    assert got["missed"].to_list() == [0, 1, 1, 1]
+    assert got["accrued"].to_list() == [-0.1, -0.1, -0.1, pytest.approx(-0.4)]
+
+
 def test_a_rate_over_the_interval_wanted_stays_to_the_last_bit():
     rates = [0.1 + 0.2, 1e-17 / 3, -0.0001]
     assert funding.normalized(points(rates), to="8h", funding_interval="8h")["rate_close"].to_list() == rates

@@ -80,6 +80,32 @@ def test_price_is_that_of_quantlib(ql):
     assert (coin >= 0).all()
 
 
+@pytest.mark.parametrize("premium", ["coin", "quote"])
+def test_price_of_an_absurd_volatility_is_the_limit(engine, premium):
+    absurd = [1e6, 1e300, 1.7e308, 1e-300, 5e-324]
+    none = [float("inf"), float("-inf"), float("nan"), -50.0, -1e300]
+    volatility = [*absurd, *none] * 2
+    half = len(volatility) // 2
+    frame = option(
+        implied_volatility=volatility,
+        strike=[60_000.0] * len(volatility),
+        forward=[75_000.0] * len(volatility),
+        option_type=["CALL"] * half + ["PUT"] * half,
+    )
+    got = engine.polars(options.black76_price(engine.frame(frame), premium=premium))["black76_price"]
+    unit = 1.0 if premium == "quote" else 75_000.0
+    want = [75_000.0] * 3 + [15_000.0] * 2 + [None] * 5 + [60_000.0] * 3 + [0.0] * 2 + [None] * 5
+    want = [price if price is None else price / unit for price in want]
+    assert not got.is_nan().any()
+    for one, other in zip(got, want, strict=True):
+        assert one == (other if other is None else pytest.approx(other, rel=1e-14))
+
+
+def test_price_at_the_money_of_no_volatility_to_speak_of_is_nothing(engine):
+    frame = option(implied_volatility=[5e-324], strike=[70_000.0], forward=[70_000.0], option_type=["CALL"])
+    assert engine.polars(options.black76_price(engine.frame(frame)))["black76_price"].to_list() == [0.0]
+
+
 def test_price_of_what_is_not_known_is_null(engine):
     frame = option(
         implied_volatility=[50.0, None, 0.0, 50.0, 50.0, 50.0, 50.0],

@@ -18,7 +18,7 @@ from tidytape.errors import MissingColumnError, QueryError
 START = datetime(2026, 3, 5, tzinfo=UTC)
 ESTIMATORS = ["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
 
-# Eight days of candles, and what openbb-technical 2.0.1 says of windows of five of them, 365 days a year, in percent.
+# Eight days of candles, and what R's TTR 0.24.3 says of windows of five of them (`volatility`, N = 365), in percent.
 CANDLES = pl.DataFrame(
     {
         "timestamp": [START + timedelta(days=day) for day in range(8)],
@@ -29,10 +29,11 @@ CANDLES = pl.DataFrame(
     }
 )
 ELSEWHERE = {
-    "close_to_close": [None, 42.72463549501225, 34.30654918030364, 28.863986124617156],
-    "parkinson": [51.31556055627004, 45.951487242162244, 35.42412468353542, 30.659409288320532],
-    "garman_klass": [41.55480177427849, 39.72978594563894, 36.508634728140414, 30.151799867152434],
-    "rogers_satchell": [34.70150439108739, 35.11043332952781, 35.567014895737806, 28.49005089315276],
+    "close_to_close": [None, 42.724635495011668, 34.306549180303151, 28.863986124616865],
+    "parkinson": [51.315560556270043, 45.951487242162244, 35.424124683535410, 30.659409288320528],
+    "garman_klass": [41.554801774278488, 39.729785945638938, 36.508634728140429, 30.151799867152434],
+    "rogers_satchell": [34.701504391087504, 35.110433329527865, 35.567014895737827, 28.490050893152763],
+    "yang_zhang": [None, 41.438624787353028, 35.286691462683791, 28.419660255971007],
 }
 
 

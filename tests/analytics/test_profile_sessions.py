@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from datetime import UTC, datetime, timedelta
 
+import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -79,9 +82,10 @@ def test_argument_for_the_length_of_a_block_goes_before_the_column():
 
 
 def test_single_prints_lie_strictly_inside_and_tails_at_the_ends():
-    found = profile.single_prints(LISTS)
-    columns = ("kind", "low", "high", "rows", "first_block", "last_block")
-    assert picked(found, *columns) == [("single_print", 13, 13, 1, 3, 3), ("tail_high", 16, 16, 1, 5, 5)]
+    columns = ("low", "high", "rows", "first_block", "last_block")
+    assert picked(profile.single_prints(LISTS), *columns) == [(13, 13, 1, 3, 3)]
+    assert picked(profile.tails(LISTS), "end", *columns, "is_excess") == [("high", 16, 16, 1, 5, 5, False)]
+    assert picked(profile.tails(LISTS, min_excess_rows=1), "is_excess", "min_excess_rows") == [(True, 1)]
 
 
 def test_a_row_that_nothing_touched_ends_a_run():
@@ -92,8 +96,10 @@ def test_a_row_that_nothing_touched_ends_a_run():
     assert picked(profile.single_prints(day(empty), row_size=1), "low", "high") == [(11, 11), (13, 13)]
 
 
-def test_one_block_is_a_run_of_the_whole_session():
-    assert picked(profile.single_prints(day({10.0: [0], 11.0: [0]})), "kind", "rows") == [("whole", 2)]
+def test_one_block_is_a_tail_of_both_ends():
+    session = day({10.0: [0], 11.0: [0]})
+    assert picked(profile.tails(session), "end", "rows") == [("high", 2), ("low", 2)]
+    assert picked(profile.single_prints(session), "rows") == []
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,8 @@ def test_one_block_is_a_run_of_the_whole_session():
     ],
 )
 def test_block_in_progress_is_flagged(now, in_progress):
-    assert profile.single_prints(LISTS, now=now)["is_in_progress"].to_list() == in_progress
+    assert profile.single_prints(LISTS, now=now)["is_in_progress"].to_list() == in_progress[:1]
+    assert profile.tails(LISTS, now=now)["is_in_progress"].to_list() == in_progress[1:]
     extremes = profile.poor_extremes(LISTS, now=now)
     assert extremes["is_high_in_progress"].item() == in_progress[1]
 
@@ -138,6 +145,7 @@ def test_blocks_of_a_list_go_before_the_number_that_was_sent():
     [
         profile.initial_balance,
         profile.single_prints,
+        profile.tails,
         profile.poor_extremes,
         profile.day_type,
         lambda levels: profile.developing(levels, block_minutes=30),
@@ -204,6 +212,31 @@ def test_naked_pocs_are_touched_by_a_range_and_not_by_a_jump():
         (12, True, None),
         (21, True, None),
     ]
+
+
+def test_naked_pocs_of_many_sessions_take_little_memory():
+    count, nanoseconds = 20_000, 1_723_161_600_000_000_001
+    session = np.repeat(np.arange(count), 2)
+    levels = pd.DataFrame(
+        {
+            "timestamp": nanoseconds + session,
+            "price": (session * 7_919 % count + np.tile([0, 1], count)).astype("float64"),
+            "volume": np.tile([2.0, 1.0], count),
+        }
+    )
+    tracemalloc.start()
+    try:
+        found = profile.naked_pocs(levels)
+        assert tracemalloc.get_traced_memory()[1] < 2**27
+    finally:
+        tracemalloc.stop()
+    # A price is that of one session, and the upper one of the session that has the price below it.
+    low = np.arange(count) * 7_919 % count
+    place_of = np.argsort(low)
+    below = place_of[np.maximum(low - 1, 0)]
+    is_touched = (below > np.arange(count)) & (low > 0)
+    assert (found["is_naked"].to_numpy() == ~is_touched).all()
+    assert (found["touched_at"][is_touched] == nanoseconds + below[is_touched]).all()
 
 
 def test_naked_pocs_without_identity_are_of_one_series():
@@ -369,10 +402,9 @@ def test_summary_says_what_the_functions_say():
     nodes, runs = profile.nodes(levels, row_size=1), profile.single_prints(levels, row_size=1)
     assert found["high_nodes"].sum() == len(nodes.filter(pl.col("kind") == "hvn"))
     assert found["low_nodes"].sum() == len(nodes.filter(pl.col("kind") == "lvn"))
-    single = runs.filter(pl.col("kind") == "single_print")
     assert (found["single_print_runs"].sum(), found["single_print_rows"].sum()) == (
-        len(single),
-        single["rows"].sum(),
+        len(runs),
+        runs["rows"].sum(),
     )
     assert found["has_blocks"].all()
     assert found["count"].unique().to_list() == ["volume"]

@@ -48,7 +48,7 @@ def test_ours_is_what_the_service_sends_under_names_of_our_own(levels):
         rows = (sent[f"ibr_{end}"] / STEP).floor() * STEP
         assert found[f"initial_balance_{end}"].to_list() == rows.to_list()
         assert found[f"is_poor_{end}"].to_list() == (sent[f"poor_{end}s"].list.len() > 0).to_list()
-    runs = profile.single_prints(levels, row_size=STEP).filter(pl.col("kind") == "single_print")
+    runs = profile.single_prints(levels, row_size=STEP)
     assert runs["rows"].sum() == sent["single_prints"].list.len().sum()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from decimal import Decimal
+from random import Random
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -13,14 +14,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from engines import Engine
 from tidytape.aggregate import candles
-from tidytape.frames.exact import parts, summed, total
+from tidytape.frames.exact import in_parts, summed, total
 
 eight_decimals = st.integers(min_value=0, max_value=10**13).map(lambda count: count / 10**8)
 
 
 def added(amounts: list[float], kind: Any = pl.DataFrame) -> float:
-    frame = nw.from_native(kind({"amount": amounts})).with_columns(parts("amount"))
+    frame = in_parts(nw.from_native(kind({"amount": amounts})), "amount")
     return float(frame.select(summed("amount")).select(total("amount"))["amount"][0])
 
 
@@ -58,13 +60,13 @@ def test_one_amount_is_itself() -> None:
     [
         [1.0, 1e-12, 3.3e-10],
         [1.23456789012e-9] * 3,
-        [2e11, 3.5],  # one amount beyond what units can count
-        [6e10] * 4,  # each fits, their sum does not
+        [2e11, 3.5],
+        [6e10] * 4,
         [-0.5, 0.25],
         [0.0],
     ],
 )
-def test_what_cannot_be_counted_is_added_as_floats(amounts: list[float]) -> None:
+def test_amounts_of_unlike_sizes_and_signs(amounts: list[float]) -> None:
     assert added(amounts) == pytest.approx(math.fsum(amounts), rel=1e-12)
     assert added(amounts, pd.DataFrame) == pytest.approx(math.fsum(amounts), rel=1e-12)
 
@@ -72,6 +74,45 @@ def test_what_cannot_be_counted_is_added_as_floats(amounts: list[float]) -> None
 @pytest.mark.parametrize("bad", [math.nan, math.inf])
 def test_what_is_no_amount_is_not_hidden(bad: float) -> None:
     assert not math.isfinite(added([1.0, bad]))
+
+
+SIZES = [1e-12, 1e-3, 1e9, 1e11, 1e13, 1e15, 1e18]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_amounts_of_any_size_add_up_the_same_in_any_order_on_every_engine(
+    size: float, engine: Engine
+) -> None:
+    random = Random(7)
+    amounts = [random.random() * size for _ in range(500)]
+    orders = [random.sample(amounts, len(amounts)) for _ in range(4)]
+    data = pl.DataFrame({"order": range(4), "amount": orders}).explode("amount")
+    frame = nw.from_native(engine.frame(data)).lazy()
+    sums = in_parts(frame, "amount").group_by("order").agg(summed("amount")).select(total("amount"))
+    found = sums.collect("polars")["amount"].to_list()
+    assert found == pytest.approx([math.fsum(amounts)] * 4, rel=1e-15, abs=0)
+    assert len(set(found)) == 1 or size < 1e-9  # what no part counts is added in floats
+
+
+def test_what_is_added_and_taken_away_again_leaves_nothing(engine: Engine) -> None:
+    random = Random(11)
+    amounts = [random.random() * 10.0**power for power in range(-8, 19) for _ in range(20)]
+    both = random.sample([*amounts, *(-amount for amount in amounts)], 2 * len(amounts))
+    frame = nw.from_native(engine.frame(pl.DataFrame({"all": 1, "amount": both}))).lazy()
+    sums = in_parts(frame, "amount").group_by("all").agg(summed("amount")).select(total("amount"))
+    assert sums.collect("polars")["amount"].to_list() == [0.0]
+
+
+def test_small_amounts_beside_large_ones_are_not_lost() -> None:
+    assert added([1e15, 0.25, -1e15]) == 0.25
+    assert added([1e15] * 3 + [0.1] * 10) == 3e15 + 1
+    assert added([1e25, 1.0, -1e25]) == 1.0
+
+
+def test_sums_beyond_all_parts_are_those_of_floats() -> None:
+    amounts = [3e290, 1e300, 1.0]
+    assert added(amounts) == math.fsum(amounts)
+    assert added([1e308, 1e308]) == math.inf
 
 
 def test_candles_come_out_the_same_to_the_last_bit_every_time() -> None:

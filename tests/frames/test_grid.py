@@ -16,8 +16,12 @@ from tidytape.frames.grid import Grid, exact, largest_125, recommended_block_siz
 def rows(engine, prices, block_size):
     grid = Grid.of(block_size)
     frame = nw.from_native(engine.frame(pl.DataFrame({"price": prices}, schema={"price": pl.Float64})))
-    placed = frame.with_columns(row=grid.row(nw.col("price"))).with_columns(edge=grid.price(nw.col("row")))
-    return engine.polars(placed.to_native())
+    placed = frame.with_columns(row=grid.row(nw.col("price"))).with_columns(
+        edge=grid.price(nw.col("row")), own_edge=grid.edge(nw.col("price"))
+    )
+    found = engine.polars(placed.to_native())
+    assert found["own_edge"].to_list() == found["edge"].to_list()
+    return found.drop("own_edge")
 
 
 @pytest.mark.parametrize(
@@ -45,6 +49,20 @@ def test_every_price_of_the_grid_stays_on_its_row(engine, size):
     got = rows(engine, prices, size)
     assert got["row"].to_list() == list(expected)
     assert got["edge"].to_list() == prices
+
+
+def test_edges_are_told_of_any_price(engine):
+    frame = pl.DataFrame({"price": [0.35, None, 1e300, -1e300, 1.7e308, -0.0]})
+    edges = nw.from_native(engine.frame(frame)).with_columns(edge=Grid.of("0.1").edge(nw.col("price")))
+    got = engine.polars(edges.to_native())["edge"].fill_nan(None)
+    assert got.to_list() == [
+        0.3,
+        None,
+        pytest.approx(1e300, rel=1e-15),
+        pytest.approx(-1e300, rel=1e-15),
+        None,
+        0.0,
+    ]
 
 
 def test_a_null_has_no_row():

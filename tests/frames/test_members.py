@@ -8,8 +8,9 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from engines import Engine
-from tidytape.frames.members import matched, standing, weighted
+from tidytape.frames.members import matched, standing
 from tidytape.frames.table import Table
+from tidytape.frames.weighted import weighted
 
 
 def reports(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import duckdb
 import narwhals.stable.v2 as nw
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from engines import Engine
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames import doors
 from tidytape.frames.table import Table
 from tidytape.frames.times import nullable
 
@@ -139,3 +142,15 @@ def test_whole_numbers_that_become_null_stay_whole(engine: Engine) -> None:
         None,
         1_772_697_600_000_000_124,
     ]
+
+
+def test_columns_that_have_no_name_of_their_own_are_refused() -> None:
+    frame = pd.DataFrame([[1.0, 2.0]], columns=["close", "close"])
+    levels = frame.set_axis(pd.MultiIndex.from_tuples([("BTC", "close"), ("ETH", "close")]), axis=1)
+    twice = pa.table([pa.array([1.0]), pa.array([2.0])], names=["close", "close"])
+    for native in (frame, levels, frame.set_axis([0, 1], axis=1), twice, duckdb.sql("SELECT 1 AS x, 2 AS x")):
+        with pytest.raises(QueryError, match=r"candles: got .*a text as its name; rename") as caught:
+            Table.opened(native, parameter="candles")
+        assert caught.value.hint
+        with pytest.raises(QueryError, match="a text as its name"):
+            doors.opened(native, [])

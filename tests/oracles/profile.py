@@ -61,24 +61,29 @@ def grid(session):
     return [(row, len(session.get(row, ()))) for row in range(min(session), max(session) + 1)]
 
 
-def single_prints(session):
-    """Return (kind, low, high, rows, first block, last block) of each run of rows of one block, from below."""
-    rows, runs, run = grid(session), [], []
-    for row, count in [*rows, (None, 0)]:
+def single_runs(session):
+    """Return (low, high, rows, first block, last block) of each run of rows of one block, from below."""
+    runs, run = [], []
+    for row, count in [*grid(session), (None, 0)]:
         if count == 1:
             run.append(row)
         elif run:
-            at_low, at_high = run[0] == rows[0][0], run[-1] == rows[-1][0]
-            kind = {
-                (True, True): "whole",
-                (True, False): "tail_low",
-                (False, True): "tail_high",
-                (False, False): "single_print",
-            }[at_low, at_high]
             blocks = [block for row in run for block in session[row]]
-            runs.append((kind, run[0], run[-1], len(run), min(blocks), max(blocks)))
+            runs.append((run[0], run[-1], len(run), min(blocks), max(blocks)))
             run = []
     return runs
+
+
+def single_prints(session):
+    """Return the runs inside the range."""
+    return [run for run in single_runs(session) if min(session) < run[0] and run[1] < max(session)]
+
+
+def tails(session):
+    """Return (end, run) of the runs at the ends, the high one first."""
+    runs = single_runs(session)
+    high = [("high", *run) for run in runs if run[1] == max(session)]
+    return high + [("low", *run) for run in runs if run[0] == min(session)]
 
 
 def poor_extremes(session, *, min_excess_rows=2):

@@ -158,6 +158,19 @@ def test_cvd_of_a_session_is_that_of_the_session_alone(rows):
 
 
 @quick
+@given(trades, times, st.sampled_from([1.0, 1e12]))
+def test_cvd_goes_on_from_where_it_was_cut(rows, cut, unit):
+    scaled = frame([(time, side, amount * unit) for time, side, amount in rows])
+    before, after = (
+        flow.cvd(scaled.filter(part)) for part in (pl.col("timestamp") < cut, pl.col("timestamp") >= cut)
+    )
+    reached = before["cvd"][-1] if len(before) else 0.0
+    expected = [*before["cvd"], *(after["cvd"] + reached)]
+    gross = scaled["amount"].sum()
+    assert flow.cvd(scaled)["cvd"].to_list() == pytest.approx(expected, rel=1e-15, abs=1e-15 * gross)
+
+
+@quick
 @given(trades)
 def test_imbalances_lie_between_minus_one_and_one(rows):
     for found in (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import narwhals.stable.v2 as nw
 import polars as pl
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -13,6 +14,7 @@ from analytics.touching import DAY, levels_of, lists_of, touches_of
 from oracles import profile as oracle
 from thorough import often
 from tidytape.analytics import profile
+from tidytape.analytics.profile._naked_pocs import untouched, untouched_by_join
 
 STEP = 0.5
 blocks = st.frozensets(st.integers(0, 6), min_size=1, max_size=4)
@@ -64,15 +66,22 @@ def rows(frame, *columns):
 
 @given(sessions)
 @quick
-def test_single_prints_equal_the_plain_loop(sessions):
+def test_single_prints_and_tails_equal_the_plain_loop(sessions):
     expected = [
         (DAY + timedelta(days=day), *run)
         for day, session in enumerate(sessions)
         for run in oracle.single_prints(session)
     ]
     found = profile.single_prints(lists_of(said(sessions)), row_size=STEP)
-    columns = ("timestamp", "kind", "low", "high", "rows", "first_block", "last_block")
-    assert rows(found, *columns) == expected
+    columns = ("low", "high", "rows", "first_block", "last_block")
+    assert rows(found, "timestamp", *columns) == expected
+    expected = [
+        (DAY + timedelta(days=day), *run, run[3] >= 3)
+        for day, session in enumerate(sessions)
+        for run in oracle.tails(session)
+    ]
+    found = profile.tails(lists_of(said(sessions)), row_size=STEP, min_excess_rows=3)
+    assert rows(found, "timestamp", "end", *columns, "is_excess") == expected
 
 
 @given(sessions, st.integers(1, 3))
@@ -137,7 +146,7 @@ def test_developing_does_not_look_ahead(sessions, later, rules):
 @quicker
 def test_three_forms_of_blocks_say_the_same(sessions):
     lists, counted, touches = (make(said(sessions)) for make in (lists_of, levels_of, touches_of))
-    for function in (profile.single_prints, profile.poor_extremes, profile.day_type):
+    for function in (profile.single_prints, profile.tails, profile.poor_extremes, profile.day_type):
         arguments = {"row_size": STEP, "block_minutes": 30}
         expected = function(lists, **arguments)
         assert_frame_equal(function(counted, **arguments), expected)
@@ -149,7 +158,7 @@ def test_three_forms_of_blocks_say_the_same(sessions):
 def test_order_of_rows_does_not_matter(sessions, draw):
     frame = lists_of(said(sessions))
     mixed = frame[draw.sample(range(frame.height), frame.height)]
-    for function in (profile.summary, profile.developing, profile.nodes, profile.single_prints):
+    for function in (profile.summary, profile.developing, profile.nodes, profile.tails):
         assert_frame_equal(function(mixed, row_size=STEP), function(frame, row_size=STEP))
 
 
@@ -206,6 +215,30 @@ def test_naked_pocs_equal_the_plain_loop(profiles, rules):
     expected = oracle.touched_by(list(zip(pocs, ends["low"], ends["high"], strict=True)))
     assert found["touched_at"].to_list() == expected
     assert found["is_naked"].to_list() == [touched is None for touched in expected]
+
+
+_price = st.none() | st.integers(0, 8).map(float)
+_ranges = st.none() | st.tuples(st.integers(0, 8), st.integers(0, 3)).map(lambda ends: (ends[0], sum(ends)))
+
+
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["A", "B", None]), st.none() | st.integers(0, 40), _price, _ranges),
+        min_size=1,
+        max_size=40,
+        unique_by=lambda session: session[:2],
+    )
+)
+@quick
+def test_touches_in_memory_equal_the_join(sessions):
+    rows = [(key, start, price, *(ends or (None, None))) for key, start, price, ends in sessions]
+    types = {"key": pl.String, "start": pl.Int64, "poc": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+    frame = nw.from_native(pl.LazyFrame(rows, schema=types, orient="row"))
+    found, expected = (
+        touched(frame, ["key"]).collect().to_native().select(*types, "touched_at").sort("key", "start")
+        for touched in (untouched, untouched_by_join)
+    )
+    assert_frame_equal(found, expected)
 
 
 @given(profiles, st.sampled_from([0.1, 0.25, 0.5]), st.booleans())

@@ -112,7 +112,7 @@ def book_heatmap(
     blocks = (
         at(lasting, _ends(placed, length, max_age, last), by="timestamp")
         .with_columns(row=grid.row(nw.col("price")), quote_size=nw.col("size") * nw.col("price"))
-        .with_columns(part for name in sizes for part in exact.parts(name))
+        .pipe(exact.in_parts, *sizes)
         .group_by(*INSTRUMENT, "start", "side", "row")
         .agg(exact.summed(*sizes))
         .select(
@@ -195,7 +195,7 @@ def book_of(
     blocks = (
         frame.filter(shown)
         .select(*_KEY, "start", grid.row(nw.col("price")).alias("row"), nw.col(sizes[amount]).alias("size"))
-        .with_columns(*exact.parts("size"))
+        .pipe(exact.in_parts, "size")
         .group_by(*INSTRUMENT, "start", "side", "row")
         .agg(exact.summed("size"))
         .select(

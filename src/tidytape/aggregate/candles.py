@@ -71,7 +71,8 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
     price = nw.col("price")
     keys, order = order_keys(frame, "__order")
     points = (
-        frame.with_columns(bucket.alias(BUCKET), *exact.parts("amount"), *keys)
+        exact.in_parts(frame, "amount")
+        .with_columns(bucket.alias(BUCKET), *keys)
         .group_by(*groups, BUCKET)
         .agg(
             first(frame, "price", order).alias("open"),

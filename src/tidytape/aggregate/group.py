@@ -13,7 +13,8 @@ from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.doors import INSTRUMENT
 from tidytape.frames.joined import summed
-from tidytape.frames.members import consolidated, standing, weighted
+from tidytape.frames.members import consolidated, standing
+from tidytape.frames.weighted import weighted
 from tidytape.schema import schema_of
 
 __all__ = ["group"]

@@ -78,8 +78,8 @@ def liquidation_heatmap(
         .with_columns(
             bucket.alias(BUCKET),
             grid.row(nw.col("price")).alias("price"),
-            *exact.parts("amount"),
         )
+        .pipe(exact.in_parts, "amount")
         .group_by(*_GROUPS, BUCKET, "price")
         .agg(exact.summed("amount"))
         .select(

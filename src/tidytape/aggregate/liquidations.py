@@ -59,8 +59,8 @@ def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     points = (
-        opened(events, [*_GROUPS, "timestamp", "amount"])
-        .with_columns(bucket.alias(BUCKET), *exact.parts("amount"))
+        exact.in_parts(opened(events, [*_GROUPS, "timestamp", "amount"]), "amount")
+        .with_columns(bucket.alias(BUCKET))
         .group_by(*_GROUPS, BUCKET)
         .agg(exact.summed("amount"))
         .select(

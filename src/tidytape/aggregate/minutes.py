@@ -89,12 +89,8 @@ def minute_candles(trades: IntoFrameT, /, *, by_side: bool = True) -> IntoFrameT
     side = ["side"] if by_side else []
     keys, order = order_keys(frame, "__order")
     minutes = (
-        frame.with_columns(
-            bucket_start(time, _MINUTE).alias(BUCKET),
-            *exact.parts("amount"),
-            *exact.parts("quote_amount"),
-            *keys,
-        )
+        exact.in_parts(frame, "amount", "quote_amount")
+        .with_columns(bucket_start(time, _MINUTE).alias(BUCKET), *keys)
         .group_by(*INSTRUMENT, BUCKET, *side)
         .agg(
             first(frame, "price", order).alias("open"),
@@ -170,12 +166,8 @@ def candles_of(
     first_keys, by_first = order_keys(frame, "__first", _FIRST)
     last_keys, by_last = order_keys(frame, "__last", _LAST)
     points = (
-        frame.with_columns(
-            bucket_start(nw.col("timestamp"), wanted).alias(BUCKET),
-            *exact.parts(volume),
-            *first_keys,
-            *last_keys,
-        )
+        exact.in_parts(frame, volume)
+        .with_columns(bucket_start(nw.col("timestamp"), wanted).alias(BUCKET), *first_keys, *last_keys)
         .group_by(*groups, BUCKET)
         .agg(
             first(frame, "open", by_first).alias("open"),
@@ -311,10 +303,8 @@ def profile_of(
 def _rows_summed(frame: Frame, interval: Interval, columns: Sequence[str]) -> Frame:
     """Return one row per instrument, bucket and ``row``, with the exact sums of the columns."""
     return (
-        frame.with_columns(
-            bucket_start(nw.col("timestamp"), interval).alias(BUCKET),
-            *(part for name in columns for part in exact.parts(name)),
-        )
+        exact.in_parts(frame, *columns)
+        .with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
         .group_by(*INSTRUMENT, BUCKET, "row")
         .agg(exact.summed(*columns))
         .select(

@@ -451,7 +451,7 @@ def _profiles(
             count.sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
             nw.col("volume").alias("total_volume"),
         )
-        .with_columns(*exact.parts("total_volume"))
+        .pipe(exact.in_parts, "total_volume")
         .with_columns(exact.summed("total_volume").over("session"))
         .with_columns(exact.total("total_volume"))
         .join(nw.from_native(area).lazy(), on="session", how="inner")
@@ -548,7 +548,7 @@ def _traded(profile: Any, plan: _Plan) -> nw.LazyFrame[Any]:
         plan.grid.row(nw.col("price")).alias("row"),
         *_SUMMED,
     )
-    return rows.with_columns(part for name in _SUMMED for part in exact.parts(name))
+    return exact.in_parts(rows, *_SUMMED)
 
 
 def _checked(blocks: nw.DataFrame[Any], grid: Grid) -> nw.DataFrame[Any]:

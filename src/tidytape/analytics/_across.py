@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -21,9 +21,9 @@ __all__ = [
     "finite",
     "once",
     "one_engine",
+    "repeated",
     "twice",
     "unlevelled",
-    "with_words",
 ]
 
 Duration = str | timedelta
@@ -58,10 +58,14 @@ def unlevelled(table: Table[Any], series: Iterable[str], *, used: Iterable[str] 
 def twice(rows: nw.LazyFrame[Any], series: Iterable[str]) -> tuple[nw.LazyFrame[Any], list[str]]:
     """Return the rows with `TWICE`, and the columns of texts that with ``timestamp`` name a market of a series."""
     rows, parts = matched(rows, [*series, *MARKET])
+    return repeated(rows, [*parts, "timestamp"]), parts
+
+
+def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
+    """Return the rows with ``__times``, how often each one's key is there, and `TWICE`."""
     rows = rows.with_columns(__times=nw.lit(1.0))
-    times = nw.col("__times").sum().over(*parts, "timestamp")
-    rows = rows.with_columns(__times=times)
-    return rows.with_columns(nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0).alias(TWICE)), parts
+    rows = rows.with_columns(__times=nw.col("__times").sum().over(*key))
+    return rows.with_columns(nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0).alias(TWICE))
 
 
 def once(rows: nw.LazyFrame[Any], series: Iterable[str], *, amounts: Iterable[str] = ()) -> nw.LazyFrame[Any]:
@@ -77,22 +81,34 @@ def once(rows: nw.LazyFrame[Any], series: Iterable[str], *, amounts: Iterable[st
     )
 
 
-def with_words(rows: nw.LazyFrame[Any], columns: Iterable[str]) -> nw.LazyFrame[Any]:
-    """Return the rows with these columns as text where they are categories: categories of two frames do not meet."""
-    schema = rows.collect_schema()
-    words = [name for name in columns if isinstance(schema[name], nw.Categorical | nw.Enum)]
-    return rows.with_columns(nw.col(*words).cast(nw.String())) if words else rows
-
-
 def finite(name: str) -> nw.Expr:
     """Return a column of numbers, null where it is not finite: what is no number is not known."""
     return nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name)
 
 
 def one_engine(table: Table[Any], other: Table[Any], parameter: str) -> None:
-    """Raise QueryError unless two frames are of one engine, whose rows alone can meet."""
+    """Raise QueryError unless two frames are of one engine, and in DuckDB of one connection: other rows cannot meet."""
     first, second = table.rows.implementation, other.rows.implementation
     if first is not second:
         raise QueryError(
             parameter, got=f"a frame of {second.value}", expected=f"a frame of {first.value}, like the first"
         )
+    if first.is_duckdb() and not _is_one_connection(table.rows.to_native(), other.rows.to_native()):
+        raise QueryError(
+            parameter,
+            got="a frame of another connection of DuckDB",
+            expected="one of the connection of the first",
+            hint="bring it over, e.g. with connection.from_arrow(frame.to_arrow_table())",
+        )
+
+
+def _is_one_connection(first: Any, second: Any) -> bool:
+    """Return whether DuckDB joins two relations; nothing is read of them."""
+    try:
+        first.project("1 AS one").union(second.project("1 AS one"))
+    except Exception as error:
+        # Its own error, which has no name here where DuckDB need not be.
+        if "connection" not in str(error):
+            raise
+        return False
+    return True

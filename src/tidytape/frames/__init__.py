@@ -4,7 +4,8 @@ What `tidytape.aggregate` and `tidytape.analytics` share, so that each of their 
 pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; users of it need nothing in here.
 
 - `doors`: a native frame in, one of the same kind out.
-- `table`: the same with its times as whole nanoseconds, whatever the engine calls a time.
+- `table`: the same with its times as whole nanoseconds, whatever the engine calls a time, and its categories as text.
+- `words`: categories as text, and back.
 - `buckets`: the interval that a time lies in.
 - `grid`: the row of blocks that a price lies in.
 - `steps`: lengths of intervals, and buckets of any length.
@@ -17,4 +18,5 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 - `crossed`: every row with every one of some numbers.
 - `joined`: points joined to one, by whatever they have in common.
 - `members`: the members of a series joined to it.
+- `weighted`: means by weight.
 """

@@ -6,11 +6,12 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 import narwhals.stable.v2 as nw
+from narwhals.exceptions import DuplicateError
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import MissingColumnError, QueryError
 
-__all__ = ["BUCKET", "INSTRUMENT", "closed", "opened"]
+__all__ = ["BUCKET", "INSTRUMENT", "closed", "opened", "wrapped"]
 
 INSTRUMENT = ("exchange", "raw_symbol")
 """Columns that name one instrument."""
@@ -21,15 +22,39 @@ BUCKET = "__bucket"
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
 
 
-def opened(native: Any, needed: Iterable[str]) -> Frame:
-    """Return the native frame as a Narwhals frame; MissingColumnError unless it has every needed column."""
+def wrapped(
+    native: Any,
+    *,
+    parameter: str = "frame",
+    kinds: str = "a frame, eager or lazy, of an engine Narwhals knows",
+) -> Frame:
+    """Return the native frame as a Narwhals frame; QueryError unless it is one whose columns each have a name."""
     try:
         frame: Frame = nw.from_native(native)
     except TypeError:
         kind = f"{type(native).__module__}.{type(native).__qualname__}"
-        raise QueryError(
-            "frame", got=kind, expected="a frame, eager or lazy, of an engine Narwhals knows"
-        ) from None
+        raise QueryError(parameter, got=kind, expected=kinds) from None
+    except DuplicateError:
+        raise _name_error(parameter, "two columns of one name") from None
+    # Of SQL its own: of DuckDB's columns with one name Narwhals tells the last.
+    in_sql = frame.implementation.is_duckdb() or frame.implementation.is_spark_like()
+    names = list(native.columns) if in_sql else frame.collect_schema().names()
+    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
+        raise _name_error(parameter, f"two columns {twice!r}")
+    if strange := [name for name in names if not isinstance(name, str)]:
+        raise _name_error(parameter, f"a column {strange[0]!r}")
+    return frame
+
+
+def _name_error(parameter: str, got: str) -> QueryError:
+    """Return the error of columns that have no names of their own."""
+    hint = "rename or drop them; of columns of several levels keep one, or join the levels to one text"
+    return QueryError(parameter, got=got, expected="columns of which each has a text as its name", hint=hint)
+
+
+def opened(native: Any, needed: Iterable[str]) -> Frame:
+    """Return the native frame as a Narwhals frame; MissingColumnError unless it has every needed column."""
+    frame = wrapped(native)
     available = frame.collect_schema().names()
     missing = [name for name in needed if name not in available]
     if missing:

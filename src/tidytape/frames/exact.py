@@ -1,120 +1,159 @@
 """Sums of amounts that do not depend on the order in which the rows are added.
 
 Adding floats in another order gives another last bit, and engines that work in parallel add in another order at every
-run. So amounts are added as whole numbers, which is exact: of 1e-8, and what is left below that, of 1e-17. A float's
-own noise around a decimal of up to eight places is not left over, so the sum of such amounts is the decimal that one
-would get by hand. Amounts of 9e10 and more cannot be counted so; they are added as floats.
+run. So an amount is taken apart into five floats, and those are added: how many times 2**33 coins there are in it, 8
+coins, 1e-8 coin, 2**-30 of that, and what is left. Each but the last is a whole number of at most 2**29. Whole numbers
+below 2**53 add up exactly in floats, in any order and on every engine, and floats do not overflow as integers do, of
+which an engine makes an error or a wrong number. A float's own noise around a decimal of up to eight places is not left
+over, so the sum of such amounts is the decimal that one would get by hand.
+
+Bounds: whatever its size, a sum is right to 1e-15 of the sum of magnitudes. Its last bit does not depend on the order
+of up to 2**24 (1.7e7) rows of a group with sums of up to 7e25 coins, and of more rows in so far as they do not all lie
+near the largest count of a part. What is left is added as a float, which is exact too for amounts of 4e-11 coin and
+more; of smaller ones the last bit may depend on the order.
 
 Examples
 --------
 >>> import narwhals.stable.v2 as nw
 >>> import polars as pl
 >>> frame = nw.from_native(pl.DataFrame({"amount": [0.1, 0.2, 0.3]}))
->>> sums = frame.with_columns(parts("amount")).select(summed("amount"))
->>> sums.select(floats="amount", exact=total("amount")).rows()
-[(0.6000000000000001, 0.6)]
+>>> frame["amount"].sum(), in_parts(frame, "amount").select(summed("amount")).select(total("amount"))["amount"][0]
+(0.6000000000000001, 0.6)
 """
 
 from __future__ import annotations
 
-import math
-from typing import Final
+from typing import Any, Final, TypeVar
 
 import narwhals.stable.v2 as nw
 
-__all__ = ["parts", "summed", "total", "where"]
+from tidytape.frames.doors import Frame
+
+__all__ = ["difference", "in_parts", "rounded", "running", "summed", "total", "where"]
+
+_Frame = TypeVar("_Frame", bound=Frame)
 
 _UNITS: Final = 1e8  # per coin
-_RESTS: Final = 1e9  # per unit
-_MOST: Final = 9e10  # coins; more of them, counted in units, do not fit into int64
-_ALMOST_HALF: Final = math.nextafter(0.5, 0)  # a half more than a large integer would be rounded to the next
-_NOISE: Final = 1e-12  # the relative difference that adding floats can make, with room to spare
+_RESTS: Final = 2.0**30  # per unit; a power of two, so that nothing is rounded
+_STEPS: Final = (("huge", 33, 1.0), ("whole", 3, _UNITS), ("units", 0, _RESTS), ("rest", 0, 1.0))
+"""Name of a part, what it is a multiple of as a power of two, and how many of the next unit what is left is."""
+_PARTS: Final = (*(name for name, _, _ in _STEPS), "left")
+_NOISE: Final = 5e-16  # of an amount: below it, what is left is the noise of writing a decimal as a float
+_MOST: Final = 1e290  # coins; more of them are not finite in units
 
 
-def parts(column: str) -> list[nw.Expr]:
-    """Return the whole numbers that an amount consists of, to be added beside it.
+def in_parts(frame: _Frame, *columns: str) -> _Frame:
+    """Add the parts that amounts consist of.
 
     Parameters
     ----------
-    column : str
-        Name of a column of amounts. [coin]
+    frame : narwhals frame
+    *columns : str
+        Names of columns of amounts. [coin]
 
     Returns
     -------
-    list of expressions, int64
-        Named after the column: its units [1e-8 coin] and what is left of it [1e-17 coin].
+    frame of the same kind
+        Five columns more for each, float64, named after it; null where it is, and not all finite where it is not.
     """
-    amount = nw.col(column)
-    scaled = amount * _UNITS
-    # Not `round`, because engines disagree on how to round a half.
-    counted = (scaled + _ALMOST_HALF).floor()
-    left = scaled - counted
-    countable = amount.abs() < _MOST
-    # Below this, what is left is the noise of writing a decimal as a float.
-    is_more = countable & (left.abs() > 5e-16 * counted.abs())
-    units = nw.when(countable).then(counted).otherwise(0.0).cast(nw.Int64())
-    rest = nw.when(is_more).then((left * _RESTS + 0.5).floor()).otherwise(0.0).cast(nw.Int64())
-    return [units.alias(_units(column)), rest.alias(_rest(column))]
+    parted: Any = frame.with_columns(
+        nw.col(name).cast(nw.Float64()).alias(_name(name, "left")) for name in columns
+    )
+    # One step after the other, each of columns: what two expressions share, pandas would compute twice.
+    for part, exponent, scale in _STEPS:
+        parted = parted.with_columns(
+            rounded(_part(name, "left"), exponent).alias(_name(name, part)) for name in columns
+        )
+        rests = [(name, _part(name, "left") - _part(name, part)) for name in columns]
+        parted = parted.with_columns(
+            (left if scale == 1.0 else left * scale).alias(_name(name, "left")) for name, left in rests
+        )
+        if part == "units":
+            parted = parted.with_columns(_without_noise(name) for name in columns)
+    found: _Frame = parted
+    return found
 
 
 def where(condition: nw.Expr, column: str, name: str) -> list[nw.Expr]:
-    """Return a column of amounts and its parts under another name, zero where the condition does not hold.
+    """Return the parts of amounts under another name, zero where the condition does not hold.
 
     Parameters
     ----------
     condition : expression, bool
         Null does not hold.
     column : str
-        Name of a column of amounts, with its parts beside it. [coin]
+        Name of a column of amounts, whose parts the frame has. [coin]
     name : str
         The other name.
 
     Returns
     -------
-    list of expressions
-        The amount, float64 [coin], and its parts, int64.
+    list of expressions, float64
     """
-    names = ((column, name), (_units(column), _units(name)), (_rest(column), _rest(name)))
-    zeros = (nw.lit(0.0), *[nw.lit(0, nw.Int64())] * 2)
     return [
-        nw.when(condition).then(nw.col(own)).otherwise(zero).alias(other)
-        for (own, other), zero in zip(names, zeros, strict=True)
+        nw.when(condition).then(_part(column, part)).otherwise(0.0).alias(_name(name, part))
+        for part in _PARTS
+    ]
+
+
+def difference(column: str, less: str, name: str) -> list[nw.Expr]:
+    """Return the parts of the difference of two columns of amounts, whose parts the frame has; null counts as 0."""
+    return [
+        (_part(column, part).fill_null(0.0) - _part(less, part).fill_null(0.0)).alias(_name(name, part))
+        for part in _PARTS
     ]
 
 
 def summed(*columns: str) -> nw.Expr:
-    """Return the sums of columns of amounts and of their parts, for an aggregation."""
-    return nw.col(*[name for column in columns for name in (column, _units(column), _rest(column))]).sum()
+    """Return the sums of the parts of columns of amounts, for an aggregation or a window."""
+    return nw.col(*_names(columns)).sum()
+
+
+def running(*columns: str) -> nw.Expr:
+    """Return the cumulative sums of the parts of columns of amounts, for a window with an order."""
+    return nw.col(*_names(columns)).cum_sum()
 
 
 def total(column: str) -> nw.Expr:
-    """Return the sum of amounts, from the sums of a column and its parts.
+    """Return the amounts that sums of parts make, named as the column of the amounts.
 
     Parameters
     ----------
     column : str
-        Name of the column, which now holds the sum of the floats. [coin]
+        Name of the column.
 
     Returns
     -------
     expression, float64
-        The sum of the parts where it is the floats' sum but for the noise of adding; else the floats' sum. [coin]
+        [coin]
     """
-    floats = nw.col(column)
-    # Divisors that are columns: polars multiplies by the rounded reciprocal of a constant one.
-    zero = floats * 0.0
-    units = nw.col(_units(column)).cast(nw.Float64()) + nw.col(_rest(column)).cast(nw.Float64()) / (
-        zero + _RESTS
-    )
-    exact = units / (zero + _UNITS)
-    return (
-        nw.when((exact - floats).abs() <= _NOISE * floats.abs()).then(exact).otherwise(floats).alias(column)
-    )
+    huge, whole, units, rest, left = (_part(column, part) for part in _PARTS)
+    counted = (huge + whole) * _UNITS + (units + (rest + left) / _RESTS)
+    # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one.
+    exact = counted / (huge * 0.0 + _UNITS)
+    return nw.when(huge.abs() < _MOST).then(exact).otherwise(huge).alias(column)
 
 
-def _units(column: str) -> str:
-    return f"__{column}_units"
+def rounded(value: nw.Expr, exponent: int = 0) -> nw.Expr:
+    """Round to whole multiples of a power of two, a half to the even one: what a float this large can still tell."""
+    # Not `round`, because engines disagree on halves, and `floor` would treat the signs unequally.
+    large = 1.5 * 2.0 ** (52 + exponent)
+    return (value + large) - large
 
 
-def _rest(column: str) -> str:
-    return f"__{column}_rest"
+def _without_noise(amount: str) -> nw.Expr:
+    left = _part(amount, "left")
+    is_more = left.abs() > nw.col(amount).abs() * (_NOISE * _UNITS * _RESTS)
+    return nw.when(is_more).then(left).otherwise(0.0).alias(_name(amount, "left"))
+
+
+def _part(column: str, part: str) -> nw.Expr:
+    return nw.col(_name(column, part))
+
+
+def _name(column: str, part: str) -> str:
+    return f"__{column}_{part}"
+
+
+def _names(columns: tuple[str, ...]) -> list[str]:
+    return [_name(column, part) for column in columns for part in _PARTS]

@@ -127,10 +127,32 @@ class Grid:
         -------
         expression, int64
         """
-        # Engines disagree on how to round a half, and either is good enough: it is the row or the one above it.
-        estimate = (price * float(10**self.places) / float(self.numerator)).round(0)
+        estimate = self._estimate(price)
         above = (self._price(estimate) > price).cast(nw.Int64())
         return estimate.cast(nw.Int64()) - above
+
+    def edge(self, price: nw.Expr) -> nw.Expr:
+        """Low edge of the row that a price lies in, of any price: null where it is null or no float tells the edge.
+
+        Parameters
+        ----------
+        price : expression, float64
+            As of `row`, which takes no more than an int64 does. [quote per coin]
+
+        Returns
+        -------
+        expression, float64
+            [quote per coin]
+        """
+        estimate = self._estimate(price)
+        is_above = self._price(estimate) > price
+        edge = nw.when(is_above).then(self._price(estimate - 1.0)).otherwise(self._price(estimate))
+        return nw.when(edge.is_finite()).then(edge)
+
+    def _estimate(self, price: nw.Expr) -> nw.Expr:
+        """Row that a price lies in, or the one above it, as a float."""
+        # Engines disagree on how to round a half, and either is good enough.
+        return (price * float(10**self.places) / float(self.numerator)).round(0)
 
     def price(self, row: nw.Expr) -> nw.Expr:
         """Low edge of a row.

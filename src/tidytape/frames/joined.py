@@ -76,7 +76,7 @@ def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
     lows = [name for name, rule in rules.items() if rule == "low"]
     highs = [name for name, rule in rules.items() if rule in {"open", "high", "close"}]
     if sums:
-        frame = frame.with_columns(part for name in sums for part in exact.parts(name))
+        frame = exact.in_parts(frame, *sums)
     parts = [
         *(nw.col(name).max() for name in highs),
         *(nw.col(name).min() for name in lows),

@@ -1,4 +1,4 @@
-"""Members of one series, markets of one coin, say, joined to it: candles, stocks and weighted means."""
+"""Members of one series, markets of one coin, say, joined to it: candles and stocks."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.frames import exact
 from tidytape.frames.doors import Frame
 from tidytape.frames.joined import EARLIEST, LATEST, carried, reduced, traded
 
-__all__ = ["as_text", "consolidated", "matched", "standing", "weighted"]
+__all__ = ["as_text", "consolidated", "matched", "standing"]
 
 _ASKED: Final = "__asked"
 
@@ -110,33 +109,4 @@ def standing(
         *series,
         "timestamp",
         *(nw.coalesce(nw.when(is_report).then(nw.col(name)), stands).alias(name) for name in columns),
-    )
-
-
-def weighted(frame: Any, keys: Sequence[str], values: Sequence[str], *, weight: str) -> Any:
-    r"""Return one row per keys, with the mean of each column by weight, :math:`\sum_i w_i x_i / \sum_i w_i`.
-
-    Rows in which a value is null are left out of its mean; ``__used_`` and its name is the sum of the other rows'
-    weights, null where there is none; ``__members`` the number of all rows. The sums do not depend on their order.
-    """
-    of = [*(f"__part_{name}" for name in values), *(f"__used_{name}" for name in values)]
-    parts = [(nw.col(weight) * nw.col(name)).alias(f"__part_{name}") for name in values]
-    used = [
-        nw.when(~nw.col(name).is_null()).then(nw.col(weight)).otherwise(0.0).alias(f"__used_{name}")
-        for name in values
-    ]
-    frame = frame.with_columns(*parts, *used).with_columns(
-        whole for name in of for whole in exact.parts(name)
-    )
-    sums = frame.group_by(*keys).agg(exact.summed(*of), nw.len().alias("__members"))
-    sums = sums.select(*keys, "__members", *(exact.total(name) for name in of))
-    has = {name: nw.col(f"__used_{name}") > 0 for name in values}
-    return sums.select(
-        *keys,
-        "__members",
-        *(
-            nw.when(has[name]).then(nw.col(f"__part_{name}") / nw.col(f"__used_{name}")).alias(name)
-            for name in values
-        ),
-        *(nw.when(has[name]).then(nw.col(f"__used_{name}")).alias(f"__used_{name}") for name in values),
     )

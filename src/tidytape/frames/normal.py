@@ -18,6 +18,7 @@ _BELOW: Final = (
     0.0883883476483184, 1.75566716318264, 16.064177579207, 86.7807322029461, 296.564248779674, 637.333633378831,
     793.826512519948, 440.413735824752,
 )  # fmt: skip
+_ZERO_FROM: Final = 40.0
 
 
 def normal_cdf(x: nw.Expr) -> nw.Expr:
@@ -31,7 +32,7 @@ def normal_cdf(x: nw.Expr) -> nw.Expr:
     Parameters
     ----------
     x : expression, float64
-        Below 1e40 in size. [1]
+        Of any size; NaN stays NaN. [1]
 
     Returns
     -------
@@ -51,6 +52,8 @@ def normal_cdf(x: nw.Expr) -> nw.Expr:
     [0.0, 0.5, 0.975]
     """
     size = x.abs()
+    # From about 38.6 on a float is 0, long before the powers of a polynomial are no numbers.
+    size = nw.when((size > _ZERO_FROM) & ~size.is_nan()).then(nw.lit(_ZERO_FROM)).otherwise(size)
     tail = (size * size * -0.5).exp() * _polynomial(size, _ABOVE) / _polynomial(size, _BELOW)
     return nw.when(x > 0).then(1.0 - tail).otherwise(tail)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Generic, cast
 
 import narwhals.stable.v2 as nw
@@ -11,7 +11,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import IDENTITY_FIELDS
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.doors import wrapped
 from tidytape.frames.times import Clock, clock_of, counted, dated
+from tidytape.frames.words import categories_of, categorised, worded
 
 __all__ = ["IDENTITY", "Table"]
 
@@ -28,12 +30,14 @@ class Table(Generic[IntoFrameT]):
     Attributes
     ----------
     rows : narwhals LazyFrame
-        All columns of the frame. Times are int64 nanoseconds since the epoch; pyarrow, which has no windows, is
-        polars here. Windows need ``over(..., order_by=...)``: nothing else says an order on every engine.
+        All columns of the frame. Times are int64 nanoseconds since the epoch, and categories text; pyarrow, which has
+        no windows, is polars here. Windows need ``over(..., order_by=...)``: nothing else says an order everywhere.
     native : frame
         What the caller gave.
     clocks : mapping of str to Clock
         How the caller's frame says the times of the columns that were named as times.
+    categories : mapping of str to type
+        The types of the columns that are categories in the caller's frame, as its engine says them.
 
     Examples
     --------
@@ -50,6 +54,7 @@ class Table(Generic[IntoFrameT]):
     rows: nw.LazyFrame[Any]
     native: IntoFrameT
     clocks: Mapping[str, Clock] = field(repr=False)
+    categories: Mapping[str, Any] = field(repr=False)
 
     @classmethod
     def opened(
@@ -81,12 +86,10 @@ class Table(Generic[IntoFrameT]):
         MissingColumnError
             If a column is absent.
         QueryError
-            If ``native`` is no frame, a time has no zone, or a column of numbers holds something else.
+            If ``native`` is no frame, its columns have no names of their own, a time has no zone, or a column of
+            numbers holds something else.
         """
-        try:
-            frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(native)
-        except TypeError:
-            raise QueryError(parameter, got=type(native).__name__, expected=_KINDS) from None
+        frame = wrapped(native, parameter=parameter, kinds=_KINDS)
         times, numbers = tuple(times), tuple(numbers)
         schema = frame.collect_schema()
         needed = dict.fromkeys((*needed, *times, *numbers))
@@ -97,11 +100,34 @@ class Table(Generic[IntoFrameT]):
                 raise QueryError(
                     parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
                 )
+        categories = categories_of(frame)
         if isinstance(frame, nw.DataFrame):
             # Lazily, so that an optimiser is used where there is one.
             frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
         clocks = {name: clock_of(frame, name) for name in times}
-        return cls(_with_floats(counted(frame, clocks), numbers), native, clocks)
+        rows = worded(counted(frame, clocks), categories)
+        return cls(_with_floats(rows, numbers), native, clocks, categories)
+
+    def with_words(
+        self, words: Mapping[str, str | None], *, of: Table[Any] | None = None
+    ) -> Table[IntoFrameT]:
+        """Return the table whose results have words in columns that are new, or hold others than the frame's.
+
+        Parameters
+        ----------
+        words : mapping of str to str or None
+            Columns of a result, each with the column of the frame whose words it has; None of a column of the frame
+            that has others, which its categories may not know: it gets categories of its own.
+        of : Table, optional
+            The table whose columns those are, if not this one.
+        """
+        categories, known = dict(self.categories), (of or self).categories
+        for name, like in words.items():
+            if like is None and name in categories:
+                categories[name] = None
+            elif like is not None and like in known:
+                categories[name] = known[like]
+        return replace(self, categories=categories)
 
     @property
     def names(self) -> list[str]:
@@ -163,7 +189,7 @@ class Table(Generic[IntoFrameT]):
         times: Mapping[str, str] | None = None,
         like_rows: bool = False,
     ) -> IntoFrameT:
-        """Return a result as the kind of frame that was opened, its times as the caller says them.
+        """Return a result as the kind of frame that was opened, its times and categories as the caller says them.
 
         Parameters
         ----------
@@ -178,15 +204,15 @@ class Table(Generic[IntoFrameT]):
         if isinstance(result, nw.DataFrame):
             result = result.lazy()
         if sort:
-            result = _sorted(result, sort)
+            result = result.sort(*sort)
         names = result.collect_schema().names()
         clocks = {name: clock for name, clock in self.clocks.items() if name in names}
         clocks |= {name: self.clocks[like] for name, like in (times or {}).items()}
         result = dated(result, clocks)
         frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("Any", self.native))
         if isinstance(frame, nw.LazyFrame):
-            return cast("IntoFrameT", result.to_native())
-        eager = result.collect(frame.implementation)
+            return cast("IntoFrameT", categorised(result, self.categories).to_native())
+        eager = categorised(result.collect(frame.implementation), self.categories)
         return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())
 
 
@@ -201,13 +227,3 @@ def _with_floats(rows: nw.LazyFrame[Any], names: Iterable[str]) -> nw.LazyFrame[
     others = [name for name in names if str(native[name].dtype) != "float64"]
     opened: nw.LazyFrame[Any] = nw.from_native(native.astype(dict.fromkeys(others, "float64"))).lazy()
     return opened if others else rows
-
-
-def _sorted(rows: nw.LazyFrame[Any], columns: Sequence[str]) -> nw.LazyFrame[Any]:
-    """Return the rows sorted, words as words: pandas sorts categories by when each was first seen."""
-    schema = rows.collect_schema()
-    words = {name: f"__word_{name}" for name in columns if isinstance(schema[name], nw.Categorical | nw.Enum)}
-    if not words or not rows.implementation.is_pandas():
-        return rows.sort(*columns)
-    named = rows.with_columns(nw.col(name).cast(nw.String).alias(word) for name, word in words.items())
-    return named.sort(*(words.get(name, name) for name in columns)).drop(*words.values())

@@ -14,7 +14,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-__all__ = ["Clock", "clock_of", "counted", "dated", "midnights", "nullable"]
+__all__ = ["Clock", "clock_of", "counted", "dated", "midnights", "nullable", "quoted", "replaced"]
 
 _NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
@@ -78,7 +78,7 @@ def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
     if not clocks:
         return frame
     if frame.implementation.is_duckdb():
-        return _replaced(frame, {name: f"epoch_ns({_quoted(name)})" for name in clocks})
+        return replaced(frame, {name: f"epoch_ns({quoted(name)})" for name in clocks})
     if frame.implementation.is_spark_like():
         return _selected(frame, {name: f"unix_micros(`{name}`) * 1000" for name in clocks})
     return frame.with_columns(nw.col(name).dt.timestamp("ns").cast(nw.Int64) for name in clocks)
@@ -122,11 +122,11 @@ def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
     if not clocks:
         return frame
     if frame.implementation.is_duckdb():
-        return _replaced(
+        return replaced(
             frame,
             {
                 # By way of text of no zone there would be one of the connection in between.
-                name: f"(make_timestamp_ns({_quoted(name)}) AT TIME ZONE 'UTC')::{clock.native}"
+                name: f"(make_timestamp_ns({quoted(name)}) AT TIME ZONE 'UTC')::{clock.native}"
                 for name, clock in clocks.items()
             },
         )
@@ -141,19 +141,21 @@ def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
 def midnights(frame: Frame, column: str) -> Frame:
     """Return the frame with a column of dates as int64 nanoseconds: the start of each day in UTC."""
     if frame.implementation.is_duckdb():
-        return _replaced(frame, {column: f"epoch_ns({_quoted(column)}::TIMESTAMP)"})
+        return replaced(frame, {column: f"epoch_ns({quoted(column)}::TIMESTAMP)"})
     if frame.implementation.is_spark_like():
         return _selected(frame, {column: f"unix_date(`{column}`) * {86_400 * _NANOSECONDS['s']}L"})
     return frame.with_columns(nw.col(column).dt.timestamp("ms").cast(nw.Int64) * _NANOSECONDS["ms"])
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
+    """Return a name as DuckDB's SQL says it."""
     return '"' + name.replace('"', '""') + '"'
 
 
-def _replaced(frame: Frame, columns: dict[str, str]) -> Frame:
-    replaced = ", ".join(f"{sql} AS {_quoted(name)}" for name, sql in columns.items())
-    opened: Frame = nw.from_native(frame.to_native().project(f"* REPLACE ({replaced})"))
+def replaced(frame: Frame, columns: dict[str, str]) -> Frame:
+    """Return a frame of DuckDB with columns replaced by what SQL says."""
+    said = ", ".join(f"{sql} AS {quoted(name)}" for name, sql in columns.items())
+    opened: Frame = nw.from_native(frame.to_native().project(f"* REPLACE ({said})"))
     return opened
 
 

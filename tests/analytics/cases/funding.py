@@ -129,6 +129,13 @@ CASES = [
         ["exchange", "coin", "timestamp"],
         label="with a lead",
     ),
+    Case(
+        "predicted_error",
+        lambda points: funding.predicted_error(points, settled_every="8h"),
+        [pl.concat([POINTS, POINTS.head(4)])],
+        SERIES,
+        label="rows twice",
+    ),
     Case("spread", funding.spread, [POINTS], PAIR),
     Case("spread", funding.spread, [OWN], PAIR, label="own interval"),
     Case(

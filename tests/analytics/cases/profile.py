@@ -79,6 +79,7 @@ CASES = [
         )
         for label, frame in [("of touches", TOUCHES), ("of lists", LISTS), ("of numbers", COUNTED)]
     ),
+    Case("tails", profile.tails, [LISTS], [*_SERIES, "end"]),
     Case("poor_extremes", lambda levels: profile.poor_extremes(levels, min_excess_rows=1), [LISTS], _SERIES),
     Case(
         "poor_extremes",

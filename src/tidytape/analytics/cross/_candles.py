@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled, with_words
+from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled
 from tidytape.frames import members
 from tidytape.frames.joined import IDLE, traded
 from tidytape.frames.table import Table
@@ -72,7 +72,7 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     table = Table.opened(frame, MARKET, times=["timestamp", *_TIMES], numbers=[*_PRICES, "volume"])
     series = across(table, by, without=[*MARKET, *_PRICES, "volume", *_TIMES, "venues"])
     unlevelled(table, series)
-    rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows = rows.with_columns(finite(name) for name in (*_PRICES, "volume"))
     rows, own = twice(rows, series)
     rows = traded(rows, [*own, "timestamp"])

@@ -18,13 +18,13 @@ from tidytape.analytics._across import (
     once,
     one_engine,
     unlevelled,
-    with_words,
 )
 from tidytape.errors import MissingColumnError
 from tidytape.frames.joined import summed
-from tidytape.frames.members import matched, standing, weighted
+from tidytape.frames.members import matched, standing
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
+from tidytape.frames.weighted import weighted
 
 __all__ = ["oi_weighted", "volume_weighted"]
 
@@ -108,7 +108,7 @@ def oi_weighted(
     shared = [name for name in series if name != "interval"]
     if missing := [name for name in shared if name not in other.names]:
         raise MissingColumnError(missing, available=other.names)
-    asked = with_words(table.rows, [*MARKET, *series]).filter(~nw.col("timestamp").is_null())
+    asked = table.rows.filter(~nw.col("timestamp").is_null())
     said = "interval" in table.names and "interval" in other.names
     length = length_of(nw.col("interval")) if said else nw.lit(0, nw.Int64())
     asked, of_series = matched(asked.with_columns(__until=nw.col("timestamp") + length), series)
@@ -117,7 +117,7 @@ def oi_weighted(
     asked = asked.select(*MARKET, *series, "timestamp", "__until", finite(rate))
     asked = once(asked, series)
     asked = asked.with_columns(nw.when(nw.col(TWICE) == 0).then(nw.col(rate)).otherwise(0.0).alias(rate))
-    reports = with_words(other.rows, [*MARKET, *shared]).filter(~nw.col("timestamp").is_null())
+    reports = other.rows.filter(~nw.col("timestamp").is_null())
     if said:
         reports = reports.filter(length > 0)  # what ends nobody knows when is never known
     reports = reports.select(
@@ -222,7 +222,7 @@ def volume_weighted(
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[price, volume])
     series = across(table, by, without=[*MARKET, price, volume, "vwap", "venues"])
     unlevelled(table, series, used=[price])
-    rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows = rows.with_columns(vwap=finite(price), __volume=finite(volume))
     rows = rows.filter(nw.col("vwap") > 0, nw.col("__volume") > 0)
     rows = once(rows, series)

@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled, with_words
+from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames import exact
 from tidytape.frames.members import matched
@@ -82,8 +82,7 @@ def dispersion(
         __from_below=place.over(*parts, "timestamp", order_by=["__value", *MARKET]),
         __from_above=place.over(*parts, "timestamp", order_by=["__down", *MARKET]),
     )
-    rows = rows.with_columns(
-        *exact.parts("mean"),
+    rows = exact.in_parts(rows, "mean").with_columns(
         *(
             nw.when(nw.col(f"__from_{end}") == 1).then(nw.col(name)).alias(f"{which}_{name}")
             for which, end in _ENDS.items()
@@ -121,7 +120,8 @@ def dispersion(
         __again=nw.col(TWICE),
     )
     known = [nw.when(nw.col("__again") == 0).then(nw.col(name)).alias(name) for name in _FOUND[1:]]
-    return table.closed(result.select(*keys, "venues", *known), sort=keys)
+    told = table.with_words({f"{which}_{name}": name for which in _ENDS for name in MARKET})
+    return told.closed(result.select(*keys, "venues", *known), sort=keys)
 
 
 def premium(
@@ -215,5 +215,5 @@ _FOUND = ("venues", *_ENDS, "mean", "median", "range", "relative_range", "deviat
 
 def _valued(table: Table[Any], series: list[str], value: str) -> nw.LazyFrame[Any]:
     """Return the rows with a finite value, as ``__value``."""
-    rows = with_words(table.rows, [*series, *MARKET]).with_columns(__value=finite(value))
+    rows = table.rows.with_columns(__value=finite(value))
     return rows.filter(~nw.col("timestamp").is_null(), ~nw.col("__value").is_null())

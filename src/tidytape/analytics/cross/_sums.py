@@ -17,7 +17,6 @@ from tidytape.analytics._across import (
     once,
     twice,
     unlevelled,
-    with_words,
 )
 from tidytape.errors import QueryError
 from tidytape.frames import exact
@@ -86,7 +85,7 @@ def total(
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=amounts)
     series = across(table, by, without=[*MARKET, *amounts, "venues"])
     unlevelled(table, series, used=amounts)
-    rows = with_words(table.rows, [*series, *MARKET])
+    rows = table.rows
     rows = rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
     if carry is not None:
         held = arguments.duration("carry", carry)
@@ -150,10 +149,10 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[amount])
     series = across(table, by, without=[*MARKET, amount, "total", "share"])
     unlevelled(table, series, used=[amount])
-    rows = with_words(table.rows, [*series, *MARKET]).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows, parts = matched(twice(rows, series)[0], series)
     rows = rows.with_columns(__own=finite(amount), total=finite(amount))
-    rows = rows.with_columns(exact.parts("total"))
+    rows = exact.in_parts(rows, "total")
     rows = rows.with_columns(exact.summed("total").over(*parts, "timestamp")).with_columns(
         exact.total("total")
     )
@@ -228,11 +227,9 @@ def dominance(
     added = ["dominance", "universe_total", "universe_known", "universe_size"]
     arguments.columns("marketcap", marketcap, taken=added)
     series = across(table, by, without=[token, marketcap, *added])
-    rows = with_words(table.rows, [*series, token]).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     within = nw.col(token).is_in(names)
-    # In units of 2**20, which a float says exactly, because larger sums are not exact.
-    unit = 2.0**20
-    caps = rows.filter(within).with_columns(__cap=finite(marketcap) / unit)
+    caps = rows.filter(within).with_columns(__cap=finite(marketcap))
     standing_caps = standing(caps, rows, members=[token], series=series, columns=["__cap"], carry=held)
     sums = summed(
         standing_caps.with_columns(__known=nw.lit(1.0)), [*series, "timestamp"], ["__cap", "__known"]
@@ -241,7 +238,7 @@ def dominance(
     sums = sums.select(
         *parts,
         "timestamp",
-        universe_total=nw.col("__cap") * unit,
+        universe_total=nw.col("__cap"),
         universe_known=nw.col("__known").cast(nw.Int64()),
     )
     kept = [name for name in table.names if name not in added]

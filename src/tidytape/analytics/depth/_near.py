@@ -91,7 +91,7 @@ def depth_within(
         below=nw.when(IS_BID).then((mid - price) * _BPS),
         above=nw.when(IS_ASK).then((price - mid) * _BPS),
         scale=mid.abs(),
-    ).with_columns(*exact.parts("size"))
+    ).pipe(exact.in_parts, "size")
     within = {}
     for number, distance in enumerate(distances):
         for side, away in (("below", nw.col("below")), ("above", nw.col("above"))):

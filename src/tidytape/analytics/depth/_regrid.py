@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, Literal
+from typing import Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -70,7 +70,8 @@ def regrid(
     Notes
     -----
     Sums do not depend on the order of the rows, and are exact for amounts of up to eight places. A size that is null,
-    not finite or below 0 is not known. Rows whose price is null or not finite stay apart, under a price of null.
+    not finite or below 0 is not known. Rows whose price is null or not finite stay apart, under a price of null; so do
+    prices so large that no float says the edge of their row.
 
     The mean of a book counts a price as empty at times that did not reach so far out. Where that happens, ask for more
     depth than you look at.
@@ -114,17 +115,17 @@ def regrid(
         rows = rows.with_columns(__order=nw.col("timestamp").rank("dense").over(bucket).cast(nw.Float64))
         rows = rows.with_columns(__count=nw.col("__order").max().over(bucket))
     if grid is not None:
-        rows = rows.with_columns(price=grid.price(grid.row(price)))
+        rows = rows.with_columns(price=grid.edge(price))
     keys = [*bucket, *sides, "price"]
     result = (
-        rows.with_columns(*exact.parts(value))
+        exact.in_parts(rows, value)
         .group_by(*keys)
         .agg(exact.summed(value), nw.col("__known").all(), nw.col("__count").max())
         .with_columns(exact.total(value))
         .with_columns(nw.when("__known").then(size / nw.col("__count")).alias(value))
         .select(
             *(name for name in series if name != "interval"),
-            *_interval(table, series, wanted),
+            *_interval(series, wanted),
             nw.col("start").alias("timestamp"),
             *sides,
             "price",
@@ -133,7 +134,8 @@ def regrid(
         )
         .select(*series, "timestamp", *sides, "price", value, "time_rule")
     )
-    return table.closed(result, sort=[*series, "timestamp", *sides, "price"])
+    told = table if wanted is None else table.with_words({"interval": None})
+    return told.closed(result, sort=[*series, "timestamp", *sides, "price"])
 
 
 def _opened(frame: IntoFrameT) -> tuple[Table[IntoFrameT], str]:
@@ -151,11 +153,8 @@ def _fits(wanted: Interval) -> nw.Expr:
     return ~nw.col("interval").cast(nw.String).is_in(names).fill_null(value=False)
 
 
-def _interval(table: Table[Any], series: list[str], wanted: Interval | None) -> list[nw.Expr]:
+def _interval(series: list[str], wanted: Interval | None) -> list[nw.Expr]:
     """Return what stands in the column ``interval`` of a result, if it is one of the series'."""
     if "interval" not in series:
         return []
-    if wanted is None:
-        return [nw.col("interval")]
-    dtype = table.rows.collect_schema()["interval"]
-    return [nw.lit(wanted.value).cast(dtype).alias("interval")]
+    return [nw.col("interval") if wanted is None else nw.lit(wanted.value).alias("interval")]

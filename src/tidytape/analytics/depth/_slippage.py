@@ -148,4 +148,4 @@ def slippage(
         ]
 
     result = stacked(rows, (row(side, n, name) for (side, n), name in cases.items()))
-    return books.table.closed(result, sort=[*books.book, "side", "size"])
+    return books.table.with_words({"side": None}).closed(result, sort=[*books.book, "side", "size"])

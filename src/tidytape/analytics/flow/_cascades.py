@@ -121,7 +121,7 @@ def liquidation_cascades(
         *keys, __all=nw.lit(0), __amount=nw.col(name), __time=nw.col("timestamp")
     ).filter(amount.is_finite() & (amount > 0) & (amount >= least) & ~time.is_null())
     # One row per time, so that rows of one time have no order to be given.
-    rows = rows.with_columns(*exact.parts("__amount"), __count=nw.lit(1, nw.Int64()), __largest=amount)
+    rows = exact.in_parts(rows, "__amount").with_columns(__count=nw.lit(1, nw.Int64()), __largest=amount)
     rows = rows.group_by(*series, "__time").agg(
         exact.summed("__amount"), nw.col("__count").sum(), nw.col("__largest").max()
     )

@@ -12,6 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.flow._volume import bought_and_sold
+from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.steps import MONDAY, bucket_by
 from tidytape.query.values import TimeLike, epoch_seconds
@@ -69,6 +70,9 @@ def cvd(
 
     Notes
     -----
+    The sum is of what was bought and sold, to the last digit: it does not depend on where rows were cut, and where as
+    much was sold as bought it is zero.
+
     Where a delta is unknown, so is every sum that it would be part of: ``cvd`` is null from there to the end of the
     session, or of the series. No row depends on a later one.
 
@@ -100,20 +104,21 @@ def cvd(
     rows = both.rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"), __all=nw.lit(0))
     series = [*both.by, "__all"]
     started = bucket_by(time, length, origin=opens) if anchor == "session" else time.min().over(series)
-    rows = rows.with_columns(
-        anchored_at=started, __unknown=nw.col("delta").is_null().cast(nw.Int64), __known=nw.col("delta")
-    ).with_columns(nw.col("__known").fill_null(0.0))
+    rows = rows.with_columns(anchored_at=started, __unknown=nw.col("delta").is_null().cast(nw.Int64))
+    # In parts, so that what was bought and is sold again leaves nothing, and earlier anchors change no digit.
+    rows = exact.in_parts(rows, "buy_volume", "sell_volume")
+    rows = rows.with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
     run = [*series, "anchored_at"]
     rows = rows.with_columns(
         nw.col("__unknown").cum_sum().over(run, order_by="timestamp"),
-        nw.col("__known").cum_sum().over(run, order_by="timestamp"),
+        exact.running("cvd").over(run, order_by="timestamp"),
     ).select(
         *both.by,
         "timestamp",
         "buy_volume",
         "sell_volume",
         "delta",
-        nw.when(nw.col("__unknown") == 0).then(nw.col("__known")).alias("cvd"),
+        nw.when(nw.col("__unknown") == 0).then(exact.total("cvd")).alias("cvd"),
         nw.lit(anchor).alias("anchor"),
         "anchored_at",
     )

@@ -142,7 +142,7 @@ def large_trade_share(
     large = "__large"
     rows = (
         rows.with_columns(__is_large=is_large)
-        .with_columns(*exact.parts("__volume"))
+        .pipe(exact.in_parts, "__volume")
         .with_columns(
             *exact.where(nw.col("__is_large"), "__volume", large),
             __large_trades=nw.col("__is_large").cast(nw.Int64),
@@ -174,4 +174,4 @@ def large_trade_share(
         if_known(nw.col("__threshold")).alias("threshold"),
         nw.lit(rule).alias("threshold_rule"),
     )
-    return table.closed(rows, sort=[*keys, "timestamp"])
+    return table.with_words(dict.fromkeys(labels)).closed(rows, sort=[*keys, "timestamp"])

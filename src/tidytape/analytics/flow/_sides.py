@@ -101,7 +101,7 @@ def sides(
         .with_columns(
             nw.when("__known").then(nw.col(name)).otherwise(0.0).alias(name) for name in ("__buy", "__sell")
         )
-        .with_columns(*exact.parts("__buy"), *exact.parts("__sell"))
+        .pipe(exact.in_parts, "__buy", "__sell")
         .group_by(*groups, "__time")
         .agg(exact.summed("__buy", "__sell"), nw.col("__known").all())
         .with_columns(exact.total("__buy"), exact.total("__sell"))
@@ -114,7 +114,7 @@ def sides(
             ),
         )
     )
-    return Sides(table, rows, keys)
+    return Sides(table.with_words(dict.fromkeys(labels)), rows, keys)
 
 
 def usable(value: nw.Expr) -> nw.Expr:

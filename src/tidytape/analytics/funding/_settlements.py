@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import Duration, finite, with_words
+from tidytape.analytics._across import TWICE, Duration, finite, repeated
 from tidytape.analytics._intervals import length
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
@@ -79,8 +79,8 @@ def accrued(
         The frame's columns, and
 
         - ``payment`` : float64, received at this settlement; below 0, paid. Null where rate, position or price is not
-          finite, and of rows whose column ``interval`` is longer than ``settled_every`` or names no interval.
-          [as ``position`` times ``price``]
+          finite or the row is there twice, and of rows whose column ``interval`` is longer than ``settled_every`` or
+          names no interval. [as ``position`` times ``price``]
         - ``accrued`` : float64, sum of the payments so far. [the same]
         - ``missed`` : int64, settlements of the series so far whose payment is not known, because the row is absent or
           the payment null; those within a row longer than ``settled_every`` are among them. Above 0, ``accrued`` is not
@@ -111,7 +111,7 @@ def accrued(
         raise QueryError("position", got=position, expected="a finite number, or a column")
     table = Table.opened(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", "payment", "accrued", "missed", *columns])
-    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     scale: Any = 1.0
     within, after = _lengths(table, interval, every)
     if every is None:
@@ -126,7 +126,10 @@ def accrued(
     for factor in (position, price):
         if factor is not None:
             paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
-    rows, parts = matched(rows.with_columns(payment=nw.when(within).then(paid * -1.0)), series)
+    rows, parts = matched(rows, series)
+    rows = repeated(rows, [*parts, "timestamp"]).with_columns(
+        payment=nw.when(within, nw.col(TWICE) == 0).then(paid * -1.0)
+    )
     known = nw.when(nw.col("payment").is_null()).then(nw.lit(0)).otherwise(nw.lit(1))
     rows = rows.with_columns(
         # Under a name of its own: on pandas a window is ordered by what the name of the time then means.
@@ -194,9 +197,11 @@ def predicted_error(
         - ``known_at`` : when the error was known, which is when it settled: ``timestamp``. So `tidytape.analytics.pit`
           takes it.
         - ``predicted_known_at`` : when the prediction was known, ``timestamp`` less ``lead``.
-        - ``predicted`` : float64, null if there is no row whose interval ended at ``predicted_known_at``.
-        - ``settled`` : float64, the rate of the row that starts with the settlement; null if that row is longer than
-          ``settled_every``, or its column ``interval`` names no interval: it ends with another settlement's rate.
+        - ``predicted`` : float64, null unless there is one row, and no more, whose interval ended at
+          ``predicted_known_at``.
+        - ``settled`` : float64, the rate of the row that starts with the settlement; null if that row is there twice,
+          longer than ``settled_every``, or its column ``interval`` names no interval: it ends with another
+          settlement's rate.
         - ``error`` : float64, predicted less settled. [1 per funding interval]
 
     Raises
@@ -228,25 +233,31 @@ def predicted_error(
     every = None if settled_every == _EACH_ROW else arguments.duration("settled_every", settled_every)
     after = length(table, interval)
     within, _ = _lengths(table, interval, every)
-    rows = with_words(table.rows, series).filter(~nw.col("timestamp").is_null())
+    rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows, parts = matched(rows, series)
-    settled = rows if every is None else _settled(rows, every, anchor)
+    settled = repeated(rows if every is None else _settled(rows, every, anchor), [*parts, "timestamp"])
+    settled = settled.unique(subset=[*parts, "timestamp"], keep="any")
     # A join on the time at which the prediction was known, not a shift: a gap gives null, not an older prediction.
-    forecasts = rows.select(
-        *parts, (nw.col("timestamp") + after).alias("__predicted_at"), finite(predicted).alias("__predicted")
+    forecasts = (
+        rows.select(
+            *parts,
+            (nw.col("timestamp") + after).alias("__predicted_at"),
+            finite(predicted).alias("__predicted"),
+        )
+        .filter(~nw.col("__predicted_at").is_null())
+        .group_by(*parts, "__predicted_at")
+        .agg(nw.col("__predicted").max(), nw.len().alias("__forecasts"))
     )
     result = (
         settled.with_columns(__predicted_at=nw.col("timestamp") - ahead)
-        .join(
-            forecasts.filter(~nw.col("__predicted_at").is_null()), on=[*parts, "__predicted_at"], how="left"
-        )
+        .join(forecasts, on=[*parts, "__predicted_at"], how="left")
         .select(
             *series,
             "timestamp",
             known_at=nw.col("timestamp"),
             predicted_known_at=nw.col("timestamp") - ahead,
-            predicted=nw.col("__predicted"),
-            settled=nw.when(within).then(finite(rate)),
+            predicted=nw.when(nw.col("__forecasts") == 1).then(nw.col("__predicted")),
+            settled=nw.when(within, nw.col(TWICE) == 0).then(finite(rate)),
         )
         .with_columns(error=nw.col("predicted") - nw.col("settled"))
     )

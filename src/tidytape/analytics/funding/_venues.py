@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, Duration, across, finite, with_words
+from tidytape.analytics._across import MARKET, TWICE, Duration, across, finite, once
 from tidytape.analytics.funding._rates import DAY, OWN, own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.members import matched
@@ -45,7 +45,7 @@ def spread(
     frame, one row per by, timestamp and ordered pair of markets, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, ``other_exchange``, ``other_raw_symbol`` and ``spread`` :
         float64, above 0 if the first market's longs pay more [1 per funding interval], null where a rate is not
-        finite.
+        finite, or one of the markets is there twice.
 
     Raises
     ------
@@ -65,14 +65,15 @@ def spread(
     """
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[rate])
     series = across(table, by, without=[*MARKET, *_OTHER.values(), "spread", rate])
-    rows = with_words(table.rows, [*series, *MARKET]).with_columns(__rate=finite(rate))
+    rows = table.rows.with_columns(__rate=finite(rate))
     own = [OWN] if OWN in table.names else []
     pairs = _pairs(rows, series, ["__rate", *own])
     difference = nw.col("__rate") - nw.col("__other_rate")
     if own:
         difference = nw.when(nw.col(OWN) == nw.col(f"__other_{OWN}")).then(difference)
     key = [*series, "timestamp", *MARKET, *_OTHER.values()]
-    return table.closed(pairs.select(*key, spread=difference), sort=key)
+    told = table.with_words({other: name for name, other in _OTHER.items()})
+    return told.closed(pairs.select(*key, spread=difference), sort=key)
 
 
 def carry(
@@ -100,7 +101,7 @@ def carry(
         Schema ``FUNDING_RATE_AGG``.
     costs : float, mapping of str to float, or str
         k, of one leg in and out again, as a share of its value: of every market; by ``exchange``; or the column that
-        holds it. A market whose cost is not known is in no pair. [1]
+        holds it. A market whose cost is not known, or that is there twice, is in no pair. [1]
     holding : str or timedelta, > 0
         H, for how long, e.g. ``"30d"``.
     by : str or iterable of str, optional
@@ -154,7 +155,7 @@ def carry(
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=numbers)
     series = across(table, by, without=[*MARKET, *_RESULTS, *numbers])
     ratio = float(held) / own_interval(table, funding_interval)
-    rows = with_words(table.rows, [*series, *MARKET])
+    rows = table.rows
     rows = rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
     pairs = _pairs(rows, series, ["__earned", "__cost"]).with_columns(
         gross=nw.col("__other_earned") - nw.col("__earned"), costs=nw.col("__cost") + nw.col("__other_cost")
@@ -178,19 +179,23 @@ def carry(
         carry="carry",
         apr=nw.col("carry") * per_year,
     )
-    return table.closed(result, sort=[*series, "timestamp"])
+    told = table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET})
+    return told.closed(result, sort=[*series, "timestamp"])
 
 
 _OTHER = {name: f"other_{name}" for name in MARKET}
+_LEGS = ("long", "short")
 _RESULTS = (
-    *(f"{leg}_{name}" for leg in ("long", "short") for name in MARKET),
+    *(f"{leg}_{name}" for leg in _LEGS for name in MARKET),
     *("gross", "costs", "carry", "apr"),
 )
 
 
 def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
     """Return one row per (series, timestamp) and ordered pair of markets; values of the second are ``__other_…``."""
-    rows, texts = matched(rows, [*series, *MARKET])
+    rows, texts = matched(once(rows, series), [*series, *MARKET])
+    unique = nw.col(TWICE) == 0
+    rows = rows.with_columns(nw.when(unique).then(nw.col(name)).alias(name) for name in values)
     shared = [name for name in texts if name not in {f"__of_{name}" for name in MARKET}]
     own = {name: f"__of_{name}" for name in MARKET}
     others = rows.select(

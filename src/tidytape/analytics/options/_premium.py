@@ -8,7 +8,7 @@ from typing import Any, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-from tidytape.analytics._across import MARKET, one_engine, with_words
+from tidytape.analytics._across import MARKET, one_engine
 from tidytape.analytics.pit import asof_join, known_at
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
@@ -110,18 +110,16 @@ def volatility_risk_premium(
 
     told: Any = known_at(realized, interval=realized_interval)
     facts = Table.opened(told, times=["known_at"])
-    rows = with_words(facts.rows, [on, *whose]).select(
+    rows = facts.rows.select(
         on, "known_at", "realized_volatility", **{alias: nw.col(name) for name, alias in whose.items()}
     )
     asked = Table.opened(known_at(implied, interval=implied_interval), times=["known_at"])
     # Every market of the realised is asked for at every time of the implied: none is taken for another.
     markets = rows.select(*keys).unique()
-    decisions = (
-        with_words(asked.rows, [on]).drop("known_at_rule", strict=False).join(markets, on=on, how="left")
-    )
+    decisions = asked.rows.drop("known_at_rule", strict=False).join(markets, on=on, how="left")
     joined = asof_join(
-        asked.closed(decisions),
-        cast("IntoFrame", facts.closed(rows)),
+        asked.with_words({alias: name for name, alias in whose.items()}, of=facts).closed(decisions),
+        cast("IntoFrame", facts.with_words({alias: name for name, alias in whose.items()}).closed(rows)),
         on="known_at",
         by=keys,
         tolerance=tolerance,

@@ -18,6 +18,9 @@ from tidytape.frames.normal import normal_cdf
 __all__ = ["black76_price", "implied_volatility"]
 
 _EPSILON: Final = float(np.finfo(float).eps)
+_LEAST: Final = 1e-300
+"""Least deviation that is computed with."""
+
 _DETERMINED: Final = 1e-8
 """Relative error of a volatility from which on it is called imprecise."""
 
@@ -47,9 +50,10 @@ def black76_price(
     Returns
     -------
     frame, n rows, same key, order and kind as ``chain``
-        Adds ``black76_price`` : float64, null where a number is missing or not positive, no time is left, or it is
-        neither call nor put. Within 1e-15 of the larger of F and K, so in the far wings few of its digits count.
-        [coin or quote, as ``premium`` says]
+        Adds ``black76_price`` : float64, null where a number is missing or not positive and finite, no time is left,
+        or it is neither call nor put. Of a volatility beyond any market it is the limit: F of a call and K of a put;
+        of one next to nothing what the option is worth at once. Within 1e-15 of the larger of F and K, so in the far
+        wings few of its digits count. [coin or quote, as ``premium`` says]
 
     Raises
     ------
@@ -96,6 +100,10 @@ def black76_price(
         _moneyness=nw.col("_strike") / nw.col("_forward"),
         _deviation=nw.col("_volatility") / 100.0 * years_of(nw.col("_life")).sqrt(),
     )
+    # No volatility is so small that there is nothing to divide by.
+    rows = rows.with_columns(
+        _deviation=nw.when(nw.col("_deviation") < _LEAST).then(nw.lit(_LEAST)).otherwise(nw.col("_deviation"))
+    )
     deviation = nw.col("_deviation")
     first = deviation / 2.0 - nw.col("_moneyness").log() / deviation
     side = nw.when(call).then(nw.lit(1.0)).otherwise(nw.lit(-1.0))
@@ -105,7 +113,9 @@ def black76_price(
     # What it is short of zero by is the noise of a difference.
     coins = nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
     price = coins if premium == "coin" else coins * nw.col("_forward")
-    return opened.closed(rows.select(*names, price.alias("black76_price")), like_rows=True)
+    rows = rows.with_columns(black76_price=price)
+    finite = nw.when(nw.col("black76_price").is_finite()).then(nw.col("black76_price"))
+    return opened.closed(rows.select(*names, finite.alias("black76_price")), like_rows=True)
 
 
 def implied_volatility(

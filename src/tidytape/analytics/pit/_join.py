@@ -23,7 +23,6 @@ _NEVER = -(2**62)  # before 1824; there is room to subtract from it
 _EVER = 2**61  # 73 years, as good as no limit
 _LEVELS = {"size", "liquidations", "tpo_count", "volume", "block_ids", "block_id", "buy_volume"}
 _POINTS = {"id", "open", "close"}
-_WORDS = (nw.String, nw.Categorical, nw.Enum)
 
 
 def asof_join(
@@ -135,7 +134,8 @@ def asof_join(
     result = asked.join(found, on=[*keys, "__at"], how="left", suffix="__found").join(
         told, on=[*keys, "__number"], how="left", suffix="__told"
     )
-    return left.closed(result.select(*left.names, *names.values()), sort=[*by, on])
+    joined = left.with_words({new: name for name, new in names.items()}, of=right)
+    return joined.closed(result.select(*left.names, *names.values()), sort=[*by, on])
 
 
 def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
@@ -149,9 +149,8 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
             raise MissingColumnError(missing, available=right.names)
         ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
         for name in found:
-            dtypes = ours[name], theirs[name]
-            if dtypes[0] != dtypes[1] and not all(isinstance(dtype, _WORDS) for dtype in dtypes):
-                got = f"{name}: {dtypes[0]} and {dtypes[1]}"
+            if ours[name] != theirs[name]:
+                got = f"{name}: {ours[name]} and {theirs[name]}"
                 raise QueryError("by", got=got, expected="columns of one type")
     if apart := [name for name in _telling_apart(right.names) if name not in found]:
         got = f"facts with column {apart[0]}, joined by {', '.join(found) or 'nothing'}"

@@ -7,7 +7,7 @@ Nothing in here loops over the levels.
 - `developing` : both at the close of each block.
 - `naked_pocs` : points of control that no later session came back to.
 - `initial_balance` : the range of the first hour, its extensions, and whether trade went beyond.
-- `single_prints`, `poor_extremes` : rows that one block alone touched, tails, and extremes without one.
+- `single_prints`, `tails`, `poor_extremes` : rows that one block alone touched, inside and at the ends; ends without.
 - `nodes` : where a profile bulges and where it is thin.
 - `shape`, `day_type` : heuristics, each with the features behind its label.
 - `composite` : several sessions as one profile.
@@ -27,8 +27,9 @@ from tidytape.analytics.profile._initial_balance import initial_balance
 from tidytape.analytics.profile._naked_pocs import naked_pocs
 from tidytape.analytics.profile._nodes import nodes
 from tidytape.analytics.profile._point_of_control import point_of_control
+from tidytape.analytics.profile._poor_extremes import poor_extremes
 from tidytape.analytics.profile._shape import shape
-from tidytape.analytics.profile._single_prints import poor_extremes, single_prints
+from tidytape.analytics.profile._single_prints import single_prints, tails
 from tidytape.analytics.profile._summary import summary
 from tidytape.analytics.profile._value_area import value_area
 
@@ -44,5 +45,6 @@ __all__ = [
     "shape",
     "single_prints",
     "summary",
+    "tails",
     "value_area",
 ]

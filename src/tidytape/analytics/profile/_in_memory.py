@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from tidytape.analytics.profile._grid import DIGITS, MOST_STEPS
 from tidytape.analytics.profile._growth import WIDTHS, Rules, areas
 
-__all__ = ["areas_in_memory"]
+__all__ = ["areas_in_memory", "starts_run"]
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -67,14 +67,20 @@ def _in_order(
 
 def _runs(levels: nw.DataFrame[Any], keys: list[str]) -> tuple[nw.DataFrame[Any], Ints]:
     """Return the keys of rows that follow each other with the same, null being a key, and which one a row has."""
-    is_first = np.arange(len(levels)) == 0
+    is_first = starts_run(levels, keys)
+    return levels.select(*keys)[np.flatnonzero(is_first)], np.cumsum(is_first) - 1
+
+
+def starts_run(levels: nw.DataFrame[Any], keys: list[str]) -> NDArray[np.bool_]:
+    """Return whether each row is the first, or has other keys than the one before it, null being a key."""
+    is_first: NDArray[np.bool_] = np.arange(len(levels)) == 0
     for key in keys:
         here, before = levels[key], levels[key].shift(1)
         same = (here == before).fill_null(value=False)
         if here.null_count():
             same |= here.is_null() & before.is_null()
         is_first |= ~same.to_numpy().astype(bool)
-    return levels.select(*keys)[np.flatnonzero(is_first)], np.cumsum(is_first) - 1
+    return is_first
 
 
 def _parts(session: Ints) -> list[slice]:

@@ -32,8 +32,9 @@ from tidytape.analytics.profile._merged import merged
 from tidytape.analytics.profile._naked_pocs import untouched
 from tidytape.analytics.profile._nodes import found_nodes
 from tidytape.analytics.profile._opening import SESSION, holds, opened
+from tidytape.analytics.profile._poor_extremes import extreme_columns, extremes
 from tidytape.analytics.profile._shape import SHAPE_FEATURES, SHAPE_THRESHOLDS, checked, features, letter
-from tidytape.analytics.profile._single_prints import extreme_columns, extremes, flagged, runs
+from tidytape.analytics.profile._touched import flagged, runs
 from tidytape.query.values import TimeLike
 
 __all__ = ["summary"]
