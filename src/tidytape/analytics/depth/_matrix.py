@@ -230,7 +230,13 @@ def _arrays(
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
     step = None if interval is None else interval_of(interval).seconds * SECOND
     try:
-        table = Table.opened(frame, ["side"] if sides else [], times=["timestamp"], numbers=["price", value])
+        table = Table.opened(
+            frame,
+            ["side"] if sides else [],
+            times=["timestamp"],
+            numbers=["price", value],
+            as_text=False,
+        )
     except MissingColumnError as missing:
         if "size" not in missing.missing or "liquidations" not in missing.available:
             raise
