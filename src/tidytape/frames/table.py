@@ -108,7 +108,7 @@ class Table(Generic[IntoFrameT]):
             # Lazily, so that an optimiser is used where there is one.
             frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
         clocks = {name: clock_of(frame, name) for name in times}
-        rows = worded(counted(frame, clocks), categories if as_text else ())
+        rows = worded(counted(frame, clocks), categories if as_text else {})
         return cls(_with_floats(rows, numbers), native, clocks, categories)
 
     def with_words(
