@@ -72,6 +72,7 @@ class Table(Generic[IntoFrameT]):
         times: Iterable[str] = (),
         numbers: Iterable[str] = (),
         parameter: str = "frame",
+        as_text: bool = True,
     ) -> Table[IntoFrameT]:
         """Return the frame opened.
 
@@ -87,6 +88,8 @@ class Table(Generic[IntoFrameT]):
             Columns it must have, of numbers; they become float64.
         parameter : str
             What the caller calls the frame, for the message of an error.
+        as_text : bool
+            Whether categories become text. Not where they are only compared with words, which needs no copy of them.
 
         Raises
         ------
@@ -112,7 +115,8 @@ class Table(Generic[IntoFrameT]):
         # Lazily, so that an optimiser is used where there is one.
         lazy = frame.lazy() if eager is None else eager.lazy("polars" if engine.is_pyarrow() else None)
         clocks = {name: clock_of(lazy, name) for name in times}
-        rows = _with_floats(worded(counted(lazy, clocks), categories), numbers)
+        rows = worded(counted(lazy, clocks), categories if as_text else {})
+        rows = _with_floats(rows, numbers)
         given = eager if rows is lazy and not engine.is_pyarrow() else None
         return cls(rows, native, clocks, categories, eager, given)
 
