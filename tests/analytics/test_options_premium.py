@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from tidytape.analytics.options import volatility_risk_premium
+from tidytape.analytics.pit import known_at
 from tidytape.errors import MissingColumnError, QueryError
 
 START = datetime(2026, 3, 5, tzinfo=UTC)
@@ -74,6 +75,24 @@ def test_one_market_without_a_name() -> None:
         "realized_volatility",
         "volatility_risk_premium",
         "variance_risk_premium",
+    ]
+
+
+def test_words_of_one_side_may_be_categories() -> None:
+    expected = volatility_risk_premium(IMPLIED, REALIZED)
+    kept = REALIZED.with_columns(pl.col("coin", "exchange").cast(pl.Categorical))
+    assert volatility_risk_premium(IMPLIED, kept).rows() == expected.rows()
+    found = volatility_risk_premium(IMPLIED.with_columns(pl.col("coin").cast(pl.Categorical)), REALIZED)
+    assert found.rows() == expected.rows()
+    assert found.schema["coin"] == pl.Categorical
+
+
+def test_an_instant_is_known_at_once() -> None:
+    instant = known_at(IMPLIED.drop("interval", "tenor"), rule="event")
+    found = volatility_risk_premium(instant.filter(coin="BTC"), REALIZED.filter(exchange="A"))
+    assert found.select("timestamp", "known_at", "realized_volatility").rows() == [
+        (START, START, None),
+        (START + 24 * HOUR, START + 24 * HOUR, 40.0),
     ]
 
 

@@ -11,6 +11,7 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 from tidytape.analytics._across import MARKET, one_engine
 from tidytape.analytics.pit import asof_join, known_at
 from tidytape.errors import QueryError
+from tidytape.frames.members import as_text
 from tidytape.frames.table import Table
 
 __all__ = ["volatility_risk_premium"]
@@ -46,7 +47,8 @@ def volatility_risk_premium(
     on : str
         Column of both that says what is volatile.
     implied_interval, realized_interval : str, optional
-        Length of the rows of each; that in column ``interval`` otherwise.
+        Length of the rows of each; what column ``interval`` says otherwise. A frame that has ``known_at`` needs none:
+        volatilities of a chain are known at their instant, ``known_at(implied, rule="event")``.
     tolerance : timedelta, >= 0, optional
         How long before the implied volatility the realised one may have become known, at most.
 
@@ -116,7 +118,10 @@ def volatility_risk_premium(
     asked = Table.opened(known_at(implied, interval=implied_interval), times=["known_at"])
     # Every market of the realised is asked for at every time of the implied: none is taken for another.
     markets = rows.select(*keys).unique()
-    decisions = asked.rows.drop("known_at_rule", strict=False).join(markets, on=on, how="left")
+    # By words as text: one of the two may have them as categories.
+    markets = markets.with_columns(as_text(on).alias("__on")).drop(on)
+    decisions = asked.rows.drop("known_at_rule", strict=False).with_columns(as_text(on).alias("__on"))
+    decisions = decisions.join(markets, on="__on", how="left").drop("__on")
     joined = asof_join(
         asked.with_words({alias: name for name, alias in whose.items()}, of=facts).closed(decisions),
         cast("IntoFrame", facts.with_words({alias: name for name, alias in whose.items()}).closed(rows)),

@@ -149,7 +149,7 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
             raise MissingColumnError(missing, available=right.names)
         ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
         for name in found:
-            if ours[name] != theirs[name]:
+            if ours[name] != theirs[name] and not (_is_text(ours[name]) and _is_text(theirs[name])):
                 got = f"{name}: {ours[name]} and {theirs[name]}"
                 raise QueryError("by", got=got, expected="columns of one type")
     if apart := [name for name in _telling_apart(right.names) if name not in found]:
@@ -157,6 +157,10 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
         hint = f"keep one {apart[0]} and drop the column, or join by it: facts of several must not be mixed"
         raise QueryError("by", got=got, expected=f"{apart[0]} among the columns of by", hint=hint)
     return found
+
+
+def _is_text(dtype: Any) -> bool:
+    return isinstance(dtype, nw.String | nw.Categorical | nw.Enum)
 
 
 def _telling_apart(names: list[str]) -> list[str]:
