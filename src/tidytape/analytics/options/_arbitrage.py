@@ -12,7 +12,7 @@ from scipy.optimize import elementwise
 
 from tidytape.analytics.options._black import Floats
 from tidytape.analytics.options._chain import floats, null_for_nan
-from tidytape.analytics.options._svi import LEE, PARAMETERS
+from tidytape.analytics.options._svi_fit import LEE, PARAMETERS
 from tidytape.frames.between import with_next
 from tidytape.frames.table import Table
 

@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import is_number, whole
 from tidytape.analytics.options._maturity import maturities
-from tidytape.analytics.options._svi import PARAMETERS
+from tidytape.analytics.options._svi_fit import PARAMETERS
 from tidytape.errors import QueryError
 from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.crossed import crossed

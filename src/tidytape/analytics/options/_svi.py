@@ -2,39 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any, Final, Literal, NamedTuple
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
-from scipy.optimize import least_squares
 
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, YEAR
-from tidytape.analytics.options._black import Floats
 from tidytape.analytics.options._chain import QUOTED, Chain, days_of, floats, null_for_nan
+from tidytape.analytics.options._svi_fit import PARAMETERS, fitted
 
-__all__ = ["LEE", "PARAMETERS", "svi"]
-
-PARAMETERS: Final = ("a", "b", "rho", "m", "sigma")
-
-LEE: Final = 2.0
-"""Steepest that total variance may rise in log-moneyness in a wing."""
+__all__ = ["svi"]
 
 _NUMBERS = ("forward", *PARAMETERS, "rmse", "lowest", "highest")
 _RESULT = ("days", *_NUMBERS, "quotes", "status")
-
-_LEAST = 5  # as many quotes as parameters
-
-
-class _Fit(NamedTuple):
-    parameters: tuple[float, ...]
-    rmse: float
-    status: str
-
-
-_NONE = (np.nan,) * len(PARAMETERS)
 
 
 def svi(
@@ -131,7 +114,7 @@ def svi(
         of = smile[counts[smile]]
         of = of[np.lexsort((volatility[of], k[of]))]
         with np.errstate(all="ignore"):  # of quotes that are no smile
-            fit = _fitted(k[of], volatility[of], deviation[of], weight[of])
+            fit = fitted(k[of], volatility[of], deviation[of], weight[of])
         ends = (k[of[0]], k[of[-1]]) if len(of) else (np.nan, np.nan)
         middle = float(np.median(forward[of])) if len(of) else np.nan
         fits.append((middle, *fit.parameters, fit.rmse, *ends))
@@ -156,99 +139,3 @@ def _groups(labels: Any) -> list[Any]:
         return []
     order = np.argsort(labels, kind="stable")
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
-
-
-def _fitted(k: Floats, volatility: Floats, deviation: Floats, weight: Floats) -> _Fit:
-    """Fit one smile: k in order, volatility in vol points, deviation σ√T, and the root of what a square counts."""
-    if len(np.unique(k)) < _LEAST:
-        return _Fit(_NONE, np.nan, "too_few")
-    variance = deviation**2
-    # From a change of total variance to one of volatility: σ = 100 √(w/T), in terms of what is known of it.
-    points = volatility / deviation
-
-    def errors(guess: Floats) -> Floats:
-        found: Floats = weight * points * (np.sqrt(_variance(guess, k)) - deviation)
-        return found
-
-    def slopes(guess: Floats) -> Floats:
-        total, by_guess = _variance(guess, k), _gradient(guess, k)
-        found: Floats = (weight * points / (2 * np.sqrt(total)))[:, None] * by_guess
-        return found
-
-    span, most = k[-1] - k[0], float(variance.max())
-    low = np.array([1e-9 * most, 0.0, 0.0, k[0] - span, 1e-3 * span])
-    high = np.array([2 * most, LEE, LEE, k[-1] + span, 10 * span])
-    best = None
-    try:
-        for guess in _guesses(k, variance, weight * points / (2 * deviation), span):
-            inside = np.clip(guess, low + 1e-6 * (high - low), high - 1e-6 * (high - low))
-            found = _searched(errors, slopes, inside, (low, high))
-            if best is None or found.cost < best.cost:
-                best = found
-    except (np.linalg.LinAlgError, ValueError):  # numbers that overflow on the way: no smile
-        best = None
-    if best is None or not best.success or not np.isfinite(best.x).all():
-        return _Fit(_NONE, np.nan, "not_converged")
-    least, left, right, m, sigma = best.x
-    b = (left + right) / 2
-    rho = (right - left) / (left + right) if b > 0 else 0.0
-    rmse = float(np.sqrt(np.mean((points * (np.sqrt(_variance(best.x, k)) - deviation)) ** 2)))
-    return _Fit((least - sigma * np.sqrt(left * right), b, rho, m, sigma), rmse, "ok")
-
-
-def _searched(
-    errors: Callable[[Floats], Floats],
-    slopes: Callable[[Floats], Floats],
-    guess: Floats,
-    bounds: tuple[Floats, Floats],
-) -> Any:
-    """Return the least squares found from a guess."""
-    found = least_squares(errors, guess, slopes, bounds, x_scale="jac", max_nfev=300)
-    if not found.success:
-        # It creeps along a bound, as it does where the smile has a kink; the other method ends on it.
-        found = least_squares(errors, found.x, slopes, bounds, method="dogbox", x_scale="jac", max_nfev=300)
-    return found
-
-
-def _variance(guess: Floats, k: Floats) -> Floats:
-    """Total variance in terms of its least value, the slopes of the left and the right wing, m and σ.
-
-    In these the bounds are bounds of single numbers, and nothing is at 0/0 where the smile is flat.
-    """
-    least, left, right, m, sigma = guess
-    root = np.hypot(k - m, sigma)
-    value: Floats = (
-        least - sigma * np.sqrt(left * right) + (right - left) / 2 * (k - m) + (left + right) / 2 * root
-    )
-    return np.maximum(value, 1e-300)
-
-
-def _gradient(guess: Floats, k: Floats) -> Floats:
-    _, left, right, m, sigma = guess
-    x, root = k - m, np.hypot(k - m, sigma)
-    mean, tiny = np.sqrt(left * right), 1e-300
-    return np.column_stack(
-        [
-            np.ones_like(k),
-            (root - x) / 2 - sigma / 2 * np.sqrt(right / max(left, tiny)),
-            (root + x) / 2 - sigma / 2 * np.sqrt(left / max(right, tiny)),
-            -(right - left) / 2 - (left + right) / 2 * x / root,
-            -mean + (left + right) / 2 * sigma / root,
-        ]
-    )
-
-
-def _guesses(k: Floats, variance: Floats, weight: Floats, span: float) -> list[Floats]:
-    """Return the best few of a grid of m and σ, the others by linear least squares."""
-    m, sigma = (
-        grid.ravel()[:, None]
-        for grid in np.meshgrid(np.linspace(k[0], k[-1], 13), span * np.geomspace(0.01, 2, 11))
-    )
-    x, root = k - m, np.hypot(k - m, sigma)
-    basis = np.stack([np.ones_like(x), (root - x) / 2, (root + x) / 2], axis=2) * weight[:, None]
-    solved = np.linalg.pinv(basis) @ (variance * weight)
-    level, left, right = solved[:, :1], *(np.clip(solved[:, [side]], 0, LEE) for side in (1, 2))
-    least = np.maximum(level + sigma * np.sqrt(left * right), 0.0)
-    guesses = np.hstack([least, left, right, m, sigma])
-    errors = [float(np.sum((weight * (_variance(guess, k) - variance)) ** 2)) for guess in guesses]
-    return [guesses[place] for place in np.argsort(errors)[:2]]
