@@ -215,11 +215,14 @@ def test_sums_of_decimals_are_the_decimals_of_a_person() -> None:
 def test_an_anchor_or_session_that_is_none_is_refused() -> None:
     with pytest.raises(QueryError, match="anchor"):
         flow.cvd(SIDES, anchor="sessions")
-    for session in ("1M", "", "0h", 0, None):
+    for session in ("1M", "", "0h", 0):
         with pytest.raises(QueryError, match="session"):
             flow.cvd(SIDES, anchor="session", session=session)
     with pytest.raises(QueryError, match="session_open"):
         flow.cvd(SIDES, anchor="session", session_open="noon")
+    for unused in ({"session": "8h"}, {"session_open": "2024-08-08T08:00Z"}):
+        with pytest.raises(QueryError, match="anchor='session'"):
+            flow.cvd(SIDES, **unused)
 
 
 # --- open interest and price ----------------------------------------------------------------------------------------

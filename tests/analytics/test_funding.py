@@ -303,6 +303,20 @@ def test_what_was_known_an_hour_ahead_is_the_close_before():
     assert ahead["predicted_known_at"].to_list() == [time - HOUR for time in ahead["timestamp"].to_list()]
 
 
+@pytest.mark.parametrize("said", [True, False])
+def test_a_lead_is_of_whole_intervals(said):
+    hourly = points([0.1] * 17, every=1, predicted_close=[hour / 100 for hour in range(17)])
+    length = {"interval": "1h"}
+    if said:
+        hourly, length = hourly.with_columns(interval=pl.lit("HOUR")), {}
+    for lead, expected in (("30m", 0.06), ("60m", 0.06), ("61m", 0.05)):
+        ahead = funding.predicted_error(hourly, settled_every="8h", lead=lead, **length)
+        assert ahead["predicted"].to_list()[1] == expected
+        hours = 2 if lead == "61m" else 1
+        known = [time - hours * HOUR for time in ahead["timestamp"].to_list()]
+        assert ahead["predicted_known_at"].to_list() == known
+
+
 def test_an_error_is_known_when_it_settles_and_not_when_it_was_predicted():
     hourly = points([0.1] * 17, every=1, predicted_close=[0.2] * 17).with_columns(
         pl.from_epoch("timestamp", "ns").dt.replace_time_zone("UTC")

@@ -293,6 +293,15 @@ def test_an_expiry_without_the_point_is_not_passed_over():
     assert options.constant_maturity(points, days=7)["iv_atm"].to_list() == [None]
 
 
+def test_maturities_may_be_tenors():
+    points = pl.DataFrame({"timestamp": NOW, "days": [6.0, 40.0], "iv_atm": [60.0, 50.0]})
+    by_name = options.constant_maturity(points, days=["1w", 30])
+    assert by_name.equals(options.constant_maturity(points, days=[7, 30]))
+    assert options.constant_maturity(points, days="1m").equals(by_name.filter(days=30))
+    with pytest.raises(QueryError, match="days: got 'ten'"):
+        options.constant_maturity(points, days="ten")
+
+
 def test_rules_are_not_mixed():
     points = pl.DataFrame(
         {"timestamp": NOW, "days": [28.0, 56.0], "iv_atm": [60.0, 58.0], "atm": ["forward", "x"]}

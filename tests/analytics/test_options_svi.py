@@ -126,6 +126,31 @@ def test_vega_counts_the_money_more():
     assert equal["rmse"].item() < vega["rmse"].item()
 
 
+def parabolas(lives, *, forward=60_000.0):
+    """Smiles that are parabolas with far wings, as the demo's are: no curve of SVI, and close to one of a far m."""
+    strikes = np.arange(40_000.0, 90_001.0, 2_500.0)
+    rows = []
+    for days in lives:
+        away = (strikes / forward - 1) / math.sqrt(days / 365 + 0.02)
+        smile = (50 + 8 * math.sqrt(days / 365) - 7 * away + 9 * away**2).round(2)
+        rows += [
+            (NOW + timedelta(days=days), kind, strike, value)
+            for strike, value in zip(strikes, smile, strict=True)
+            for kind in ("CALL", "PUT")
+        ]
+    columns = ["expiry", "option_type", "strike", "implied_volatility"]
+    return pl.DataFrame(rows, schema=columns, orient="row").with_columns(timestamp=NOW, forward=forward)
+
+
+@pytest.mark.parametrize("weights", ["equal", "vega"])
+def test_short_lives_and_far_wings_are_fitted(weights):
+    lives = [hours / 24 for hours in (1, 2, 3, 5, 8, 11, 13, 17, 20, 22, 23, 27, 30, 36, 41)]
+    got = options.svi(parabolas(lives), weights=weights)
+    assert got["status"].to_list() == ["ok"] * len(lives)
+    at_money = options.smile(got, moneyness=0)["implied_volatility"].to_list()
+    assert at_money == pytest.approx([50 + 8 * math.sqrt(days / 365) for days in lives], abs=1.5)
+
+
 def test_too_few_quotes_are_said(quotes):
     four = chain((0.04, 0.1, -0.5, 0.0, 0.2), moneyness=[-0.2, -0.1, 0.1, 0.2])
     got = options.svi(four)

@@ -12,6 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.flow._volume import bought_and_sold
+from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.steps import MONDAY, bucket_by
@@ -28,7 +29,7 @@ def cvd(
     *,
     by: str | Iterable[str] | None = None,
     anchor: Literal["none", "session"] = "none",
-    session: str | timedelta = "1d",
+    session: str | timedelta | None = None,
     session_open: TimeLike = None,
     interval: str | None = None,
     volume: str | None = None,
@@ -43,13 +44,14 @@ def cvd(
         As of `delta`; what `delta` returns will do, too.
     anchor : {"none", "session"}
         Where the sum starts: at the first row of each series; or anew at each session's open.
-    session : str or timedelta
-        Length of a session: an interval such as ``"1d"`` or ``"1w"``, or a duration such as ``"8h"``. For sessions of
-        no fixed length, have them in a column and name it in ``by``.
+    session : str or timedelta, optional
+        Length of a session: an interval such as ``"1d"`` or ``"1w"``, or a duration such as ``"8h"``; ``"1d"`` unless
+        given. Only with ``anchor="session"``. For sessions of no fixed length, have them in a column and name it in
+        ``by``.
     session_open : moment, optional
         When any one session opens, e.g. ``"2024-08-08T13:30Z"``: others open whole sessions before and after. Epoch
         seconds, a datetime, a date or an ISO 8601 string; what has no zone is UTC. Without it days open at 00:00 UTC
-        and weeks on Mondays.
+        and weeks on Mondays. Only with ``anchor="session"``.
 
     Returns
     -------
@@ -66,7 +68,8 @@ def cvd(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``anchor``, ``session`` or ``session_open`` is none of those, or as of `delta`.
+        If ``anchor``, ``session`` or ``session_open`` is none of those, a session is told without ``anchor="session"``,
+        or as of `delta`.
 
     Notes
     -----
@@ -94,7 +97,11 @@ def cvd(
     [3.0, 4.0, -2.0]
     """
     one_of("anchor", anchor, _ANCHORS)
-    length = arguments.length("session", session)
+    for parameter, got in (("session", session), ("session_open", session_open)):
+        if got is not None and anchor != "session":
+            expected = "none, or anchor='session' too"
+            raise QueryError(parameter, got=got, expected=expected, hint="without it the sum runs on")
+    length = arguments.length("session", "1d" if session is None else session)
     opens = MONDAY
     if session_open is not None:
         opens = epoch_seconds(session_open, parameter="session_open") * SECOND

@@ -67,7 +67,8 @@ def oi_price_quadrant(
         [quote per coin]. Of the same kind as ``open_interest``, in DuckDB of the same connection.
     by : str or iterable of str, optional
         The columns that tell one series from another; without it, those of ``exchange``, ``raw_symbol``, ``coin`` and
-        ``interval`` that both have. Null is a value.
+        ``interval`` that both have. Null is a value. So frames of two intervals have no row in common, and the result
+        has none: fetch both with the same, or resample one.
     change : {"close_to_close", "open_to_close"}
         Since when: since the close of the row before, or since the interval's open.
     price_band, oi_band : float, >= 0

@@ -183,7 +183,8 @@ def predicted_error(
     interval : str or timedelta, > 0, optional
         Length of the rows' intervals. Needed, and only allowed, if the frame has no column ``interval``.
     lead : str or timedelta, > 0, optional
-        How long before the settlement the prediction must have been known, e.g. ``"1h"``; none unless given.
+        How long before the settlement the prediction must have been known, at least, e.g. ``"1h"``; none unless given.
+        Predictions are known where intervals end: of rows of an hour, ``"30m"`` is an hour.
     by : str or iterable of str, optional
         Columns that tell one series from another; the identity columns there are.
     rate, predicted : str
@@ -196,7 +197,7 @@ def predicted_error(
 
         - ``known_at`` : when the error was known, which is when it settled: ``timestamp``. So `tidytape.analytics.pit`
           takes it.
-        - ``predicted_known_at`` : when the prediction was known, ``timestamp`` less ``lead``.
+        - ``predicted_known_at`` : when the prediction was known, ``timestamp`` less ``lead`` in whole intervals.
         - ``predicted`` : float64, null unless there is one row, and no more, whose interval ended at
           ``predicted_known_at``.
         - ``settled`` : float64, the rate of the row that starts with the settlement; null if that row is there twice,
@@ -238,6 +239,10 @@ def predicted_error(
     settled = repeated(rows if every is None else _settled(rows, every, anchor), [*parts, "timestamp"])
     settled = settled.unique(subset=[*parts, "timestamp"], keep="any")
     # A join on the time at which the prediction was known, not a shift: a gap gives null, not an older prediction.
+    before: Any = nw.lit(ahead, nw.Int64)
+    if ahead:
+        in_whole = nw.lit(ahead - 1, nw.Int64) + after - nw.lit(ahead - 1, nw.Int64) % after
+        before = nw.coalesce(in_whole, before)
     forecasts = (
         rows.select(
             *parts,
@@ -249,13 +254,13 @@ def predicted_error(
         .agg(nw.col("__predicted").max(), nw.len().alias("__forecasts"))
     )
     result = (
-        settled.with_columns(__predicted_at=nw.col("timestamp") - ahead)
+        settled.with_columns(__predicted_at=nw.col("timestamp") - before)
         .join(forecasts, on=[*parts, "__predicted_at"], how="left")
         .select(
             *series,
             "timestamp",
             known_at=nw.col("timestamp"),
-            predicted_known_at=nw.col("timestamp") - ahead,
+            predicted_known_at=nw.col("__predicted_at"),
             predicted=nw.when(nw.col("__forecasts") == 1).then(nw.col("__predicted")),
             settled=nw.when(within, nw.col(TWICE) == 0).then(finite(rate)),
         )

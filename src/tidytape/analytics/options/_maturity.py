@@ -8,13 +8,15 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import positive
+from tidytape.analytics._arguments import is_number
+from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.crossed import crossed
 from tidytape.frames.table import Table
+from tidytape.query.values import choice
 
-__all__ = ["constant_maturity", "maturities", "series_of"]
+__all__ = ["constant_maturity", "in_days", "maturities", "series_of"]
 
 _RULES = ("atm", "delta")
 
@@ -23,7 +25,7 @@ def constant_maturity(
     points: IntoFrameT,
     /,
     *,
-    days: float | Iterable[float],
+    days: float | str | Iterable[float | str],
     by: str | Iterable[str] | None = None,
     columns: Iterable[str] | None = None,
 ) -> IntoFrameT:
@@ -43,8 +45,8 @@ def constant_maturity(
     points : frame, n rows, one per (by, timestamp, days), any order
         As `delta_points` or `atm_volatility` return them. Uses ``timestamp``, ``days`` [d] and the columns of
         volatilities [%].
-    days : float or iterable of float, > 0
-        The maturities. [d]
+    days : float, str, or iterable of these, > 0
+        The maturities, in days [d] or as tenors, e.g. ``"1m"``, which has 30.
     by : str or iterable of str, optional
         Columns that tell one series from another; otherwise the identity columns that there are.
     columns : iterable of str, optional
@@ -61,7 +63,7 @@ def constant_maturity(
     MissingColumnError
         If ``points`` lacks a column, or has no volatilities.
     QueryError
-        If ``days`` are not numbers above 0, a column is not numeric, or ``points`` is no frame.
+        If ``days`` are neither numbers above 0 nor tenors, a column is not numeric, or ``points`` is no frame.
 
     References
     ----------
@@ -102,10 +104,19 @@ def constant_maturity(
 
 def maturities(days: object) -> list[float]:
     """Return maturities in days, each once; QueryError if one is none, or there is none."""
-    several = list(days) if isinstance(days, Iterable) else [days]
+    several = list(days) if isinstance(days, Iterable) and not isinstance(days, str) else [days]
     if not several:
         raise QueryError("days", got=days, expected="at least one number of days")
-    return list(dict.fromkeys(positive("days", day) for day in several))
+    return list(dict.fromkeys(in_days("days", day) for day in several))
+
+
+def in_days(parameter: str, maturity: object) -> float:
+    """Return a maturity, a number of days or a tenor, in days; QueryError if it is neither. [d]"""
+    if isinstance(maturity, str):
+        return float(choice(maturity, Tenor, parameter=parameter).days)
+    if not is_number(maturity) or not maturity > 0:
+        raise QueryError(parameter, got=maturity, expected="a number of days above 0, or a tenor, e.g. '1m'")
+    return float(maturity)
 
 
 def series_of(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterable[str]) -> list[str]:

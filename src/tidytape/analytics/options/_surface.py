@@ -108,7 +108,7 @@ def surface(
     fits: IntoFrameT,
     /,
     *,
-    days: float | Iterable[float],
+    days: float | str | Iterable[float | str],
     moneyness: float | Iterable[float],
     by: str | Iterable[str] | None = None,
     wings: bool = False,
@@ -123,8 +123,8 @@ def surface(
     ----------
     fits : frame, n rows, one per (by, timestamp, days), any order
         As for `smile`, but for ``expiry`` and ``forward``.
-    days : float or iterable of float, > 0
-        The maturities. [d]
+    days : float, str, or iterable of these, > 0
+        The maturities, in days [d] or as tenors, e.g. ``"1m"``, which has 30.
     moneyness : float or iterable of float
         Where, as ln(K/F). [1]
     by : str or iterable of str, optional

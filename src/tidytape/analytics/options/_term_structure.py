@@ -8,16 +8,15 @@ from typing import Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import is_number, one_of
-from tidytape.analytics.options._maturity import series_of
+from tidytape.analytics._arguments import one_of
+from tidytape.analytics.options._maturity import in_days, series_of
 from tidytape.analytics.options._points import call_point, percents, put_point
 from tidytape.analytics.options._structures import flat_within, last_before, shape
-from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.between import with_next
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
-from tidytape.query.values import TimeLike, choice, epoch_seconds
+from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["forward_volatility", "slope", "term_structure"]
 
@@ -165,7 +164,7 @@ def slope(
     >>> slope(structure, short="1w", long=90).select("short", "long", "slope", "structure").row(0)
     (60.0, 53.0, -7.0, 'backwardation')
     """
-    near, far = _days("short", short), _days("long", long)
+    near, far = in_days("short", short), in_days("long", long)
     if not near < far:
         raise QueryError("long", got=long, expected=f"a maturity longer than short, {near:g} days")
     flat = flat_within(flat)
@@ -268,15 +267,6 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
         "calendar_arbitrage",
     )
     return table.closed(result, sort=[*keys, "timestamp", "days"])
-
-
-def _days(parameter: str, maturity: float | str) -> float:
-    """Return a maturity in days. [d]"""
-    if isinstance(maturity, str):
-        return float(choice(maturity, Tenor, parameter=parameter).days)
-    if not is_number(maturity) or not maturity > 0:
-        raise QueryError(parameter, got=maturity, expected="a number of days above 0, or a tenor, e.g. '1m'")
-    return float(maturity)
 
 
 def _chosen(value: str | None, names: list[str]) -> str:
