@@ -104,6 +104,45 @@ def test_trades_have_a_side_and_a_price_of_their_own():
     assert pit.asof_join(points(1, coin=["BTC"]), trades, by="coin")["price"].item() == 5.0
 
 
+def test_of_trades_the_rule_is_asked_for():
+    trades = points(0, interval=["MINUTE"], id=["1"], side=["BUY"], price=[5.0], amount=[1.0])
+    for refused in (
+        lambda: pit.known_at(trades),
+        lambda: pit.as_of(trades.lazy(), NOON),
+        lambda: pit.asof_join(points(1), trades, by=[]),
+    ):
+        with pytest.raises(QueryError, match="rule='event'"):
+            refused()
+    assert pit.known_at(trades, rule="event")["known_at"].to_list() == [NOON]
+    assert pit.known_at(trades, rule="interval")["known_at"].to_list() == [NOON + timedelta(minutes=1)]
+
+
+@pytest.mark.parametrize(
+    ("numbers", "last"),
+    [
+        (["9", "10", None], 2.0),
+        ([9, 10, None], 2.0),
+        ([10, 9, 3], 1.0),
+        ([10, 10, 3], None),
+        (pl.Series(["99", "100", "98"], dtype=pl.Categorical), 2.0),
+    ],
+)
+def test_facts_alike_in_time_may_have_an_order(numbers, last, engine):
+    trades = points(0, 0, 0, price=[1.0, 2.0, 3.0]).with_columns(id=pl.Series(numbers))
+    for rows in (trades, trades.reverse()):
+        facts = pit.known_at(engine.frame(rows), rule="event")
+        joined = engine.polars(pit.asof_join(engine.frame(points(1)), facts, by=[], order="id"))
+        assert joined["price"].to_list() == [last]
+
+
+def test_an_order_is_of_whole_numbers():
+    facts = pit.known_at(points(0, is_last=[True]), rule="event")
+    with pytest.raises(QueryError, match="order"):
+        pit.asof_join(points(1), facts, by=[], order="is_last")
+    with pytest.raises(MissingColumnError, match="sequence"):
+        pit.asof_join(points(1), facts, by=[], order="sequence")
+
+
 def test_of_facts_alike_in_all_of_the_key_none_is_taken():
     facts = points(-1, 0, 0, interval=["HOUR"] * 3, rate=[1.0, 2.0, 3.0])
     for rows in (facts, facts.reverse()):
@@ -284,6 +323,30 @@ def test_candles_are_stamped_as_each_library_expects():
     assert vectorbt["Close"].columns.tolist() == ["X"]
     assert vectorbt.index.tolist() == opened
     assert {str(frame.index.tz) for frame in (backtesting, nautilus, vectorbt)} == {"UTC"}
+
+
+def test_a_backtest_may_have_more_columns():
+    candles = points(1, 0, interval=["HOUR"] * 2, funding=[0.2, 0.1], word=["b", "a"]).with_columns(
+        **{name: pl.lit(n) for name, n in CANDLE.items()}
+    )
+    data = pit.to_backtesting(candles, columns=["funding", "word"])
+    assert data.columns.tolist() == ["Open", "High", "Low", "Close", "Volume", "funding", "word"]
+    assert data["funding"].tolist() == [0.1, 0.2]
+    assert data["word"].tolist() == ["a", "b"]
+    assert pit.to_backtesting(candles, columns="funding").columns[-1] == "funding"
+    with pytest.raises(MissingColumnError, match="rate"):
+        pit.to_backtesting(candles, columns=["rate"])
+    for taken in ("close", "Close", "timestamp"):
+        with pytest.raises(QueryError, match="columns"):
+            pit.to_backtesting(candles, columns=[taken])
+
+
+def test_two_venues_of_one_symbol_are_told_apart_by_name():
+    candles = points(0, 0, exchange=["A", "B"], raw_symbol=["X", "X"]).with_columns(
+        **{name: pl.lit(n) for name, n in CANDLE.items()}
+    )
+    with pytest.raises(QueryError, match=r"by=\['raw_symbol', 'exchange'\]"):
+        pit.to_vectorbt(candles)
 
 
 def test_candles_of_a_backtest_are_one_series_each_time_once():

@@ -88,6 +88,13 @@ CASES = [
         ["timestamp"],
         label="without by",
     ),
+    Case(
+        "asof_join",
+        lambda decisions, facts: pit.asof_join(decisions, facts, order="whose"),
+        [DECISIONS, pl.concat([FACTS, FACTS.with_columns(whose=pl.col("whose") + "!")])],
+        [*KEY, "rate"],
+        label="order",
+    ),
     Case("to_backtesting", pit.to_backtesting, [BARS.filter(pl.col("raw_symbol") == "X")], [], own_kind=True),
     Case("to_vectorbt", pit.to_vectorbt, [BARS], [], own_kind=True),
     Case("to_nautilus", pit.to_nautilus, [BARS.filter(pl.col("raw_symbol") == "Y")], [], own_kind=True),

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import one_series
 from tidytape.analytics.pit._known import IS_KNOWN, WHEN, known
 from tidytape.errors import QueryError
-from tidytape.frames.table import Table
+from tidytape.frames.table import IDENTITY, Table
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -21,7 +22,7 @@ __all__ = ["to_backtesting", "to_nautilus", "to_vectorbt"]
 _CANDLE = ("open", "high", "low", "close", "volume")
 
 
-def to_backtesting(candles: IntoFrame, /) -> pd.DataFrame:
+def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) -> pd.DataFrame:
     """Candles of one series as the data of backtesting.py: ``Backtest(to_backtesting(candles), Strategy)``.
 
     Parameters
@@ -29,25 +30,28 @@ def to_backtesting(candles: IntoFrame, /) -> pd.DataFrame:
     candles : frame, n rows, key (timestamp), any order
         Schema TRADE_SIDE_AGNOSTIC_AGG of one series. Uses ``timestamp``, and ``open``, ``high``, ``low``, ``close``
         [quote per coin] and ``volume`` [coin; USD if so asked].
+    columns : str or iterable of str
+        More columns to keep, as they are: a strategy sees them as ``self.data.<name>``, at the row's ``next``.
 
     Returns
     -------
     pandas.DataFrame, n rows
-        Columns ``Open``, ``High``, ``Low``, ``Close``, ``Volume``, float64, by time of opening, ascending, in UTC.
-        Needs the extra ``pandas``, of any engine's frame.
+        Columns ``Open``, ``High``, ``Low``, ``Close``, ``Volume``, float64, by time of opening, ascending, in UTC; and
+        ``columns``. Needs the extra ``pandas``, of any engine's frame.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds more than one series, or a time twice.
+        If the frame holds more than one series, or a time twice, or ``columns`` has a name twice or one of the result.
 
     Notes
     -----
     A row is stamped with the start of its candle, and the library calls ``next`` when the candle is complete: orders of
     that call are filled at the open of the next row, unless ``trade_on_close=True``. So nothing looks ahead. What else
-    a strategy is to see goes in by `asof_join` of the candles' ``known_at`` with the facts, as a column beside.
+    a strategy is to see goes in by `asof_join` of the candles' ``known_at`` with the facts, and from there by
+    ``columns``.
 
     The candle of an interval in progress is not what it will be: leave it out with ``as_of(candles, now)``.
 
@@ -62,10 +66,14 @@ def to_backtesting(candles: IntoFrame, /) -> pd.DataFrame:
     >>> to_backtesting(candles).loc["2024-08-08 13:00", "Close"].item()
     3.0
     """
-    table = Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
+    names = {name: name.title() for name in _CANDLE}
+    taken = ("timestamp", *names, *names.values())
+    more = [columns] if isinstance(columns, str) else list(columns)
+    if more:
+        arguments.columns("columns", more, taken=taken)
+    table = Table.opened(candles, more, times=["timestamp"], numbers=_CANDLE)
     one_series(table, table.series())
-    rows = _by_time(table.rows, "timestamp", ())
-    return rows.rename(columns=str.title)
+    return _by_time(table.rows, "timestamp", (), more=more).rename(columns=names)
 
 
 def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol") -> pd.DataFrame:
@@ -91,7 +99,7 @@ def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol"
     MissingColumnError
         If a column is absent.
     QueryError
-        If a series has a time twice.
+        If a series has a time twice, as two venues' of one symbol have.
 
     Notes
     -----
@@ -116,7 +124,9 @@ def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol"
     series = table.series(by, without=["timestamp", *_CANDLE])
     if not series:
         raise QueryError("by", got=by, expected="at least one column")
-    rows = _by_time(table.rows, "timestamp", series)
+    others = [name for name in IDENTITY if name in table.names and name not in (*series, "interval")]
+    hint = f"tell the series apart, by={[*series, *others]}" if others else None
+    rows = _by_time(table.rows, "timestamp", series, hint=hint)
     wide: Any = rows.rename(columns=str.title).unstack(series)
     wide.columns.names = ["field", *series]
     return cast("pd.DataFrame", wide)
@@ -176,8 +186,15 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
     return _by_time(rows.select(when, *numbers), "timestamp", ())
 
 
-def _by_time(rows: nw.LazyFrame[Any], time: str, series: Iterable[str]) -> pd.DataFrame:
-    """Return candles as a pandas frame by time and series, ascending.
+def _by_time(
+    rows: nw.LazyFrame[Any],
+    time: str,
+    series: Iterable[str],
+    *,
+    more: Iterable[str] = (),
+    hint: str | None = None,
+) -> pd.DataFrame:
+    """Return candles as a pandas frame by time and series, ascending, with more columns behind.
 
     Raises
     ------
@@ -185,8 +202,10 @@ def _by_time(rows: nw.LazyFrame[Any], time: str, series: Iterable[str]) -> pd.Da
         If a time is null, or there twice.
     """
     series = list(series)
-    found = rows.select(time, *series, *_CANDLE).sort(time, *series).collect()
+    found = rows.select(time, *series, *_CANDLE, *more).sort(time, *series).collect()
     if found.select(time, *series).is_duplicated().any() or found[time].is_null().any():
-        raise QueryError("candles", got="a time twice, or none", expected="each time once in a series")
+        raise QueryError(
+            "candles", got="a time twice, or none", expected="each time once in a series", hint=hint
+        )
     moments = found[time].cast(nw.Datetime("ns", "UTC"))
     return found.with_columns(moments.alias(time)).to_pandas().set_index([time, *series])

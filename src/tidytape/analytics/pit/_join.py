@@ -32,14 +32,15 @@ def asof_join(
     *,
     on: str = "timestamp",
     by: str | Iterable[str] | None = None,
+    order: str | None = None,
     tolerance: timedelta | None = None,
     suffix: str = "_right",
 ) -> IntoFrameT:
     """Join each decision with the last fact that was known when it was made: backward, on ``known_at``.
 
     Of the facts of the same ``by`` with ``known_at`` at or before ``on``, the one with the largest ``known_at``; of
-    several, the one with the largest ``timestamp``; where that is said twice, none. Nothing that becomes known later
-    has any part in it.
+    several, the one with the largest ``timestamp``; of several, the one with the largest ``order``; where that is said
+    twice, none. Nothing that becomes known later has any part in it.
 
     Parameters
     ----------
@@ -52,7 +53,11 @@ def asof_join(
         complete, it is the candle's own ``known_at``.
     by : str or iterable of str, optional
         Columns of both that must be equal, null being equal to null. Without it, the columns of the identity that both
-        have, but for ``interval``, which says how often a thing is told and not what it is.
+        have, but for ``interval``, which says how often a thing is told and not what it is. Facts of another market or
+        venue share no such key, and then all is null: join those ``by="coin"``, or by what they share.
+    order : str, optional
+        Column of the facts that says which of those alike in time is the last: ``"sequence"`` or ``"id"`` of trades.
+        Numbers, or whole numbers as text; null is before all of them.
     tolerance : timedelta, >= 0, optional
         How long before the decision the fact may have become known, at most.
     suffix : str
@@ -75,9 +80,11 @@ def asof_join(
 
     Notes
     -----
+    That no key of the decisions is one of the facts is not told: only a scan would show it.
+
     Facts and decisions are put below each other, and the number of facts so far is a running maximum, so that one
     definition serves engines with and without such a join of their own. Facts with all of the key alike have no order,
-    so that none of them is taken, lest the answer be that of the order of the rows: take one of them before.
+    so that none of them is taken, lest the answer be that of the order of the rows: say one with ``order``.
 
     Examples
     --------
@@ -100,14 +107,14 @@ def asof_join(
     told = told.filter(nw.col(IS_KNOWN)).with_columns(
         *_keys(by), __at=nw.col(WHEN), __one=nw.lit(1, nw.Int64)
     )
-    order = ["__known", *(["__time"] if "timestamp" in right.names else [])]
-    told = told.with_columns(
-        __known=nw.col("__at"),
-        **({"__time": nw.col("timestamp").fill_null(_NEVER)} if len(order) > 1 else {}),
-    )
-    alike = nw.col("__one").sum().over([*keys, *order])
+    places = {"__known": nw.col("__at")}
+    if "timestamp" in right.names:
+        places["__time"] = nw.col("timestamp").fill_null(_NEVER)
+    places |= _order(right, order)
+    told = told.with_columns(**places)
+    alike = nw.col("__one").sum().over([*keys, *places])
     told = told.with_columns(alike.alias("__alike")).with_columns(
-        __number=nw.col("__one").cum_sum().over(["__one", *keys], order_by=order).cast(nw.Int64)
+        __number=nw.col("__one").cum_sum().over(["__one", *keys], order_by=[*places]).cast(nw.Int64)
     )
 
     none, first, second = (nw.lit(value, nw.Int64) for value in (_NEVER, 0, 1))
@@ -157,6 +164,23 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
         hint = f"keep one {apart[0]} and drop the column, or join by it: facts of several must not be mixed"
         raise QueryError("by", got=got, expected=f"{apart[0]} among the columns of by", hint=hint)
     return found
+
+
+def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
+    """Return what facts alike in time go by: numbers, or as text their length and then their digits."""
+    if order is None:
+        return {}
+    if order not in facts.names:
+        raise MissingColumnError([order], available=facts.names)
+    dtype, column = facts.schema[order], nw.col(order)
+    if dtype.is_integer():
+        return {"__order": column.cast(nw.Int64).fill_null(_NEVER)}
+    if dtype.is_float():  # as pandas has whole numbers among which there are nulls
+        return {"__order": nw.when(column.is_finite()).then(column).otherwise(float(_NEVER))}
+    if not _is_text(dtype):
+        raise QueryError("order", got=f"{order}: {dtype}", expected="a column of numbers, or of text")
+    text = column.cast(nw.String).fill_null("")
+    return {"__digits": text.str.len_chars().cast(nw.Int64), "__order": text}
 
 
 def _is_text(dtype: Any) -> bool:

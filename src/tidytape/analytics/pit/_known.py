@@ -27,6 +27,7 @@ WHEN, IS_KNOWN = "__when", "__is_known"
 Rule = Literal["interval", "period", "event"]
 
 _RULE = "known_at_rule"
+_TRADE, _SUMS = {"id", "price"}, {"open", "close"}
 
 
 def known_at(
@@ -52,7 +53,8 @@ def known_at(
     rule : {"interval", "period", "event"}, optional
         ``"interval"``: with the interval of the point; ``"period"``: at ``period_end``; ``"event"``: at ``timestamp``,
         for settlements and trades. Without it, a column ``known_at`` that is there stays as it is; else ``"period"``
-        where there is a column ``period_end``, or ``"interval"``; that a row is an event is never guessed.
+        where there is a column ``period_end``, or ``"interval"``; that a row is an event is never guessed, and
+        trades, which have an ``id`` and a ``price``, need a rule that is said.
     interval : str, optional
         Name or alias of the interval; what the column ``interval`` says in each row, unless said. A rule, if said.
     delay : timedelta, >= 0
@@ -71,7 +73,8 @@ def known_at(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column of times holds none.
+        If an argument is not as listed, a column of times holds none, or the frame is one of trades, and no rule is
+        said.
 
     Notes
     -----
@@ -121,7 +124,7 @@ def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
     MissingColumnError
         If there is neither ``known_at`` nor what it is made of.
     QueryError
-        If ``at`` is no time, or a column of times holds none.
+        If ``at`` is no time, a column of times holds none, or the frame is one of trades without ``known_at``.
 
     Examples
     --------
@@ -161,6 +164,9 @@ def known(
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = Table.opened(frame, times=["timestamp"])
+    if rule is None and length is None and _TRADE.issubset(table.names) and _SUMS.isdisjoint(table.names):
+        expected = "'event' for trades, or 'interval' where they are known by the interval"
+        raise QueryError("rule", got=None, expected=expected, hint="known_at(trades, rule='event')")
     rule = rule or ("period" if "period_end" in table.names and length is None else "interval")
     one_of("rule", rule, ("interval", "period", "event"))
     if rule != "interval" and length is not None:
