@@ -126,6 +126,30 @@ def test_pandas_keeps_nanoseconds_and_its_index(nulls):
     assert found["known_at"].isna().sum() == nulls
 
 
+T0 = 1_723_161_600 * 10**9  # of nanoseconds near it, floats hold every 256th
+
+
+def test_whole_nanoseconds_stay_whole_beside_a_null(engine):
+    facts = pl.DataFrame({"timestamp": [T0 + 1, T0 + 1], "interval": ["1m", None]})
+    known = pit.known_at(engine.frame(facts))
+    minute = 60 * 10**9
+    assert engine.polars(known)["known_at"].to_list() == [T0 + minute + 1, None]
+    asked = engine.frame(pl.DataFrame({"timestamp": [T0, T0 + minute]}))
+    assert len(engine.polars(pit.as_of(known, "2024-08-09T00:02:00Z"))) == 1
+    assert engine.polars(pit.asof_join(asked, known, by=[]))["known_at"].to_list() == [None, None]
+    later = engine.frame(pl.DataFrame({"timestamp": [T0, T0 + 2 * minute]}))
+    found = engine.polars(pit.asof_join(later, known, by=[]))
+    assert found.select("timestamp_right", "known_at").rows() == [(None, None), (T0 + 1, T0 + minute + 1)]
+
+
+def test_ids_of_facts_stay_whole_where_no_fact_is_known(engine):
+    ids = pl.Series([T0 + 1], dtype=pl.UInt64)
+    facts = engine.frame(pl.DataFrame({"timestamp": [T0], "known_at": [T0], "id": ids}))
+    asked = engine.frame(pl.DataFrame({"timestamp": [T0 - 1, T0]}))
+    found = engine.polars(pit.asof_join(asked, facts, by=[]))
+    assert found["id"].to_list() == [None, T0 + 1]
+
+
 @pytest.mark.parametrize(
     "at",
     [

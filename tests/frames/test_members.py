@@ -68,6 +68,16 @@ def test_what_stands_is_summed(engine: Engine) -> None:
     ]
 
 
+def test_a_report_may_stand_for_ever(engine: Engine) -> None:
+    table = Table.opened(engine.frame(REPORTS))
+    for held in (
+        standing(table.rows, table.rows, **NAMES, column="close", carry=2**80),
+        standing_sums(table.rows, table.rows, **NAMES, columns=["close"], carry=2**80),
+    ):
+        at_ten = engine.polars(table.closed(held.select("timestamp", "close"))).filter(timestamp=10)
+        assert at_ten["close"].to_list() == [1.0]
+
+
 def test_the_last_column_of_a_stock_stands_in_for_the_others(engine: Engine) -> None:
     frame = REPORTS.with_columns(high=pl.Series([2.0, 9.0, None, 8.0, 6.0]))
     table = Table.opened(engine.frame(frame))

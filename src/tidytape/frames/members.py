@@ -21,6 +21,7 @@ MOST: Final = 1e24
 """What a report is at most to be added and taken off again without a trace; no stock is as large. [coin]"""
 
 _ASKED, _INSANE = "__asked", "__insane"
+_EVER: Final = 2**62  # 146 years, as good as no limit; there is room to add it to a time
 
 
 def as_text(name: str) -> nw.Expr:
@@ -98,7 +99,7 @@ def standing(
     )
     rows = carried(rows, column, known=is_report, by=texts, order=order)
     rows = rows.with_columns(nw.col("__reported").cum_max().over(*texts, order_by=order))
-    holds = nw.col("timestamp") <= nw.col("__reported") + carry
+    holds = nw.col("timestamp") <= nw.col("__reported") + min(carry, _EVER)
     return rows.filter(~is_report, holds).select(*whose, "timestamp", nw.col(f"__{column}").alias(column))
 
 
@@ -154,7 +155,7 @@ def standing_sums(
         nw.when(nw.col(_INSANE) == 0).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns
     )
     reports = with_neighbour(reports, "timestamp", name="__next", over=texts, order=["__order"], back=-1)
-    lapses = nw.col("timestamp") + (carry + 1)
+    lapses = nw.col("timestamp") + (min(carry, _EVER) + 1)
     is_followed = (nw.col("__next") > nw.col("timestamp")) & (nw.col("__next") < lapses)
     reports = exact.in_parts(
         reports.with_columns(__end=nw.when(is_followed).then(nw.col("__next")).otherwise(lapses)), *columns

@@ -112,7 +112,11 @@ def nullable(frame: Frame, *columns: str) -> Frame:
     """
     if not frame.implementation.is_pandas():
         return frame
-    opened: Frame = nw.from_native(frame.collect().to_native().astype(dict.fromkeys(columns, "Int64"))).lazy()
+    native = frame.collect().to_native()
+    # Those of numpy, whose names are in small letters: uint8 is UInt8.
+    plain = {name: str(native[name].dtype) for name in columns if hasattr(native[name].dtype, "newbyteorder")}
+    whole = {name: dtype.replace("i", "I").replace("u", "U") for name, dtype in plain.items()}
+    opened: Frame = nw.from_native(native.astype(whole)).lazy()
     return opened
 
 

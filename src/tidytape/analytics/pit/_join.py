@@ -15,7 +15,7 @@ from tidytape.analytics.pit._known import IS_KNOWN, WHEN, of_facts
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.members import as_text
 from tidytape.frames.table import IDENTITY, Table
-from tidytape.frames.times import dated
+from tidytape.frames.times import dated, nullable
 
 __all__ = ["asof_join"]
 
@@ -130,6 +130,9 @@ def asof_join(
     # Numbered they all are, so that none before them is taken for the last.
     told = told.filter(nw.col("__alike") == 1)
     told = dated(told, {name: clock for name, clock in right.clocks.items() if name in names})
+    # What no decision meets is null: of whole numbers, such as ids and times, pandas would make floats.
+    schema = told.collect_schema()
+    told = nullable(told, *(name for name in names if schema[name].is_integer()))
     told = told.select(*keys, "__number", *(nw.col(name).alias(new) for name, new in names.items()))
     result = asked.join(found, on=[*keys, "__at"], how="left", suffix="__found").join(
         told, on=[*keys, "__number"], how="left", suffix="__told"
