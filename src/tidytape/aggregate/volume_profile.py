@@ -77,7 +77,7 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
         exact.in_parts(frame, "amount")
         .with_columns(
             bucket.alias(BUCKET),
-            grid.row(nw.col("price")).alias("price"),
+            grid.edge(nw.col("price")).alias("price"),
             ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8())).alias(
                 _SIGN
             ),
@@ -93,7 +93,7 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
         .select(
             *INSTRUMENT,
             nw.col(BUCKET).alias("timestamp"),
-            grid.price(nw.col("price")).alias("price"),
+            "price",
             exact.total("buy_volume"),
             exact.total("sell_volume"),
         )

@@ -115,12 +115,17 @@ class Grid:
             raise QueryError("block_size", got=block_size, expected="at most 15 digits and 22 decimal places")
         return cls(size, numerator, places)
 
+    @property
+    def furthest(self) -> float:
+        """The price 2**53 rows from zero, beyond which floats do not tell one row from the next. [quote per coin]"""
+        return float(2**53 * self.numerator / 10**self.places)
+
     def row(self, price: nw.Expr) -> nw.Expr:
         """Row that a price lies in: the largest integer whose grid price is not above it.
 
         Parameters
         ----------
-        price : expression, float64, finite
+        price : expression, float64, finite and of a magnitude of at most `furthest`
             Exact where the price and its row's edges have at most 15 significant digits. [quote per coin]
 
         Returns
@@ -132,12 +137,14 @@ class Grid:
         return estimate.cast(nw.Int64()) - above
 
     def edge(self, price: nw.Expr) -> nw.Expr:
-        """Low edge of the row that a price lies in, of any price: null where it is null or no float tells the edge.
+        """Low edge of the row that a price lies in, of any price: null where it has no row.
+
+        That is where it is null, not finite, or further from zero than `furthest`.
 
         Parameters
         ----------
         price : expression, float64
-            As of `row`, which takes no more than an int64 does. [quote per coin]
+            As of `row`, which takes only those that have one. [quote per coin]
 
         Returns
         -------
@@ -147,7 +154,7 @@ class Grid:
         estimate = self._estimate(price)
         is_above = self._price(estimate) > price
         edge = nw.when(is_above).then(self._price(estimate - 1.0)).otherwise(self._price(estimate))
-        return nw.when(edge.is_finite()).then(edge)
+        return nw.when(price.abs() <= self.furthest).then(edge)
 
     def _estimate(self, price: nw.Expr) -> nw.Expr:
         """Row that a price lies in, or the one above it, as a float."""

@@ -32,6 +32,7 @@ Times = NDArray[np.datetime64]
 
 _AT_ONCE = 2**16
 _FEW = 4096
+_NOISE = 16 * 2.0**-53  # of prices that were computed, and are the floats of no decimals
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,13 +131,14 @@ def matrix(
         If a column is absent.
     QueryError
         If the frame holds more than one series or another side, times that are no multiple of the interval apart,
-        prices of no common step, or more than 2**28 cells; or an argument is not as listed.
+        prices of no common step, or more than 2**28 cells; if prices are beyond 2**53 blocks from zero, where floats do
+        not tell one from the next, unless ``prices`` leaves them out; or an argument is not as listed.
 
     Notes
     -----
-    A row without a time or a price is in no cell. A size that is null, not finite or below 0 is not known, and makes
-    its cell NaN. Prices are read to twelve digits; sums have the seven of float32, and those of blocks are made in
-    float64.
+    A row without a time, a side or a price that is finite is in no cell. A size that is null, not finite or below 0 is
+    not known, and makes its cell NaN. Prices are decimals of up to fifteen digits, or were computed and differ from
+    such by some last bits; sums have the seven of float32, and those of blocks are made in float64.
 
     Each row's cell is computed from its time and price, so the cost is that of some passes over the rows, and no table
     of prices is ever built.
@@ -240,7 +242,8 @@ def _arrays(
         columns.append((nw.col("side") == sides[0]).alias("first_side"))
     rows = table.rows.drop_nulls(["timestamp", "price", *(["side"] if sides else [])])
     if grid is not None:
-        rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(nw.col("price")))
+        within = nw.col("price").clip(-grid.furthest, grid.furthest)
+        rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(within))
         columns.append(nw.col("row"))
     # Of polars in one piece, which numpy then sees as it is.
     how: dict[str, Any] = {"engine": "in-memory"} if rows.implementation.is_polars() else {}
@@ -259,6 +262,8 @@ def _arrays(
     ]
     lines = Lines(np.unique(np.concatenate([part.times for part in parts])), step)
     lowest, highest = float(price.min()), float(price.max())
+    if grid is not None and max(-lowest, highest) > grid.furthest:
+        lowest, highest = _within(lowest, highest, grid, prices)
     for ladder in _ladders(price, lowest, highest, grid):
         bottom, top = (
             floor(ladder.row(edge) + Fraction(1, 2) * (grid is None)) for edge in (lowest, highest)
@@ -270,7 +275,7 @@ def _arrays(
         if _filled(board, parts, lines, ladder, most=max(abs(lowest), abs(highest))):
             row = np.arange(bottom, bottom + shape[2])
             return board.cells(), lines.times.astype("datetime64[ns]"), ladder.price(row)
-    got, expected = "prices of no common step", "multiples of one, to twelve digits"
+    got, expected = "prices of no common step", "multiples of one, to fifteen digits"
     raise QueryError("frame", got=got, expected=expected, hint="give a block_size")
 
 
@@ -307,6 +312,20 @@ class _Part:
         return cls(start, time[start], side[start].astype(np.int64), cells.get("row"), cells["price"], size)
 
 
+def _within(
+    lowest: float, highest: float, grid: Grid, prices: tuple[float, float] | None
+) -> tuple[float, float]:
+    """Return the ends of prices that have a row; QueryError if those that have none are asked for."""
+    if prices is None or prices[0] <= -grid.furthest or prices[1] >= grid.furthest:
+        raise QueryError(
+            "block_size",
+            got=str(grid.size),
+            expected=f"blocks of which a price of {max(-lowest, highest)!r} is at most 2**53",
+            hint="take larger blocks, or only the prices that matter",
+        )
+    return max(lowest, -grid.furthest), min(highest, grid.furthest)
+
+
 def _ladders(
     price: NDArray[np.float64], lowest: float, highest: float, grid: Grid | None
 ) -> Iterator[Ladder]:
@@ -315,8 +334,11 @@ def _ladders(
         yield Ladder(0, grid.numerator, 10**grid.places)
         return
     # A few prices nearly always say the step of all, and placing the rest shows whether they did.
-    yield Ladder.meeting(np.append(price[:_FEW], [lowest, highest]))
-    yield Ladder.meeting(price)
+    some = np.append(price[:_FEW], [lowest, highest])
+    for noise in (0.0, _NOISE):
+        for seen in (some, price):
+            if (ladder := Ladder.meeting(seen, noise=noise)) is not None:
+                yield ladder
 
 
 def _filled(board: Board, parts: list[_Part], lines: Lines, ladder: Ladder, *, most: float) -> bool:

@@ -71,7 +71,7 @@ def regrid(
     -----
     Sums do not depend on the order of the rows, and are exact for amounts of up to eight places. A size that is null,
     not finite or below 0 is not known. Rows whose price is null or not finite stay apart, under a price of null; so do
-    prices so large that no float says the edge of their row.
+    prices beyond 2**53 rows from zero, where floats do not tell one row from the next.
 
     The mean of a book counts a price as empty at times that did not reach so far out. Where that happens, ask for more
     depth than you look at.
