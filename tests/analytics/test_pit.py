@@ -126,6 +126,21 @@ def test_pandas_keeps_nanoseconds_and_its_index(nulls):
     assert found["known_at"].isna().sum() == nulls
 
 
+def test_zero_has_no_sign_in_a_key(engine):
+    asked = points(1, 1, strike=[0.0, 5.0]).cast({"timestamp": pl.Datetime("us", "UTC")})
+    facts = points(0, 0, strike=[-0.0, 5.0], interval="HOUR", rate=[1.0, 2.0])
+    facts = facts.cast({"timestamp": pl.Datetime("us", "UTC")})
+    joined = engine.polars(pit.asof_join(engine.frame(asked), engine.frame(facts), by="strike"))
+    assert sorted(joined["rate"].to_list()) == [1.0, 2.0]
+
+
+def test_a_column_of_nothing_has_no_other_type(engine):
+    asked = engine.frame(points(1, coin=[None]))
+    facts = engine.frame(points(0, 0, interval=["HOUR"] * 2, coin=["BTC", None], rate=[1.0, 2.0]))
+    if engine.name in {"polars", "polars lazy", "pandas"}:
+        assert engine.polars(pit.asof_join(asked, facts))["rate"].to_list() == [2.0]
+
+
 T0 = 1_723_161_600 * 10**9  # of nanoseconds near it, floats hold every 256th
 
 
@@ -266,6 +281,7 @@ FACTS = points(0, interval=["HOUR"], exchange=["X"], side=["BUY"], rate=[1.0])
     [
         (points(0, exchange=["X"]), FACTS, {}, "by"),
         (points(0, exchange=[5]), FACTS.drop("side"), {"by": "exchange"}, "by"),
+        (points(0, exchange=[5]), FACTS.drop("side"), {}, "by"),
         (points(0, exchange=["X"]), FACTS, {"by": ["exchange", "exchange"]}, "by"),
         (points(0), FACTS, {"by": "timestamp"}, "by"),
         (points(0), FACTS, {"by": [], "tolerance": timedelta(-1)}, "tolerance"),

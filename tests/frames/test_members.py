@@ -42,14 +42,14 @@ def test_what_was_reported_stands_up_to_its_age(engine: Engine) -> None:
     )
     table, other = Table.opened(engine.frame(REPORTS)), Table.opened(engine.frame(asked))
     held = standing(table.rows, other.rows, **NAMES, column="close", carry=7)
-    got = engine.polars(table.closed(held.select("exchange", "coin", "timestamp", "close"))).rows()
+    got = engine.polars(table.closed(held.select("__of_exchange", "__of_coin", "timestamp", "close"))).rows()
     assert sorted(got, key=str) == [
-        ("A", "BTC", 0, 1.0),
-        ("A", "BTC", 20, 3.0),
-        ("A", "BTC", 21, 3.0),
-        ("A", "BTC", 7, 1.0),  # and at 8 it is too old
-        ("B", None, 6, 7.0),
-        ("C", "BTC", 21, 5.0),
+        ("=A", "=BTC", 0, 1.0),
+        ("=A", "=BTC", 20, 3.0),
+        ("=A", "=BTC", 21, 3.0),
+        ("=A", "=BTC", 7, 1.0),  # and at 8 it is too old
+        ("=B", "", 6, 7.0),
+        ("=C", "=BTC", 21, 5.0),
     ]
 
 

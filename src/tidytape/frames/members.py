@@ -12,7 +12,7 @@ from tidytape.frames.doors import Frame
 from tidytape.frames.joined import EARLIEST, LATEST, carried, reduced, traded
 from tidytape.frames.neighbours import with_neighbour
 
-__all__ = ["MOST", "STANDING", "as_text", "consolidated", "matched", "standing", "standing_sums"]
+__all__ = ["MOST", "STANDING", "as_texts", "consolidated", "matched", "standing", "standing_sums"]
 
 STANDING: Final = "__standing"
 """How many reports a sum is of."""
@@ -24,9 +24,17 @@ _ASKED, _INSANE = "__asked", "__insane"
 _EVER: Final = 2**62  # 146 years, as good as no limit; there is room to add it to a time
 
 
-def as_text(name: str) -> nw.Expr:
-    """Return a column as text that is never null; with a sign before it, so that null and the empty text stay two."""
-    return nw.concat_str(nw.lit("="), nw.col(name).cast(nw.String())).fill_null("")
+def as_texts(frame: Any, columns: Iterable[str]) -> dict[str, nw.Expr]:
+    """Return columns of a frame as texts that are never null, and equal where their values are.
+
+    With a sign before each, so that null and the empty text stay two; and of floats, zero has no sign of its own.
+    """
+    schema = frame.collect_schema()
+    values = {name: nw.col(name) + 0.0 if schema[name].is_float() else nw.col(name) for name in columns}
+    return {
+        name: nw.concat_str(nw.lit("="), value.cast(nw.String())).fill_null("")
+        for name, value in values.items()
+    }
 
 
 def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
@@ -34,11 +42,8 @@ def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
 
     Nulls do not meet in a join; these do. There is one of no column too, so that there is always one to join on.
     """
-    texts = [as_text(name).alias(f"__of_{name}") for name in columns]
-    return frame.with_columns(nw.lit("").alias("__of"), *texts), [
-        "__of",
-        *(f"__of_{name}" for name in columns),
-    ]
+    texts = {f"__of_{name}": text for name, text in as_texts(frame, columns).items()}
+    return frame.with_columns(nw.lit("").alias("__of"), **texts), ["__of", *texts]
 
 
 def consolidated(
@@ -80,13 +85,13 @@ def standing(
     Returns
     -------
     frame, one row per member, series and time at which one is asked and something holds
-        ``members``, ``series``, ``timestamp`` and the column.
+        The texts that `matched` puts beside ``members`` and ``series``, ``timestamp`` and the column.
     """
     is_report = nw.col(_ASKED) == 0
     whose = [*members, *series]
     reports, texts = matched(reports.filter(~nw.col(column).is_null()), whose)
     asked = matched(asked, whose)[0].unique(subset=[*texts, "timestamp"], keep="any")
-    kept = [*whose, *texts, "timestamp", column, _ASKED]
+    kept = [*texts, "timestamp", column, _ASKED]
     rows = nw.concat(
         [
             reports.with_columns(nw.lit(0).alias(_ASKED)).select(*kept),
@@ -100,7 +105,7 @@ def standing(
     rows = carried(rows, column, known=is_report, by=texts, order=order)
     rows = rows.with_columns(nw.col("__reported").cum_max().over(*texts, order_by=order))
     holds = nw.col("timestamp") <= nw.col("__reported") + min(carry, _EVER)
-    return rows.filter(~is_report, holds).select(*whose, "timestamp", nw.col(f"__{column}").alias(column))
+    return rows.filter(~is_report, holds).select(*texts, "timestamp", nw.col(f"__{column}").alias(column))
 
 
 def standing_sums(

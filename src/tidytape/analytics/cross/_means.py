@@ -143,10 +143,8 @@ def oi_weighted(
     weights = standing(
         reports.with_columns(counted), moments, members=MARKET, series=shared, column="__weight", carry=held
     ).filter(nw.col("__weight") > 0)
-    weights, markets = matched(weights, [*MARKET, *shared])
-    weights = weights.select(*markets, until, "__weight")
-    both = matched(asked, [*MARKET, *shared])[0]
-    both = both.join(weights, on=[*markets, "__until"])
+    both, markets = matched(asked, [*MARKET, *shared])
+    both = both.join(weights.select(*markets, until, "__weight"), on=[*markets, "__until"])
     means = weighted(both, [*series, "timestamp", "__until"], [rate, TWICE], weight="__weight")
     result = matched(means, shared)[0].join(whole, on=[*parts, "__until"])
     used = nw.col(f"__used_{rate}")

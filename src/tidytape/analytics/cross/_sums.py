@@ -120,7 +120,7 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
 
     Returns
     -------
-    frame, n rows, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
+    frame, a row per row that has a time, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
         The frame's columns, and
 
         - ``total`` : float64, the sum of the amounts that are finite; null where a market is there twice.
@@ -194,7 +194,7 @@ def dominance(
 
     Returns
     -------
-    frame, n rows, sorted by (by, timestamp, token), of the kind of ``frame``
+    frame, a row per row that has a time, sorted by (by, timestamp, token), of the kind of ``frame``
         The frame's columns, and
 
         - ``dominance`` : float64, null outside the universe and where the market cap is not finite or the sum not
