@@ -93,6 +93,9 @@ class Subject(Generic[IntoFrameT]):
             nw.col("__time").alias("__order"),
             *(nw.col(numbers[name]).alias(f"__order_{name}") for name in columns.sized),
         )
+        # Sorted once: windows in the order of one whole number take a third of the time on pandas.
+        order = ["__order", *(f"__order_{name}" for name in columns.sized)]
+        rows = rows.with_row_index("__place", order_by=order)
         if has_grid:
             rows = with_grid(rows, interval)
         return cls(table, rows, keys, names, columns, numbers, applying, limits)
@@ -105,7 +108,7 @@ class Subject(Generic[IntoFrameT]):
     @property
     def windows(self) -> Windows:
         """Series in the order of time; of one time in that of the numbers, so that it is not that of the frame."""
-        return Windows(self.series, ["__order", *(f"__order_{name}" for name in self.columns.sized)])
+        return Windows(self.series, ["__place"])
 
 
 def _opened(native: IntoFrameT) -> tuple[Table[IntoFrameT], bool]:
