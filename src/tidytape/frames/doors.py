@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import narwhals.stable.v2 as nw
@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import MissingColumnError, QueryError
 
-__all__ = ["BUCKET", "INSTRUMENT", "closed", "opened", "wrapped"]
+__all__ = ["BUCKET", "INSTRUMENT", "are_apart", "closed", "listed", "opened", "require", "wrapped"]
 
 INSTRUMENT = ("exchange", "raw_symbol")
 """Columns that name one instrument."""
@@ -43,7 +43,8 @@ def wrapped(
         raise _name_error(parameter, f"two columns {twice!r}")
     if strange := [name for name in names if not isinstance(name, str)]:
         raise _name_error(parameter, f"a column {strange[0]!r}")
-    return frame
+    # What is worked on has no index, which may say a column's name or one label twice.
+    return nw.from_native(native.reset_index(drop=True)) if frame.implementation.is_pandas() else frame
 
 
 def _name_error(parameter: str, got: str) -> QueryError:
@@ -55,11 +56,32 @@ def _name_error(parameter: str, got: str) -> QueryError:
 def opened(native: Any, needed: Iterable[str]) -> Frame:
     """Return the native frame as a Narwhals frame; MissingColumnError unless it has every needed column."""
     frame = wrapped(native)
-    available = frame.collect_schema().names()
-    missing = [name for name in needed if name not in available]
-    if missing:
-        raise MissingColumnError(missing, available=available)
+    require(needed, frame.collect_schema().names())
     return frame
+
+
+def require(names: Iterable[Any], available: Sequence[str]) -> None:
+    """Raise MissingColumnError unless all of these are names of columns that there are."""
+    names = list(names)
+    # Of what is no text there is no column, and some of it cannot be looked for.
+    if strange := [name for name in names if not isinstance(name, str)]:
+        raise MissingColumnError(strange, available=available)
+    if missing := [name for name in dict.fromkeys(names) if name not in available]:
+        raise MissingColumnError(missing, available=available)
+
+
+def are_apart(names: Sequence[Any], taken: Iterable[Any]) -> bool:
+    """Return whether each of these names is there once and none is taken; of texts alone, for there may be others."""
+    texts = [name for name in names if isinstance(name, str)]
+    return len(set(texts)) == len(texts) and not any(name in texts for name in taken if isinstance(name, str))
+
+
+def listed(got: Any) -> list[Any]:
+    """Return one name of a column, or several, as a list of what they are."""
+    try:
+        return [got] if isinstance(got, str | bytes) else list(got)
+    except TypeError:
+        return [got]
 
 
 def closed(frame: Frame, *, like: IntoFrameT) -> IntoFrameT:

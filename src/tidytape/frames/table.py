@@ -10,8 +10,8 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import IDENTITY_FIELDS
-from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.doors import wrapped
+from tidytape.errors import QueryError
+from tidytape.frames.doors import are_apart, listed, require, wrapped
 from tidytape.frames.times import Clock, clock_of, counted, dated
 from tidytape.frames.words import categories_of, categorised, worded
 
@@ -92,9 +92,8 @@ class Table(Generic[IntoFrameT]):
         frame = wrapped(native, parameter=parameter, kinds=_KINDS)
         times, numbers = tuple(times), tuple(numbers)
         schema = frame.collect_schema()
-        needed = dict.fromkeys((*needed, *times, *numbers))
-        if missing := [name for name in needed if name not in schema]:
-            raise MissingColumnError(missing, available=schema.names())
+        require((*needed, *times, *numbers), schema.names())
+        numbers = tuple(dict.fromkeys(numbers))
         for name in numbers:
             if not schema[name].is_numeric():
                 raise QueryError(
@@ -148,12 +147,11 @@ class Table(Generic[IntoFrameT]):
         left_out = tuple(without)
         if by is None:
             return [name for name in IDENTITY if name in present and name not in left_out]
-        columns = [by] if isinstance(by, str) else list(by)
-        if len(set(columns)) < len(columns) or not set(columns).isdisjoint(left_out):
+        columns = listed(by)
+        if not are_apart(columns, left_out):
             expected = f"names, each once and none of {', '.join(map(repr, left_out))}"
             raise QueryError("by", got=columns, expected=expected)
-        if missing := [name for name in columns if name not in present]:
-            raise MissingColumnError(missing, available=present)
+        require(columns, present)
         if taken := [name for name in columns if name.startswith("__")]:
             expected = "names that do not begin with two underscores, as those of working columns do"
             raise QueryError("by", got=taken[0], expected=expected, hint="rename it")
@@ -212,8 +210,12 @@ class Table(Generic[IntoFrameT]):
         frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("Any", self.native))
         if isinstance(frame, nw.LazyFrame):
             return cast("IntoFrameT", categorised(result, self.categories).to_native())
-        eager = categorised(result.collect(frame.implementation), self.categories)
-        return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())
+        native = nw.maybe_reset_index(
+            categorised(result.collect(frame.implementation), self.categories)
+        ).to_native()
+        if like_rows and frame.implementation.is_pandas():
+            native = native.set_axis(cast("Any", self.native).index)
+        return cast("IntoFrameT", native)
 
 
 def _with_floats(rows: nw.LazyFrame[Any], names: Iterable[str]) -> nw.LazyFrame[Any]:

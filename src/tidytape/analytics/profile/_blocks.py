@@ -28,6 +28,7 @@ BLOCK_MINUTES: Final = "block_size_minutes"
 
 _TOUCH: Final = "block_id"
 _LIST: Final = "block_ids"
+_YEAR: Final = 366 * 24 * 60
 _COUNTED: Final = ("tpo_count", "first_touch_block", "last_touch_block")
 _SAYING_BLOCKS: Final = f"{_LIST!r}, {_TOUCH!r}, or " + ", ".join(map(repr, _COUNTED))
 
@@ -45,14 +46,25 @@ def lists_blocks(profiles: Profiles[IntoFrameT]) -> bool:
 
 def block_length(profiles: Profiles[IntoFrameT], block_minutes: float | None) -> nw.Expr:
     """Return how long a block is, as the caller or else his frame says it. [min]"""
+    said = said_minutes(block_minutes)
     if not has_blocks(profiles):
         _refuse(profiles.table.names, _SAYING_BLOCKS)
-    if block_minutes is not None:
-        return nw.lit(arguments.positive("block_minutes", block_minutes))
+    if said is not None:
+        return nw.lit(said)
     if BLOCK_MINUTES not in profiles.table.names:
         expected = f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}"
         raise QueryError("block_minutes", got=None, expected=expected)
     return nw.col(BLOCK_MINUTES).cast(nw.Float64)
+
+
+def said_minutes(block_minutes: object) -> float | None:
+    """Return the length of a block that a caller says, if he does; QueryError if it is none. [min]"""
+    if block_minutes is None:
+        return None
+    minutes = arguments.positive("block_minutes", block_minutes)
+    if minutes > _YEAR:
+        raise QueryError("block_minutes", got=block_minutes, expected=f"a year at most, {_YEAR:,} minutes")
+    return minutes
 
 
 def touches(
