@@ -65,6 +65,7 @@ class Table(Generic[IntoFrameT]):
         times: Iterable[str] = (),
         numbers: Iterable[str] = (),
         parameter: str = "frame",
+        as_text: bool = True,
     ) -> Table[IntoFrameT]:
         """Return the frame opened.
 
@@ -80,6 +81,8 @@ class Table(Generic[IntoFrameT]):
             Columns it must have, of numbers; they become float64.
         parameter : str
             What the caller calls the frame, for the message of an error.
+        as_text : bool
+            Whether categories become text. Not where they are only compared with words, which needs no copy of them.
 
         Raises
         ------
@@ -104,7 +107,7 @@ class Table(Generic[IntoFrameT]):
             # Lazily, so that an optimiser is used where there is one.
             frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
         clocks = {name: clock_of(frame, name) for name in times}
-        rows = worded(counted(frame, clocks), categories)
+        rows = worded(counted(frame, clocks), categories if as_text else {})
         return cls(_with_floats(rows, numbers), native, clocks, categories)
 
     def with_words(
