@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import IDENTITY_FIELDS
 from tidytape.errors import QueryError
-from tidytape.frames.doors import are_apart, listed, require, wrapped
+from tidytape.frames.doors import are_apart, in_sql, listed, require, wrapped
 from tidytape.frames.times import Clock, clock_of, counted, dated
 from tidytape.frames.words import categories_of, categorised, worded
 
@@ -89,13 +89,17 @@ class Table(Generic[IntoFrameT]):
         MissingColumnError
             If a column is absent.
         QueryError
-            If ``native`` is no frame, its columns have no names of their own, a time has no zone, or a column of
-            numbers holds something else.
+            If ``native`` is no frame, its columns have no names of their own, of SQL in lower case, a time has no zone,
+            or a column of numbers holds something else.
         """
         frame = wrapped(native, parameter=parameter, kinds=_KINDS)
         times, numbers = tuple(times), tuple(numbers)
         schema = frame.collect_schema()
         require((*needed, *times, *numbers), schema.names())
+        # To SQL a column Total is the total that a function adds, and it is read instead.
+        if in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
+            expected = "names in lower case, for its engine does not tell them from others"
+            raise QueryError(parameter, got=f"a column {cased[0]!r}", expected=expected, hint="rename it")
         numbers = tuple(dict.fromkeys(numbers))
         for name in numbers:
             if not schema[name].is_numeric():
@@ -155,9 +159,9 @@ class Table(Generic[IntoFrameT]):
             expected = f"names, each once and none of {', '.join(map(repr, left_out))}"
             raise QueryError("by", got=columns, expected=expected)
         require(columns, present)
-        if taken := [name for name in columns if name.startswith("__")]:
-            expected = "names that do not begin with two underscores, as those of working columns do"
-            raise QueryError("by", got=taken[0], expected=expected, hint="rename it")
+        if in_sql(self.rows) and (dotted := [name for name in columns if "." in name]):
+            expected = "names without a dot, which SQL takes for a column of a table"
+            raise QueryError("by", got=dotted[0], expected=expected, hint="rename it")
         return columns
 
     def collected(self, why: str) -> nw.DataFrame[Any]:

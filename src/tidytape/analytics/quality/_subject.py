@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import Any, Generic, cast
 
@@ -110,15 +110,11 @@ class Subject(Generic[IntoFrameT]):
 
 def _opened(native: IntoFrameT) -> tuple[Table[IntoFrameT], bool]:
     """Return the frame opened, and whether its rows have an order; then they are numbered."""
-    try:
-        frame: Any = nw.from_native(cast("Any", native))
-    except TypeError:
-        frame = None
+    table = Table.opened(native, times=["timestamp"])
+    frame: Any = nw.from_native(cast("Any", native))
     if not isinstance(frame, nw.DataFrame):
-        return Table.opened(native, times=["timestamp"]), False
-    # Looked at before the rows are numbered, so that an error speaks of the caller's columns alone.
-    Table.opened(native, times=["timestamp"])
-    return Table.opened(cast("IntoFrameT", frame.with_row_index(ROW).to_native()), times=["timestamp"]), True
+        return table, False
+    return replace(table, rows=table.rows.collect().with_row_index(ROW).lazy()), True
 
 
 def _number(name: str) -> nw.Expr:
