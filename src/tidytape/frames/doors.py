@@ -54,10 +54,10 @@ def wrapped(
         raise _name_error(parameter, f"two columns {twice!r}")
     if odd := next(filter(_is_odd, names), None):
         raise _name_error(parameter, f"a column {odd!r}")
-    if not frame.implementation.is_pandas() or _is_plain(native.index):
-        return frame
-    # What is worked on has no index, which may say a column's name, or one label twice.
-    return nw.from_native(native.reset_index(drop=True))
+    if frame.implementation.is_pandas() and not _is_plain(native.index):
+        # What is worked on has no index, which may say a column's name, or one label twice.
+        frame = nw.from_native(native.reset_index(drop=True))
+    return frame
 
 
 def _is_plain(index: Any) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
@@ -36,6 +35,7 @@ __all__ = ["LiquidationMatrix", "Matrix", "liquidation_matrix", "matrix"]
 Times = NDArray[np.datetime64]
 
 _AT_ONCE = 2**18  # rows: fewer, and threads wait for each other more than they work
+_THREADS = 4  # more would wait for each other
 _FEW = 4096
 
 
@@ -265,7 +265,7 @@ def _arrays(
     found = rows.select(*columns).collect(**how)
     cells = {name: found[name].to_numpy() for name in found.columns}
     # Threads share no cell: all rows of a time are in one part.
-    with ThreadPoolExecutor(os.cpu_count(), thread_name_prefix="tidytape-matrix") as pool:
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tidytape-matrix") as pool:
         parts = _parts(cells, pool)
         if not parts:
             return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), np.zeros(0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -111,10 +111,10 @@ class Subject(Generic[IntoFrameT]):
 def _opened(native: IntoFrameT) -> tuple[Table[IntoFrameT], bool]:
     """Return the frame opened, and whether its rows have an order; then they are numbered."""
     table = Table.opened(native, times=["timestamp"])
-    frame: Any = nw.from_native(cast("Any", native))
-    if not isinstance(frame, nw.DataFrame):
+    if table.eager is None:
         return table, False
-    return replace(table, rows=table.rows.collect().with_row_index(ROW).lazy()), True
+    rows = table.rows.collect() if table.given is None else table.given
+    return replace(table, rows=rows.with_row_index(ROW).lazy(), given=None), True
 
 
 def _number(name: str) -> nw.Expr:
