@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from numbers import Real
 
 import narwhals.stable.v2 as nw
 
@@ -49,8 +50,9 @@ def exact(value: Decimal | float | str, parameter: str = "block_size") -> Decima
     (Decimal('0.1'), Decimal('2.50'))
     """
     try:
-        number = Decimal(repr(float(value))) if isinstance(value, float) else Decimal(value)
-    except (InvalidOperation, TypeError, ValueError):
+        # As it is written, of numpy's too; a boolean is written in words.
+        number = Decimal(str(value)) if isinstance(value, Real | Decimal | str) else Decimal("NaN")
+    except (InvalidOperation, ValueError):
         number = Decimal("NaN")
     if not (number.is_finite() and number > 0):
         raise QueryError(parameter, got=value, expected="a positive finite number")
@@ -106,14 +108,15 @@ class Grid:
         Grid(size=Decimal('2.5'), numerator=25, places=1)
         """
         size = exact(block_size)
-        # Not `normalize`, `scaleb` and the like: they round to the context's precision.
-        places = max(0, -int(size.as_tuple().exponent))
-        numerator = int(size * 10**places)
-        while places and numerator % 10 == 0:
-            numerator, places = numerator // 10, places - 1
-        if numerator >= 10**15 or places > 22:
-            raise QueryError("block_size", got=block_size, expected="at most 15 digits and 22 decimal places")
-        return cls(size, numerator, places)
+        if -22 <= size.adjusted() < 15:  # or it would be written out with zeros without end
+            # Not `normalize`, `scaleb` and the like: they round to the context's precision.
+            places = max(0, -int(size.as_tuple().exponent))
+            numerator = int(size * 10**places)
+            while places and numerator % 10 == 0:
+                numerator, places = numerator // 10, places - 1
+            if numerator < 10**15 and places <= 22:
+                return cls(size, numerator, places)
+        raise QueryError("block_size", got=block_size, expected="at most 15 digits and 22 decimal places")
 
     @property
     def furthest(self) -> float:

@@ -97,7 +97,7 @@ def oi_weighted(
     """
     held = arguments.duration("carry", carry)
     results = ["coverage", "open_interest", "venues"]
-    arguments.columns("rate", rate, taken=results)
+    arguments.column("rate", rate, taken=results)
     table = Table.opened(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
     other = Table.opened(
         open_interest, MARKET, times=["timestamp"], numbers=[interest], parameter="open_interest"

@@ -20,6 +20,7 @@ from tidytape.analytics._across import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames import exact
+from tidytape.frames.doors import listed
 from tidytape.frames.joined import summed
 from tidytape.frames.members import STANDING, matched, standing_sums
 from tidytape.frames.table import Table
@@ -144,7 +145,7 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     >>> market_share(points, amount="volume").select("exchange", "total", "share").rows()
     [('A', 4.0, 0.75), ('B', 4.0, 0.25)]
     """
-    arguments.columns("amount", amount, taken=["total", "share"])
+    arguments.column("amount", amount, taken=["total", "share"])
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[amount])
     series = across(table, by, without=[*MARKET, amount, "total", "share"])
     unlevelled(table, series, used=[amount])
@@ -219,13 +220,14 @@ def dominance(
     >>> dominance(caps, universe=["BTC", "ETH"]).select("coin", "dominance").rows()
     [('BTC', 0.75), ('ETH', 0.25), ('X', None)]
     """
-    if isinstance(universe, str) or not universe or not all(isinstance(name, str) for name in universe):
+    tokens = [] if isinstance(universe, str) else listed(universe)
+    if not tokens or not all(isinstance(name, str) for name in tokens):
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
-    names = sorted(set(universe))
+    names = sorted(set(tokens))
     held = arguments.duration("carry", carry)
     table = Table.opened(frame, [token], times=["timestamp"], numbers=[marketcap])
     added = ["dominance", "universe_total", "universe_known", "universe_size"]
-    arguments.columns("marketcap", marketcap, taken=added)
+    arguments.column("marketcap", marketcap, taken=added)
     series = across(table, by, without=[token, marketcap, *added])
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     within = nw.col(token).is_in(names)

@@ -23,6 +23,7 @@ from tidytape.analytics.depth._cells import Board, Ladder, Lines, starts_of
 from tidytape.catalogue import BookSide
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.doors import listed
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 
@@ -228,7 +229,10 @@ def _arrays(
 ) -> tuple[NDArray[np.float32], Times, NDArray[np.float64]]:
     """Return sums by time, side and price, with the times and the prices."""
     grid = None if block_size is None else Grid.of(block_size)
-    if prices is not None and not (all(map(is_number, prices)) and prices[0] <= prices[1]):
+    between = None if prices is None else listed(prices)
+    if between is not None and not (
+        len(between) == 2 and all(map(is_number, between)) and between[0] <= between[1]
+    ):
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
     step = None if interval is None else interval_of(interval).seconds * SECOND
     try:
@@ -277,8 +281,11 @@ def _arrays(
             bottom, top = (
                 floor(ladder.row(edge) + Fraction(1, 2) * (grid is None)) for edge in (lowest, highest)
             )
-            if prices is not None:
-                bottom, top = max(bottom, ceil(ladder.row(prices[0]))), min(top, floor(ladder.row(prices[1])))
+            if between is not None:
+                bottom, top = (
+                    max(bottom, ceil(ladder.row(between[0]))),
+                    min(top, floor(ladder.row(between[1]))),
+                )
             shape = (lines.times.size, len(sides) or 1, max(0, top - bottom + 1))
             board = Board(shape, first=bottom, precisely=grid is not None)
             filled = partial(_filled, board, lines, ladder, most=max(abs(lowest), abs(highest)))

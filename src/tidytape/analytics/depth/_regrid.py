@@ -92,7 +92,7 @@ def regrid(
     grid = None if block_size is None else Grid.of(block_size)
     wanted = None if interval is None else interval_of(interval)
     table, value = _opened(frame)
-    rule = time or ("last" if value == "size" else "sum")
+    rule = ("last" if value == "size" else "sum") if time is None else time
     one_of("time", rule, ("last", "mean", "sum"))
     sides = ["side"] if value == "size" else []
     series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", *sides])

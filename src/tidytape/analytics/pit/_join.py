@@ -180,6 +180,8 @@ def _telling_apart(names: list[str]) -> list[str]:
 
 def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> dict[str, str]:
     """Return the columns of the facts, each with its name in the result."""
+    if not isinstance(suffix, str):
+        raise QueryError("suffix", got=suffix, expected="a text")
     names = {name: name + suffix if name in left.names else name for name in right.names if name not in by}
     everything = [*left.names, *names.values()]
     if len(set(everything)) < len(everything):

@@ -162,7 +162,8 @@ def known(
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = Table.opened(frame, times=["timestamp"])
-    rule = rule or ("period" if "period_end" in table.names and length is None else "interval")
+    if rule is None:
+        rule = "period" if "period_end" in table.names and length is None else "interval"
     one_of("rule", rule, ("interval", "period", "event"))
     if rule != "interval" and length is not None:
         raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
@@ -184,7 +185,7 @@ def known(
 
 def _instant(at: TimeLike) -> int:
     """Return a moment in nanoseconds since the epoch; a datetime may be between two seconds."""
-    if not isinstance(at, datetime):
+    if not isinstance(at, datetime) or at != at:  # noqa: PLR0124 -- of pandas it may be none
         return epoch_seconds(at, parameter="at") * SECOND
     moment: Any = at  # of pandas it has nanoseconds
     finer = {name: 0 for name in ("microsecond", "nanosecond") if hasattr(moment, name)}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -113,15 +113,11 @@ class Subject(Generic[IntoFrameT]):
 
 def _opened(native: IntoFrameT) -> tuple[Table[IntoFrameT], bool]:
     """Return the frame opened, and whether its rows have an order; then they are numbered."""
-    try:
-        frame: Any = nw.from_native(cast("Any", native))
-    except TypeError:
-        frame = None
-    if not isinstance(frame, nw.DataFrame):
-        return Table.opened(native, times=["timestamp"]), False
-    # Looked at before the rows are numbered, so that an error speaks of the caller's columns alone.
-    Table.opened(native, times=["timestamp"])
-    return Table.opened(cast("IntoFrameT", frame.with_row_index(ROW).to_native()), times=["timestamp"]), True
+    table = Table.opened(native, times=["timestamp"])
+    if table.eager is None:
+        return table, False
+    rows = table.rows.collect() if table.given is None else table.given
+    return replace(table, rows=rows.with_row_index(ROW).lazy(), given=None), True
 
 
 def _number(name: str) -> nw.Expr:
