@@ -12,6 +12,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import one_series
 from tidytape.analytics.pit._known import IS_KNOWN, WHEN, known
 from tidytape.errors import QueryError
+from tidytape.frames.doors import listed
 from tidytape.frames.table import IDENTITY, Table
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
     """
     names = {name: name.title() for name in _CANDLE}
     taken = ("timestamp", *names, *names.values())
-    more = [columns] if isinstance(columns, str) else list(columns)
+    more = listed(columns)
     if more:
         arguments.columns("columns", more, taken=taken)
     table = Table.opened(candles, more, times=["timestamp"], numbers=_CANDLE)

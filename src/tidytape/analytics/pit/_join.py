@@ -10,12 +10,13 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._across import one_engine
-from tidytape.analytics._arguments import nanoseconds
+from tidytape.analytics._arguments import column, nanoseconds
 from tidytape.analytics.pit._known import IS_KNOWN, WHEN, of_facts
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.members import as_text
+from tidytape.frames.doors import require
+from tidytape.frames.members import as_texts
 from tidytape.frames.table import IDENTITY, Table
-from tidytape.frames.times import dated
+from tidytape.frames.times import dated, nullable
 
 __all__ = ["asof_join"]
 
@@ -23,6 +24,7 @@ _NEVER = -(2**62)  # before 1824; there is room to subtract from it
 _EVER = 2**61  # 73 years, as good as no limit
 _LEVELS = {"size", "liquidations", "tpo_count", "volume", "block_ids", "block_id", "buy_volume"}
 _POINTS = {"id", "open", "close"}
+_WORDS = (nw.String, nw.Categorical, nw.Enum)
 
 
 def asof_join(
@@ -103,9 +105,9 @@ def asof_join(
     names = _names(left, right, by, suffix)
     keys = [f"__key_{number}" for number, _ in enumerate(by)]
 
-    asked = left.rows.with_columns(*_keys(by), __at=nw.col(on).fill_null(_NEVER))
+    asked = left.rows.with_columns(*_keys(left.rows, by), __at=nw.col(on).fill_null(_NEVER))
     told = told.filter(nw.col(IS_KNOWN)).with_columns(
-        *_keys(by), __at=nw.col(WHEN), __one=nw.lit(1, nw.Int64)
+        *_keys(right.rows, by), __at=nw.col(WHEN), __one=nw.lit(1, nw.Int64)
     )
     places = {"__known": nw.col("__at")}
     if "timestamp" in right.names:
@@ -137,6 +139,9 @@ def asof_join(
     # Numbered they all are, so that none before them is taken for the last.
     told = told.filter(nw.col("__alike") == 1)
     told = dated(told, {name: clock for name, clock in right.clocks.items() if name in names})
+    # What no decision meets is null: of whole numbers, such as ids and times, pandas would make floats.
+    schema = told.collect_schema()
+    told = nullable(told, *(name for name in names if schema[name].is_integer()))
     told = told.select(*keys, "__number", *(nw.col(name).alias(new) for name, new in names.items()))
     result = asked.join(found, on=[*keys, "__at"], how="left", suffix="__found").join(
         told, on=[*keys, "__number"], how="left", suffix="__told"
@@ -154,11 +159,13 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
         found = left.series(by, without=[on])
         if missing := [name for name in found if name not in right.names]:
             raise MissingColumnError(missing, available=right.names)
-        ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
-        for name in found:
-            if ours[name] != theirs[name] and not (_is_text(ours[name]) and _is_text(theirs[name])):
-                got = f"{name}: {ours[name]} and {theirs[name]}"
-                raise QueryError("by", got=got, expected="columns of one type")
+    ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
+    for name in found:
+        types = [_WORDS if isinstance(one, _WORDS) else one for one in (ours[name], theirs[name])]
+        # A column of nothing but nulls has no type of its own on some engines.
+        if types[0] != types[1] and not any(isinstance(one, nw.Unknown | nw.Object) for one in types):
+            got = f"{name}: {ours[name]} and {theirs[name]}"
+            raise QueryError("by", got=got, expected="columns of one type")
     if apart := [name for name in _telling_apart(right.names) if name not in found]:
         got = f"facts with column {apart[0]}, joined by {', '.join(found) or 'nothing'}"
         hint = f"keep one {apart[0]} and drop the column, or join by it: facts of several must not be mixed"
@@ -170,21 +177,16 @@ def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
     """Return what facts alike in time go by: numbers, or as text their length and then their digits."""
     if order is None:
         return {}
-    if order not in facts.names:
-        raise MissingColumnError([order], available=facts.names)
-    dtype, column = facts.schema[order], nw.col(order)
+    require([order := column("order", order)], facts.names)
+    dtype, place = facts.schema[order], nw.col(order)
     if dtype.is_integer():
-        return {"__order": column.cast(nw.Int64).fill_null(_NEVER)}
+        return {"__order": place.cast(nw.Int64).fill_null(_NEVER)}
     if dtype.is_float():  # as pandas has whole numbers among which there are nulls
-        return {"__order": nw.when(column.is_finite()).then(column).otherwise(float(_NEVER))}
-    if not _is_text(dtype):
+        return {"__order": nw.when(place.is_finite()).then(place).otherwise(float(_NEVER))}
+    if not isinstance(dtype, _WORDS):
         raise QueryError("order", got=f"{order}: {dtype}", expected="a column of numbers, or of text")
-    text = column.cast(nw.String).fill_null("")
+    text = place.cast(nw.String).fill_null("")
     return {"__digits": text.str.len_chars().cast(nw.Int64), "__order": text}
-
-
-def _is_text(dtype: Any) -> bool:
-    return isinstance(dtype, nw.String | nw.Categorical | nw.Enum)
 
 
 def _telling_apart(names: list[str]) -> list[str]:
@@ -202,6 +204,8 @@ def _telling_apart(names: list[str]) -> list[str]:
 
 def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> dict[str, str]:
     """Return the columns of the facts, each with its name in the result."""
+    if not isinstance(suffix, str):
+        raise QueryError("suffix", got=suffix, expected="a text")
     names = {name: name + suffix if name in left.names else name for name in right.names if name not in by}
     everything = [*left.names, *names.values()]
     if len(set(everything)) < len(everything):
@@ -210,6 +214,7 @@ def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> d
     return names
 
 
-def _keys(by: list[str]) -> list[nw.Expr]:
+def _keys(rows: nw.LazyFrame[Any], by: list[str]) -> list[nw.Expr]:
     """Return columns of words that are equal where those of ``by`` are, null too, which no join finds equal."""
-    return [as_text(name).alias(f"__key_{number}") for number, name in enumerate(by)]
+    texts = as_texts(rows, by)
+    return [texts[name].alias(f"__key_{number}") for number, name in enumerate(by)]
