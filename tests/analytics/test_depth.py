@@ -269,6 +269,8 @@ def test_frames_of_the_client_go_through():
         ("walls", {"threshold": 0}, "threshold"),
         ("walls", {"threshold": 1, "snapshots": 0}, "snapshots"),
         ("walls", {"threshold": 1, "duration": 5}, "duration"),
+        ("walls", {"threshold": 1, "duration": "5"}, "duration"),
+        ("walls", {"threshold": 1, "max_gap": "long"}, "max_gap"),
         ("walls", {"threshold": 1, "max_gap": timedelta(-1)}, "max_gap"),
         ("regrid", {"time": "first"}, "time"),
         ("regrid", {"interval": "2m"}, "interval"),

@@ -5,10 +5,12 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
+import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 
 from oracles.funding import apy
@@ -513,13 +515,30 @@ def test_the_better_of_two_trades_after_costs_and_financing(future, carry, trade
 
 def test_an_expiry_may_be_a_column_or_a_time():
     column = funding.basis(prices(101.0, 100.0, ends=[MIDNIGHT + timedelta(days=1)]), expiry="ends")
-    written = funding.basis(prices(101.0, 100.0), expiry="2024-08-09")
+    written = funding.basis(prices(101.0, 100.0), expiry="2024-08-09T00:00Z")
     assert column["days"].item() == written["days"].item() == 1
     with pytest.raises(MissingColumnError, match="expires"):
         funding.basis(prices(101.0, 100.0), expiry="expires")
     for bad in ({"costs": -1}, {"costs": "0"}, {"financing": float("nan")}, {"expiry": None}):
         with pytest.raises(QueryError, match=next(iter(bad))):
             funding.cash_and_carry(prices(101.0, 100.0), **({"expiry": "2024-08-09"} | bad))
+
+
+def test_an_expiry_that_is_a_date_is_eight_in_the_morning_utc_as_of_options(engine):
+    time = funding.basis(prices(101.0, 100.0), expiry="2024-08-09T08:00Z")
+    assert time["days"].item() == pytest.approx(1 + 1 / 3)
+    for day in (date(2024, 8, 9), "2024-08-09"):
+        assert funding.basis(prices(101.0, 100.0), expiry=day).equals(time)
+    column = prices(101.0, 100.0, ends=[date(2024, 8, 9)])
+    if engine.name == "pandas":
+        frame = engine.frame(column.drop("ends"))
+        frame["ends"] = pd.array([date(2024, 8, 9)], dtype=pd.ArrowDtype(pa.date32()))
+    else:
+        frame = engine.frame(column)
+    for function in (funding.basis, funding.cash_and_carry):
+        found = engine.polars(function(frame, expiry="ends"))
+        assert found["days"].item() == pytest.approx(1 + 1 / 3)
+        assert found["ends"].to_list() == [date(2024, 8, 9)]
 
 
 # --- recorded ------------------------------------------------------------------------------------------------------

@@ -247,6 +247,15 @@ def test_a_predicted_rate_meets_only_what_settles_later():
     assert late["predicted_close"].to_list() == [None, 1.1e-4]
 
 
+def test_durations_may_be_text():
+    frame = points(0, 1, interval=["HOUR"] * 2, rate=[1.0, 2.0])
+    assert pit.known_at(frame, delay="2m").equals(pit.known_at(frame, delay=timedelta(minutes=2)))
+    asked = points(1, 3, 4)
+    by_text = pit.asof_join(asked, frame, by=[], tolerance="90m")
+    assert by_text["rate"].to_list() == [1.0, 2.0, None]
+    assert by_text.equals(pit.asof_join(asked, frame, by=[], tolerance=timedelta(minutes=90)))
+
+
 def test_facts_that_are_too_old_are_left_out():
     facts = points(0, interval=["HOUR"], rate=[1.0])
     asked = points(1, 2, 2.001)

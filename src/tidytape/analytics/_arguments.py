@@ -51,9 +51,11 @@ def number(parameter: str, got: object, *, least: float | None = None) -> float:
 
 
 def nanoseconds(parameter: str, got: object) -> int:
-    """Return a timedelta, 0 or more, in nanoseconds; raise QueryError if it is anything else."""
+    """Return a timedelta, 0 or more, or a text such as ``8h``, in nanoseconds; raise QueryError if it is neither."""
+    if isinstance(got, str):
+        return duration(parameter, got)
     if not isinstance(got, timedelta) or got < timedelta():
-        raise QueryError(parameter, got=got, expected="a timedelta, 0 or more")
+        raise QueryError(parameter, got=got, expected="a timedelta, 0 or more, or a string such as '8h'")
     return _in_reach(parameter, got, got // timedelta(microseconds=1) * 1_000)
 
 

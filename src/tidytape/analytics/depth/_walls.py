@@ -24,8 +24,8 @@ def walls(
     *,
     threshold: float,
     snapshots: int = 3,
-    duration: timedelta = timedelta(0),
-    max_gap: timedelta | None = None,
+    duration: str | timedelta = timedelta(0),
+    max_gap: str | timedelta | None = None,
     by: str | Iterable[str] | None = None,
 ) -> IntoFrameT:
     """Walls: prices at which a large size rests in one snapshot after the other.
@@ -42,9 +42,9 @@ def walls(
         Least size. [as ``size``]
     snapshots : int, >= 1
         Least number of snapshots.
-    duration : timedelta, >= 0
-        Least time from the first of them to the last.
-    max_gap : timedelta, >= 0, optional
+    duration : str or timedelta, >= 0
+        Least time from the first of them to the last, e.g. ``"10m"``.
+    max_gap : str or timedelta, >= 0, optional
         Snapshots further apart do not follow each other: what happened in between is not known, and a wall ends. By
         default each snapshot follows the one before, however long ago that was.
     by : str or iterable of str, optional

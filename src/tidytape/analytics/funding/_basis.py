@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -9,14 +10,18 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._across import Duration, finite
+from tidytape.analytics._expiries import EXPIRES, is_day
 from tidytape.analytics._intervals import ends
 from tidytape.analytics.funding._rates import DAY
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
+from tidytape.frames.times import midnights
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["basis", "cash_and_carry"]
+
+_EXPIRY = "__expiry"
 
 
 def basis(
@@ -41,7 +46,8 @@ def basis(
     future, spot : str
         Columns of F and S. [quote per coin]
     expiry : str or time, optional
-        The column that holds when the future expires, or the time itself. A perpetual has none, and its basis no year.
+        The column that holds when the future expires, or the time itself; what is a date is 08:00 UTC of it. A
+        perpetual has none, and its basis no year.
     interval : str or timedelta, > 0, optional
         Length of the candles whose closes the prices are: they are of its end. Only allowed if the frame has no column
         ``interval``, which says it; without either the prices are of ``timestamp`` itself.
@@ -69,7 +75,7 @@ def basis(
     (0.02, 73.0, 0.1)
     """
     table, columns = _priced(frame, future, spot, expiry, interval)
-    return table.closed(table.rows.with_columns(**columns), like_rows=True)
+    return table.closed(table.rows.with_columns(**columns).drop(_EXPIRY, strict=False), like_rows=True)
 
 
 def cash_and_carry(
@@ -96,7 +102,7 @@ def cash_and_carry(
     frame : frame, n rows
         Both prices of the same moment beside each other: join one to the other first.
     expiry : str or time
-        The column that holds when the future expires, or the time itself.
+        The column that holds when the future expires, or the time itself; what is a date is 08:00 UTC of it.
     future, spot : str
         Columns of F and S. [quote per coin]
     costs : float, >= 0
@@ -138,7 +144,7 @@ def cash_and_carry(
     if expiry is None:
         raise QueryError("expiry", got=None, expected="a time, or the column that holds it")
     table, columns = _priced(frame, future, spot, expiry, interval)
-    rows = table.rows.with_columns(**columns)
+    rows = table.rows.with_columns(**columns).drop(_EXPIRY, strict=False)
     over = nw.col("basis") - nw.col("days") * (financing / 365.0)
     # Costs are paid either way; what is left of the basis decides which way.
     carry = nw.when(~nw.col("basis_annualized").is_null()).then(over.abs() - costs)
@@ -156,21 +162,35 @@ def cash_and_carry(
 def _priced(
     frame: IntoFrameT, future: str, spot: str, expiry: TimeLike | None, interval: Duration | None
 ) -> tuple[Table[IntoFrameT], dict[str, Any]]:
-    """Return the frame opened, and the columns that `basis` adds."""
-    names = Table.opened(frame).names
+    """Return the frame opened, with days of expiry as times beside, and the columns that `basis` adds."""
+    schema = Table.opened(frame).schema
+    names = list(schema)
     column = expiry if isinstance(expiry, str) and expiry in names else None
+    if column is not None and schema[column] == nw.Date:
+        table = Table.opened(frame, times=["timestamp"], numbers=[future, spot])
+        rows = midnights(table.rows.with_columns(nw.col(column).alias(_EXPIRY)), _EXPIRY)
+        table = replace(table, rows=rows.with_columns(nw.col(_EXPIRY) + EXPIRES))
+        return table, _columns(table, future, spot, nw.col(_EXPIRY), interval)
     times = [] if expiry is None else ["timestamp"] if column is None else ["timestamp", column]
     table = Table.opened(frame, times=times, numbers=[future, spot])
+    at = None if expiry is None else nw.col(column) if column else _moment(expiry, names)
+    return table, _columns(table, future, spot, at, interval)
+
+
+def _columns(
+    table: Table[Any], future: str, spot: str, at: nw.Expr | int | None, interval: Duration | None
+) -> dict[str, Any]:
+    """Return the columns that `basis` adds, of a future that expires at a time. [ns]"""
     dear = nw.when(nw.col(spot) > 0).then(finite(future) / finite(spot) - 1.0)
-    if expiry is None:
-        return table, {"basis": dear}
-    at: Any = nw.col(column) if column else _moment(expiry, names)
+    if at is None:
+        return {"basis": dear}
     days = (at - ends(table, interval)).cast(nw.Float64()) / float(DAY)
     left = nw.when(days > 0).then(days)
-    return table, {"basis": dear, "days": days, "basis_annualized": dear * 365.0 / left}
+    return {"basis": dear, "days": days, "basis_annualized": dear * 365.0 / left}
 
 
 def _moment(expiry: TimeLike, names: list[str]) -> int:
     if isinstance(expiry, str) and expiry.isidentifier():  # no time is written so
         raise MissingColumnError([expiry], available=names)
-    return epoch_seconds(expiry, parameter="expiry") * SECOND
+    start = epoch_seconds(expiry, parameter="expiry") * SECOND
+    return start + EXPIRES if is_day(expiry) else start

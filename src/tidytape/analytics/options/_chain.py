@@ -11,6 +11,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
+from tidytape.analytics._expiries import EXPIRES as _EXPIRES
 from tidytape.analytics._smile import CALL, DAY, PUT, YEAR, Frame, measured
 from tidytape.frames.table import Table
 from tidytape.frames.times import midnights
@@ -30,9 +31,6 @@ _UNDERLYING: Final = ("forward", "underlying_price")
 
 _FARTHEST: Final = 1.05
 """Highest over lowest of those within one snapshot, at most; the recorded ones are closer by far, two coins are not."""
-
-_EXPIRES: Final = 8 * DAY // 24
-"""Time of the day at which options expire whose expiry is a date. [ns]"""
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ def volatility_risk_premium(
     on: str = "coin",
     implied_interval: str | None = None,
     realized_interval: str | None = None,
-    tolerance: timedelta | None = None,
+    tolerance: str | timedelta | None = None,
 ) -> IntoFrameT:
     r"""Volatility risk premium: implied volatility less the one realised by then.
 
@@ -48,7 +48,7 @@ def volatility_risk_premium(
     implied_interval, realized_interval : str, optional
         Length of the rows of each; what column ``interval`` says otherwise. A frame that has ``known_at`` needs none:
         volatilities of a chain are known at their instant, ``known_at(implied, rule="event")``.
-    tolerance : timedelta, >= 0, optional
+    tolerance : str or timedelta, >= 0, optional
         How long before the implied volatility the realised one may have become known, at most.
 
     Returns

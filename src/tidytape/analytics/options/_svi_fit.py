@@ -111,16 +111,16 @@ class _Quotes:
         x = self._k - m
         root = np.hypot(x, sigma)
         basis = np.column_stack([np.ones_like(x), (root - x) / 2, (root + x) / 2])
-        now = self._start
+        now, found, free = self._start, np.zeros(3), [0]
         for _ in range(8):  # Newton's steps, for what counts is the root of the variance
             scale = self._weight / (2 * now)
-            (level, left, right), free = _linear(
-                basis * scale[:, None], (2 * self._deviation - now) * now * scale
-            )
-            level = max(level, self._least - sigma * np.sqrt(left * right))
-            before, now = now, np.sqrt(np.maximum(basis @ (level, left, right), _TINY))
+            target = (2 * self._deviation - now) * now * scale
+            found, free = _linear(basis * scale[:, None], target)
+            found[0] = max(found[0], self._least - sigma * np.sqrt(found[1] * found[2]))
+            before, now = now, np.sqrt(np.maximum(basis @ found, _TINY))
             if np.max(np.abs(now - before) / now) < 1e-9:
                 break
+        level, left, right = found
         self._start, self._at = now, place.tobytes()
         scale = (self._weight / (2 * now))[:, None]
         mean = (left + right) / 2
@@ -134,7 +134,7 @@ class _Quotes:
 
 def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
     """Return level, left and right wing of least squares, with wings of 0 to `LEE`, and which of them are at no end."""
-    best: Floats = np.linalg.lstsq(basis, target, rcond=None)[0]
+    best: Floats = np.linalg.lstsq(basis, target, rcond=None)[0].astype(float)
     ends = {side: min(max(best[side], 0.0), LEE) for side in (1, 2)}
     beyond = [side for side in (1, 2) if ends[side] != best[side]]
     free, least = [0, 1, 2], np.inf

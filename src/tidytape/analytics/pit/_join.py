@@ -35,7 +35,7 @@ def asof_join(
     on: str = "timestamp",
     by: str | Iterable[str] | None = None,
     order: str | None = None,
-    tolerance: timedelta | None = None,
+    tolerance: str | timedelta | None = None,
     suffix: str = "_right",
 ) -> IntoFrameT:
     """Join each decision with the last fact that was known when it was made: backward, on ``known_at``.
@@ -60,8 +60,8 @@ def asof_join(
     order : str, optional
         Column of the facts that says which of those alike in time is the last: ``"sequence"`` or ``"id"`` of trades.
         Numbers, or whole numbers as text; null is before all of them.
-    tolerance : timedelta, >= 0, optional
-        How long before the decision the fact may have become known, at most.
+    tolerance : str or timedelta, >= 0, optional
+        How long before the decision the fact may have become known, at most, e.g. ``"8h"``.
     suffix : str
         What is added to names of columns of the facts that the decisions have too.
 

@@ -36,7 +36,7 @@ def known_at(
     *,
     rule: Rule | None = None,
     interval: str | None = None,
-    delay: timedelta = timedelta(0),
+    delay: str | timedelta = timedelta(0),
 ) -> IntoFrameT:
     r"""Add when each point is known, which is not when it is stamped: a candle of 12:00 to 13:00 is stamped 12:00.
 
@@ -57,8 +57,8 @@ def known_at(
         trades, which have an ``id`` and a ``price``, need a rule that is said.
     interval : str, optional
         Name or alias of the interval; what the column ``interval`` says in each row, unless said. A rule, if said.
-    delay : timedelta, >= 0
-        How much later points arrive. With a column ``known_at`` that is there, say the rule too.
+    delay : str or timedelta, >= 0
+        How much later points arrive, e.g. ``"2s"``. With a column ``known_at`` that is there, say the rule too.
 
     Returns
     -------
@@ -159,7 +159,7 @@ def known(
     *,
     rule: Rule | None = None,
     interval: str | None = None,
-    delay: timedelta = timedelta(0),
+    delay: str | timedelta = timedelta(0),
 ) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], Rule]:
     """Return a frame opened, its rows with when each is known [ns], if it is, and the rule that says so."""
     later = nanoseconds("delay", delay)
