@@ -79,8 +79,8 @@ def svi_arbitrage(
     Notes
     -----
     Minima are sought on a grid that is fine around m and reaches 20 to both sides, and refined from there; of what lies
-    beyond, the slopes of the wings decide. Most arbitrage of a fit lies where nothing is quoted: what ``wings=False`` does not
-    flag is arbitrage of the curve and of no quotes.
+    beyond, the slopes of the wings decide. Most arbitrage of a fit lies where nothing is quoted: what
+    ``wings=False`` does not flag is arbitrage of the curve and of no quotes.
 
     References
     ----------
