@@ -13,7 +13,7 @@ from scipy.optimize import elementwise
 from tidytape.analytics.options._black import Floats
 from tidytape.analytics.options._chain import floats, null_for_nan
 from tidytape.analytics.options._svi import LEE, PARAMETERS
-from tidytape.frames.between import with_next
+from tidytape.frames.between import next_of, with_next
 from tidytape.frames.table import Table
 
 __all__ = ["svi_arbitrage"]
@@ -110,9 +110,9 @@ def svi_arbitrage(
     paired = with_next(collected.lazy(), (*PARAMETERS, *ranges), over=chain, order_by=("days",))
     rows = paired.collect().sort(*chain, "days")
     own, following, quoted, quoted_next = (
-        np.array([floats(rows[f"{name}{suffix}"]) for name in columns]).reshape(len(columns), len(rows))
+        np.array([floats(rows[of(name)]) for name in columns]).reshape(len(columns), len(rows))
         for columns in (PARAMETERS, ranges)
-        for suffix in ("", "_next")
+        for of in (str, next_of)
     )
     both = (
         None if wings else np.array([np.fmax(quoted[0], quoted_next[0]), np.fmin(quoted[1], quoted_next[1])])
@@ -148,11 +148,11 @@ def svi_arbitrage(
         _NUMBERS,
     )
     for name, (known, flag) in flags.items():
-        told = {"_known": known, name: flag}
+        told = {"__known": known, name: flag}
         result = result.with_columns(
             nw.new_series(column, values, nw.Boolean, backend=backend) for column, values in told.items()
-        ).with_columns(nw.when("_known").then(nw.col(name)).alias(name))
-    return table.closed(result.drop("_known"), sort=[*chain, "days"])
+        ).with_columns(nw.when("__known").then(nw.col(name)).alias(name))
+    return table.closed(result.drop("__known"), sort=[*chain, "days"])
 
 
 def _curve(k: Floats, parameters: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:

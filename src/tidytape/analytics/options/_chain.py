@@ -36,7 +36,7 @@ class Chain(Generic[IntoFrameT]):
     Attributes
     ----------
     rows : narwhals LazyFrame
-        All columns, and ``life``, float64, from the quote to its expiry. [ns]
+        All columns, and ``__life``, float64, from the quote to its expiry. [ns]
     by : list of str
         Columns that tell one series of chains from another.
     """
@@ -80,7 +80,7 @@ class Chain(Generic[IntoFrameT]):
             rows = table.rows
         life = (nw.col("expiry") - nw.col("timestamp")).cast(nw.Float64)
         keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
-        return cls(table, rows.with_columns(life=life), keys, dates)
+        return cls(table, rows.with_columns(life.alias("__life")), keys, dates)
 
     @property
     def smile(self) -> list[str]:
@@ -97,29 +97,29 @@ class Chain(Generic[IntoFrameT]):
         positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in QUOTED]
         kind = kind_of() == CALL
         kind = kind | (kind_of() == PUT)
-        good = nw.all_horizontal(*positive, kind, nw.col("life") > 0, ignore_nulls=False)
+        good = nw.all_horizontal(*positive, kind, nw.col("__life") > 0, ignore_nulls=False)
         quotes = (
             self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null())
-            .with_columns(good=good.fill_null(value=False), option_type=kind_of())
-            .with_columns(nw.when("good").then(nw.col(name)).alias(name) for name in QUOTED)
+            .with_columns(good.fill_null(value=False).alias("__good"), option_type=kind_of())
+            .with_columns(nw.when("__good").then(nw.col(name)).alias(name) for name in QUOTED)
         )
         quotes = self.with_mixed(quotes, "implied_volatility", "forward")
-        quotes = quotes.with_columns(good=nw.col("good") & ~nw.col("mixed")).with_columns(
-            *(nw.when("good").then(nw.col(name)).alias(name) for name in QUOTED),
-            alive=nw.when("good").then(nw.col("life")),
+        quotes = quotes.with_columns(nw.col("__good") & ~nw.col("__mixed")).with_columns(
+            *(nw.when("__good").then(nw.col(name)).alias(name) for name in QUOTED),
+            nw.when("__good").then(nw.col("__life")).alias("__alive"),
         )
-        return measured(quotes, years_of(nw.col("alive")))
+        return measured(quotes, years_of(nw.col("__alive")))
 
     def with_mixed(self, quotes: Frame, *names: str) -> Frame:
-        """Add ``mixed``, whether any option of the smile has several values in one of some columns of numbers."""
+        """Add ``__mixed``, whether any option of the smile has several values in one of some columns of numbers."""
         option = [*self.smile, "strike", "option_type"]
         apart = [
             (nw.col(name).max().over(*option) > nw.col(name).min().over(*option)).fill_null(value=False)
             for name in names
         ]
         several = nw.any_horizontal(*apart, ignore_nulls=False).cast(nw.Float64)
-        quotes = quotes.with_columns(mixed=several)
-        return quotes.with_columns(mixed=nw.col("mixed").max().over(*self.smile) > 0)
+        quotes = quotes.with_columns(several.alias("__mixed"))
+        return quotes.with_columns(nw.col("__mixed").max().over(*self.smile) > 0)
 
     def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
         """Return rows in memory, as of `Table.collected`."""

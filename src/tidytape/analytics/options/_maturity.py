@@ -82,7 +82,7 @@ def constant_maturity(
     table = Table.opened(points, times=["timestamp"], numbers=["days", *names], parameter="points")
     chain = [*series_of(table, by, without=names), "timestamp"]
 
-    life, length = nw.col("days"), nw.col("length")
+    life, length = nw.col("days"), nw.col("__length")
     variance = table.rows.filter(life.is_finite() & (life > 0)).with_columns(
         # A square hides a sign, so what is no volatility stays unknown.
         nw.when(nw.col(name) > 0).then(nw.col(name) ** 2 * life).alias(name)
@@ -91,11 +91,11 @@ def constant_maturity(
     expiries = with_next(variance, ("days", *names), over=chain, order_by=("days",))
     # Every expiry meets every maturity, and has an answer if it is the last before it.
     result = (
-        crossed(expiries, "length", wanted)
+        crossed(expiries, "__length", wanted)
         .with_columns((interpolated(length, "days", name) / length).sqrt().alias(name) for name in names)
-        .group_by(*chain, "length")
+        .group_by(*chain, "__length")
         .agg(nw.col(name).max() for name in names)
-        .select(*chain, nw.col("length").alias("days"), *names)
+        .select(*chain, nw.col("__length").alias("days"), *names)
     )
     return table.closed(result, sort=[*chain, "days"])
 

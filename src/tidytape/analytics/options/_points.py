@@ -286,11 +286,11 @@ def _smiles(
         over=chain.smile,
         # What tells quotes of one strike apart, so that rows in another order answer the same.
         order_by=("strike", "option_type", "implied_volatility"),
-        keep=[nw.col("life").min(), nw.col("forward").median()],
+        keep=[nw.col("__life").min(), nw.col("forward").median()],
     )
     result = smiles.select(
         *chain.smile,
-        days_of(nw.col("life")).alias("days"),
+        days_of(nw.col("__life")).alias("days"),
         "forward",
         *names,
         **{name: nw.lit(rule) for name, rule in rules.items()},

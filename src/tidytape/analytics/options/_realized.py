@@ -18,6 +18,7 @@ __all__ = ["realized_volatility"]
 
 _PRICES = ("open", "high", "low", "close")
 _YEAR = 86_400 * 1_000_000_000
+_RESULTS = ("realized_volatility", "estimator", "window")
 ESTIMATORS = ("close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang")
 
 Estimator = Literal["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
@@ -118,7 +119,7 @@ def realized_volatility(
     prices = ("close",) if estimator == "close_to_close" else _PRICES
     needed = [] if interval is not None else ["interval"]
     table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)
-    series = table.series(by, without=("timestamp", *_PRICES))
+    series = table.series(by, without=("timestamp", *_PRICES, *_RESULTS))
     length = (
         length_of(nw.col("interval")) if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
     )

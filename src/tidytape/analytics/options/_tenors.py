@@ -20,6 +20,7 @@ __all__ = ["tenor_slope", "tenor_structure"]
 
 _SECOND = 1_000_000_000
 _VALUES = ("implied_volatility", "skew")
+_SLOPE = ("short", "long", "slope", "structure", "short_tenor", "long_tenor", "flat_within")
 _UNITS = {name: schema_of(f"{name.upper()}_OPTION_SUMMARY_AGG")[name].unit for name in _VALUES}
 
 
@@ -87,7 +88,7 @@ def tenor_structure(
     [('ONE_W', 7.0, 54.7), ('ONE_M', 30.0, 52.3)]
     """
     table, column = _opened(frame, value)
-    series = table.series(by, without=("tenor", "timestamp", column))
+    series = table.series(by, without=("tenor", "timestamp", column, "days"))
     rows = table.rows
     if at is not None:
         last = epoch_seconds(at, parameter="at") * _SECOND
@@ -168,7 +169,7 @@ def tenor_slope(
         raise QueryError("short", got=short, expected=f"a tenor shorter than {far.alias}")
     flat = flat_within(flat)
     table, column = _opened(frame, value)
-    series = table.series(by, without=("tenor", "timestamp", column))
+    series = table.series(by, without=("tenor", "timestamp", column, *_SLOPE))
     keys = [*series, "timestamp"]
     tenor = nw.col("tenor").cast(nw.String)
     slope = nw.col("long") - nw.col("short")

@@ -14,7 +14,7 @@ from tidytape.analytics.options._points import call_point, percents, put_point
 from tidytape.analytics.options._structures import flat_within, last_before, shape
 from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.between import with_next
+from tidytape.frames.between import next_of, with_next
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, choice, epoch_seconds
@@ -249,21 +249,21 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     days, volatility = nw.col("days"), nw.col("implied_volatility")
     known = table.rows.filter(days.is_finite() & (days > 0), volatility.is_finite() & (volatility > 0))
     pairs = with_next(
-        known.with_columns(variance=volatility**2 * days),
-        ("days", "variance"),
+        known.with_columns(__variance=volatility**2 * days),
+        ("days", "__variance"),
         over=(*keys, "timestamp"),
         order_by=("days",),
-    ).filter(nw.col("days_next") > days)
-    gained = nw.col("variance_next") - nw.col("variance")
-    falls = gained < -_NOISE * nw.col("variance")
+    ).filter(nw.col(next_of("days")) > days)
+    gained = nw.col(next_of("__variance")) - nw.col("__variance")
+    falls = gained < -_NOISE * nw.col("__variance")
     result = pairs.with_columns(calendar_arbitrage=falls).select(
         *keys,
         "timestamp",
         "days",
-        nw.col("days_next").alias("next_days"),
+        nw.col(next_of("days")).alias("next_days"),
         # What is below zero within the noise is zero.
         nw.when(~falls)
-        .then((nw.max_horizontal(gained, nw.lit(0.0)) / (nw.col("days_next") - days)).sqrt())
+        .then((nw.max_horizontal(gained, nw.lit(0.0)) / (nw.col(next_of("days")) - days)).sqrt())
         .alias("forward_volatility"),
         "calendar_arbitrage",
     )
