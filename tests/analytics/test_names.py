@@ -1,0 +1,134 @@
+"""No column of the caller meets a working one: whatever it is called, it changes no answer and comes back as it was."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from inspect import signature
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
+import pytest
+from narwhals.group_by import LazyGroupBy
+from polars.testing import assert_frame_equal, assert_series_equal
+
+from analytics.matrix import Case, cases
+from analytics.test_matrix import assert_same_kind
+from tidytape.errors import QueryError
+from tidytape.frames.table import IDENTITY
+
+MATRIX = [pytest.param(namespace, case, id=f"{namespace}.{case}") for namespace, case in cases()]
+WORDS = (7.25, "word")
+
+
+@contextmanager
+def recorded(names: set[str]) -> Iterator[None]:
+    """Note the name of every column that is made."""
+
+    def noting(function: Callable[..., Any], *, place: int | None = None) -> Callable[..., Any]:
+        def noted(*args: Any, **named: Any) -> Any:
+            names.update(named if place is None else [name for name in args[place:] if isinstance(name, str)])
+            return function(*args, **named)
+
+        return noted
+
+    with pytest.MonkeyPatch.context() as patch:
+        for kind in (nw.LazyFrame, nw.DataFrame):
+            for method in ("with_columns", "select"):
+                patch.setattr(kind, method, noting(getattr(kind, method)))
+            patch.setattr(kind, "with_row_index", noting(kind.with_row_index, place=1))
+        patch.setattr(LazyGroupBy, "agg", noting(LazyGroupBy.agg))
+        patch.setattr(nw.Expr, "alias", noting(nw.Expr.alias, place=1))
+        patch.setattr(nw, "new_series", noting(nw.new_series, place=0))
+        yield
+
+
+def answered(namespace: str, case: Case) -> tuple[Any, list[str]]:
+    """The case's answer, and the names of working columns that a caller may use for columns of his own."""
+    names: set[str] = set()
+    with recorded(names):
+        answer = case.call(*case.frames)
+    function = getattr(import_module(f"tidytape.analytics.{namespace}"), case.function)
+    own = {*IDENTITY, *re.findall(r"``(\w+)``", function.__doc__ or "")}
+    own.update(*(frame.columns for frame in case.frames), getattr(answer, "columns", ()))
+    return answer, sorted(name for name in names - own if not name.startswith("__"))
+
+
+def same(got: Any, wanted: Any) -> None:
+    if isinstance(wanted, pl.DataFrame):
+        assert_frame_equal(got.select(wanted.columns), wanted, check_exact=True)
+    else:
+        assert_same_kind(got, wanted)
+
+
+@pytest.mark.parametrize(("namespace", "case"), MATRIX)
+def test_other_columns_change_nothing_and_come_back(namespace: str, case: Case) -> None:
+    wanted, names = answered(namespace, case)
+    for place, frame in enumerate(case.frames):
+        for word in WORDS:
+            others = frame.with_columns(pl.lit(word).alias(name) for name in names)
+            got = case.call(*case.frames[:place], others, *case.frames[place + 1 :])
+            same(got, wanted)
+            for name in set(names) & set(getattr(got, "columns", ())):
+                assert got[name].unique().to_list() == [word], name
+
+
+@pytest.mark.parametrize(
+    ("namespace", "case"),
+    [
+        pytest.param(namespace, case, id=f"{namespace}.{case}")
+        for namespace, case in cases()
+        if "by" in signature(getattr(import_module(f"tidytape.analytics.{namespace}"), case.function)).parameters
+    ],
+)
+def test_series_may_be_told_apart_by_columns_of_any_name(
+    namespace: str, case: Case, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, names = answered(namespace, case)
+    module = import_module(f"tidytape.analytics.{namespace}")
+    function = getattr(module, case.function)
+    column = told_apart_by(case)
+    frames = [
+        frame if column in frame.columns else frame.with_columns(pl.lit("one").alias(column))
+        for frame in case.frames
+    ]
+
+    def asked(copies: list[str]) -> pl.DataFrame:
+        def by_copies(*frames: Any, **arguments: Any) -> Any:
+            return function(*frames, **{**arguments, "by": [column, *copies]})
+
+        monkeypatch.setattr(module, case.function, by_copies)
+        call = by_copies if case.call is function else case.call
+        answer: pl.DataFrame = call(
+            *(frame.with_columns(pl.col(column).alias(name) for name in copies) for frame in frames)
+        )
+        return answer
+
+    wanted = asked([])
+    for copies in taken(asked, names):
+        got = asked(copies)
+        same(got, wanted)
+        for name in copies:
+            assert_series_equal(got[name], got[column], check_names=False)
+
+
+def told_apart_by(case: Case) -> str:
+    """A column of words that tells the answer's rows apart, or one that there is none of."""
+    names = [name for name in case.key if all(name in frame.columns for frame in case.frames)]
+    words = (name for name in names if case.frames[0][name].dtype in (pl.String, pl.Categorical))
+    return next(words, "of")
+
+
+def taken(asked: Callable[[list[str]], Any], names: list[str]) -> Iterable[list[str]]:
+    """The names in lists that are not refused."""
+    try:
+        asked(names)
+    except QueryError:
+        if len(names) > 1:
+            yield from taken(asked, names[::2])
+            yield from taken(asked, names[1::2])
+    else:
+        yield names
