@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from inspect import signature
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
+import polars.selectors as cs
 import pytest
 from narwhals.group_by import LazyGroupBy
 from polars.testing import assert_frame_equal, assert_series_equal
@@ -81,7 +82,8 @@ def test_other_columns_change_nothing_and_come_back(namespace: str, case: Case) 
     [
         pytest.param(namespace, case, id=f"{namespace}.{case}")
         for namespace, case in cases()
-        if "by" in signature(getattr(import_module(f"tidytape.analytics.{namespace}"), case.function)).parameters
+        if "by"
+        in signature(getattr(import_module(f"tidytape.analytics.{namespace}"), case.function)).parameters
     ],
 )
 def test_series_may_be_told_apart_by_columns_of_any_name(
@@ -90,45 +92,53 @@ def test_series_may_be_told_apart_by_columns_of_any_name(
     _, names = answered(namespace, case)
     module = import_module(f"tidytape.analytics.{namespace}")
     function = getattr(module, case.function)
-    column = told_apart_by(case)
-    frames = [
-        frame if column in frame.columns else frame.with_columns(pl.lit("one").alias(column))
-        for frame in case.frames
-    ]
 
-    def asked(copies: list[str]) -> pl.DataFrame:
+    def asked(by: list[str], copies: list[str]) -> pl.DataFrame:
         def by_copies(*frames: Any, **arguments: Any) -> Any:
-            return function(*frames, **{**arguments, "by": [column, *copies]})
+            return function(*frames, **{**arguments, "by": [*by, *copies]})
 
         monkeypatch.setattr(module, case.function, by_copies)
         call = by_copies if case.call is function else case.call
+        # A column that the case has not is that of one series.
+        given = (
+            frame if by[0] in frame.columns else frame.with_columns(pl.lit("one").alias(by[0]))
+            for frame in case.frames
+        )
         answer: pl.DataFrame = call(
-            *(frame.with_columns(pl.col(column).alias(name) for name in copies) for frame in frames)
+            *(frame.with_columns(pl.col(by[0]).alias(name) for name in copies) for frame in given)
         )
         return answer
 
-    wanted = asked([])
-    for copies in taken(asked, names):
-        got = asked(copies)
+    by, wanted = next(told_apart(case, asked))
+    for copies in allowed(lambda copies: asked(by, copies), names):
+        got = asked(by, copies)
         same(got, wanted)
         for name in copies:
-            assert_series_equal(got[name], got[column], check_names=False)
+            assert_series_equal(got[name], got[by[0]], check_names=False)
 
 
-def told_apart_by(case: Case) -> str:
-    """A column of words that tells the answer's rows apart, or one that there is none of."""
-    names = [name for name in case.key if all(name in frame.columns for frame in case.frames)]
-    words = (name for name in names if case.frames[0][name].dtype in (pl.String, pl.Categorical))
-    return next(words, "of")
+def told_apart(
+    case: Case, asked: Callable[[list[str], list[str]], Any]
+) -> Iterator[tuple[list[str], pl.DataFrame]]:
+    """Columns that may tell the case's series apart, with the answer: those of its key first."""
+    first, *others = case.frames
+    shared = [name for name in first.columns if all(name in frame.columns for frame in others)]
+    words = first.select(shared).select(cs.string() | cs.categorical()).columns
+    keys = [name for name in case.key if name in shared and not first[name].dtype.is_temporal()]
+    of_words = [name for name in keys if name in words]
+    for by in (keys, of_words, *([name] for name in (*of_words, *words, "of"))):
+        if by:
+            with suppress(QueryError):
+                yield by, asked(by, [])
 
 
-def taken(asked: Callable[[list[str]], Any], names: list[str]) -> Iterable[list[str]]:
-    """The names in lists that are not refused."""
+def allowed(asked: Callable[[list[str]], Any], names: list[str]) -> Iterator[list[str]]:
+    """The names, without those that are refused."""
     try:
         asked(names)
     except QueryError:
         if len(names) > 1:
-            yield from taken(asked, names[::2])
-            yield from taken(asked, names[1::2])
+            yield from allowed(asked, names[::2])
+            yield from allowed(asked, names[1::2])
     else:
         yield names

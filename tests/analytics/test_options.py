@@ -497,6 +497,29 @@ def test_two_underlyings_without_a_name_have_no_points() -> None:
     assert options.forward(twice)["forward"].to_list() == [100.0]
 
 
+def test_two_underlyings_whose_strikes_do_not_meet_have_no_points(engine) -> None:
+    small = _quotes(3.0, 80.0, coin="B").with_columns(pl.col("strike") * 0.03)
+    both = pl.concat([_quotes(100.0, 50.0, coin="A"), small]).sample(fraction=1, shuffle=True, seed=3)
+    named = engine.polars(options.atm_volatility(engine.frame(both)))
+    assert named["iv_atm"].to_list() == pytest.approx([50.0, 80.0], rel=1e-12)
+    # By the coins that are there and not told apart; by forwards; by the price of the underlying.
+    priced = both.drop("coin").rename({"forward": "underlying_price"})
+    nameless = engine.frame(both.drop("coin"))
+    for chain, by in ((engine.frame(both.with_columns(forward=100.0)), ()), (nameless, None)):
+        points = engine.polars(options.delta_points(chain, by=by)).fill_nan(None)
+        assert points.select("forward", "iv_atm", "iv_25c").row(0) == (None, None, None)
+    for chain, method in ((nameless, "quoted"), (nameless, "parity"), (engine.frame(priced), "parity")):
+        levels = engine.polars(options.forward(chain, method=method))
+        assert levels["forward"].fill_nan(None).to_list() == [None]
+        assert levels["lowest"].item() < levels["highest"].item()
+
+
+def test_forwards_of_a_snapshot_may_move_a_little() -> None:
+    moving = _quotes(100.0, 50.0).with_columns(forward=pl.Series([99.0, 100.0, 100.0, 102.0]))
+    assert options.forward(moving)["forward"].to_list() == [100.0]
+    assert options.atm_volatility(moving)["iv_atm"].to_list() == [50.0]
+
+
 @pytest.mark.parametrize("written", [("call", "put"), ("C", "P"), ("c", "p"), ("Call", "Put")])
 def test_calls_and_puts_may_be_written_in_any_way(written) -> None:
     chain = _quotes(100.0, 50.0)

@@ -378,3 +378,11 @@ def test_missing_columns_are_said():
     assert options.svi_arbitrage(fits(CALM).drop("lowest", "forward"))["butterfly_arbitrage"].to_list() == [
         False
     ]
+
+
+def test_a_smile_of_two_underlyings_is_not_fitted(quotes) -> None:
+    one = quotes(*((30, "C" if strike >= 100 else "P", strike, 50.0) for strike in range(80, 125, 5)))
+    other = one.with_columns(pl.col("strike", "forward") * 0.03)
+    fit = options.svi(pl.concat([one, other])).row(0, named=True)
+    assert (fit["status"], fit["quotes"], fit["a"], fit["forward"]) == ("mixed", 0, None, None)
+    assert options.svi(one)["status"].to_list() == ["ok"]

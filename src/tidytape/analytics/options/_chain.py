@@ -25,6 +25,12 @@ QUOTED: Final = ("strike", "implied_volatility", "forward")
 
 _OF_OPTIONS = ("raw_symbol", "normalized_symbol", "side", *CHAIN_COLUMNS)
 
+_UNDERLYING: Final = ("forward", "underlying_price")
+"""Prices of what an option is on: one of an expiry, but for how long a snapshot takes."""
+
+_FARTHEST: Final = 1.05
+"""Highest over lowest of those within one snapshot, at most; the recorded ones are closer by far, two coins are not."""
+
 _EXPIRES: Final = 8 * DAY // 24
 """Time of the day at which options expire whose expiry is a date. [ns]"""
 
@@ -91,8 +97,7 @@ class Chain(Generic[IntoFrameT]):
         """Return the quotes of chains and expiries that are known, with what `measured` adds.
 
         A quote that is no point of a smile is blank: without a call or put, a positive strike, volatility or forward,
-        or with no time left. So are all of a smile in which one option has several volatilities or forwards: it is of
-        several underlyings, or of several snapshots.
+        or with no time left. So are all of a smile that is `with_mixed`.
         """
         positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in QUOTED]
         kind = kind_of() == CALL
@@ -111,14 +116,25 @@ class Chain(Generic[IntoFrameT]):
         return measured(quotes, years_of(nw.col("__alive")))
 
     def with_mixed(self, quotes: Frame, *names: str) -> Frame:
-        """Add ``__mixed``, whether any option of the smile has several values in one of some columns of numbers."""
+        """Add ``__mixed``, whether a smile is of several underlyings, or of several snapshots.
+
+        That is so where one option has several values in one of some columns of numbers; and where the quotes have
+        several coins, or forwards farther apart than a snapshot takes: their strikes need not meet.
+        """
         option = [*self.smile, "strike", "option_type"]
-        apart = [
-            (nw.col(name).max().over(*option) > nw.col(name).min().over(*option)).fill_null(value=False)
-            for name in names
-        ]
-        several = nw.any_horizontal(*apart, ignore_nulls=False).cast(nw.Float64)
-        quotes = quotes.with_columns(several.alias("__mixed"))
+        apart = [nw.col(name).max().over(*option) > nw.col(name).min().over(*option) for name in names]
+        schema = quotes.collect_schema()
+        if "coin" in schema and "coin" not in self.by:
+            apart.append(nw.col("coin").max().over(*self.smile) > nw.col("coin").min().over(*self.smile))
+        for name in _UNDERLYING:
+            if name in schema and schema[name].is_numeric():
+                price = nw.col(name).cast(nw.Float64)
+                own = f"__{name}"
+                quotes = quotes.with_columns(nw.when(price.is_finite() & (price > 0)).then(price).alias(own))
+                least, most = nw.col(own).min().over(*self.smile), nw.col(own).max().over(*self.smile)
+                apart.append(most > least * _FARTHEST)
+        several = nw.any_horizontal(*(one.fill_null(value=False) for one in apart), ignore_nulls=False)
+        quotes = quotes.with_columns(several.cast(nw.Float64).alias("__mixed"))
         return quotes.with_columns(nw.col("__mixed").max().over(*self.smile) > 0)
 
     def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:

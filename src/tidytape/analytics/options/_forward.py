@@ -57,8 +57,10 @@ def forward(
     -------
     frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
         - ``days`` : float64, to the expiry, ACT/365. [d]
-        - ``forward`` : float64, null where there is no quote, or no strike with both prices, or where one
-          option has several: the chain is of several underlyings, whose ``coin`` it lacks. [quote per coin]
+        - ``forward`` : float64, null where there is no quote, or no strike with both prices, or where the
+          chain is of several underlyings, whose ``coin`` it lacks: where one option has several, or ``forward`` or
+          ``underlying_price``, which parity does not need, are more than 5 % apart. Where it has none of these
+          columns, ``lowest`` and ``highest`` tell. [quote per coin]
         - ``lowest``, ``highest`` : float64, of all quotes' forwards, or of all strikes'. [quote per coin]
         - ``quotes`` : int64, of how many quotes or strikes.
         - ``method`` : str, the rule.

@@ -72,7 +72,8 @@ def svi(
         - ``rmse`` : float64, root of the mean square error, not weighted. [vol points]
         - ``lowest``, ``highest`` : float64, the log-moneyness of the quotes that count. [1]
         - ``quotes`` : int64, how many.
-        - ``status`` : str, ``ok``; ``too_few``, where they are of fewer than five strikes; ``not_converged``.
+        - ``status`` : str, ``ok``; ``too_few``, where they are of fewer than five strikes; ``not_converged``;
+          ``mixed``, where the chain is of several underlyings, as of `forward`: then none counts.
 
     Raises
     ------
@@ -120,6 +121,7 @@ def svi(
     k, deviation = np.log(strike / forward), volatility / 100 * np.sqrt(life / YEAR)
     d1 = deviation / 2 - k / deviation
     call = (rows["option_type"] == CALL).fill_null(value=False).to_numpy().astype(bool)
+    mixed = rows["__mixed"].to_numpy()
     counts = np.isfinite(k) & (call == (k >= 0))
     with np.errstate(over="ignore"):
         # The root of vega, but for a factor that is the same for all of a smile.
@@ -133,7 +135,7 @@ def svi(
         ends = (k[of[0]], k[of[-1]]) if len(of) else (np.nan, np.nan)
         middle = float(np.median(forward[of])) if len(of) else np.nan
         fits.append((middle, *fit.parameters, fit.rmse, *ends))
-        quotes.append((len(of), fit.status))
+        quotes.append((len(of), "mixed" if mixed[smile[0]] else fit.status))
 
     numbers = np.array(fits, dtype=float).reshape(len(fits), len(_NUMBERS))
     backend = rows.implementation

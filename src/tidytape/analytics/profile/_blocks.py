@@ -18,13 +18,25 @@ from tidytape.analytics.profile._grid import known_price, with_index, with_place
 from tidytape.analytics.profile._opening import Profiles
 from tidytape.errors import QueryError
 
-__all__ = ["BLOCK_MINUTES", "MINUTE", "block_length", "has_blocks", "lists_blocks", "touched_rows", "touches"]
+__all__ = [
+    "BLOCK_MINUTES",
+    "MINUTE",
+    "MOST_MINUTES",
+    "block_length",
+    "has_blocks",
+    "lists_blocks",
+    "touched_rows",
+    "touches",
+]
 
 MINUTE: Final = 60 * 10**9
 """One minute. [ns]"""
 
 BLOCK_MINUTES: Final = "block_size_minutes"
-"""Column in which TPO levels say how long a block is."""
+"""Column in which TPO levels say how long a block is; what is no number above 0, or of years, is not known."""
+
+MOST_MINUTES: Final = 366 * 24 * 60
+"""No block is longer than that, and none ends later after its session's start. [min]"""
 
 _TOUCH: Final = "block_id"
 _LIST: Final = "block_ids"
@@ -48,11 +60,15 @@ def block_length(profiles: Profiles[IntoFrameT], block_minutes: float | None) ->
     if not has_blocks(profiles):
         _refuse(profiles.table.names, _SAYING_BLOCKS)
     if block_minutes is not None:
-        return nw.lit(arguments.positive("block_minutes", block_minutes))
+        if arguments.positive("block_minutes", block_minutes) > MOST_MINUTES:
+            raise QueryError("block_minutes", got=block_minutes, expected=f"at most a year, {MOST_MINUTES:,}")
+        return nw.lit(float(block_minutes))
     if BLOCK_MINUTES not in profiles.table.names:
         expected = f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}"
         raise QueryError("block_minutes", got=None, expected=expected)
-    return nw.col(BLOCK_MINUTES).cast(nw.Float64)
+    profiles.require_number(BLOCK_MINUTES, BLOCK_MINUTES)
+    length = nw.col(BLOCK_MINUTES).cast(nw.Float64)
+    return nw.when((length > 0) & (length <= MOST_MINUTES)).then(length)
 
 
 def touches(
@@ -64,9 +80,14 @@ def touches(
         _refuse(names, f"{_LIST!r} as of Client.tpo, or {_TOUCH!r} as of aggregate.tpo_touches")
     given: dict[str, str | nw.Expr] = {"price": price, **(columns or {})}
     if _TOUCH in names:
+        profiles.require_number("levels", _TOUCH)
         return profiles.rows({**given, "block": _TOUCH}, numbers=("price", "block"))
     rows = profiles.rows({**given, "block": _LIST}, numbers=("price",))
-    if rows.implementation.is_pandas() and not isinstance(rows.collect_schema()["block"], nw.List):
+    kind = rows.collect_schema()["block"]
+    inner = kind.inner if isinstance(kind, nw.List) else None
+    if inner is not None and not inner.is_numeric():
+        raise QueryError("levels", got=f"{_LIST}: {kind}", expected="lists of numbers of blocks")
+    if rows.implementation.is_pandas() and inner is None:
         # Lists of pandas' own are objects, of which narwhals knows nothing.
         native = rows.collect().to_native().explode("block", ignore_index=True)
         exploded: nw.LazyFrame[Any] = nw.from_native(native.astype({"block": "float64"})).lazy()
@@ -109,6 +130,8 @@ def touched_rows(
         if not set(_COUNTED) <= set(names):
             _refuse(names, _SAYING_BLOCKS)
         counted = dict(zip(("blocks", "first", "last"), _COUNTED, strict=True))
+        for name in _COUNTED:
+            profiles.require_number("levels", name)
         rows = profiles.rows({"price": price, **counted, **columns}, numbers=("price", *counted))
         known = known_price() & ~nw.col("blocks").is_null()
         rows = rows.with_columns(known=known, levels=nw.lit(1.0))

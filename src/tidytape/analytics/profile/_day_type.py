@@ -194,31 +194,17 @@ def day_features(sessions: nw.LazyFrame[Any], keys: list[str], lookback: int) ->
 
 def _with_range_ratio(sessions: nw.LazyFrame[Any], keys: list[str], lookback: int) -> nw.LazyFrame[Any]:
     """Add ``range_ratio`` to sessions that start at ``start``: of those before, and of those that have a range."""
-    width = nw.col("range")
-    sessions = sessions.with_columns(
-        at=nw.col("start"),
-        one=nw.lit(1.0),
-        there=(~width.is_null()).cast(nw.Float64),
-        width=nw.when(~width.is_null()).then(width).otherwise(0.0),
-    )
+    sessions = sessions.with_columns(at=nw.col("start"), one=nw.lit(1.0))
 
     def over(value: nw.Expr) -> nw.Expr:
         return value.over(keys, order_by="at") if keys else value.over(order_by="at")
 
-    running = {name: over(nw.col(name).cum_sum()) for name in ("one", "there", "width")}
-    sessions = sessions.with_columns(**{f"{name}_so_far": value for name, value in running.items()})
-    before = {f"{name}_before": nw.col(f"{name}_so_far") - nw.col(name) for name in running}
-    sessions = sessions.with_columns(**before)
-    # Those before, without those before them.
-    earlier = {
-        f"{name}_earlier": over(nw.col(f"{name}_before").shift(lookback)) for name in ("there", "width")
-    }
-    sessions = sessions.with_columns(**earlier)
-    seen = nw.col("there_before") - nw.col("there_earlier")
-    mean = (nw.col("width_before") - nw.col("width_earlier")) / seen
-    enough = (nw.col("one_before") >= lookback) & (seen > 0)
-    sessions = sessions.with_columns(mean=nw.when(enough).then(mean))
-    return sessions.with_columns(range_ratio=nw.when(nw.col("mean") > 0).then(width / nw.col("mean")))
+    sessions = sessions.with_columns(
+        number=over(nw.col("one").cum_sum()), before=over(nw.col("range").shift(1))
+    )
+    sessions = sessions.with_columns(mean=over(nw.col("before").rolling_mean(lookback, min_samples=1)))
+    told = (nw.col("number") > lookback) & (nw.col("mean") > 0)
+    return sessions.with_columns(range_ratio=nw.when(told).then(nw.col("range") / nw.col("mean")))
 
 
 def day_label(thresholds: Mapping[str, float]) -> nw.Expr:

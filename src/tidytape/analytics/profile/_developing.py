@@ -9,12 +9,14 @@ from typing import Any, Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics.profile._blocks import MINUTE, block_length, touches
+from tidytape.analytics.profile._blocks import MINUTE, MOST_MINUTES, block_length, touches
 from tidytape.analytics.profile._grid import step_of, with_place
 from tidytape.analytics.profile._growth import Rules, areas
 from tidytape.analytics.profile._opening import SESSION, opened
 from tidytape.errors import QueryError
+from tidytape.frames.joined import LATEST
 from tidytape.frames.spread import spread
+from tidytape.frames.times import nullable
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["developing"]
@@ -73,7 +75,7 @@ def developing(
         From the first block of a session that touched a row to its last: ``by``, and
 
         - ``block`` : int64, from 0 at the session's start.
-        - ``known_at`` : as ``timestamp``, when the block closes.
+        - ``known_at`` : as ``timestamp``, when the block closes; null where nobody knows how long it is.
         - ``poc``, ``val``, ``vah``, ``value_area_share`` : float64, as of `value_area`.
         - ``share``, ``rule``, ``tie``, ``stop``, ``poc_tie`` : the arguments.
 
@@ -130,7 +132,9 @@ def developing(
     rows = touches(profiles, price, columns).filter(~nw.col("block").is_null())
     keys = profiles.keys
     cumulated = _cumulated(_closing(rows, keys, now), keys, step, distinct=count is None)
-    found = areas(cumulated, [*keys, "block", "known_at"], rules, step)
+    found = nullable(areas(cumulated, [*keys, "block", "known_at"], rules, step), "known_at")
+    known_at = nw.col("known_at")
+    found = found.with_columns(known_at=nw.when(known_at < LATEST).then(known_at))
     return profiles.closed(found.select(*keys, *results), sort=["block"], times={"known_at": SESSION})
 
 
@@ -145,9 +149,12 @@ def _closing(rows: nw.LazyFrame[Any], keys: list[str], now: TimeLike | None) -> 
 
 
 def _end_of(block: str, *ends: str) -> nw.Expr:
-    """Return when a block ends, and no later than its session. [ns]"""
+    """Return when a block ends, and no later than its session; `LATEST` where nobody knows. [ns]"""
     # In whole nanoseconds: the floats, of blocks and their length, are whole minutes or a few of their decimals.
-    end = nw.col("start") + ((nw.col(block) + 1) * nw.col("length") * float(MINUTE)).cast(nw.Int64)
+    minutes = (nw.col(block) + 1) * nw.col("length")
+    is_known = (minutes <= MOST_MINUTES).fill_null(value=False)
+    length = (nw.when(is_known).then(minutes).otherwise(0.0) * float(MINUTE)).cast(nw.Int64)
+    end = nw.when(is_known).then(nw.col("start") + length).otherwise(LATEST)
     return nw.min_horizontal(end, *ends) if ends else end
 
 
