@@ -10,6 +10,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 
+from tidytape.analytics._across import TWICE, repeated
 from tidytape.analytics.options._black import Floats
 from tidytape.analytics.options._chain import floats, null_for_nan
 from tidytape.analytics.options._svi import LEE, PARAMETERS
@@ -62,7 +63,7 @@ def svi_arbitrage(
         - ``density_at`` : float64, the log-moneyness of it. [1]
         - ``left_wing``, ``right_wing`` : float64, slopes of total variance, :math:`b (1 \mp \rho)`. [1]
         - ``least_gain`` : float64, the least that total variance gains to the next expiry; null for the last, and where
-          the next has no fit. [1]
+          the next has no fit, or either is there twice. [1]
         - ``gain_at`` : float64, the log-moneyness of it. [1]
         - ``butterfly_arbitrage`` : bool, whether g is negative somewhere, or total variance not positive.
         - ``wing_arbitrage`` : bool, whether a wing is steeper than 2.
@@ -106,8 +107,8 @@ def svi_arbitrage(
     table = Table.opened(fits, times=["timestamp"], numbers=numbers, parameter="fits")
     chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
     names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
-    collected = table.collected("a search is a loop")
-    paired = with_next(collected.lazy(), (*PARAMETERS, *ranges), over=chain, order_by=("days",))
+    collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])
+    paired = with_next(collected, (TWICE, *PARAMETERS, *ranges), over=chain, order_by=("days",))
     rows = paired.collect().sort(*chain, "days")
     own, following, quoted, quoted_next = (
         np.array([floats(rows[of(name)]) for name in columns]).reshape(len(columns), len(rows))
@@ -119,10 +120,10 @@ def svi_arbitrage(
     )
 
     found = dict.fromkeys(_NUMBERS, np.full(len(rows), np.nan))
-    is_fit, is_pair = (
-        np.isfinite(own).all(axis=0),
-        np.isfinite(own).all(axis=0) & np.isfinite(following).all(axis=0),
-    )
+    # What is there twice is next to nothing.
+    once = (floats(rows[TWICE]) == 0) & (floats(rows[next_of(TWICE)]) == 0)
+    is_fit = np.isfinite(own).all(axis=0)
+    is_pair = is_fit & np.isfinite(following).all(axis=0) & once
     _, b, rho, _, _ = own
     found["left_wing"], found["right_wing"] = b * (1 - rho), b * (1 + rho)
     found["least_density"], found["density_at"] = _least(_density, own, is_fit, None if wings else quoted)

@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import positive
+from tidytape.analytics.options._structures import single
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.crossed import crossed
@@ -54,7 +55,7 @@ def constant_maturity(
     -------
     frame, one row per (by, timestamp, days), sorted by these, of the kind of ``points``
         The rules ``atm`` and ``delta``, if ``points`` has them; and the columns of volatilities, null where a maturity
-        lies outside of the expiries or one around it lacks the point. [%]
+        lies outside of the expiries, or one around it lacks the point or is there twice. [%]
 
     Raises
     ------
@@ -83,7 +84,8 @@ def constant_maturity(
     chain = [*series_of(table, by, without=names), "timestamp"]
 
     life, length = nw.col("days"), nw.col("__length")
-    variance = table.rows.filter(life.is_finite() & (life > 0)).with_columns(
+    known = single(table.rows.filter(life.is_finite() & (life > 0)), [*chain, "days"], names)
+    variance = known.with_columns(
         # A square hides a sign, so what is no volatility stays unknown.
         nw.when(nw.col(name) > 0).then(nw.col(name) ** 2 * life).alias(name)
         for name in names

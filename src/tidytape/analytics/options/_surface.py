@@ -10,6 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import is_number, whole
 from tidytape.analytics.options._maturity import maturities
+from tidytape.analytics.options._structures import single
 from tidytape.analytics.options._svi import PARAMETERS
 from tidytape.errors import QueryError
 from tidytape.frames.between import interpolated, next_of, with_next
@@ -117,7 +118,7 @@ def surface(
 
     .. math:: w(k, \tau) = w_1(k) + (w_2(k) - w_1(k)) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
 
-    A fit that failed is not passed over, and nothing is extrapolated in time.
+    A fit that failed, or that is there twice, is not passed over, and nothing is extrapolated in time.
 
     Parameters
     ----------
@@ -172,6 +173,7 @@ def surface(
     chain = [*table.series(by, without=_RESERVED), "timestamp"]
     life = nw.col("days")
     known = table.rows.filter(life.is_finite() & (life > 0)).drop("moneyness", strict=False)
+    known = single(known, [*chain, "days"], ["a"])
     names = [*PARAMETERS, *_RANGE]
     expiries = with_next(known, ("days", *names), over=chain, order_by=("days",))
     rows = crossed(crossed(expiries, "__length", wanted), "moneyness", places)
