@@ -25,6 +25,9 @@ _FLAGS = ("butterfly_arbitrage", "wing_arbitrage", "calendar_arbitrage")
 _REACH: Final = 20.0
 """How far from the money is looked, in log-moneyness; beyond it the slopes of the wings decide. [1]"""
 
+_NARROWEST: Final = 1e-12
+"""The narrowest that is looked for, in log-moneyness. [1]"""
+
 _NOISE: Final = 1e-9
 """What may be below zero and be zero: of g itself, and of a gain or a slope, relative to the variance or the slope."""
 
@@ -78,8 +81,9 @@ def svi_arbitrage(
 
     Notes
     -----
-    Minima are sought on a grid that is fine around m and reaches 20 to both sides, and refined from there; of what lies
-    beyond, the slopes of the wings decide. Most arbitrage of a fit lies where nothing is quoted.
+    Minima are sought on a grid that is fine around m and around the least total variance, and reaches 20 to both sides
+    of m or to the ends of the quotes, and refined from there; of what lies beyond, the slopes of the wings decide. Most
+    arbitrage of a fit lies where nothing is quoted.
 
     References
     ----------
@@ -169,7 +173,9 @@ def _density(k: Floats, *parameters: Floats) -> Floats:
     w, first, second = _curve(k, parameters)
     with np.errstate(divide="ignore", invalid="ignore"):
         g = (1 - k * first / (2 * w)) ** 2 - first**2 / 4 * (1 / w + 0.25) + second / 2
-    return np.where(w > 0, g, np.nan)
+    # At a kink, where sigma is 0, all of the density is at once.
+    kinked = np.hypot(k - parameters[3], parameters[4]) == 0
+    return np.where(w > 0, np.where(kinked, np.inf, g), np.nan)
 
 
 def _gain(k: Floats, *parameters: Floats) -> Floats:
@@ -186,7 +192,7 @@ def _least(
     if not known.any():
         return least, at
     own = parameters[:, known]
-    k = _grid(own) if bounds is None else np.linspace(bounds[0, known], bounds[1, known], 1_001)
+    k = _grid(own, None if bounds is None else bounds[:, known])
     values = value(k, *own)
     column, place = np.arange(k.shape[1]), values.argmin(axis=0)
     around = np.clip(place, 1, len(k) - 2)
@@ -201,13 +207,27 @@ def _least(
     return least, at
 
 
-def _grid(parameters: Floats) -> Floats:
-    """Places from far left to far right, close to each other around each curve's m."""
-    grids = []
-    for place, (_, _, _, m, sigma) in enumerate(parameters.reshape(-1, 5, parameters.shape[1])):
-        # One place less for the second curve: where curves are alike, places must not be equal.
-        u = np.linspace(-1, 1, 1_001 - place)[:, None]
-        grids.append(m + sigma * np.sinh(u * np.arcsinh(_REACH / sigma)))
+def _grid(parameters: Floats, bounds: Floats | None) -> Floats:
+    """Places from end to end, close to each other around what may be narrow: each curve's bend and its lowest part."""
+    grids: list[Floats] = []
+    for a, b, rho, m, sigma in parameters.reshape(-1, 5, parameters.shape[1]):
+        low, high = (m - _REACH, m + _REACH) if bounds is None else bounds
+        with np.errstate(all="ignore"):
+            left = np.sqrt(1 - rho**2)
+            lowest, height = m - rho * sigma / left, a + b * sigma * left
+            # Around it total variance is a parabola, and twice the least where this is the distance.
+            width = np.sqrt(height * 2 * sigma / (b * left**3))
+            # The density changes faster yet, by the first of its squares.
+            width = width * np.fmin(width / np.abs(lowest), 1.0)
+        for middle, scale in ((m, np.abs(sigma)), (lowest, width)):
+            is_one = np.isfinite(middle) & np.isfinite(scale)  # or the bend counts twice
+            center = np.where(is_one, middle, m)
+            unit = np.clip(np.where(is_one, scale, np.abs(sigma)), _NARROWEST, _REACH)
+            start, stop = (np.arcsinh((end - center) / unit) for end in (low, high))
+            # One place less each time: where curves are alike, places must not be equal.
+            u = start + (stop - start) * np.linspace(0, 1, 1_001 - len(grids))[:, None]
+            grids.append(np.clip(center + unit * np.sinh(u), low, high))
+        grids[-1][[0, -1]] = low, high  # to the last bit
     return np.sort(np.concatenate(grids), axis=0)
 
 
