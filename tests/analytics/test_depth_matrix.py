@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.testing import assert_array_equal
 from oracles import depth as oracle
 from tidytape import Client
 from tidytape.analytics import depth
+from tidytape.analytics.depth import _matrix
 from tidytape.errors import MissingColumnError, QueryError
 
 START = datetime(2024, 8, 8, tzinfo=UTC)
@@ -91,6 +93,21 @@ def test_rows_are_as_wide_as_leaves_prices_apart():
     assert_array_equal(found.asks, [[1, 0, 1, 0, 0, 1]])
 
 
+def test_parts_are_filled_side_by_side_and_no_thread_is_left(monkeypatch):
+    draw = np.random.default_rng(0)
+    rows = [(at // 20, "BID", float(price), 1.0) for at, price in enumerate(draw.permutation(4000) % 50)]
+    whole = depth.matrix(book(*rows))
+    before = threading.active_count()
+    monkeypatch.setattr(_matrix, "_AT_ONCE", 64)
+    parts = depth.matrix(book(*rows))
+    assert threading.active_count() == before
+    assert_array_equal(parts.bids, whole.bids)
+    assert np.nansum(parts.bids) == 4000.0
+    with pytest.raises(QueryError, match="column side"):
+        depth.matrix(book(*rows, (200, "BUY", 1.0, 1.0)))
+    assert threading.active_count() == before
+
+
 def test_a_step_seen_only_far_down_the_frame_counts_too():
     rows = [(minute, "ASK", 100.0 + level, 1.0) for minute in range(60) for level in range(100)]
     found = depth.matrix(book(*rows, (60, "ASK", 100.25, 7.0)))
@@ -147,6 +164,7 @@ def test_to_xarray():
         (book(*ROWS).with_columns(coin=pl.Series(["BTC", None] + ["BTC"] * 5)), {}, "one series"),
         (book(*ROWS).with_columns(coin=pl.Series([None] * 5 + ["BTC"] * 2)), {}, "one series"),
         (book(*ROWS, (3, "BUY", 99.0, 1.0)), {}, "column side"),
+        (book(*ROWS, (3, "BUY", None, 1.0)), {}, "column side"),
         (book(*ROWS), {"interval": "5m"}, "whole multiples"),
         (book(*ROWS), {"interval": "2m"}, "interval"),
         (book(*ROWS), {"block_size": 0}, "block_size"),

@@ -374,6 +374,60 @@ def test_sessions_large_and_small_equal_what_a_lazy_frame_gives():
             assert value_area(frame, by="day", row_size=row_size, **rules).equals(lazily)
 
 
+@pytest.mark.parametrize("sessions", [40, 1_000])
+def test_levels_in_any_order_equal_what_a_lazy_frame_gives(sessions):
+    # Each session has prices as far apart as their digits allow, some of them twice: of a thousand sessions the order
+    # does not fit into one whole number.
+    draw = np.random.default_rng(5)
+    prices = np.array([-300_000.0, -1.5, 0.0, 0.000001, 7.25, 300_000.0])
+    frame = pl.DataFrame(
+        {
+            "day": np.repeat(np.arange(sessions), 12),
+            "price": draw.choice(prices, 12 * sessions),
+            "volume": draw.integers(0, 9, 12 * sessions) / 10,
+        }
+    )
+    lazily = value_area(frame.lazy(), by="day").collect()
+    assert value_area(frame, by="day").equals(lazily)
+    assert value_area(frame.sample(fraction=1, shuffle=True, seed=1), by="day").equals(lazily)
+
+
+def test_neighbouring_keys_are_told_apart_whatever_their_size(constructor):
+    # As floats the two are one.
+    keys = [2**60, 2**60 + 1]
+    frame = pl.DataFrame({"day": np.repeat(keys, 2), "price": [1.0, 2.0, 3.0, 4.0], "volume": [5, 1, 1, 5]})
+    assert [row[:2] for row in rows(value_area(constructor(frame), by="day"))] == [(keys[0], 1), (keys[1], 4)]
+
+
+def test_an_index_of_pandas_that_repeats_itself_counts_for_nothing():
+    frame = levels([1, 4, 10, 4, 1], [3, 1, 1], [2, 2]).with_columns(
+        side=pl.Series([None, *"aabbbabb", None])
+    )
+    given = frame.to_pandas().set_axis([3, 3, 1, 1, 2, 3, 3, 0, 0, 1])
+    expected = rows(value_area(frame, by=["day", "side"]))
+    assert rows(value_area(given, by=["day", "side"])) == expected
+
+
+def test_keys_may_be_called_as_the_columns_of_rows_are():
+    frame = pl.DataFrame(
+        {
+            "count": [1, 1, 2],
+            "price": ["b", "b", "a"],
+            "level": [10.0, 11.0, 5.0],
+            "tpo_count": [2, 1, 1],
+            "block_ids": [[1, 2], [1], [3]],
+        }
+    )
+    asked = {"by": ["count", "price"], "price": "level", "count": "tpo_count", "row_size": 1}
+    assert value_area(frame, **asked).rows() == value_area(frame.lazy(), **asked).collect().rows()
+
+
+def test_a_total_that_no_float_holds_leaves_its_profile_unknown():
+    frame = pl.DataFrame({"day": [1, 1, 2], "price": [1.0, 2.0, 3.0], "volume": [1.5e308, 1.5e308, 1.5e308]})
+    for given in (frame, frame.lazy()):
+        assert value_area(given, by="day").lazy().collect()["poc"].to_list() == [None, 3.0]
+
+
 @pytest.mark.parametrize("lazy", [False, True])
 def test_a_price_that_no_row_can_have_leaves_its_profile_unknown(lazy):
     frame = pl.DataFrame(

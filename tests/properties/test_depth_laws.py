@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -15,6 +17,7 @@ from polars.testing import assert_frame_equal
 from oracles import depth as oracle
 from thorough import often
 from tidytape.analytics import depth
+from tidytape.analytics.depth import _matrix
 
 few = settings(max_examples=often(12, thoroughly=25))  # a query each
 
@@ -60,6 +63,25 @@ def test_matrix_equals_the_plain_loop(book, step, first, coarser, is_even):
     block = None if coarser is None else float(Fraction(coarser) * Fraction(step))
     found = depth.matrix(frame_of(rows), block_size=block, interval="1m" if is_even else None)
     bids, asks, times, prices = oracle.matrix(rows, block_size=block, step=MINUTE if is_even else None)
+    assert_array_equal(found.bids, np.array(bids, np.float32))
+    assert_array_equal(found.asks, np.array(asks, np.float32))
+    assert found.times.astype(int).tolist() == times
+    assert found.prices.tolist() == prices
+
+
+@settings(max_examples=often(25, thoroughly=100))
+@given(books, st.sampled_from([None, "3"]), st.booleans(), st.integers(1, 9), st.booleans(), st.booleans())
+def test_however_many_parts_there_are_the_matrix_is_the_plain_loop_s(
+    book, coarser, is_even, at_once, is_sorted, has_lost
+):
+    rows = rows_of(sorted(book) if is_sorted else book)
+    # Rows in no cell, whose times are in no order.
+    lost = [(rows[0][0] - 7, "BID", math.inf, 1.0), (rows[0][0] + 7, "ASK", None, 1.0)] if has_lost else []
+    with mock.patch.object(_matrix, "_AT_ONCE", at_once):
+        found = depth.matrix(
+            frame_of([*rows[:1], *lost, *rows[1:]]), block_size=coarser, interval="1m" if is_even else None
+        )
+    bids, asks, times, prices = oracle.matrix(rows, block_size=coarser, step=MINUTE if is_even else None)
     assert_array_equal(found.bids, np.array(bids, np.float32))
     assert_array_equal(found.asks, np.array(asks, np.float32))
     assert found.times.astype(int).tolist() == times

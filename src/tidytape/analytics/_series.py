@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from functools import reduce
-from operator import and_
+from collections.abc import Iterable
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -14,10 +12,10 @@ from tidytape.frames.table import Table
 
 __all__ = ["one_series"]
 
+_NULLS = "__nulls_"
 
-def one_series(
-    table: Table[Any], names: Iterable[str], *, words: Mapping[str, Iterable[str]] | None = None
-) -> dict[str, Any]:
+
+def one_series(table: Table[Any], names: Iterable[str]) -> dict[str, Any]:
     """Return what some columns of a frame say in every row.
 
     Parameters
@@ -26,8 +24,6 @@ def one_series(
         The frame.
     names : iterable of str
         The columns that name its series.
-    words : mapping of str to iterable of str, optional
-        Columns that may say one of a few words, or be null.
 
     Returns
     -------
@@ -37,27 +33,20 @@ def one_series(
     Raises
     ------
     QueryError
-        If a column says more than one thing, or another word.
+        If a column says more than one thing.
     """
     names = list(names)
     whose: dict[str, Any] = dict.fromkeys(names)
     for row in table.rows.select(*names).head(1).collect().iter_rows(named=True) if names else ():
         whose = row
+    said = {name: value for name, value in whose.items() if value is not None}
     # Asked of all rows at once: no table of what there is, and none of it is sorted.
-    strange = {
-        name: ~nw.col(name).is_null() if value is None else (nw.col(name) != value) | nw.col(name).is_null()
-        for name, value in whose.items()
-    }
-    expected = dict.fromkeys(names, "one series")
-    for name, known in (words or {}).items():
-        strange[name] = reduce(and_, (nw.col(name) != word for word in known), ~nw.col(name).is_null())
-        expected[name] = " or ".join(known)
-    if strange:
-        found = table.rows.select(
-            **{name: is_strange.any() for name, is_strange in strange.items()}
-        ).collect()
-        for name, is_there in zip(strange, found.row(0), strict=True):
-            if is_there:
+    same = {name: (nw.col(name) == value).all() for name, value in said.items()}
+    same |= {name: nw.col(name).is_null().all() for name in names if name not in said}
+    nulls = [nw.col(*said).is_null().any().name.prefix(_NULLS)] if said else []
+    for row in table.rows.select(*nulls, **same).collect().iter_rows(named=True) if same else ():
+        for name in names:
+            if row[name] is False or row.get(_NULLS + name):
                 got = f"something else in column {name}"
-                raise QueryError("frame", got=got, expected=expected[name], hint="filter it first")
+                raise QueryError("frame", got=got, expected="one series", hint="filter it first")
     return whose

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Generic, cast
 
 import narwhals.stable.v2 as nw
@@ -38,6 +39,10 @@ class Table(Generic[IntoFrameT]):
         How the caller's frame says the times of the columns that were named as times.
     categories : mapping of str to type
         The types of the columns that are categories in the caller's frame, as its engine says them.
+    eager : narwhals DataFrame or None
+        What the caller gave, if that is an eager frame.
+    given : narwhals DataFrame or None
+        The same, if ``rows`` are it unchanged.
 
     Examples
     --------
@@ -55,6 +60,8 @@ class Table(Generic[IntoFrameT]):
     native: IntoFrameT
     clocks: Mapping[str, Clock] = field(repr=False)
     categories: Mapping[str, Any] = field(repr=False)
+    eager: nw.DataFrame[Any] | None = field(repr=False)
+    given: nw.DataFrame[Any] | None = field(repr=False)
 
     @classmethod
     def opened(
@@ -65,6 +72,7 @@ class Table(Generic[IntoFrameT]):
         times: Iterable[str] = (),
         numbers: Iterable[str] = (),
         parameter: str = "frame",
+        as_text: bool = True,
     ) -> Table[IntoFrameT]:
         """Return the frame opened.
 
@@ -80,6 +88,8 @@ class Table(Generic[IntoFrameT]):
             Columns it must have, of numbers; they become float64.
         parameter : str
             What the caller calls the frame, for the message of an error.
+        as_text : bool
+            Whether categories become text. Not where they are only compared with words, which needs no copy of them.
 
         Raises
         ------
@@ -101,12 +111,14 @@ class Table(Generic[IntoFrameT]):
                     parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
                 )
         categories = categories_of(frame)
-        if isinstance(frame, nw.DataFrame):
-            # Lazily, so that an optimiser is used where there is one.
-            frame = frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
-        clocks = {name: clock_of(frame, name) for name in times}
-        rows = worded(counted(frame, clocks), categories)
-        return cls(_with_floats(rows, numbers), native, clocks, categories)
+        eager, engine = (frame if isinstance(frame, nw.DataFrame) else None), frame.implementation
+        # Lazily, so that an optimiser is used where there is one.
+        lazy = frame.lazy() if eager is None else eager.lazy("polars" if engine.is_pyarrow() else None)
+        clocks = {name: clock_of(lazy, name) for name in times}
+        rows = worded(counted(lazy, clocks), categories if as_text else {})
+        rows = _with_floats(rows, numbers)
+        given = eager if rows is lazy and not engine.is_pyarrow() else None
+        return cls(rows, native, clocks, categories, eager, given)
 
     def with_words(
         self, words: Mapping[str, str | None], *, of: Table[Any] | None = None
@@ -129,10 +141,15 @@ class Table(Generic[IntoFrameT]):
                 categories[name] = known[like]
         return replace(self, categories=categories)
 
+    @cached_property
+    def schema(self) -> Mapping[str, Any]:
+        """Names and types of the columns, in order, asked of the engine once."""
+        return self.rows.collect_schema()
+
     @property
     def names(self) -> list[str]:
         """Names of the columns, in order."""
-        return self.rows.collect_schema().names()
+        return list(self.schema)
 
     def series(self, by: str | Iterable[str] | None = None, *, without: Iterable[str] = ()) -> list[str]:
         """Return the columns that tell one series from another: ``by``, or the identity columns that there are.
@@ -179,7 +196,11 @@ class Table(Generic[IntoFrameT]):
                 expected="a frame of polars, pandas or pyarrow",
                 hint=f"{why}: collect it first, e.g. with {'.pl()' if engine.is_duckdb() else '.toPandas()'}",
             )
-        return self.rows.collect()
+        return self.in_memory()
+
+    def in_memory(self) -> nw.DataFrame[Any]:
+        """Return the rows as a frame in memory, which those of an eager frame are at no cost."""
+        return self.rows.collect() if self.given is None else self.given
 
     def closed(
         self,
@@ -201,23 +222,29 @@ class Table(Generic[IntoFrameT]):
         like_rows : bool
             Whether the rows are those of the frame: then pandas keeps its index, otherwise it gets a fresh one.
         """
-        if isinstance(result, nw.DataFrame):
-            result = result.lazy()
         if sort:
             result = result.sort(*sort)
-        names = result.collect_schema().names()
-        clocks = {name: clock for name, clock in self.clocks.items() if name in names}
-        clocks |= {name: self.clocks[like] for name, like in (times or {}).items()}
-        result = dated(result, clocks)
-        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("Any", self.native))
-        if isinstance(frame, nw.LazyFrame):
-            return cast("IntoFrameT", categorised(result, self.categories).to_native())
-        eager = categorised(result.collect(frame.implementation), self.categories)
+        clocks = {name: self.clocks[like] for name, like in (times or {}).items()}
+        if self.clocks:
+            names = result.collect_schema().names()
+            clocks = {name: clock for name, clock in self.clocks.items() if name in names} | clocks
+        if clocks:
+            result = dated(result.lazy(), clocks)
+        if self.eager is None:
+            return cast("IntoFrameT", categorised(result.lazy(), self.categories).to_native())
+        # What is in memory already is not collected again.
+        engine = self.eager.implementation
+        is_such = isinstance(result, nw.DataFrame) and result.implementation is engine
+        eager = result if is_such else result.lazy().collect(engine)
+        if self.categories:
+            eager = categorised(eager, self.categories)
         return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())
 
 
-def _with_floats(rows: nw.LazyFrame[Any], names: Iterable[str]) -> nw.LazyFrame[Any]:
+def _with_floats(rows: nw.LazyFrame[Any], names: Sequence[str]) -> nw.LazyFrame[Any]:
     """Return the rows with columns of numbers as float64."""
+    if not names:
+        return rows
     if not rows.implementation.is_pandas():
         schema = rows.collect_schema()
         casts = [nw.col(name).cast(nw.Float64) for name in names if schema[name] != nw.Float64]

@@ -90,6 +90,8 @@ def _counted_in_pandas(frame: Frame, clocks: dict[str, Clock]) -> Frame:
     Not by way of Narwhals: it does not read the names of some zones, and makes nanoseconds with a null among them
     floats, which skip. And arrays of arrow, if they stayed, would have no remainder.
     """
+    if not clocks:
+        return frame
     native = frame.collect().to_native()
     counts = {}
     for name, clock in clocks.items():

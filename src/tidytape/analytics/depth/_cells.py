@@ -14,7 +14,6 @@ from tidytape.errors import QueryError
 __all__ = ["Board", "Ladder", "Lines", "starts_of"]
 
 _MOST_CELLS = 2**28  # a gibibyte of float32
-_LINES = 32  # at once, whose cells then stay in the processor's cache
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
@@ -69,7 +68,8 @@ class Lines:
     """
 
     def __init__(self, there: Integers, step: int | None) -> None:
-        """Take all times there are, ascending; QueryError if they are no multiple of ``step`` apart."""
+        """Take all times there are, in order; QueryError if they are no multiple of ``step`` apart."""
+        there = there[starts_of(there)]
         self._there = self.times = there
         self._line: Integers = np.arange(there.size)
         if step is not None:
@@ -94,11 +94,16 @@ def starts_of(*columns: NDArray[Any]) -> Integers:
 
 
 class Board:
-    """Sums by line, side and row of price, from row number ``first`` on."""
+    """Sums by line, side and row of price, from row number ``first`` on.
+
+    Attributes
+    ----------
+    cells : array, float32, lines × sides × rows
+        0 where there is none, NaN outside the rows of price that were sent of a line.
+    """
 
     def __init__(self, shape: tuple[int, int, int], *, first: int, precisely: bool) -> None:
         """Take the numbers of lines, sides and rows, and whether to add in float64; QueryError if that is too large."""
-        self._shape, self._first = shape, first
         lines, sides, width = shape
         if lines * sides * width > _MOST_CELLS:
             raise QueryError(
@@ -107,39 +112,41 @@ class Board:
                 expected=f"at most {_MOST_CELLS:,} cells",
                 hint="take larger blocks, or only the prices that matter",
             )
-        self._sums = np.zeros(lines * sides * width, np.float64 if precisely else np.float32)
-        self._lowest, self._highest = np.full(lines, width), np.full(lines, -1)
+        self.cells = np.zeros(shape, np.float32)
+        self._first, self._sum = first, np.float64 if precisely else np.float32
 
-    def add(self, start: Integers, line: Integers, side: Integers, row: Integers, size: Floats) -> None:
-        """Add sizes, NaN where one is not known.
+    def fill(
+        self, until: int, *, start: Integers, line: Integers, side: Integers, row: Integers, size: Floats
+    ) -> None:
+        """Fill the lines from that of some sizes on with their sums; no other sizes are of these lines.
 
         Parameters
         ----------
+        until : int
+            The line after the last to fill. A line without sizes is NaN.
         start, line, side : array
-            First size of each run of one line and side, and which.
+            First size of each run of one line and side, and which; lines ascending.
         row, size : array
-            Of each size. A row that is outside counts for what was sent of its line.
+            Of each size; NaN where it is not known. A row that is outside counts for what was sent of its line.
         """
-        _, sides, width = self._shape
-        row = row - self._first
-        low, high = np.minimum.reduceat(row, start), np.maximum.reduceat(row, start)
-        np.minimum.at(self._lowest, line, np.clip(low, -1, width))
-        np.maximum.at(self._highest, line, np.clip(high, -1, width))
-        place = np.repeat((line * sides + side) * width, np.diff(start, append=row.size))
+        _, sides, width = self.cells.shape
+        begin, end = int(line[0]), int(line[-1]) + 1
+        filled, line = self.cells[begin:end], line - begin
+        low, high = (bound.reduceat(row, start) - self._first for bound in (np.minimum, np.maximum))
+        place = np.repeat((line * sides + side) * width - self._first, np.diff(start, append=row.size))
         place += row
         if low.min() < 0 or high.max() >= width:
-            inside = (row >= 0) & (row < width)
+            inside = (row >= self._first) & (row < self._first + width)
             place, size = place[inside], size[inside]
-        np.add.at(self._sums, place, size.astype(self._sums.dtype, copy=False))
+        sums = filled.astype(self._sum, copy=False)
+        np.add.at(sums.reshape(-1), place, size.astype(self._sum, copy=False))
+        filled[...] = sums
 
-    def cells(self) -> NDArray[np.float32]:
-        """Return the sums: 0 where there is none, NaN outside the rows of price that were sent of a line."""
-        cells = self._sums.astype(np.float32, copy=False).reshape(self._shape)
-        lines, _, width = self._shape
-        row = np.arange(width, dtype=np.int32)
-        lowest, highest = (edge.astype(np.int32)[:, None] for edge in (self._lowest, self._highest))
-        for at in range(0, lines, _LINES):
-            some = slice(at, at + _LINES)
-            outside = (row < lowest[some]) | (row > highest[some])
-            np.copyto(cells[some], np.float32(np.nan), where=outside[:, None, :])
-        return cells
+        lowest, highest = np.full((end - begin, 1), width), np.full((end - begin, 1), -1)
+        np.minimum.at(lowest[:, 0], line, low)
+        np.maximum.at(highest[:, 0], line, high)
+        # Only rows that some of these lines lack are looked at.
+        below, above = np.arange(lowest.max()), np.arange(max(0, highest.min() + 1), width)
+        np.copyto(filled[..., : below.size], np.nan, where=(below < lowest)[:, None, :])
+        np.copyto(filled[..., width - above.size :], np.nan, where=(above > highest)[:, None, :])
+        self.cells[end:until] = np.nan

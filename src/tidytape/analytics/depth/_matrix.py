@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
+from itertools import pairwise
 from math import ceil, floor, inf
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +21,7 @@ from tidytape.analytics._arguments import is_number
 from tidytape.analytics._series import one_series
 from tidytape.analytics.depth._cells import Board, Ladder, Lines, starts_of
 from tidytape.catalogue import BookSide
-from tidytape.errors import QueryError
+from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
@@ -30,7 +33,8 @@ __all__ = ["LiquidationMatrix", "Matrix", "liquidation_matrix", "matrix"]
 
 Times = NDArray[np.datetime64]
 
-_AT_ONCE = 2**16
+_AT_ONCE = 2**18  # rows: fewer, and threads wait for each other more than they work
+_THREADS = 4  # more would wait for each other
 _FEW = 4096
 
 
@@ -225,20 +229,30 @@ def _arrays(
     if prices is not None and not (all(map(is_number, prices)) and prices[0] <= prices[1]):
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
     step = None if interval is None else interval_of(interval).seconds * SECOND
-    names = Table.opened(frame).names
-    if sides and "liquidations" in names and "size" not in names:
+    try:
+        table = Table.opened(
+            frame,
+            ["side"] if sides else [],
+            times=["timestamp"],
+            numbers=["price", value],
+            as_text=False,
+        )
+    except MissingColumnError as missing:
+        if "size" not in missing.missing or "liquidations" not in missing.available:
+            raise
         raise QueryError(
             "frame", got="a heatmap of liquidations", expected="a book", hint="liquidation_matrix takes it"
-        )
-    table = Table.opened(frame, ["side"] if sides else [], times=["timestamp"], numbers=["price", value])
-    whose = one_series(table, table.series(without=["side"]), words={"side": sides} if sides else None)
+        ) from None
+    whose = one_series(table, table.series(without=["side"]))
     if step is None and whose.get("interval") is not None:
         step = interval_of(whose["interval"]).seconds * SECOND
 
     columns = [nw.col("timestamp"), nw.col("price"), nw.col(value).alias("size")]
     if sides:
-        columns.append((nw.col("side") == sides[0]).alias("first_side"))
-    rows = table.rows.drop_nulls(["timestamp", "price", *(["side"] if sides else [])])
+        first, second = ((nw.col("side") == side).cast(nw.Int8) for side in sides)
+        columns.append((second - first).alias("side"))
+    # A price that is null becomes NaN, which is not finite.
+    rows = table.rows.drop_nulls(["timestamp", *(["side"] if sides else [])])
     if grid is not None:
         rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(nw.col("price")))
         columns.append(nw.col("row"))
@@ -246,48 +260,61 @@ def _arrays(
     how: dict[str, Any] = {"engine": "in-memory"} if rows.implementation.is_polars() else {}
     found = rows.select(*columns).collect(**how)
     cells = {name: found[name].to_numpy() for name in found.columns}
-    if not np.isfinite(cells["price"]).all():
-        there = np.isfinite(cells["price"])
-        cells = {name: column[there] for name, column in cells.items()}
-    if not cells["price"].size:
-        return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), np.zeros(0)
-
-    price = cells["price"]
-    parts = [
-        _Part.of({name: column[at : at + _AT_ONCE] for name, column in cells.items()})
-        for at in range(0, price.size, _AT_ONCE)
-    ]
-    lines = Lines(np.unique(np.concatenate([part.times for part in parts])), step)
-    lowest, highest = float(price.min()), float(price.max())
-    for ladder in _ladders(price, lowest, highest, grid):
-        bottom, top = (
-            floor(ladder.row(edge) + Fraction(1, 2) * (grid is None)) for edge in (lowest, highest)
-        )
-        if prices is not None:
-            bottom, top = max(bottom, ceil(ladder.row(prices[0]))), min(top, floor(ladder.row(prices[1])))
-        shape = (lines.times.size, len(sides) or 1, max(0, top - bottom + 1))
-        board = Board(shape, first=bottom, precisely=grid is not None)
-        if _filled(board, parts, lines, ladder, most=max(abs(lowest), abs(highest))):
-            row = np.arange(bottom, bottom + shape[2])
-            return board.cells(), lines.times.astype("datetime64[ns]"), ladder.price(row)
+    # Threads share no cell: all rows of a time are in one part.
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tidytape-matrix") as pool:
+        parts = _parts(cells, pool)
+        if not parts:
+            return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), np.zeros(0)
+        lines = Lines(np.concatenate([part.times for part in parts]), step)
+        untils = [*(int(lines.of(part.times[:1])[0]) for part in parts[1:]), lines.times.size]
+        lowest, highest = min(part.lowest for part in parts), max(part.highest for part in parts)
+        for ladder in _ladders(parts, lowest, highest, grid):
+            bottom, top = (
+                floor(ladder.row(edge) + Fraction(1, 2) * (grid is None)) for edge in (lowest, highest)
+            )
+            if prices is not None:
+                bottom, top = max(bottom, ceil(ladder.row(prices[0]))), min(top, floor(ladder.row(prices[1])))
+            shape = (lines.times.size, len(sides) or 1, max(0, top - bottom + 1))
+            board = Board(shape, first=bottom, precisely=grid is not None)
+            filled = partial(_filled, board, lines, ladder, most=max(abs(lowest), abs(highest)))
+            if all(pool.map(filled, parts, untils)):
+                row = np.arange(bottom, bottom + shape[2])
+                return board.cells, lines.times.astype("datetime64[ns]"), ladder.price(row)
     got, expected = "prices of no common step", "multiples of one, to twelve digits"
     raise QueryError("frame", got=got, expected=expected, hint="give a block_size")
 
 
+def _parts(cells: dict[str, NDArray[Any]], pool: Executor) -> list[_Part]:
+    """Return the rows that have a place in the order of time, cut between times."""
+    time = cells["timestamp"]
+    # Of times in order, the first row of every one that a cut would part.
+    cuts = np.unique([0, *np.searchsorted(time, time[::_AT_ONCE]), time.size])
+    some = ({name: column[begin:end] for name, column in cells.items()} for begin, end in pairwise(cuts))
+    parts = [part for part in pool.map(_Part.of, some) if part is not None]
+    if all((part.times[1:] >= part.times[:-1]).all() for part in parts) and all(
+        before.times[-1] < after.times[0] for before, after in pairwise(parts)
+    ):
+        return parts
+    order = np.argsort(time, kind="stable")
+    return _parts({name: column[order] for name, column in cells.items()}, pool)
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """So many rows that what is made of them stays in the processor's cache.
+    """All rows of some times, for one thread at a time.
 
     Attributes
     ----------
     start : array
         Where the runs of one time and side begin.
     times, side : array
-        Of each run, its time [ns], and its side: 0 or 1.
+        Of each run, its time [ns], ascending, and its side: 0 or 1.
     row : array or None
         Of each price, where blocks were asked for.
     price, size : array
         Of each row; sizes NaN where not known.
+    lowest, highest : float
+        Of all prices. [quote per coin]
     """
 
     start: NDArray[np.int64]
@@ -296,36 +323,54 @@ class _Part:
     row: NDArray[np.int64] | None
     price: NDArray[np.float64]
     size: NDArray[np.float64]
+    lowest: float
+    highest: float
 
     @classmethod
-    def of(cls, cells: dict[str, NDArray[Any]]) -> _Part:
+    def of(cls, cells: dict[str, NDArray[Any]]) -> _Part | None:
+        """Return the rows that have a place; None if there are none."""
+        if "side" in cells and not cells["side"].all():
+            got, expected = "something else in column side", " or ".join(BookSide)
+            raise QueryError("frame", got=got, expected=expected, hint="filter it first")
+        lowest, highest = cells["price"].min(), cells["price"].max()
+        if not (lowest > -inf and highest < inf):
+            there = np.isfinite(cells["price"])
+            if not there.any():
+                return None
+            return cls.of({name: column[there] for name, column in cells.items()})
         time, size = cells["timestamp"], cells["size"]
-        side = ~cells["first_side"] if "first_side" in cells else np.zeros(time.size, np.bool_)
+        side = cells["side"] > 0 if "side" in cells else np.zeros(time.size, np.bool_)
         if not (size.min() >= 0 and size.max() < inf):
             size = np.where((size >= 0) & (size < inf), size, np.nan)
         start = starts_of(time, side)
-        return cls(start, time[start], side[start].astype(np.int64), cells.get("row"), cells["price"], size)
+        return cls(
+            start,
+            time[start],
+            side[start].astype(np.int64),
+            cells.get("row"),
+            cells["price"],
+            size,
+            float(lowest),
+            float(highest),
+        )
 
 
-def _ladders(
-    price: NDArray[np.float64], lowest: float, highest: float, grid: Grid | None
-) -> Iterator[Ladder]:
+def _ladders(parts: list[_Part], lowest: float, highest: float, grid: Grid | None) -> Iterator[Ladder]:
     """Yield the prices that rows may have, until one of them meets every price."""
     if grid is not None:
         yield Ladder(0, grid.numerator, 10**grid.places)
         return
     # A few prices nearly always say the step of all, and placing the rest shows whether they did.
-    yield Ladder.meeting(np.append(price[:_FEW], [lowest, highest]))
-    yield Ladder.meeting(price)
+    yield Ladder.meeting(np.append(parts[0].price[:_FEW], [lowest, highest]))
+    yield Ladder.meeting(np.concatenate([part.price for part in parts]))
 
 
-def _filled(board: Board, parts: list[_Part], lines: Lines, ladder: Ladder, *, most: float) -> bool:
-    """Add all sizes to the board; return whether each had a row."""
-    for part in parts:
-        row = part.row if part.row is not None else ladder.rows(part.price, most=most)
-        if row is None:
-            return False
-        board.add(part.start, lines.of(part.times), part.side, row, part.size)
+def _filled(board: Board, lines: Lines, ladder: Ladder, part: _Part, until: int, *, most: float) -> bool:
+    """Fill the lines of a part and those without rows after them; return whether each price had a row."""
+    row = part.row if part.row is not None else ladder.rows(part.price, most=most)
+    if row is None:
+        return False
+    board.fill(until, start=part.start, line=lines.of(part.times), side=part.side, row=row, size=part.size)
     return True
 
 

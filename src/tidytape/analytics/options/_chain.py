@@ -139,7 +139,7 @@ class Chain(Generic[IntoFrameT]):
 
     def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
         """Return rows in memory, as of `Table.collected`."""
-        return replace(self.table, rows=rows).collected(why)
+        return replace(self.table, rows=rows, given=None).collected(why)
 
     def closed(
         self,

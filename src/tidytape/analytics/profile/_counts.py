@@ -5,7 +5,7 @@ Volumes of levels that share a row add up. Blocks do not, because one that touch
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import Any, Final
 
@@ -17,9 +17,14 @@ from tidytape.analytics.profile._grid import DIGITS, known_price, with_place
 from tidytape.analytics.profile._merged import merged
 from tidytape.analytics.profile._opening import SESSION, Profiles
 
-__all__ = ["counted_levels"]
+__all__ = ["add_up", "counted_levels"]
 
 _BLOCKS: Final = "tpo_count"
+
+
+def add_up(counts: Iterable[str], step: Fraction | None) -> bool:
+    """Return whether the counts of levels that share a row are those of the row, added."""
+    return step is None or _BLOCKS not in counts
 
 
 def counted_levels(
@@ -32,7 +37,7 @@ def counted_levels(
     """
     numbers = ("price", *counts)
     of_blocks = [name for name, column in counts.items() if column == _BLOCKS]
-    if step is None or not of_blocks:
+    if step is None or add_up(counts.values(), step):
         return profiles.rows({"price": price, **counts}, numbers=numbers)
     # Of several sessions each has blocks of its own.
     is_timed = SESSION in profiles.table.names

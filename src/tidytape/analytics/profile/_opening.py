@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -38,11 +38,6 @@ class Profiles(Generic[IntoFrameT]):
         """Working names of the columns that tell profiles apart: no column of a result can be called so."""
         return list(self.names)
 
-    @property
-    def is_in_memory(self) -> bool:
-        """Whether the caller gave an eager frame."""
-        return isinstance(nw.from_native(cast("Any", self.table.native)), nw.DataFrame)
-
     def rows(self, columns: Mapping[str, str | nw.Expr], *, numbers: Iterable[str] = ()) -> nw.LazyFrame[Any]:
         """Return the keys and some columns under working names; ``numbers`` as float64."""
         keys = {key: nw.col(name) for key, name in self.names.items()}
@@ -56,9 +51,9 @@ class Profiles(Generic[IntoFrameT]):
 
     def require_number(self, parameter: str, name: str) -> None:
         """Raise unless the caller's frame has a column of numbers of this name, which a parameter says."""
-        schema = self.table.rows.collect_schema()
+        schema = self.table.schema
         if name not in schema:
-            raise MissingColumnError([name], available=schema.names())
+            raise MissingColumnError([name], available=self.table.names)
         if not schema[name].is_numeric():
             raise QueryError(parameter, got=f"{name}: {schema[name]}", expected="a numeric column")
 

@@ -119,7 +119,7 @@ def value_area(
     results = ("poc", "val", "vah", "value_area_share", *rules.columns())
     profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
     step = step_of(row_size)
+    if profiles.table.eager is not None:
+        return areas_in_memory(profiles, price, count, rules, step)
     rows = counted_levels(profiles, {"count": count}, price, step)
-    if profiles.is_in_memory:
-        return profiles.closed(areas_in_memory(rows.collect(), profiles.keys, rules, step))
     return profiles.closed(areas(rows, profiles.keys, rules, step))
