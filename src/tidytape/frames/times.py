@@ -15,7 +15,17 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-__all__ = ["Clock", "clock_of", "counted", "dated", "midnights", "nullable", "quoted", "replaced"]
+__all__ = [
+    "Clock",
+    "clock_of",
+    "counted",
+    "counted_beside",
+    "dated",
+    "midnights",
+    "nullable",
+    "quoted",
+    "replaced",
+]
 
 _NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DAY: Final = 86_400 * _NANOSECONDS["s"]
@@ -111,6 +121,17 @@ def _counted_in_duckdb(column: str, clock: Clock) -> str:
         return count
     # Seconds are floats, and there of any time but infinite ones.
     return f"CASE WHEN epoch({quoted(column)}) BETWEEN -{most} AND {most} THEN {count} END"
+
+
+def counted_beside(frame: Frame, column: str, name: str) -> Frame:
+    """Return the frame with a column of times as int64 nanoseconds in another one, and the column as it is.
+
+    Raises
+    ------
+    QueryError
+        As of `clock_of`.
+    """
+    return counted(frame.with_columns(nw.col(column).alias(name)), {name: clock_of(frame, column)})
 
 
 def _counted_in_pandas(frame: Frame, clocks: dict[str, Clock]) -> Frame:

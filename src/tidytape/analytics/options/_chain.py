@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tidytape.analytics._smile import CALL, DAY, PUT, YEAR, Frame, measured
 from tidytape.frames.table import Table
-from tidytape.frames.times import midnights
+from tidytape.frames.times import counted_beside, midnights
 
 __all__ = ["CHAIN_COLUMNS", "QUOTED", "Chain", "days_of", "floats", "kind_of", "null_for_nan", "years_of"]
 
@@ -60,6 +60,7 @@ class Chain(Generic[IntoFrameT]):
         *,
         numbers: Iterable[str] = QUOTED,
         results: Iterable[str] = (),
+        whole: bool = False,
     ) -> Chain[IntoFrameT]:
         """Return the chain opened; errors as of `Table.opened` and `Table.series`.
 
@@ -73,18 +74,22 @@ class Chain(Generic[IntoFrameT]):
             Columns it must have, of numbers.
         results : iterable of str
             Columns that the result will have beside these.
+        whole : bool
+            Whether the rows come back, with the times of their expiries as they are, in reach of nanoseconds or not.
         """
         numbers = tuple(dict.fromkeys((*numbers, "strike")))
         needed = (*CHAIN_COLUMNS, *numbers)
         table = Table.opened(native, needed, times=["timestamp"], numbers=numbers)
         dates = table.rows.collect_schema()["expiry"] == nw.Date
         if dates:
-            expiry = nw.col("expiry") + _EXPIRES
-            rows = midnights(table.rows, "expiry").with_columns(expiry)
+            rows = midnights(table.rows, "expiry").with_columns(nw.col("expiry") + _EXPIRES)
+        elif whole:
+            rows = counted_beside(table.rows, "expiry", "__expiry")
         else:
             table = Table.opened(native, needed, times=["timestamp", "expiry"], numbers=numbers)
             rows = table.rows
-        life = (nw.col("expiry") - nw.col("timestamp")).cast(nw.Float64)
+        expiry = nw.col("__expiry" if whole and not dates else "expiry")
+        life = (expiry - nw.col("timestamp")).cast(nw.Float64)
         keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
         return cls(table, rows.with_columns(life.alias("__life")), keys, dates)
 

@@ -119,8 +119,10 @@ def volatility_risk_premium(
     )
     asked = Table.opened(known_at(implied, interval=implied_interval), times=["known_at"])
     # Every market of the realised is asked for at every time of the implied: none is taken for another.
-    markets = rows.select(*keys).unique()
-    decisions = asked.rows.drop("known_at_rule", strict=False).join(markets, on=on, how="left")
+    said = nw.col(on).cast(nw.String)  # of categories those of one frame do not meet the words of the other
+    markets = rows.select(*whose.values(), __on=said).unique()
+    decisions = asked.rows.drop("known_at_rule", strict=False).with_columns(__on=said)
+    decisions = decisions.join(markets, on="__on", how="left").drop("__on")
     joined = asof_join(
         asked.with_words({alias: name for name, alias in whose.items()}, of=facts).closed(decisions),
         cast("IntoFrame", facts.with_words({alias: name for name, alias in whose.items()}).closed(rows)),

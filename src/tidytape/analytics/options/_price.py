@@ -85,7 +85,7 @@ def black76_price(
     """
     one_of("premium", premium, PREMIUMS)
     numbers = {"__volatility": volatility, "__strike": "strike", "__forward": "forward"}
-    opened = Chain.opened(chain, (), numbers=numbers.values())
+    opened = Chain.opened(chain, (), numbers=numbers.values(), whole=True)
     names = [name for name in opened.table.names if name != "black76_price"]
     call = kind_of() == CALL
     positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in numbers.values()]
@@ -93,9 +93,10 @@ def black76_price(
     rows = opened.rows.with_columns(__known=known.fill_null(value=False))
     # A logarithm of what is not positive is an error of some engines, even where nobody looks.
     rows = rows.with_columns(
-        nw.when("__known").then(nw.col(source)).alias(name)
-        for name, source in {**numbers, "__left": "__life"}.items()
+        nw.when("__known").then(nw.col(source)).alias(name) for name, source in numbers.items()
     )
+    # Above zero everywhere: pandas takes the root of what lies under a null, too.
+    rows = rows.with_columns(__left=nw.when("__known").then(nw.col("__life")).otherwise(1.0))
     rows = rows.with_columns(
         __moneyness=nw.col("__strike") / nw.col("__forward"),
         __deviation=nw.col("__volatility") / 100.0 * years_of(nw.col("__left")).sqrt(),
@@ -191,7 +192,7 @@ def implied_volatility(
     [(50.0, 'ok'), (None, 'no_time_value')]
     """
     one_of("premium", premium, PREMIUMS)
-    opened = Chain.opened(chain, (), numbers=[price, "forward"])
+    opened = Chain.opened(chain, (), numbers=[price, "forward"], whole=True)
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
     rows = opened.collected(opened.rows.with_columns(__kind=kind_of()), "a search is a loop")
     paid, strike, forward, life = (floats(rows[name]) for name in (price, "strike", "forward", "__life"))

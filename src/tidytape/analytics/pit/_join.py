@@ -138,6 +138,9 @@ def asof_join(
     return joined.closed(result.select(*left.names, *names.values()), sort=[*by, on])
 
 
+_WORDS = {nw.String(), nw.Categorical()}
+
+
 def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
     """Return the columns that must be equal."""
     if by is None:
@@ -149,7 +152,8 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
             raise MissingColumnError(missing, available=right.names)
         ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
         for name in found:
-            if ours[name] != theirs[name]:
+            # Words meet words, whether or not a frame keeps them as categories.
+            if ours[name] != theirs[name] and not {ours[name], theirs[name]} <= _WORDS:
                 got = f"{name}: {ours[name]} and {theirs[name]}"
                 raise QueryError("by", got=got, expected="columns of one type")
     if apart := [name for name in _telling_apart(right.names) if name not in found]:
