@@ -42,7 +42,7 @@ def forward(
     chain : frame, n rows, one per (by, timestamp, expiry, strike, option_type), any order
         The lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT) and
         ``strike`` [quote per coin]; and with ``forward`` [quote per coin] or prices. An ``expiry`` that is a date is
-        08:00 UTC of it.
+        08:00 UTC of it; one that is null, or after 2262-04-11, which nanoseconds do not reach, has no row.
     by : str or iterable of str, optional
         Columns that tell one series of chains from another; otherwise ``exchange`` and ``coin``, and what other
         identity columns there are but those of single options.
