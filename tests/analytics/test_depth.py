@@ -233,8 +233,9 @@ def test_regrid_of_prices_that_are_none(engine, interval):
     )
     got = engine.polars(depth.regrid(engine.frame(frame), block_size="0.1", interval=interval))
     got = got.with_columns(pl.col("price").fill_nan(None)).sort("price")
-    assert got["price"].to_list() == [None, 0.2, pytest.approx(1e300, rel=1e-15)]
-    assert got["size"].to_list() == [5.0, 2.0, 1.0]
+    # One beyond 2**53 rows has no row either.
+    assert got["price"].to_list() == [None, 0.2]
+    assert got["size"].to_list() == [6.0, 2.0]
     assert set(got["interval"].cast(pl.String)) == {"FIVE_MINUTES" if interval else "MINUTE"}
 
 

@@ -77,7 +77,7 @@ class Chain(Generic[IntoFrameT]):
         whole : bool
             Whether the rows come back, with the times of their expiries as they are, in reach of nanoseconds or not.
         """
-        numbers = tuple(dict.fromkeys((*numbers, "strike")))
+        numbers = (*numbers, "strike")
         needed = (*CHAIN_COLUMNS, *numbers)
         table = Table.opened(native, needed, times=["timestamp"], numbers=numbers)
         dates = table.rows.collect_schema()["expiry"] == nw.Date
