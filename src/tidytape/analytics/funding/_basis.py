@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -16,12 +15,10 @@ from tidytape.analytics.funding._rates import DAY
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
-from tidytape.frames.times import midnights
+from tidytape.frames.times import counted_beside, midnights
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["basis", "cash_and_carry"]
-
-_EXPIRY = "__expiry"
 
 
 def basis(
@@ -74,8 +71,8 @@ def basis(
     >>> basis(prices, expiry="expiry").select(pl.col("basis", "days", "basis_annualized").round(6)).row(0)
     (0.02, 73.0, 0.1)
     """
-    table, columns = _priced(frame, future, spot, expiry, interval)
-    return table.closed(table.rows.with_columns(**columns).drop(_EXPIRY, strict=False), like_rows=True)
+    table, rows = _priced(frame, future, spot, expiry, interval)
+    return table.closed(rows, like_rows=True)
 
 
 def cash_and_carry(
@@ -143,8 +140,7 @@ def cash_and_carry(
     financing = arguments.number("financing", financing)
     if expiry is None:
         raise QueryError("expiry", got=None, expected="a time, or the column that holds it")
-    table, columns = _priced(frame, future, spot, expiry, interval)
-    rows = table.rows.with_columns(**columns).drop(_EXPIRY, strict=False)
+    table, rows = _priced(frame, future, spot, expiry, interval)
     over = nw.col("basis") - nw.col("days") * (financing / 365.0)
     # Costs are paid either way; what is left of the basis decides which way.
     carry = nw.when(~nw.col("basis_annualized").is_null()).then(over.abs() - costs)
@@ -161,32 +157,26 @@ def cash_and_carry(
 
 def _priced(
     frame: IntoFrameT, future: str, spot: str, expiry: TimeLike | None, interval: Duration | None
-) -> tuple[Table[IntoFrameT], dict[str, Any]]:
-    """Return the frame opened, with days of expiry as times beside, and the columns that `basis` adds."""
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
+    """Return the frame opened, and its rows with the columns that `basis` adds."""
     schema = Table.opened(frame).schema
     names = list(schema)
     column = expiry if isinstance(expiry, str) and expiry in names else None
-    if column is not None and schema[column] == nw.Date:
-        table = Table.opened(frame, times=["timestamp"], numbers=[future, spot])
-        rows = midnights(table.rows.with_columns(nw.col(column).alias(_EXPIRY)), _EXPIRY)
-        table = replace(table, rows=rows.with_columns(nw.col(_EXPIRY) + EXPIRES))
-        return table, _columns(table, future, spot, nw.col(_EXPIRY), interval)
-    times = [] if expiry is None else ["timestamp"] if column is None else ["timestamp", column]
-    table = Table.opened(frame, times=times, numbers=[future, spot])
-    at = None if expiry is None else nw.col(column) if column else _moment(expiry, names)
-    return table, _columns(table, future, spot, at, interval)
-
-
-def _columns(
-    table: Table[Any], future: str, spot: str, at: nw.Expr | int | None, interval: Duration | None
-) -> dict[str, Any]:
-    """Return the columns that `basis` adds, of a future that expires at a time. [ns]"""
+    table = Table.opened(frame, times=[] if expiry is None else ["timestamp"], numbers=[future, spot])
+    rows = table.rows
     dear = nw.when(nw.col(spot) > 0).then(finite(future) / finite(spot) - 1.0)
-    if at is None:
-        return {"basis": dear}
+    if expiry is None:
+        return table, rows.with_columns(basis=dear)
+    if column and schema[column] == nw.Date:
+        rows = midnights(rows.with_columns(__expiry=nw.col(column)), "__expiry")
+        rows = rows.with_columns(nw.col("__expiry") + EXPIRES)
+    elif column:  # beside itself: what expires beyond the reach of nanoseconds comes back as it is
+        rows = counted_beside(rows, column, "__expiry")
+    at: Any = nw.col("__expiry") if column else _moment(expiry, names)
     days = (at - ends(table, interval)).cast(nw.Float64()) / float(DAY)
     left = nw.when(days > 0).then(days)
-    return {"basis": dear, "days": days, "basis_annualized": dear * 365.0 / left}
+    rows = rows.with_columns(basis=dear, days=days, basis_annualized=dear * 365.0 / left)
+    return table, rows.drop("__expiry", strict=False)
 
 
 def _moment(expiry: TimeLike, names: list[str]) -> int:
