@@ -37,6 +37,10 @@ TOUCHES, LISTS, COUNTED = (
     make(BLOCKS).sample(fraction=1, shuffle=True, seed=2) for make in (touches_of, lists_of, levels_of)
 )
 _SERIES = ["exchange", "raw_symbol", "timestamp"]
+_ENDED = LISTS.with_columns(
+    interval=pl.lit("HOUR"),
+    period_end=pl.when(pl.col("price") < 100).then(pl.col("timestamp") + timedelta(days=1)),
+)  # sessions with an end, and without one
 
 CASES = [
     Case("point_of_control", lambda levels: profile.point_of_control(levels, by="day"), [LEVELS], ["day"]),
@@ -178,6 +182,17 @@ CASES = [
             label=label,
         )
         for label, frame in [("of touches", TOUCHES), ("of lists", LISTS), ("of numbers", COUNTED)]
+    ),
+    *(
+        Case(function.__name__, function, [_ENDED], [*_SERIES, "period_end", *more], label="with an end")
+        for function, *more in [
+            (profile.value_area,),
+            (profile.naked_pocs,),
+            (profile.tails, "end"),
+            (profile.developing, "block"),
+            (profile.day_type,),
+            (profile.summary,),
+        ]
     ),
     Case("summary", profile.summary, [LISTS.drop("block_ids")], _SERIES, label="of volumes"),
 ]

@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds, one_of
+from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.steps import length_of
@@ -53,6 +54,7 @@ def known_at(
         ``"interval"``: with the interval of the point; ``"period"``: at ``period_end``; ``"event"``: at ``timestamp``,
         for settlements and trades. Without it, a column ``known_at`` that is there stays as it is; else ``"period"``
         where there is a column ``period_end``, or ``"interval"``; that a row is an event is never guessed.
+        Nor is an interval taken for the length of a session of blocks.
     interval : str, optional
         Name or alias of the interval; what the column ``interval`` says in each row, unless said. A rule, if said.
     delay : timedelta, >= 0
@@ -71,7 +73,8 @@ def known_at(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column of times holds none.
+        If an argument is not as listed, or a column of times holds none; or of a session of blocks without
+        ``period_end``, which may be a week of interval DAY, no rule is said.
 
     Notes
     -----
@@ -161,15 +164,22 @@ def known(
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = Table.opened(frame, times=["timestamp"])
-    rule = rule or ("period" if "period_end" in table.names and length is None else "interval")
+    if rule is None and length is None and "interval" in table.names and not knows_length(table.names):
+        raise QueryError(
+            "rule",
+            got=None,
+            expected=f"a rule, or the column {SESSION_END!r}: an interval does not say how long a session of blocks is",
+            hint=f"keep {SESSION_END!r}, or say rule='interval' where a session is one interval",
+        )
+    rule = rule or ("period" if SESSION_END in table.names and length is None else "interval")
     one_of("rule", rule, ("interval", "period", "event"))
     if rule != "interval" and length is not None:
         raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
     if rule == "period":
-        table = Table.opened(frame, times=["timestamp", "period_end"])
+        table = Table.opened(frame, times=["timestamp", SESSION_END])
     elif rule == "interval" and length is None and "interval" not in table.names:
         raise MissingColumnError(["interval"], available=table.names)
-    time, end = nw.col("timestamp"), nw.col("period_end")
+    time, end = nw.col("timestamp"), nw.col(SESSION_END)
     is_known = ~time.is_null()
     when = time
     if rule == "period":

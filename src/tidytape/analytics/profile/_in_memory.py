@@ -66,7 +66,7 @@ def areas_in_memory(
         results = results.with_columns(nw.col(*_FOUND).fill_nan(None))
     if keys != names:
         sessions = sessions.rename(profiles.names)
-    return profiles.table.closed(nw.concat([sessions, results], how="horizontal"), sort=names)
+    return profiles.published(nw.concat([sessions, results], how="horizontal"))
 
 
 def _in_order(

@@ -58,8 +58,8 @@ def initial_balance(
         (``tpo_count``, ``first_touch_block``, ``last_touch_block``), or touches of `tidytape.aggregate.tpo_touches`
         (``block_id``). Blocks count from 0 at the session's start.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are and ``timestamp``.
-        Null is a value.
+        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
+        and ``period_end``. Null is a value.
     minutes : float, > 0
         Length of the initial balance, from the session's start. [min]
     block_minutes : float, > 0, optional

@@ -34,7 +34,8 @@ def point_of_control(
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str, optional
         The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``; by default the identity
-        columns there are and ``timestamp``. Null is a value.
+        columns there are, ``timestamp`` and ``period_end``, which stays with ``timestamp`` wherever that is named. Null
+        is a value.
     price : str
         Column of the rows' prices. [price]
     count : str
