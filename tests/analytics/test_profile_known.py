@@ -81,8 +81,8 @@ def test_sessions_without_an_end_are_never_known_by_an_interval(client):
     with pytest.raises(QueryError, match="keep 'period_end'"):
         pit.as_of(levels, "2024-08-09")
     assert pit.known_at(levels, rule="interval")["known_at"][0] == datetime(2024, 8, 6, tzinfo=UTC)
-    for name in (*COUNTING, *OF_BLOCKS):
-        found = getattr(profile, name)(levels)
+    for name in (*COUNTING, *OF_BLOCKS, "composite"):
+        found = getattr(profile, name)(levels, **({"row_size": 100} if name == "composite" else {}))
         assert "interval" not in found.columns, name
         with pytest.raises(MissingColumnError, match="interval"):
             pit.known_at(found)
@@ -96,3 +96,15 @@ def test_an_interval_is_how_long_a_volume_profile_lasts(client):
     found = pit.known_at(profile.summary(levels))
     assert (found["known_at"] - found["timestamp"]).to_list() == [timedelta(days=1)] * 2
     assert set(found["known_at_rule"]) == {"interval"}
+
+
+def test_a_composite_is_known_when_its_last_session_ends(client):
+    days = client.volume_profile(interval="1d", block_size=50, start="2024-08-07", **ASKED)
+    hours = client.tpo(**ASKED, **SESSIONS["daily by the hour"])
+    for levels, count in ((days, "volume"), (hours, "tpo_count")):
+        both = profile.composite(levels, count=count, row_size=50)
+        assert set(both["sessions"]) == {2}
+        area = pit.known_at(profile.value_area(both, count=count, row_size=50))
+        assert area["timestamp"].to_list() == [datetime(2024, 8, 7, tzinfo=UTC)]
+        assert area["known_at"].to_list() == [datetime(2024, 8, 9, tzinfo=UTC)]
+        assert set(pit.known_at(both)["known_at"]) == {datetime(2024, 8, 9, tzinfo=UTC)}

@@ -132,6 +132,34 @@ CASES = [
             (COUNTED, "of blocks that are not listed"),
         )
     ),
+    Case(
+        "value_area",
+        lambda levels: profile.value_area(levels, count="tpo_count", row_size=1),
+        [TOUCHES],
+        _SERIES,
+        label="of counted touches",
+    ),
+    Case(
+        "point_of_control",
+        lambda levels: profile.point_of_control(levels, count="tpo_count"),
+        [TOUCHES],
+        _SERIES,
+        label="of counted touches",
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, row_size=1),
+        [_ENDED.drop("block_ids", "block_size_minutes")],
+        ["exchange", "raw_symbol", "price"],
+        label="with an end",
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, row_size=1),
+        [_ENDED.drop("block_ids", "block_size_minutes", "period_end")],
+        ["exchange", "raw_symbol", "price"],
+        label="with an interval",
+    ),
     Case("nodes", profile.nodes, [LISTS], [*_SERIES, "low"]),
     Case(
         "nodes",

@@ -13,7 +13,7 @@ from tidytape.analytics._sessions import SESSION_END
 from tidytape.analytics.profile._blocks import MINUTE, MOST_MINUTES, block_length, touches
 from tidytape.analytics.profile._grid import step_of, with_place
 from tidytape.analytics.profile._growth import Rules, areas
-from tidytape.analytics.profile._opening import SESSION, opened
+from tidytape.analytics.profile._opening import BLOCKS, SESSION, opened
 from tidytape.errors import QueryError
 from tidytape.frames.joined import LATEST
 from tidytape.frames.spread import spread
@@ -57,7 +57,8 @@ def developing(
         The columns that tell one session from another; by default the identity columns there are, ``timestamp``
         and ``period_end``. Null is a value.
     count : str, optional
-        Column of touches to add up instead of counting them, e.g. ``"volume"``, for a volume profile as it developed.
+        Column of touches to add up, e.g. ``"volume"``, for a volume profile as it developed. Without it, or of
+        ``"tpo_count"``, touches are counted.
         Of levels it is not known in which block they traded it. [count]
     share, rule, tie, stop, poc_tie, row_size
         As of `value_area`.
@@ -108,6 +109,8 @@ def developing(
     """
     rules = Rules(share, rule, tie, stop, poc_tie)
     step = step_of(row_size)
+    if count == BLOCKS:
+        count = None
     results = ("block", "known_at", "poc", "val", "vah", "value_area_share", *rules.columns())
     numbers = {"price": price} if count is None else {"price": price, "count": count}
     profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION])

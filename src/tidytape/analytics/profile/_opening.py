@@ -13,10 +13,16 @@ from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.table import Table
 
-__all__ = ["SESSION", "Profiles", "holds", "opened"]
+__all__ = ["BLOCKS", "SESSION", "TOUCH", "Profiles", "holds", "opened"]
 
 SESSION = "timestamp"
 """Start of a profile's session, beside the identity columns what tells one profile from another."""
+
+TOUCH = "block_id"
+"""Block of a touch, in frames of one row per block and level."""
+
+BLOCKS = "tpo_count"
+"""Number of the blocks that touched a level; of touches it is counted, and no column."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,8 @@ class Profiles(Generic[IntoFrameT]):
     def require_number(self, parameter: str, name: str) -> None:
         """Raise unless the caller's frame has a column of numbers of this name, which a parameter says."""
         schema = self.table.schema
+        if name == BLOCKS and TOUCH in schema:
+            return
         if name not in schema:
             raise MissingColumnError([name], available=self.table.names)
         if not schema[name].is_numeric():
@@ -132,9 +140,9 @@ def opened(
         or not set(columns).isdisjoint(taken)
     ):
         raise QueryError("by", got=columns, expected=expected)
-    times = tuple(times)
+    times, columns_of_numbers = tuple(times), [name for name in numbers.values() if name != BLOCKS]
     table = Table.opened(
-        levels, (*(columns or ()), *numbers.values(), *needed, *times), times=times, parameter="levels"
+        levels, (*(columns or ()), *columns_of_numbers, *needed, *times), times=times, parameter="levels"
     )
     if columns is None:
         columns = table.series(without=taken)

@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
+from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._growth import POC_TIES, counted_rows
 from tidytape.analytics.profile._opening import opened
 
@@ -90,7 +91,7 @@ def point_of_control(
     profiles = opened(
         levels, by, results=("poc", "poc_count", "poc_tie"), numbers={"price": price, "count": count}
     )
-    rows = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    rows = counted_levels(profiles, {"count": count}, price, None)
     return profiles.closed(points(rows, profiles.keys, tie=tie))
 
 
