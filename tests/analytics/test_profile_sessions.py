@@ -53,6 +53,17 @@ def test_initial_balance_is_the_first_hour_and_extends_from_its_edges():
     assert (found["initial_balance_minutes"], found["extension_from"]) == (60, "edge")
 
 
+def test_initial_balance_of_coarser_rows_is_that_of_the_summary():
+    sessions = {("BTCUSDT", DAY): DRAWN}
+    for frame in (LISTS, touches_of(sessions), levels_of(sessions)):
+        for row_size in (None, 1, 2.5):
+            found = profile.initial_balance(frame, row_size=row_size, block_minutes=30)
+            whole = profile.summary(frame, row_size=row_size, block_minutes=30)
+            assert found.equals(whole.select(found.columns)), row_size
+    coarse = profile.initial_balance(LISTS, row_size=4)
+    assert picked(coarse, "initial_balance_low", "initial_balance_high") == [(8, 8)]
+
+
 def test_extensions_may_count_the_whole_range():
     found = profile.initial_balance(LISTS, extension_from="opposite").row(0, named=True)
     assert [found[f"extension_up_{k}"] for k in ("x1_5", "x2", "x3")] == [11.5, 12, 13]

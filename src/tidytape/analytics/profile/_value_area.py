@@ -69,7 +69,8 @@ def value_area(
     row_size : float or Decimal, > 0, optional
         The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
         count zero, and prices are published exactly on the grid, so 3 steps of 0.1 are 0.3; a price between
-        two of the grid belongs to the lower. Without it rows are neighbours as given, whatever lies between. [price]
+        two of the grid belongs to the lower. Without it rows are neighbours as given, whatever lies between. It is
+        never to be finer than the levels, see the notes. [price]
 
     Returns
     -------
@@ -95,6 +96,11 @@ def value_area(
 
     Notes
     -----
+    .. warning:: A ``row_size`` below the height of the levels, which no frame says, gives another area, and no error.
+       Of levels of 50 on rows of 10 every fifth row has a level, and the four between them count zero: two rows at a
+       time then take one level at most, and stop where everything is as small as nothing. Take the ``block_size`` that
+       the levels were asked for, or a multiple of it.
+
     A profile whose counts are all zero has no value area, nor has one with a price or count that is null, not
     finite, or a count below zero: what is unknown could turn the growth. Other profiles are not affected.
 
