@@ -98,8 +98,8 @@ def value_area(
     -----
     .. warning:: A ``row_size`` below the height of the levels, which no frame says, gives another area, and no error.
        Of levels of 50 on rows of 10 every fifth row has a level, and the four between them count zero: two rows at a
-       time then take one level at most, and stop where everything is as small as nothing. Take the ``block_size`` that
-       the levels were asked for, or a multiple of it.
+       time are soon two of nothing, all behind them ranks as nothing, and the area grows to one side alone. Take the
+       ``block_size`` that the levels were asked for, or a multiple of it.
 
     A profile whose counts are all zero has no value area, nor has one with a price or count that is null, not
     finite, or a count below zero: what is unknown could turn the growth. Other profiles are not affected.
