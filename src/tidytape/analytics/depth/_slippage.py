@@ -76,7 +76,8 @@ def slippage(
     Beyond what was sent of a book nothing is known, and nothing is guessed. A book with a price or size that is null or
     not finite, a size below 0 or a side that is neither has null everywhere.
 
-    What lacks less than 1e-12 of a size to be all of it is all of it.
+    What lacks less than 1e-12 of a size to be all of it is all of it. Average prices are right to some last bits of
+    theirs, and slippage, a difference of prices, to 1e-11 of its unit: a smaller one is the noise of floats.
 
     Examples
     --------

@@ -10,6 +10,7 @@ from typing import Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import row_price, step_of, with_place
@@ -99,11 +100,8 @@ def composite(
     >>> composite(levels, row_size=1).rows()
     [('BTC', 0, 2, 10.0, 6.0), ('BTC', 0, 2, 11.0, 4.0)]
     """
-    counts = [count] if isinstance(count, str) else list(count)
-    others = (price, SESSION, SESSION_END, _SESSIONS)
-    if not counts or len({*others, *counts}) < len(counts) + len(others):
-        expected = f"names, each once and none of them {', '.join(map(repr, others))}"
-        raise QueryError("count", got=count, expected=expected)
+    spans = [SESSION, SESSION_END, _SESSIONS]
+    counts = arguments.columns("count", count, taken=[arguments.column("price", price, taken=spans), *spans])
     step = step_of(row_size)
     if step is None:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0")

@@ -11,6 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.doors import are_apart, listed
 from tidytape.frames.table import Table
 
 __all__ = ["BLOCKS", "SESSION", "TOUCH", "Profiles", "holds", "opened"]
@@ -131,14 +132,10 @@ def opened(
         Whether a frame without any of those columns is one profile, instead of none.
     """
     numbers = numbers or {}
-    columns = None if by is None else [by] if isinstance(by, str) else list(by)
+    columns = None if by is None else listed(by)
     taken = (*numbers.values(), *results)
     expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
-    if columns is not None and (
-        (not columns and not anonymous)
-        or len(set(columns)) < len(columns)
-        or not set(columns).isdisjoint(taken)
-    ):
+    if columns is not None and ((not columns and not anonymous) or not are_apart(columns, taken)):
         raise QueryError("by", got=columns, expected=expected)
     times, columns_of_numbers = tuple(times), [name for name in numbers.values() if name != BLOCKS]
     table = Table.opened(
