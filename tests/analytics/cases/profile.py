@@ -146,20 +146,6 @@ CASES = [
         _SERIES,
         label="of counted touches",
     ),
-    Case(
-        "composite",
-        lambda levels: profile.composite(levels, row_size=1),
-        [_ENDED.drop("block_ids", "block_size_minutes")],
-        ["exchange", "raw_symbol", "price"],
-        label="with an end",
-    ),
-    Case(
-        "composite",
-        lambda levels: profile.composite(levels, row_size=1),
-        [_ENDED.drop("block_ids", "block_size_minutes", "period_end")],
-        ["exchange", "raw_symbol", "price"],
-        label="with an interval",
-    ),
     Case("nodes", profile.nodes, [LISTS], [*_SERIES, "low"]),
     Case(
         "nodes",
@@ -180,6 +166,20 @@ CASES = [
         [COUNTED],
         ["exchange", "price"],
         label="of two counts",
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, row_size=1),
+        [_ENDED.drop("block_ids", "block_size_minutes")],
+        ["exchange", "raw_symbol", "price"],
+        label="with an end",
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, row_size=1),
+        [_ENDED.drop("block_ids", "block_size_minutes", "period_end")],
+        ["exchange", "raw_symbol", "price"],
+        label="with an interval",
     ),
     Case("shape", lambda levels: profile.shape(levels, by="day"), [LEVELS], ["day"]),
     Case(

@@ -13,7 +13,7 @@ from tidytape.analytics._sessions import SESSION_END
 from tidytape.analytics.profile._blocks import MINUTE, MOST_MINUTES, block_length, touches
 from tidytape.analytics.profile._grid import step_of, with_place
 from tidytape.analytics.profile._growth import Rules, areas
-from tidytape.analytics.profile._opening import BLOCKS, SESSION, opened
+from tidytape.analytics.profile._opening import SESSION, is_of_blocks, opened
 from tidytape.errors import QueryError
 from tidytape.frames.joined import LATEST
 from tidytape.frames.spread import spread
@@ -109,7 +109,7 @@ def developing(
     """
     rules = Rules(share, rule, tie, stop, poc_tie)
     step = step_of(row_size)
-    if count == BLOCKS:
+    if is_of_blocks(count):
         count = None
     results = ("block", "known_at", "poc", "val", "vah", "value_area_share", *rules.columns())
     numbers = {"price": price} if count is None else {"price": price, "count": count}

@@ -14,7 +14,7 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.doors import are_apart, listed
 from tidytape.frames.table import Table
 
-__all__ = ["BLOCKS", "SESSION", "TOUCH", "Profiles", "holds", "opened"]
+__all__ = ["BLOCKS", "SESSION", "TOUCH", "Profiles", "holds", "is_of_blocks", "opened"]
 
 SESSION = "timestamp"
 """Start of a profile's session, beside the identity columns what tells one profile from another."""
@@ -137,9 +137,10 @@ def opened(
     expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
     if columns is not None and ((not columns and not anonymous) or not are_apart(columns, taken)):
         raise QueryError("by", got=columns, expected=expected)
-    times, columns_of_numbers = tuple(times), [name for name in numbers.values() if name != BLOCKS]
+    times = tuple(times)
+    always = [name for name in numbers.values() if not is_of_blocks(name)]
     table = Table.opened(
-        levels, (*(columns or ()), *columns_of_numbers, *needed, *times), times=times, parameter="levels"
+        levels, (*(columns or ()), *always, *needed, *times), times=times, parameter="levels"
     )
     if columns is None:
         columns = table.series(without=taken)
@@ -161,6 +162,11 @@ def opened(
     for parameter, name in numbers.items():
         profiles.require_number(parameter, name)
     return profiles
+
+
+def is_of_blocks(column: object) -> bool:
+    """Return whether a column counts blocks, which touches do without it; what is no name is none of one."""
+    return isinstance(column, str) and column == BLOCKS
 
 
 def _keys(columns: Iterable[str]) -> dict[str, str]:
