@@ -11,6 +11,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of, positive, whole
 from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.joined import LATEST
+from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 
@@ -124,13 +126,15 @@ def realized_volatility(
         length_of(nw.col("interval")) if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
     )
     # A window needs a partition on every engine, and an order that is no column of its own expression in pandas.
-    rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __length=length).with_columns(
+    time = nw.col("timestamp").fill_null(LATEST)
+    rows = table.rows.with_columns(__one=nw.lit(1), __time=time, __at=time, __length=length).with_columns(
         _above_zero(name) for name in prices
     )
     keys = ["__one", *series]
 
+    rows = with_neighbour(rows, "__at", name="__at_before", over=keys, order=["__time"])
     before = nw.col("close").shift(1).over(*keys, order_by="__time")
-    since = nw.col("timestamp") - nw.col("timestamp").shift(1).over(*keys, order_by="__time")
+    since = nw.col("__at") - nw.col("__at_before")
     rows = rows.with_columns(__before=before, __since=since).with_columns(
         __follows=nw.when(nw.col("__since") == nw.col("__length"), nw.col("__length") > 0)
         .then(1.0)
