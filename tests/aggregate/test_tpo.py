@@ -464,8 +464,8 @@ def test_a_wrong_argument_is_named(function, wrong, message):
 @pytest.mark.parametrize("function", [tpo, tpo_touches])
 def test_missing_columns_are_named(function):
     with pytest.raises(MissingColumnError) as caught:
-        function(BY_HAND.drop("side", "sequence"), interval="1d", block_size=1)
-    assert caught.value.missing == ("sequence", "side")
+        function(BY_HAND.drop("side", "amount"), interval="1d", block_size=1)
+    assert caught.value.missing == ("side", "amount")
 
 
 def test_recorded_trades(recorded, tmp_path, oracle):

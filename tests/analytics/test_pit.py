@@ -81,7 +81,7 @@ def test_a_frame_that_says_when_it_is_known_is_believed():
         ({"side": ["BUY", "SELL"], "volume": 1.0, "close": 2.0}, "side"),
         ({"strike": [1.0, 2.0], "implied_volatility": 50.0}, "strike"),
         ({"price": [1.0, 2.0], "size": 1.0}, "price"),
-        ({"price": [1.0, 2.0], "tpo_count": 1}, "price"),
+        ({"price": [1.0, 2.0], "tpo_count": 1, "period_end": NOON}, "price"),
         ({"price": [1.0, 2.0], "volume": 1.0}, "price"),
     ],
 )

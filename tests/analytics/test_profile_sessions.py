@@ -53,6 +53,17 @@ def test_initial_balance_is_the_first_hour_and_extends_from_its_edges():
     assert (found["initial_balance_minutes"], found["extension_from"]) == (60, "edge")
 
 
+def test_initial_balance_of_coarser_rows_is_that_of_the_summary():
+    sessions = {("BTCUSDT", DAY): DRAWN}
+    for frame in (LISTS, touches_of(sessions), levels_of(sessions)):
+        for row_size in (None, 1, 2.5):
+            found = profile.initial_balance(frame, row_size=row_size, block_minutes=30)
+            whole = profile.summary(frame, row_size=row_size, block_minutes=30)
+            assert found.equals(whole.select(found.columns)), row_size
+    coarse = profile.initial_balance(LISTS, row_size=4)
+    assert picked(coarse, "initial_balance_low", "initial_balance_high") == [(8, 8)]
+
+
 def test_extensions_may_count_the_whole_range():
     found = profile.initial_balance(LISTS, extension_from="opposite").row(0, named=True)
     assert [found[f"extension_up_{k}"] for k in ("x1_5", "x2", "x3")] == [11.5, 12, 13]
@@ -283,8 +294,11 @@ def test_composite_adds_what_value_areas_do_not():
         }
     )
     both = profile.composite(levels, row_size=1)
-    assert both.rows() == [("BTC", 10, 9), ("BTC", 11, 2), ("BTC", 12, 2), ("BTC", 13, 9)]
-    assert picked(profile.value_area(both, by="coin"), "val", "poc", "vah") == [(10, 10, 13)]
+    assert both.columns == ["coin", "timestamp", "sessions", "price", "volume"]
+    assert both.rows() == [
+        ("BTC", 0, 2, price, volume) for price, volume in [(10, 9), (11, 2), (12, 2), (13, 9)]
+    ]
+    assert picked(profile.value_area(both), "val", "poc", "vah") == [(10, 10, 13)]
     assert picked(profile.value_area(levels), "val", "vah") == [(10, 10), (13, 13)]
 
 
@@ -304,6 +318,8 @@ def test_composite_of_what_is_unknown_is_unknown_there():
         ({"row_size": 1, "count": ["volume", "volume"]}, "count"),
         ({"row_size": 1, "count": "price"}, "count"),
         ({"row_size": 1, "count": "raw_symbol"}, "count"),
+        ({"row_size": 1, "count": "timestamp"}, "count"),
+        ({"row_size": 1, "by": ["sessions"]}, "by"),
         ({"row_size": 1, "by": ["volume"]}, "by"),
     ],
 )
@@ -452,7 +468,71 @@ def test_a_block_that_touched_two_levels_of_a_row_counts_once() -> None:
         coin=pl.lit("BTC")
     )
     rows = profile.composite(two, by="coin", count=["tpo_count", "volume"], row_size=2)
-    assert rows.rows() == [("BTC", 0.0, 4.0, 4.0), ("BTC", 2.0, 6.0, 4.0)]
+    assert rows.rows() == [("BTC", 0, 2, 0.0, 4.0, 4.0), ("BTC", 0, 2, 2.0, 6.0, 4.0)]
+
+
+@pytest.mark.parametrize("row_size", [None, 0.5, 1, 2])
+@pytest.mark.parametrize("lazy", [False, True])
+def test_touches_are_counted_as_the_blocks_of_a_list_are(row_size, lazy):
+    """Touches have no column of their own for it, and any column of theirs would count a block twice."""
+    lists = BLOCKS.with_columns(coin=pl.lit("BTC"))
+    touches = (
+        lists.explode("block_ids").rename({"block_ids": "block_id"}).sample(fraction=1, shuffle=True, seed=1)
+    )
+    counts = {"count": "tpo_count"} | ({} if row_size is None else {"row_size": row_size})
+    for name in ("value_area", "summary", "naked_pocs", "nodes", "shape", "composite", "point_of_control"):
+        arguments = dict(counts)
+        if name == "point_of_control":
+            arguments.pop("row_size", None)
+        if name == "composite":
+            arguments.setdefault("row_size", 1)
+        function = getattr(profile, name)
+        wanted = function(lists, **arguments)
+        for frame in (touches, touches.drop("tpo_count")):
+            found = function(frame.lazy(), **arguments).collect() if lazy else function(frame, **arguments)
+            assert found.equals(wanted), name
+    alike = profile.developing(touches.drop("tpo_count"), **counts)
+    assert alike.equals(profile.developing(touches, row_size=row_size))
+    both = profile.composite(touches.drop("tpo_count"), row_size=2, count=["tpo_count", "block_size_minutes"])
+    assert both.select("tpo_count", "block_size_minutes").rows() == [(2, 120), (3, 120)]
+
+
+def test_a_frame_without_blocks_has_no_number_of_them():
+    with pytest.raises(MissingColumnError, match="tpo_count"):
+        profile.value_area(LISTS.drop("block_ids"), count="tpo_count")
+
+
+def test_a_composite_is_a_session_from_the_first_start_to_the_last_end():
+    day = 24 * 3600 * 10**9
+    levels = pl.DataFrame(
+        {
+            "coin": ["A", "A", "A", "B", None],
+            "timestamp": [day, day, 3 * day, 0, 0],
+            "price": 1.0,
+            "volume": 1.0,
+        }
+    )
+    span = ["timestamp", "period_end", "sessions"]
+    ended = profile.composite(levels.with_columns(period_end=pl.col("timestamp") + 7 * day), row_size=1)
+    assert ended.select(span).rows() == [(0, 7 * day, 1), (day, 10 * day, 2), (0, 7 * day, 1)]
+    # Volume profiles last as long as their interval.
+    timed = profile.composite(levels.with_columns(interval=pl.lit("DAY")), row_size=1)
+    assert timed.select(span).rows() == [(0, day, 1), (day, 4 * day, 2), (0, day, 1)]
+    strange = pl.Series(["DAY", "DAY", "FORTNIGHT", None, "DAY"])
+    unknown = profile.composite(levels.with_columns(interval=strange), by="coin", row_size=1)
+    assert unknown["period_end"].to_list() == [day, None, None]
+    # Sessions of blocks need not: nothing says when the last ends, and no interval seems to.
+    silent = profile.composite(levels.with_columns(interval=pl.lit("DAY"), tpo_count=1), row_size=1)
+    assert silent.columns == ["coin", "timestamp", "sessions", "price", "volume"]
+    named = profile.composite(ended, row_size=2, by=["coin", "timestamp"])
+    assert named.columns == ["coin", "timestamp", "period_end", "sessions", "price", "volume"]
+    assert named.drop("price").equals(ended.drop("price"))
+
+
+def test_a_composite_of_composites_says_how_many_sessions_there_are():
+    levels = pl.DataFrame({"coin": "A", "timestamp": range(7), "price": 1.0, "volume": 1.0})
+    parts = [profile.composite(levels[rows], row_size=1) for rows in (slice(0, 3), slice(3, 7))]
+    assert profile.composite(pl.concat(parts), row_size=1).equals(profile.composite(levels, row_size=1))
 
 
 def test_blocks_that_are_only_numbered_are_not_known_of_coarser_rows() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.aggregate._clocks import takes_times
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, INSTRUMENT, closed, opened
@@ -15,6 +16,7 @@ __all__ = ["candles"]
 _NEEDED = (*INSTRUMENT, "timestamp", "sequence", "price", "amount")
 
 
+@takes_times
 def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> IntoFrameT:
     """Candles of each instrument, or of each side of it.
 
@@ -24,8 +26,9 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
     Parameters
     ----------
     trades : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``sequence`` int64,
-        ``price`` [quote per coin], ``amount`` [coin], and ``side`` (BUY or SELL) if ``by_side``.
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or times with a zone,
+        ``sequence`` int64, ``price`` [quote per coin], ``amount`` [coin], and ``side`` (BUY or SELL) if ``by_side``.
+        Trades of a client have no ``sequence``: it has candles.
     interval : str
         Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC,
         weeks to Monday.
@@ -35,16 +38,16 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
     Returns
     -------
     frame, one row per instrument, side if ``by_side``, and bucket with a trade; of the same kind as ``trades``
-        ``exchange``, ``raw_symbol``, ``side`` if ``by_side``, ``timestamp`` int64, start of the bucket [ns],
+        ``exchange``, ``raw_symbol``, ``side`` if ``by_side``, ``timestamp`` as in ``trades``, start of the bucket,
         ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``first_timestamp`` and
-        ``last_timestamp`` int64, of the first and last trade [ns]. Sorted by that key where the engine keeps order.
+        ``last_timestamp`` likewise, of the first and last trade. Sorted by that key where the engine keeps order.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown.
+        If the interval is unknown, or times have no zone.
 
     Examples
     --------

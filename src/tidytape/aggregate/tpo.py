@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.aggregate._clocks import takes_times
 from tidytape.aggregate.candles import candles
 from tidytape.aggregate.minutes import candles_of, profile_of
 from tidytape.aggregate.volume_profile import volume_profile
@@ -28,7 +29,8 @@ from tidytape.frames.spread import MOST_NUMBERS, spread
 
 __all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
 
-_NEEDED = (*INSTRUMENT, "timestamp", "sequence", "side", "price", "amount")
+_NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
+_ORDER: Final = "sequence"
 _PROFILE = (*INSTRUMENT, "timestamp")
 _VOLUMES = ("buy_volume", "sell_volume")
 _SUMMED = (*_VOLUMES, "volume")
@@ -44,6 +46,7 @@ MOST_ROWS: Final = MOST_NUMBERS
 _SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
 
 
+@takes_times
 def tpo(
     trades: IntoFrameT,
     /,
@@ -67,8 +70,10 @@ def tpo(
     Parameters
     ----------
     trades : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``sequence`` int64, ``side``
-        (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin].
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] as in a lake, or times with a
+        zone as of `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin]; and
+        ``sequence`` int64, the order of the trades of a moment, which those of a client lack. Nothing but the opening
+        and the closing price needs it.
     interval : str
         Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``: the length of a session, unless ``session`` says so.
     block_size : Decimal, int, float or str, > 0
@@ -87,14 +92,14 @@ def tpo(
         Sorted by (exchange, raw_symbol, timestamp, price) where the engine keeps order. Of the session, repeated on
         each of its rows:
 
-        - ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the session [ns],
-        - ``period_start`` (the same), ``period_end`` (exclusive) : int64 [ns],
+        - ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the session,
+        - ``period_start`` (the same), ``period_end`` (exclusive) : likewise,
         - ``block_size_minutes`` : int64 [min],
         - ``poc_price``, ``vah_price``, ``val_price`` : rows of the point of control, of the value area's upper and
           lower end, as `value_area` finds them by default (70%, two rows at a time) [quote per coin],
         - ``profile_high``, ``profile_low`` : highest and lowest row [quote per coin],
-        - ``opening_price``, ``closing_price`` : of the trade with the smallest and largest (timestamp, sequence)
-          [quote per coin],
+        - ``opening_price``, ``closing_price`` : of the trade with the smallest and largest (timestamp, sequence);
+          without ``sequence``, null where the trades of that moment are at several prices [quote per coin],
         - ``ibr_high``, ``ibr_low`` : highest and lowest price traded in the initial balance, the blocks that start
           less than 60 minutes into the session; null if none of them traded [quote per coin],
         - ``total_tpo_count`` : int64 [TPO], ``value_area_percentage`` [%], ``total_volume`` [coin].
@@ -228,6 +233,7 @@ def tpo_of(
     )
 
 
+@takes_times
 def tpo_touches(
     trades: IntoFrameT,
     /,
@@ -247,8 +253,8 @@ def tpo_touches(
     Returns
     -------
     frame, one row per instrument, session, block and price row touched; of the same kind as ``trades``
-        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the session [ns], ``block_id`` int64, from 0 at
-        the session's start, ``price``, low edge of the row [quote per coin], ``buy_volume``, ``sell_volume`` and
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the session, ``block_id`` int64, from 0
+        at the session's start, ``price``, low edge of the row [quote per coin], ``buy_volume``, ``sell_volume`` and
         their sum ``volume``, 0 where touched but not traded on [coin]. Sorted by (exchange, raw_symbol, timestamp,
         block_id, price) where the engine keeps order.
 
@@ -516,11 +522,33 @@ def _made(
 def _read(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], plan: _Plan) -> _Read:
     """Return the pieces of the blocks, each with its prices, the rows they touched, and those they traded on."""
     # Of eager engines not all have lists and windows; polars has.
-    trades = frame.select(*_NEEDED).lazy("polars") if isinstance(frame, nw.DataFrame) else frame
+    order = [_ORDER] if _ORDER in frame.collect_schema().names() else []
+    trades = frame.select(*_NEEDED, *order).lazy("polars") if isinstance(frame, nw.DataFrame) else frame
     native, piece = trades.to_native(), plan.piece
-    pieces = candles(native, interval=piece)
+    pieces = candles(native, interval=piece) if order else _candles_of_moments(trades, piece)
     traded = volume_profile(native, interval=piece, block_size=plan.grid.size)
     return _touched(pieces, traded, plan, eager=isinstance(frame, nw.DataFrame))
+
+
+def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> Any:
+    """Return candles of trades that have no order within a moment: without an open or a close that it decides."""
+    moments = trades.group_by(*INSTRUMENT, "timestamp").agg(
+        nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
+    )
+    moments = moments.with_columns(amount=nw.lit(1.0), **{_ORDER: nw.lit(0, nw.Int64)})
+    low, high = (
+        nw.from_native(candles(moments.rename({of: "price"}).drop(other).to_native(), interval=piece))
+        for of, other in (("lowest", "highest"), ("highest", "lowest"))
+    )
+    both = low.drop("high").join(high.drop("low"), on=[*INSTRUMENT, "timestamp"], suffix="_high")
+    return both.select(
+        *INSTRUMENT,
+        *("timestamp", "high", "low"),
+        *(
+            nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name)
+            for name in ("open", "close")
+        ),
+    ).to_native()
 
 
 def _touched(pieces: Any, profile: Any, plan: _Plan, *, eager: bool) -> _Read:

@@ -7,6 +7,7 @@ from decimal import Decimal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.aggregate._clocks import takes_times
 from tidytape.catalogue import Side
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
@@ -19,6 +20,7 @@ _NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
 _SIGN = "__sign"
 
 
+@takes_times
 def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str) -> IntoFrameT:
     """Volume per interval and price row of each instrument, split by the side of the aggressor.
 
@@ -28,8 +30,8 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
     Parameters
     ----------
     trades : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``side`` (BUY or SELL),
-        ``price`` [quote per coin], ``amount`` [coin].
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] as in a lake, or times with a
+        zone as of `tidytape.Client.trades`, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin].
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
@@ -39,8 +41,8 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
     Returns
     -------
     frame, one row per instrument, bucket and price row with a trade; of the same kind as ``trades``
-        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the bucket [ns], ``price``, low edge of the row
-        [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the bucket, ``price``, low edge of the
+        row [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
         raw_symbol, timestamp, price) where the engine keeps order. What has no price, or one beyond 2**53 rows from
         zero, where floats do not tell one row from the next, is in a row of its own whose price is null.
 
@@ -49,7 +51,7 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown or the block size is no positive number.
+        If the interval is unknown, times have no zone, or the block size is no positive number.
 
     Examples
     --------

@@ -37,6 +37,10 @@ TOUCHES, LISTS, COUNTED = (
     make(BLOCKS).sample(fraction=1, shuffle=True, seed=2) for make in (touches_of, lists_of, levels_of)
 )
 _SERIES = ["exchange", "raw_symbol", "timestamp"]
+_ENDED = LISTS.with_columns(
+    interval=pl.lit("HOUR"),
+    period_end=pl.when(pl.col("price") < 100).then(pl.col("timestamp") + timedelta(days=1)),
+)  # sessions with an end, and without one
 
 CASES = [
     Case("point_of_control", lambda levels: profile.point_of_control(levels, by="day"), [LEVELS], ["day"]),
@@ -128,6 +132,20 @@ CASES = [
             (COUNTED, "of blocks that are not listed"),
         )
     ),
+    Case(
+        "value_area",
+        lambda levels: profile.value_area(levels, count="tpo_count", row_size=1),
+        [TOUCHES],
+        _SERIES,
+        label="of counted touches",
+    ),
+    Case(
+        "point_of_control",
+        lambda levels: profile.point_of_control(levels, count="tpo_count"),
+        [TOUCHES],
+        _SERIES,
+        label="of counted touches",
+    ),
     Case("nodes", profile.nodes, [LISTS], [*_SERIES, "low"]),
     Case(
         "nodes",
@@ -148,6 +166,20 @@ CASES = [
         [COUNTED],
         ["exchange", "price"],
         label="of two counts",
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, row_size=1),
+        [_ENDED.drop("block_ids", "block_size_minutes")],
+        ["exchange", "raw_symbol", "price"],
+        label="with an end",
+    ),
+    Case(
+        "composite",
+        lambda levels: profile.composite(levels, row_size=1),
+        [_ENDED.drop("block_ids", "block_size_minutes", "period_end")],
+        ["exchange", "raw_symbol", "price"],
+        label="with an interval",
     ),
     Case("shape", lambda levels: profile.shape(levels, by="day"), [LEVELS], ["day"]),
     Case(
@@ -178,6 +210,17 @@ CASES = [
             label=label,
         )
         for label, frame in [("of touches", TOUCHES), ("of lists", LISTS), ("of numbers", COUNTED)]
+    ),
+    *(
+        Case(function.__name__, function, [_ENDED], [*_SERIES, "period_end", *more], label="with an end")
+        for function, *more in [
+            (profile.value_area,),
+            (profile.naked_pocs,),
+            (profile.tails, "end"),
+            (profile.developing, "block"),
+            (profile.day_type,),
+            (profile.summary,),
+        ]
     ),
     Case("summary", profile.summary, [LISTS.drop("block_ids")], _SERIES, label="of volumes"),
 ]

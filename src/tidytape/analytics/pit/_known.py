@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds, one_of
+from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.steps import length_of
@@ -54,7 +55,8 @@ def known_at(
         ``"interval"``: with the interval of the point; ``"period"``: at ``period_end``; ``"event"``: at ``timestamp``,
         for settlements and trades. Without it, a column ``known_at`` that is there stays as it is; else ``"period"``
         where there is a column ``period_end``, or ``"interval"``; that a row is an event is never guessed, and
-        trades, which have an ``id`` and a ``price``, need a rule that is said.
+        trades, which have an ``id`` and a ``price``, need a rule that is said. Nor is an interval taken for the length
+        of a session of blocks.
     interval : str, optional
         Name or alias of the interval; what the column ``interval`` says in each row, unless said. A rule, if said.
     delay : str or timedelta, >= 0
@@ -73,8 +75,8 @@ def known_at(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, a column of times holds none, or the frame is one of trades, and no rule is
-        said.
+        If an argument is not as listed, or a column of times holds none; or the frame is one of trades, or of sessions
+        of blocks without ``period_end``, which may be a week of interval DAY, and no rule is said.
 
     Notes
     -----
@@ -165,19 +167,26 @@ def known(
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = Table.opened(frame, times=["timestamp"])
+    if rule is None and length is None and "interval" in table.names and not knows_length(table.names):
+        raise QueryError(
+            "rule",
+            got=None,
+            expected=f"a rule, or the column {SESSION_END!r}: an interval does not say how long a session of blocks is",
+            hint=f"keep {SESSION_END!r}, or say rule='interval' where a session is one interval",
+        )
     if rule is None:
         if length is None and _TRADE.issubset(table.names) and _SUMS.isdisjoint(table.names):
             expected = "'event' for trades, or 'interval' where they are known by the interval"
             raise QueryError("rule", got=None, expected=expected, hint="known_at(trades, rule='event')")
-        rule = "period" if "period_end" in table.names and length is None else "interval"
+        rule = "period" if SESSION_END in table.names and length is None else "interval"
     one_of("rule", rule, ("interval", "period", "event"))
     if rule != "interval" and length is not None:
         raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
     if rule == "period":
-        table = Table.opened(frame, times=["timestamp", "period_end"])
+        table = Table.opened(frame, times=["timestamp", SESSION_END])
     elif rule == "interval" and length is None and "interval" not in table.names:
         raise MissingColumnError(["interval"], available=table.names)
-    time, end = nw.col("timestamp"), nw.col("period_end")
+    time, end = nw.col("timestamp"), nw.col(SESSION_END)
     is_known = ~time.is_null()
     when = time
     if rule == "period":

@@ -17,7 +17,12 @@ Everything here is computed from the levels. What a service sends of a session h
 at: ``poc_price``, ``vah_price``, ``val_price``, ``value_area_percentage``, ``ibr_high``, ``ibr_low``, ``profile_high``,
 ``profile_low``, ``single_prints``, ``poor_highs``, ``poor_lows``, ``total_tpo_count``, ``total_volume``. Ours are
 ``poc``, ``vah``, ``val``, ``value_area_share``, ``initial_balance_high`` and so on, with the rules beside them. Where a
-level has the list of its blocks, they are counted, and the service's ``tpo_count`` is taken only where it has none.
+level has the list of its blocks, they are counted, and the service's ``tpo_count`` is taken only where it has none. Of
+touches ``count="tpo_count"`` counts the blocks that touched a row.
+
+What is read off a session is known when it ends. So where levels have ``period_end``, it stays with ``timestamp`` in
+every result, for `tidytape.analytics.pit.known_at`. Levels of blocks from which it was dropped have an ``interval``
+that need not be the length of their session, and results of theirs have none, unless ``by`` names it.
 """
 
 from tidytape.analytics.profile._composite import composite

@@ -15,7 +15,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.profile._grid import known_price, with_index, with_place
-from tidytape.analytics.profile._opening import Profiles
+from tidytape.analytics.profile._opening import TOUCH, Profiles
 from tidytape.errors import QueryError
 
 __all__ = [
@@ -24,6 +24,7 @@ __all__ = [
     "MOST_MINUTES",
     "block_length",
     "has_blocks",
+    "is_of_touches",
     "lists_blocks",
     "touched_rows",
     "touches",
@@ -38,10 +39,9 @@ BLOCK_MINUTES: Final = "block_size_minutes"
 MOST_MINUTES: Final = 366 * 24 * 60
 """No block is longer than that, and none ends later after its session's start. [min]"""
 
-_TOUCH: Final = "block_id"
 _LIST: Final = "block_ids"
 _COUNTED: Final = ("tpo_count", "first_touch_block", "last_touch_block")
-_SAYING_BLOCKS: Final = f"{_LIST!r}, {_TOUCH!r}, or " + ", ".join(map(repr, _COUNTED))
+_SAYING_BLOCKS: Final = f"{_LIST!r}, {TOUCH!r}, or " + ", ".join(map(repr, _COUNTED))
 
 
 def has_blocks(profiles: Profiles[IntoFrameT]) -> bool:
@@ -52,7 +52,12 @@ def has_blocks(profiles: Profiles[IntoFrameT]) -> bool:
 def lists_blocks(profiles: Profiles[IntoFrameT]) -> bool:
     """Return whether the frame names each block that touched its levels."""
     names = profiles.table.names
-    return _TOUCH in names or _LIST in names
+    return TOUCH in names or _LIST in names
+
+
+def is_of_touches(profiles: Profiles[IntoFrameT]) -> bool:
+    """Return whether the frame has a row for each block that touched a level."""
+    return TOUCH in profiles.table.names
 
 
 def block_length(profiles: Profiles[IntoFrameT], block_minutes: float | None) -> nw.Expr:
@@ -86,11 +91,11 @@ def touches(
     """Return one row per level and block: the keys, ``price``, ``block`` (float64, null for none) and some columns."""
     names = profiles.table.names
     if not lists_blocks(profiles):
-        _refuse(names, f"{_LIST!r} as of Client.tpo, or {_TOUCH!r} as of aggregate.tpo_touches")
+        _refuse(names, f"{_LIST!r} as of Client.tpo, or {TOUCH!r} as of aggregate.tpo_touches")
     given: dict[str, str | nw.Expr] = {"price": price, **(columns or {})}
-    if _TOUCH in names:
-        profiles.require_number("levels", _TOUCH)
-        return profiles.rows({**given, "block": _TOUCH}, numbers=("price", "block"))
+    if TOUCH in names:
+        profiles.require_number("levels", TOUCH)
+        return profiles.rows({**given, "block": TOUCH}, numbers=("price", "block"))
     rows = profiles.rows({**given, "block": _LIST}, numbers=("price",))
     kind = rows.collect_schema()["block"]
     inner = kind.inner if isinstance(kind, nw.List) else None
@@ -121,7 +126,7 @@ def touched_rows(
     keys, names = profiles.keys, profiles.table.names
     price_, block = nw.col("price"), nw.col("block")
     others = [nw.col(name).max() for name in columns]
-    if _TOUCH in names or _LIST in names:
+    if TOUCH in names or _LIST in names:
         rows = touches(profiles, price, columns).with_columns(known=known_price())
         rows = with_place(rows.with_columns(price=nw.when("known").then(price_).otherwise(0.0)), keys, step)
         # By block first: levels that share a row may share blocks.

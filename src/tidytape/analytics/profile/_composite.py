@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from decimal import Decimal
+from typing import Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import row_price, step_of, with_place
-from tidytape.analytics.profile._opening import opened
+from tidytape.analytics.profile._opening import SESSION, Profiles, opened
 from tidytape.errors import QueryError
+from tidytape.frames.steps import length_of
+from tidytape.frames.times import nullable
 
 __all__ = ["composite"]
+
+_SESSIONS: Final = "sessions"
+_START: Final = "__start"
 
 
 def composite(
@@ -31,12 +39,14 @@ def composite(
     .. math:: n_i = \sum_s n_{si}
 
     What is read off a composite is computed from it again: the value area of a week is not a merge of those of its
-    days. So the result is a profile, for `value_area` and the others.
+    days. So the result is a profile, for `value_area` and the others: of one session, which starts with the first of
+    those added and ends with the last.
 
     Parameters
     ----------
     levels : frame, n rows, one per (by, session, price), any order
-        Profiles, of whatever sessions are to be added.
+        Profiles, of whatever sessions are to be added. They start at ``timestamp``, if there is one, int64 nanoseconds
+        or times with a zone, and end at ``period_end``, or else, but for sessions of blocks, after their ``interval``.
     row_size : float or Decimal, > 0
         Height of a row of the grid: a multiple of the height of the rows given, which are put where their low edge
         lies. [price]
@@ -51,15 +61,23 @@ def composite(
     Returns
     -------
     frame, one row per (by, price), sorted so, of the kind of ``levels``
-        ``by``, the price, the low edge of its row on the grid, and the counts, float64, under their names. A count is
-        null where one of those added is null, not finite or below zero, and the price is null for levels without one.
+        ``by``, and
+
+        - ``timestamp`` : as in ``levels``, the start of the first session; not there without one.
+        - ``period_end`` : as ``timestamp``, the end of the last session; null if one of them has none, and not there
+          where nothing says when sessions end.
+        - ``sessions`` : int64, how many there are, by their starts; those of a composite are as many as it says. Not
+          there without ``timestamp``.
+        - the price : float64, the low edge of its row on the grid; null for levels without one.
+        - the counts : float64, under their names; null where one of those added is null, not finite or below zero.
 
     Raises
     ------
     MissingColumnError
         If ``levels`` lacks a column named here.
     QueryError
-        If ``row_size`` is no positive number, a column is not numeric, or there is no column to tell series apart.
+        If ``row_size`` is no positive number, a column is not numeric, ``timestamp`` or ``period_end`` no time, or
+        there is no column to tell series apart.
 
     Notes
     -----
@@ -78,21 +96,28 @@ def composite(
     ...     {"coin": "BTC", "timestamp": [0, 0, 1, 1], "price": [10.0, 10.5, 10.5, 11.0], "volume": [1, 2, 3, 4]}
     ... )
     >>> composite(levels, row_size=0.5).rows()
-    [('BTC', 10.0, 1.0), ('BTC', 10.5, 5.0), ('BTC', 11.0, 4.0)]
+    [('BTC', 0, 2, 10.0, 1.0), ('BTC', 0, 2, 10.5, 5.0), ('BTC', 0, 2, 11.0, 4.0)]
     >>> composite(levels, row_size=1).rows()
-    [('BTC', 10.0, 6.0), ('BTC', 11.0, 4.0)]
+    [('BTC', 0, 2, 10.0, 6.0), ('BTC', 0, 2, 11.0, 4.0)]
     """
-    counts = arguments.columns("count", count, taken=[arguments.column("price", price)])
+    spans = [SESSION, SESSION_END, _SESSIONS]
+    counts = arguments.columns("count", count, taken=[arguments.column("price", price, taken=spans), *spans])
     step = step_of(row_size)
     if step is None:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0")
     # Under these names an argument is meant, whichever of the counts it is.
-    profiles = opened(levels, by, results=counts, numbers={"price": price}, session=False)
+    results, numbers = [*counts, _SESSIONS], {"price": price}
+    profiles = opened(levels, by, results=results, numbers=numbers, session=False)
+    is_timed = SESSION in profiles.table.names
+    if is_timed:
+        profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION], session=False)
     for name in counts:
         profiles.require_number("count", name)
+    if is_timed:
+        profiles = _of_spans(profiles)
     keys = profiles.keys
     working = {f"count_{position}": name for position, name in enumerate(counts)}
-    rows = counted_levels(profiles, working, price, step)
+    rows = counted_levels(profiles, working, price, step, session=_START)
     finite = nw.col("price").is_finite().fill_null(value=False)
     rows = rows.with_columns(has_price=finite, price=nw.when(finite).then(nw.col("price")).otherwise(0.0))
     known = {
@@ -107,4 +132,40 @@ def composite(
         nw.when("has_price").then(row_price(step)).alias(price),
         *(nw.when(f"known_{name}").then(nw.col(name)).alias(caller) for name, caller in working.items()),
     )
-    return profiles.closed(result, sort=[price])
+    has_clock = SESSION_END in profiles.table.clocks or SESSION_END not in profiles.names.values()
+    return profiles.closed(result, sort=[price], times={} if has_clock else {SESSION_END: SESSION})
+
+
+def _of_spans(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
+    """Return profiles that are told apart by the first start, the last end and the number of their sessions, too.
+
+    These are the same in all rows of a composite, so they tell nothing apart, and stay. What was the session's start
+    goes by another name.
+    """
+    table, series = profiles.table, list(profiles.names.values())
+    start, end = nw.col(SESSION), nw.col(SESSION_END)
+    rows = table.rows.with_columns(start.alias(_START), __one=nw.lit(1.0))
+    added = [SESSION, _SESSIONS]
+    if SESSION_END in table.names:
+        rows = rows.with_columns(__ends=~end.is_null()).with_columns(end.fill_null(0))
+        added.insert(1, SESSION_END)
+    elif "interval" in table.names and knows_length(table.names):
+        length = length_of(nw.col("interval"))
+        rows = rows.with_columns(
+            (start.fill_null(0) + length).alias(SESSION_END), __ends=~start.is_null() & (length > 0)
+        )
+        added.insert(1, SESSION_END)
+    if SESSION_END in added:
+        rows = rows.with_columns(end.max().over(*series), nw.col("__ends").all().over(*series))
+        rows = nullable(rows, SESSION_END).with_columns(nw.when("__ends").then(end).alias(SESSION_END))
+    # Each level has its part of its session, so that they add up.
+    whole = nw.col(_SESSIONS).max() if _SESSIONS in table.names else nw.col("__one").max()
+    each = [*dict.fromkeys([*series, _START])]
+    rows = rows.with_columns(__one=whole.over(*each) / nw.col("__one").sum().over(*each))
+    rows = rows.with_columns(
+        start.min().over(*series),
+        (nw.col("__one").sum().over(*series) + 0.5).floor().cast(nw.Int64).alias(_SESSIONS),
+    )
+    columns = dict.fromkeys([*series, *added])
+    names = {f"by_{position}": name for position, name in enumerate(columns)}
+    return replace(profiles, table=replace(table, rows=rows, given=None), names=names)

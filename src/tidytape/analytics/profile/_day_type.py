@@ -85,7 +85,7 @@ def day_type(
     Returns
     -------
     frame, one row per (by, timestamp) that a block touched, sorted so, of the kind of ``levels``
-        ``by``, ``timestamp``, and
+        ``by``, ``timestamp``, ``period_end`` where the levels have it, and
 
         - ``day_type`` : str, null without an initial balance.
         - ``balance_share``, ``extension_up_share``, ``extension_down_share`` : float64, how much of the range is the
@@ -143,7 +143,6 @@ def day_type(
         session=False,
         anonymous=True,
     )
-    keys = [*profiles.keys, "start"]
     sessions = profiles.of_sessions()
     rows = touched_rows(sessions, price, step, block_length(sessions, block_minutes))
     found = merged(
@@ -152,8 +151,8 @@ def day_type(
             block_features(rows, sessions.keys, step, min_second=thresholds["min_second"]),
         ],
         sessions.keys,
-    ).rename({sessions.keys[-1]: "start"})
-    found = day_features(found, profiles.keys, lookback)
+    ).rename({sessions.start: "start"})
+    found = day_features(found, profiles.keys, lookback).rename({"start": sessions.start})
     values = {name: nw.lit(value) for name, value in thresholds.items()}
     result = found.with_columns(
         day_type=day_label(thresholds),
@@ -161,8 +160,7 @@ def day_type(
         lookback=nw.lit(lookback, nw.Int64),
         **values,
     )
-    result = result.select(*keys, *results).rename({"start": SESSION})
-    return profiles.closed(result, sort=[SESSION])
+    return sessions.closed(result.select(*sessions.keys, *results))
 
 
 def block_features(

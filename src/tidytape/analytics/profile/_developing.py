@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics._sessions import SESSION_END
 from tidytape.analytics.profile._blocks import MINUTE, MOST_MINUTES, block_length, touches
 from tidytape.analytics.profile._grid import step_of, with_place
 from tidytape.analytics.profile._growth import Rules, areas
-from tidytape.analytics.profile._opening import SESSION, opened
+from tidytape.analytics.profile._opening import SESSION, is_of_blocks, opened
 from tidytape.errors import QueryError
 from tidytape.frames.joined import LATEST
 from tidytape.frames.spread import spread
@@ -20,8 +21,6 @@ from tidytape.frames.times import nullable
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["developing"]
-
-_END: Final = "period_end"
 
 
 def developing(
@@ -55,10 +54,11 @@ def developing(
         `tidytape.aggregate.tpo_touches` (``block_id``), of sessions that start at ``timestamp``. Where there is a
         ``period_end``, the last block ends with it.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are and ``timestamp``.
-        Null is a value.
+        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
+        and ``period_end``. Null is a value.
     count : str, optional
-        Column of touches to add up instead of counting them, e.g. ``"volume"``, for a volume profile as it developed.
+        Column of touches to add up, e.g. ``"volume"``, for a volume profile as it developed. Without it, or of
+        ``"tpo_count"``, touches are counted.
         Of levels it is not known in which block they traded it. [count]
     share, rule, tie, stop, poc_tie, row_size
         As of `value_area`.
@@ -109,12 +109,12 @@ def developing(
     """
     rules = Rules(share, rule, tie, stop, poc_tie)
     step = step_of(row_size)
+    if is_of_blocks(count):
+        count = None
     results = ("block", "known_at", "poc", "val", "vah", "value_area_share", *rules.columns())
     numbers = {"price": price} if count is None else {"price": price, "count": count}
     profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION])
     names = profiles.table.names
-    if _END in names:
-        profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION, _END])
     if count is not None and "block_id" not in names:
         raise QueryError(
             "count",
@@ -127,8 +127,8 @@ def developing(
         "length": block_length(profiles, block_minutes),
         "count": nw.lit(1.0) if count is None else nw.col(count).cast(nw.Float64),
     }
-    if _END in names:
-        columns["session_end"] = _END
+    if SESSION_END in names:
+        columns["session_end"] = SESSION_END
     rows = touches(profiles, price, columns).filter(~nw.col("block").is_null())
     keys = profiles.keys
     cumulated = _cumulated(_closing(rows, keys, now), keys, step, distinct=count is None)

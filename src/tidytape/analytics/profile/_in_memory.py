@@ -47,7 +47,7 @@ def areas_in_memory(
     if levels.is_empty():
         rows = counted_levels(profiles, {"count": count}, price, step)
         return profiles.closed(areas(rows, profiles.keys, rules, step))
-    if not add_up([count], step):
+    if not add_up(profiles, [count], step):
         levels = counted_levels(profiles, {"count": count}, price, step).collect()
         keys, price, count = profiles.keys, "price", "count"
     levels, sessions, starts = _in_order(levels, keys, [price, count])
@@ -66,7 +66,7 @@ def areas_in_memory(
         results = results.with_columns(nw.col(*_FOUND).fill_nan(None))
     if keys != names:
         sessions = sessions.rename(profiles.names)
-    return profiles.table.closed(nw.concat([sessions, results], how="horizontal"), sort=names)
+    return profiles.published(nw.concat([sessions, results], how="horizontal"))
 
 
 def _in_order(

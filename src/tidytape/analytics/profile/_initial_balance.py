@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any, Final, Literal
 
@@ -12,7 +13,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._blocks import block_length, touched_rows
-from tidytape.analytics.profile._grid import row_price
+from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._opening import holds, opened
 
 __all__ = ["BALANCE_RESULTS", "EDGES", "balance_columns", "balances", "initial_balance"]
@@ -39,6 +40,7 @@ def initial_balance(
     minutes: float = 60,
     block_minutes: float | None = None,
     extension_from: Literal["edge", "opposite"] = "edge",
+    row_size: float | Decimal | None = None,
     price: str = "price",
 ) -> IntoFrameT:
     r"""Initial balance: the range of the blocks that start within the first minutes of a session, and its extensions.
@@ -58,14 +60,16 @@ def initial_balance(
         (``tpo_count``, ``first_touch_block``, ``last_touch_block``), or touches of `tidytape.aggregate.tpo_touches`
         (``block_id``). Blocks count from 0 at the session's start.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are and ``timestamp``.
-        Null is a value.
+        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
+        and ``period_end``. Null is a value.
     minutes : float, > 0
         Length of the initial balance, from the session's start. [min]
     block_minutes : float, > 0, optional
         Length of a block; by default the column ``block_size_minutes``, which touches lack. [min]
     extension_from : {"edge", "opposite"}
         Where extensions are measured from.
+    row_size : float or Decimal, > 0, optional
+        The step of the prices: levels are brought to this grid first. Without it the rows are those given. [price]
     price : str
         Column of the levels' prices. [price]
 
@@ -111,9 +115,10 @@ def initial_balance(
     """
     minutes = arguments.positive("minutes", minutes)
     one_of("extension_from", extension_from, EDGES)
+    step = step_of(row_size)
     profiles = opened(levels, by, results=BALANCE_RESULTS, numbers={"price": price})
-    rows = touched_rows(profiles, price, None, block_length(profiles, block_minutes))
-    found = balances(rows, profiles.keys, None, minutes=minutes)
+    rows = touched_rows(profiles, price, step, block_length(profiles, block_minutes))
+    found = balances(rows, profiles.keys, step, minutes=minutes)
     return profiles.closed(
         found.select(*profiles.keys, **balance_columns(minutes=minutes, extension_from=extension_from))
     )

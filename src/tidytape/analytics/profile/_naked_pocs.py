@@ -59,7 +59,7 @@ def naked_pocs(
     Returns
     -------
     frame, one row per (by, timestamp), sorted so, of the kind of ``levels``
-        ``by``, ``timestamp``, and
+        ``by``, ``timestamp``, ``period_end`` where the levels have it, and
 
         - ``poc`` : float64, null where the session has none. [price]
         - ``is_naked`` : bool, whether no later session that is known has touched it; null without one.
@@ -111,18 +111,18 @@ def naked_pocs(
     )
     keys = profiles.keys
     sessions = profiles.of_sessions()
-    rows = counted_levels(sessions, {"count": count}, price, step).rename({sessions.keys[-1]: "start"})
-    found = untouched(rows_of_sessions(rows, [*keys, "start"], tie=tie, step=step), keys)
+    rows = counted_levels(sessions, {"count": count}, price, step)
+    found = rows_of_sessions(rows, sessions.keys, tie=tie, step=step).rename({sessions.start: "start"})
+    found = untouched(found, keys).rename({"start": sessions.start})
     touched = ~nw.col("touched_at").is_null()
     result = found.select(
-        *keys,
-        nw.col("start").alias(SESSION),
+        *sessions.keys,
         "poc",
         is_naked=nw.when(~nw.col("poc").is_null()).then(~touched),
         touched_at=nw.col("touched_at"),
         poc_tie=nw.lit(tie),
     )
-    return profiles.closed(result, sort=[SESSION], times={"touched_at": SESSION})
+    return sessions.closed(result, times={"touched_at": SESSION})
 
 
 def rows_of_sessions(

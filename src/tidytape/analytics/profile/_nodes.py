@@ -43,8 +43,8 @@ def nodes(
     levels : frame, n rows, one per (by, price), any order
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str, optional
-        The columns that tell one profile from another; by default the identity columns there are and ``timestamp``.
-        Null is a value.
+        The columns that tell one profile from another; by default the identity columns there are, ``timestamp``
+        and ``period_end``. Null is a value.
     within : int, >= 1
         k. Noise makes nodes: the finer the rows, the larger it should be. [row]
     price : str

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.doors import are_apart, listed
 from tidytape.frames.table import Table
 
-__all__ = ["SESSION", "Profiles", "holds", "opened"]
+__all__ = ["BLOCKS", "SESSION", "TOUCH", "Profiles", "holds", "is_of_blocks", "opened"]
 
 SESSION = "timestamp"
 """Start of a profile's session, beside the identity columns what tells one profile from another."""
+
+TOUCH = "block_id"
+"""Block of a touch, in frames of one row per block and level."""
+
+BLOCKS = "tpo_count"
+"""Number of the blocks that touched a level; of touches it is counted, and no column."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +36,13 @@ class Profiles(Generic[IntoFrameT]):
         The caller's frame, with all of its columns.
     names : dict of str to str
         Names of the columns that tell profiles apart: working name to the caller's.
+    unsaid : tuple of str
+        Those of the caller's columns that no result has.
     """
 
     table: Table[IntoFrameT]
     names: dict[str, str]
+    unsaid: tuple[str, ...] = ()
 
     @property
     def keys(self) -> list[str]:
@@ -46,13 +56,27 @@ class Profiles(Generic[IntoFrameT]):
         others |= {name: others[name].cast(nw.Float64) for name in numbers}
         return self.table.rows.select(**keys, **others)
 
+    @property
+    def start(self) -> str:
+        """Working name of the column that says when a session starts, of profiles that are sessions."""
+        return next(key for key, name in self.names.items() if name == SESSION)
+
     def of_sessions(self) -> Profiles[IntoFrameT]:
-        """Return the profiles of the sessions of series: ``timestamp`` is the last of their keys."""
-        return Profiles(self.table, {**self.names, f"by_{len(self.names)}": SESSION})
+        """Return the profiles of the sessions of series: they start at ``timestamp``, and stay with their end."""
+        series = [*self.names.values(), SESSION]
+        if SESSION_END not in self.table.names or SESSION_END in series:
+            return replace(self, names=_keys(series))
+        # Of a series no two sessions start at once.
+        rows = self.table.rows.with_columns(nw.col(SESSION_END).max().over(*series))
+        return replace(
+            self, table=replace(self.table, rows=rows, given=None), names=_keys([*series, SESSION_END])
+        )
 
     def require_number(self, parameter: str, name: str) -> None:
         """Raise unless the caller's frame has a column of numbers of this name, which a parameter says."""
         schema = self.table.schema
+        if name == BLOCKS and TOUCH in schema:
+            return
         if name not in schema:
             raise MissingColumnError([name], available=self.table.names)
         if not schema[name].is_numeric():
@@ -62,8 +86,19 @@ class Profiles(Generic[IntoFrameT]):
         self, result: nw.LazyFrame[Any], *, sort: Iterable[str] = (), times: Mapping[str, str] | None = None
     ) -> IntoFrameT:
         """Return ``result``, sorted by the keys and ``sort``, under the caller's names, as the kind he gave."""
-        order = [*self.names.values(), *sort]
-        return self.table.closed(result.rename(self.names), sort=order, times=times)
+        return self.published(result.rename(self.names), sort=sort, times=times)
+
+    def published(
+        self,
+        result: nw.LazyFrame[Any] | nw.DataFrame[Any],
+        *,
+        sort: Iterable[str] = (),
+        times: Mapping[str, str] | None = None,
+    ) -> IntoFrameT:
+        """Return what `closed` does, of a result that has the caller's names already."""
+        order = [name for name in (*self.names.values(), *sort) if name not in self.unsaid]
+        said = result.drop(*self.unsaid) if self.unsaid else result
+        return self.table.closed(said, sort=order, times=times)
 
 
 def opened(
@@ -84,7 +119,9 @@ def opened(
     levels : frame
     by : str, iterable of str or None
         The columns that tell one profile from another; None for the identity columns there are and, of a
-        ``session``, ``timestamp``.
+        ``session``, ``timestamp``. With ``timestamp`` goes ``period_end``, where the frame has it: without it nobody
+        could tell of a result when it is known, and an ``interval`` would seem to say so. So of sessions that lack it
+        no result has the ``interval`` either, unless the caller names it.
     results : iterable of str
         Columns that the result will have beside them.
     numbers : mapping of str to str
@@ -100,8 +137,10 @@ def opened(
     expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
     if columns is not None and ((not columns and not anonymous) or not are_apart(columns, taken)):
         raise QueryError("by", got=columns, expected=expected)
+    times = tuple(times)
+    always = [name for name in numbers.values() if not is_of_blocks(name)]
     table = Table.opened(
-        levels, (*(columns or ()), *numbers.values(), *needed, *times), times=times, parameter="levels"
+        levels, (*(columns or ()), *always, *needed, *times), times=times, parameter="levels"
     )
     if columns is None:
         columns = table.series(without=taken)
@@ -111,10 +150,28 @@ def opened(
             columns.append(SESSION)
         if not columns and not anonymous:
             raise QueryError("by", got=None, expected=f"{expected}, for the frame has no identity columns")
-    profiles = Profiles(table, {f"by_{position}": name for position, name in enumerate(columns)})
+    has_end = SESSION_END in table.names and SESSION_END not in taken
+    if has_end and SESSION in columns and SESSION_END not in columns:
+        columns = [*columns, SESSION_END]
+    if has_end and SESSION in times and SESSION_END not in times:
+        table = Table.opened(levels, times=[*times, SESSION_END], parameter="levels")
+    unsaid = [
+        name for name in ("interval",) if by is None and name in columns and not knows_length(table.names)
+    ]
+    profiles = Profiles(table, _keys(columns), tuple(unsaid))
     for parameter, name in numbers.items():
         profiles.require_number(parameter, name)
     return profiles
+
+
+def is_of_blocks(column: object) -> bool:
+    """Return whether a column counts blocks, which touches do without it; what is no name is none of one."""
+    return isinstance(column, str) and column == BLOCKS
+
+
+def _keys(columns: Iterable[str]) -> dict[str, str]:
+    """Return working names of columns."""
+    return {f"by_{position}": name for position, name in enumerate(columns)}
 
 
 def holds(condition: nw.Expr, *numbers: str) -> nw.Expr:

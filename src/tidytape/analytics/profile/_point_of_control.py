@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
+from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._growth import POC_TIES, counted_rows
 from tidytape.analytics.profile._opening import opened
 
@@ -34,7 +35,8 @@ def point_of_control(
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str, optional
         The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``; by default the identity
-        columns there are and ``timestamp``. Null is a value.
+        columns there are, ``timestamp`` and ``period_end``, which stays with ``timestamp`` wherever that is named. Null
+        is a value.
     price : str
         Column of the rows' prices. [price]
     count : str
@@ -89,7 +91,7 @@ def point_of_control(
     profiles = opened(
         levels, by, results=("poc", "poc_count", "poc_tie"), numbers={"price": price, "count": count}
     )
-    rows = profiles.rows({"price": price, "count": count}, numbers=("price", "count"))
+    rows = counted_levels(profiles, {"count": count}, price, None)
     return profiles.closed(points(rows, profiles.keys, tie=tie))
 
 

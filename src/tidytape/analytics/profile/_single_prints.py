@@ -36,8 +36,8 @@ def single_prints(
     levels : frame, n rows, one per (by, price), or per (by, block, price), any order
         TPO levels that say their blocks, as of `initial_balance`.
     by : str or iterable of str, optional
-        The columns that tell one session from another; by default the identity columns there are and ``timestamp``.
-        Null is a value.
+        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
+        and ``period_end``. Null is a value.
     row_size : float or Decimal, > 0, optional
         The step of the prices. With it a price without a row ends a run, and prices are published exactly on the
         grid. Without it rows are neighbours as given, whatever lies between. [price]

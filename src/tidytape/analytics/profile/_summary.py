@@ -108,7 +108,7 @@ def summary(
     Returns
     -------
     frame, one row per (by, timestamp), sorted so, of the kind of ``levels``
-        ``by``, ``timestamp``, and, float64 where not said otherwise,
+        ``by``, ``timestamp``, ``period_end`` where the levels have it, and, float64 where not said otherwise,
 
         - ``high``, ``low`` : the highest and the lowest row [price]; ``total`` : the count of all [count];
         - ``poc``, ``poc_count``, ``val``, ``vah``, ``value_area_share`` : as of `point_of_control`, `value_area`;
@@ -199,10 +199,9 @@ def summary(
             block_features(touched, profiles.keys, step, min_second=limits["min_second"]),
         ]
     rows = merged(parts, profiles.keys, absent=() if has_blocks(series) else _OF_BLOCKS)
-    rows = rows.rename({profiles.keys[-1]: "start"})
-    rows = untouched(day_features(rows, keys, lookback), keys)
-    result = rows.select(*keys, nw.col("start").alias(SESSION), **columns)
-    return series.closed(result, sort=[SESSION], times={"touched_at": SESSION})
+    rows = rows.rename({profiles.start: "start"})
+    rows = untouched(day_features(rows, keys, lookback), keys).rename({"start": profiles.start})
+    return profiles.closed(rows.select(*profiles.keys, **columns), times={"touched_at": SESSION})
 
 
 def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:

@@ -48,7 +48,8 @@ def value_area(
         A profile. Rows of the same price are added, so buy and sell rows may stand apart.
     by : str or iterable of str, optional
         The columns that tell one profile from another, e.g. ``["raw_symbol", "timestamp"]``; by default the identity
-        columns there are and ``timestamp``. Null is a value.
+        columns there are, ``timestamp`` and ``period_end``, which stays with ``timestamp`` wherever that is named. Null
+        is a value.
     price : str
         Column of the rows' prices. [price]
     count : str
@@ -68,7 +69,8 @@ def value_area(
     row_size : float or Decimal, > 0, optional
         The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
         count zero, and prices are published exactly on the grid, so 3 steps of 0.1 are 0.3; a price between
-        two of the grid belongs to the lower. Without it rows are neighbours as given, whatever lies between. [price]
+        two of the grid belongs to the lower. Without it rows are neighbours as given, whatever lies between. It is
+        never to be finer than the levels, see the notes. [price]
 
     Returns
     -------
@@ -94,6 +96,11 @@ def value_area(
 
     Notes
     -----
+    .. warning:: A ``row_size`` below the height of the levels, which no frame says, gives another area, and no error.
+       Of levels of 50 on rows of 10 every fifth row has a level, and the four between them count zero: two rows at a
+       time are soon two of nothing, all behind them ranks as nothing, and the area grows to one side alone. Take the
+       ``block_size`` that the levels were asked for, or a multiple of it.
+
     A profile whose counts are all zero has no value area, nor has one with a price or count that is null, not
     finite, or a count below zero: what is unknown could turn the growth. Other profiles are not affected.
 
