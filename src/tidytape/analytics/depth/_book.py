@@ -16,11 +16,11 @@ from tidytape.errors import QueryError
 from tidytape.frames.grid import exact
 from tidytape.frames.table import Table
 
-__all__ = ["IS_ASK", "IS_BID", "Books", "books_of", "numbers", "stacked"]
+__all__ = ["IS_ASK", "IS_BID", "Books", "books_of", "is_crossed", "numbers", "stacked"]
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
 
-_TAKEN = ("timestamp", "side", "price", "size", "mid", "known", "bid", "ask")
+_TAKEN = ("timestamp", "side", "price", "size", "mid", "overlap", "is_crossed", "known", "bid", "ask")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,8 @@ class Books(Generic[IntoFrameT]):
     table : Table
     rows : narwhals LazyFrame
         The series' columns, ``timestamp`` [ns], ``side``, ``price`` [quote per coin] and ``size``, all of them numbers;
-        ``known``, whether all of the book is; ``mid``, null where a book has none.
+        ``known``, whether all of the book is; ``mid`` and ``overlap``, how far the best bid lies above the best ask,
+        null where a book has none.
     book : list of str
         The series' columns and ``timestamp``.
     """
@@ -68,10 +69,18 @@ def books_of(
             ask=nw.when(IS_ASK & (size > 0)).then(price),
         )
         .with_columns(bid=nw.col("bid").max().over(book), ask=nw.col("ask").min().over(book))
-        .with_columns(mid=nw.when("known").then((nw.col("bid") + nw.col("ask")) / 2))
-        .select(*book, "side", "price", "size", "known", "mid")
+        .with_columns(
+            mid=nw.when("known").then((nw.col("bid") + nw.col("ask")) / 2),
+            overlap=nw.when("known").then(nw.col("bid") - nw.col("ask")),
+        )
+        .select(*book, "side", "price", "size", "known", "mid", "overlap")
     )
     return Books(table, rows, book)
+
+
+def is_crossed() -> nw.Expr:
+    """Return whether the best bid is above the best ask, null where a book has no mid."""
+    return nw.when(~nw.col("mid").is_null()).then(nw.col("overlap") > 0).alias("is_crossed")
 
 
 def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:
