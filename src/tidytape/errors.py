@@ -351,7 +351,8 @@ class MissingColumnError(TidytapeError, KeyError):
         message = (
             f"missing column{plural} {names}; the frame has {', '.join(map(repr, self.available)) or 'none'}"
         )
-        close = nearest(self.missing[0], self.available) if self.missing else None
+        first = next(iter(self.missing), None)
+        close = nearest(first, self.available) if isinstance(first, str) else None
         if close:
             message += f"; did you mean {close!r}?"
         super().__init__(message)

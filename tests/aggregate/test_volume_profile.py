@@ -47,3 +47,15 @@ def test_a_block_size_is_a_positive_number(trades, block_size):
 def test_a_missing_column_is_named(trades):
     with pytest.raises(MissingColumnError, match="side"):
         volume_profile(trades.drop("side"), interval="1h", block_size=1)
+
+
+def test_prices_too_far_out_to_have_a_row_are_apart(engine):
+    trades = pl.DataFrame(
+        {
+            "exchange": "A", "raw_symbol": "X", "timestamp": [5, 6, 7], "side": "BUY",
+            "price": [0.00001234, 1e12, None], "amount": [1.0, 2.0, 4.0],
+        }
+    )  # fmt: skip
+    found = engine.polars(volume_profile(engine.frame(trades), interval="1h", block_size="0.00000001"))
+    rows = found.with_columns(pl.col("price").fill_nan(None)).sort("volume").select("price", "volume").rows()
+    assert rows == [(0.00001234, 1.0), (None, 6.0)]

@@ -67,6 +67,17 @@ def test_a_stock_holds_for_as_long_as_is_said():
     assert btc(flow, "close", "venues") == [(11.1e9, 3), (0.3e9, 1), (7e9, 1)]
 
 
+def test_a_stock_stands_where_nobody_says_a_number():
+    names = {
+        "exchange": ["A", "B"] * 3,
+        "raw_symbol": "X",
+        "timestamp": [0, 0, HOUR, HOUR, 9 * HOUR, 9 * HOUR],
+    }
+    frame = pl.DataFrame({**names, "close": [5.0, 7.0, None, float("nan"), None, None]})
+    got = cross.total(frame, amount="close", carry="1h")
+    assert got.rows() == [(0, 12.0, 2), (HOUR, 12.0, 2), (9 * HOUR, None, 0)]
+
+
 def test_shares_are_of_what_is_known():
     got = cross.market_share(markets(3.0, 1.0, None, float("nan"), column="volume"), amount="volume")
     assert got.select("total", "share").rows() == [(4.0, 0.75), (4.0, 0.25), (4.0, None), (4.0, None)]
@@ -97,6 +108,22 @@ def test_a_token_that_does_not_report_counts_for_a_day():
     )
     got = cross.dominance(caps, universe=["BTC", "ETH"]).filter(coin="BTC")
     assert got.select("dominance", "universe_known").rows() == [(0.75, 2), (0.5, 2), (1.0, 1)]
+
+
+def test_a_token_that_is_there_twice_makes_no_share_until_it_reports_anew(engine):
+    caps = pl.DataFrame(
+        {
+            "coin": ["BTC", "BTC", "ETH", "ETH", "BTC"],
+            "timestamp": [0, 0, 0, HOUR, 2 * HOUR],
+            "marketcap": [3.0, 5.0, 1.0, 1.0, 3.0],
+        }
+    )
+    for frame in (caps, caps.reverse()):
+        got = engine.polars(cross.dominance(engine.frame(frame), universe=["BTC", "ETH"])).fill_nan(None)
+        eth = got.filter(coin="ETH").sort("timestamp")
+        assert eth.select("dominance", "universe_total", "universe_known").rows() == [(None, None, 2)] * 2
+        btc = got.filter(coin="BTC").sort("timestamp")
+        assert btc["dominance"].to_list() == [None, None, 0.75]
 
 
 @pytest.mark.parametrize("universe", ["BTC", [], [1]])

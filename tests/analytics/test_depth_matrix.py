@@ -143,6 +143,42 @@ def test_one_price_is_one_row():
     assert (found.bids.tolist(), found.asks.tolist(), found.prices.tolist()) == ([[2.0]], [[0.0]], [99.37])
 
 
+@pytest.mark.parametrize("block_size", [None, "0.00000001"])
+def test_prices_of_up_to_fifteen_digits_stay_apart(block_size):
+    found = depth.matrix(
+        book(*((0, "BID", price, price) for price in (61234.00000017, 61234.00000018, 61234.00000021))),
+        block_size=block_size,
+    )
+    assert found.prices.tolist() == [
+        61234.00000017,
+        61234.00000018,
+        61234.00000019,
+        61234.0000002,
+        61234.00000021,
+    ]
+    assert (found.bids > 0).tolist() == [[True, True, False, False, True]]
+
+
+def test_prices_that_were_computed_are_read_as_decimals():
+    found = depth.matrix(book((0, "BID", 0.1 * 3, 1.0), (0, "BID", 0.3, 2.0), (0, "BID", 0.1 * 7, 4.0)))
+    assert found.prices.tolist() == [0.3, 0.7]
+    assert found.bids.tolist() == [[3.0, 4.0]]
+
+
+def test_prices_too_far_out_to_have_a_row_are_refused_or_left_out(engine):
+    frame = engine.frame(
+        book((0, "BID", 0.00001234, 1.0), (0, "ASK", 0.00001235, 2.0), (0, "ASK", 1e19, 4.0))
+    )
+    if engine.name == "spark":
+        pytest.skip("arrays in memory")
+    for arguments in ({}, {"prices": (0.0, 1e12)}):
+        with pytest.raises(QueryError, match="larger blocks"):
+            depth.matrix(frame, block_size="0.00000001", **arguments)
+    found = depth.matrix(frame, block_size="0.00000001", prices=(0.0, 1.0))
+    assert found.prices[:2].tolist() == [0.00001234, 0.00001235]
+    assert found.asks[0, :3].tolist() == [0.0, 2.0, 0.0]
+
+
 def test_to_xarray():
     xarray = pytest.importorskip("xarray", reason="xarray is not installed: pip install 'tidytape[xarray]'")
     found = depth.matrix(book(*ROWS))

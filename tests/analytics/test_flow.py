@@ -187,6 +187,36 @@ def test_sessions_of_any_length_may_be_a_column() -> None:
     assert flow.cvd(named, by="session")["cvd"].to_list() == [1, 2, 6, 14, 16, 48]
 
 
+@pytest.mark.parametrize(
+    ("interval", "session", "opens", "whole"),
+    [
+        ("1h", "1d", "2024-08-08T13:30Z", "30m"),
+        ("1d", "8h", None, "4h"),  # longer than the session
+        ("4h", timedelta(hours=6), None, "1h"),
+        ("1w", timedelta(days=7), "2024-08-08", "1d"),
+    ],
+)
+def test_a_session_does_not_open_within_an_interval(interval, session, opens, whole) -> None:
+    how = {"anchor": "session", "session": session, "session_open": opens}
+    with pytest.raises(QueryError, match=f"interval.*'{whole}'"):
+        flow.cvd(SIDES.lazy(), interval=interval, **how)
+    assert len(flow.cvd(SIDES, interval=whole, **how))
+
+
+def test_a_candle_of_two_sessions_leaves_both_unknown(engine: Engine) -> None:
+    hours = [(60.0 * hour, "BUY", 2.0**hour) for hour in range(6)]
+    candles = frame("side volume", *hours).with_columns(interval=pl.lit("HOUR"))
+    found = flow.cvd(engine.frame(candles), anchor="session", session="4h", session_open="2024-08-08T09:30Z")
+    got = engine.polars(found).sort("timestamp")["cvd"].fill_nan(None).to_list()
+    assert got == [1.0, None, None, None, None, None]  # one opens at 13:30
+    later = candles.filter(pl.col("timestamp") != at(60))
+    found = flow.cvd(engine.frame(later), anchor="session", session="4h", session_open="2024-08-08T09:30Z")
+    got = engine.polars(found).sort("timestamp")["cvd"].fill_nan(None).to_list()
+    assert got == [1.0, 4.0, 12.0, 28.0, None]  # and one at 17:30
+    trades = candles.with_columns(id=pl.int_range(6))
+    assert flow.cvd(trades, anchor="session", session_open="2024-08-08T13:30Z")["cvd"].null_count() == 0
+
+
 def test_after_an_unknown_delta_the_sum_is_unknown_until_it_starts_anew() -> None:
     holed = HOURS.with_columns(volume=pl.when(pl.col("volume") == 2).then(None).otherwise("volume"))
     assert flow.cvd(holed)["cvd"].to_list() == [1, None, None, None, None, None]
@@ -397,7 +427,15 @@ def test_trades_of_the_size_and_above_are_large() -> None:
 
 @pytest.mark.parametrize(
     ("quantile", "threshold", "count"),
-    [(0.5, 3.0, 2), (0.49, 3.0, 2), (1 / 3, 2.0, 4), (0.84, 10.0, 0), (0.83, 4.0, 1), (0.01, 1.0, 5)],
+    [
+        (0.5, 3.0, 2),
+        (0.49, 3.0, 2),
+        (1 / 3, 2.0, 4),
+        (0.84, 10.0, 0),
+        (0.83, 4.0, 1),
+        (0.01, 1.0, 5),
+        (1e-12, 1.0, 5),
+    ],
 )
 def test_trades_above_a_quantile_of_their_own_are_large(
     quantile: float, threshold: float, count: int

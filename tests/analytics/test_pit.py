@@ -126,6 +126,45 @@ def test_pandas_keeps_nanoseconds_and_its_index(nulls):
     assert found["known_at"].isna().sum() == nulls
 
 
+def test_zero_has_no_sign_in_a_key(engine):
+    asked = points(1, 1, strike=[0.0, 5.0]).cast({"timestamp": pl.Datetime("us", "UTC")})
+    facts = points(0, 0, strike=[-0.0, 5.0], interval="HOUR", rate=[1.0, 2.0])
+    facts = facts.cast({"timestamp": pl.Datetime("us", "UTC")})
+    joined = engine.polars(pit.asof_join(engine.frame(asked), engine.frame(facts), by="strike"))
+    assert sorted(joined["rate"].to_list()) == [1.0, 2.0]
+
+
+def test_a_column_of_nothing_has_no_other_type(engine):
+    asked = engine.frame(points(1, coin=[None]))
+    facts = engine.frame(points(0, 0, interval=["HOUR"] * 2, coin=["BTC", None], rate=[1.0, 2.0]))
+    if engine.name in {"polars", "polars lazy", "pandas"}:
+        assert engine.polars(pit.asof_join(asked, facts))["rate"].to_list() == [2.0]
+
+
+T0 = 1_723_161_600 * 10**9  # of nanoseconds near it, floats hold every 256th
+
+
+def test_whole_nanoseconds_stay_whole_beside_a_null(engine):
+    facts = pl.DataFrame({"timestamp": [T0 + 1, T0 + 1], "interval": ["1m", None]})
+    known = pit.known_at(engine.frame(facts))
+    minute = 60 * 10**9
+    assert engine.polars(known)["known_at"].to_list() == [T0 + minute + 1, None]
+    asked = engine.frame(pl.DataFrame({"timestamp": [T0, T0 + minute]}))
+    assert len(engine.polars(pit.as_of(known, "2024-08-09T00:02:00Z"))) == 1
+    assert engine.polars(pit.asof_join(asked, known, by=[]))["known_at"].to_list() == [None, None]
+    later = engine.frame(pl.DataFrame({"timestamp": [T0, T0 + 2 * minute]}))
+    found = engine.polars(pit.asof_join(later, known, by=[]))
+    assert found.select("timestamp_right", "known_at").rows() == [(None, None), (T0 + 1, T0 + minute + 1)]
+
+
+def test_ids_of_facts_stay_whole_where_no_fact_is_known(engine):
+    ids = pl.Series([T0 + 1], dtype=pl.UInt64)
+    facts = engine.frame(pl.DataFrame({"timestamp": [T0], "known_at": [T0], "id": ids}))
+    asked = engine.frame(pl.DataFrame({"timestamp": [T0 - 1, T0]}))
+    found = engine.polars(pit.asof_join(asked, facts, by=[]))
+    assert found["id"].to_list() == [None, T0 + 1]
+
+
 @pytest.mark.parametrize(
     "at",
     [
@@ -242,6 +281,7 @@ FACTS = points(0, interval=["HOUR"], exchange=["X"], side=["BUY"], rate=[1.0])
     [
         (points(0, exchange=["X"]), FACTS, {}, "by"),
         (points(0, exchange=[5]), FACTS.drop("side"), {"by": "exchange"}, "by"),
+        (points(0, exchange=[5]), FACTS.drop("side"), {}, "by"),
         (points(0, exchange=["X"]), FACTS, {"by": ["exchange", "exchange"]}, "by"),
         (points(0), FACTS, {"by": "timestamp"}, "by"),
         (points(0), FACTS, {"by": [], "tolerance": timedelta(-1)}, "tolerance"),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
+import random
 from typing import Any
 
 import narwhals.stable.v2 as nw
 import polars as pl
+import pytest
 
 from engines import Engine
-from tidytape.frames.members import matched, standing
+from tidytape.frames.members import STANDING, matched, standing, standing_sums
 from tidytape.frames.table import Table
 from tidytape.frames.weighted import weighted
 
@@ -29,41 +32,82 @@ REPORTS = reports(
 )
 
 
-def test_what_was_reported_stands_up_to_its_age() -> None:
-    moments = reports([("", "BTC", time, 0.0) for time in (0, 7, 8, 20, 21)] + [("", None, 6, 0.0)])
-    held = standing(
-        nw.from_native(REPORTS).lazy(),
-        nw.from_native(moments).lazy(),
-        members=["exchange"],
-        series=["coin"],
-        columns=["close"],
-        carry=7,
+NAMES: dict[str, Any] = {"members": ["exchange"], "series": ["coin"]}
+
+
+def test_what_was_reported_stands_up_to_its_age(engine: Engine) -> None:
+    asked = reports(
+        [("A", "BTC", time, 0.0) for time in (0, 7, 8, 20, 21)]
+        + [("B", None, 6, 0.0), ("C", "BTC", 19, 0.0), ("C", "BTC", 21, 0.0), ("C", "BTC", 21, 0.0)]
     )
-    got = held.collect().select("exchange", "coin", "timestamp", "close").rows()
+    table, other = Table.opened(engine.frame(REPORTS)), Table.opened(engine.frame(asked))
+    held = standing(table.rows, other.rows, **NAMES, column="close", carry=7)
+    got = engine.polars(table.closed(held.select("__of_exchange", "__of_coin", "timestamp", "close"))).rows()
     assert sorted(got, key=str) == [
-        ("A", "BTC", 0, 1.0),
-        ("A", "BTC", 20, 3.0),
-        ("A", "BTC", 21, 3.0),
-        ("A", "BTC", 7, 1.0),  # and at 8 it is too old
-        ("B", None, 6, 7.0),
-        ("C", "BTC", 20, 5.0),
-        ("C", "BTC", 21, 5.0),
+        ("=A", "=BTC", 0, 1.0),
+        ("=A", "=BTC", 20, 3.0),
+        ("=A", "=BTC", 21, 3.0),
+        ("=A", "=BTC", 7, 1.0),  # and at 8 it is too old
+        ("=B", "", 6, 7.0),
+        ("=C", "=BTC", 21, 5.0),
     ]
+
+
+def test_what_stands_is_summed(engine: Engine) -> None:
+    moments = reports([("", "BTC", time, 0.0) for time in (0, 7, 8, 20, 21, 21)] + [("", None, 6, 0.0)])
+    table, other = Table.opened(engine.frame(REPORTS)), Table.opened(engine.frame(moments))
+    held = standing_sums(table.rows, other.rows, **NAMES, columns=["close"], carry=7)
+    got = engine.polars(table.closed(held.select("coin", "timestamp", "close", STANDING))).fill_nan(None)
+    assert sorted(got.rows(), key=str) == [
+        ("BTC", 0, 1.0, 1.0),
+        ("BTC", 20, 8.0, 2.0),
+        ("BTC", 21, 8.0, 2.0),
+        ("BTC", 7, 1.0, 1.0),
+        ("BTC", 8, None, 0.0),  # too old
+        (None, 6, 7.0, 1.0),
+    ]
+
+
+def test_a_report_may_stand_for_ever(engine: Engine) -> None:
+    table = Table.opened(engine.frame(REPORTS))
+    for held in (
+        standing(table.rows, table.rows, **NAMES, column="close", carry=2**80),
+        standing_sums(table.rows, table.rows, **NAMES, columns=["close"], carry=2**80),
+    ):
+        at_ten = engine.polars(table.closed(held.select("timestamp", "close"))).filter(timestamp=10)
+        assert at_ten["close"].to_list() == [1.0]
 
 
 def test_the_last_column_of_a_stock_stands_in_for_the_others(engine: Engine) -> None:
     frame = REPORTS.with_columns(high=pl.Series([2.0, 9.0, None, 8.0, 6.0]))
     table = Table.opened(engine.frame(frame))
-    names = {"members": ["exchange"], "series": ["coin"], "columns": ["high", "close"]}
     own = table.rows.filter(~nw.col("close").is_null())
-    held = standing(own, own, **names, carry=100)
-    got = engine.polars(table.closed(held.select("exchange", "timestamp", "high", "close")))
-    assert sorted(got.rows()) == [
-        ("A", 0, 2.0, 1.0),
-        ("A", 20, 3.0, 3.0),
-        ("B", 5, 8.0, 7.0),
-        ("C", 20, 6.0, 5.0),
+    held = standing_sums(own, table.rows, **NAMES, columns=["high", "close"], carry=100)
+    got = engine.polars(table.closed(held.select("coin", "timestamp", "high", "close")))
+    assert sorted(got.rows(), key=str) == [
+        ("BTC", 0, 2.0, 1.0),
+        ("BTC", 10, 1.0, 1.0),
+        ("BTC", 20, 9.0, 8.0),
+        (None, 5, 8.0, 7.0),
     ]
+
+
+def test_sums_of_what_stands_leave_nothing_behind(engine: Engine) -> None:
+    """Of any order of magnitude; and where one is beyond it, the sum is not known, and known again after it."""
+    rng = random.Random(7)
+    values = [rng.choice([0.1, 1e-9, 1e9, 1e23, -0.3]) * rng.random() for _ in range(60)]
+    values[20] = 1e300
+    rows = [(rng.choice("ABC"), "BTC", time, value) for time, value in enumerate(values)]
+    table = Table.opened(engine.frame(reports(rows)))
+    held = standing_sums(table.rows, table.rows, **NAMES, columns=["close"], carry=5)
+    got = engine.polars(table.closed(held.select("timestamp", "close"))).fill_nan(None).sort("timestamp")
+    for time, value in got.rows():
+        last = {name: (at, amount) for name, _, at, amount in rows[: time + 1]}
+        stand = [amount for at, amount in last.values() if time - at <= 5]
+        if 1e300 in stand:
+            assert value is None
+        else:
+            assert value == pytest.approx(math.fsum(stand), rel=0, abs=2e-15 * sum(map(abs, stand)))
 
 
 def test_means_leave_out_what_is_null(engine: Engine) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta, timezone
+from typing import Any
 
+import dateutil.tz
 import duckdb
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -93,8 +96,13 @@ def test_what_is_missing_or_of_another_kind_is_refused() -> None:
         Table.opened(FRAME, ["volume"])
     with pytest.raises(QueryError, match="numbers in column word"):
         Table.opened(pl.DataFrame({"word": ["a"]}), numbers=["word"])
-    with pytest.raises(QueryError, match="two underscores"):
-        Table.opened(pl.DataFrame({"__one": [1]})).series("__one")
+    for name in ("__one", "^o.*$", "*"):
+        with pytest.raises(QueryError, match=rf"a column '{re.escape(name)}'"):
+            Table.opened(pl.DataFrame({name: [1]}))
+    with pytest.raises(QueryError, match=r"a column 'Total'.*lower case"):
+        Table.opened(duckdb.sql("SELECT 1 AS Total"))
+    with pytest.raises(QueryError, match="without a dot"):
+        Table.opened(duckdb.sql('SELECT 1 AS "a.b"')).series("a.b")
     with pytest.raises(QueryError, match="a frame of polars"):
         Table.opened([1, 2])  # type: ignore[type-var]
 
@@ -110,6 +118,26 @@ def test_series_are_the_identity_columns_that_there_are() -> None:
         table.series("y")
 
 
+def test_names_with_a_meaning_elsewhere_are_names() -> None:
+    frame = pl.DataFrame({"__index_level_0__": [1], "^GSPC": [2], "a.b": [3], "Total": [4]})
+    table = Table.opened(frame)
+    assert table.closed(table.rows).equals(frame)
+    assert table.series("a.b") == ["a.b"]
+
+
+@pytest.mark.parametrize(
+    "zone", [dateutil.tz.gettz("Europe/Berlin"), timezone(timedelta(hours=5, minutes=30)), "Etc/GMT+3"]
+)
+def test_zones_of_pandas_without_a_name_are_kept(zone: Any) -> None:
+    frame = FRAME.to_pandas().assign(timestamp=lambda frame: frame["timestamp"].dt.tz_convert(zone))
+    table = Table.opened(frame, times=["timestamp"])
+    inside = table.rows.collect()["timestamp"].drop_nulls()
+    assert inside.to_list() == [nanoseconds(instant) for instant in INSTANTS if instant is not None]
+    pd.testing.assert_frame_equal(table.closed(table.rows), frame)
+    later = table.closed(table.rows.with_columns(later=nw.col("timestamp")), times={"later": "timestamp"})
+    assert later["later"].dt.tz == frame["timestamp"].dt.tz
+
+
 def test_times_of_pandas_on_arrow() -> None:
     frame = FRAME.to_pandas(use_pyarrow_extension_array=True)
     table = Table.opened(frame, times=["timestamp"])
@@ -121,6 +149,10 @@ def test_pandas_keeps_its_index_where_rows_are_the_same() -> None:
     table = Table.opened(frame)
     assert list(table.closed(table.rows.with_columns(y=nw.col("x") + 1), like_rows=True).index) == [7, 9]
     assert list(table.closed(table.rows, sort=["x"]).index) == [0, 1]
+    named = frame.set_axis(pd.MultiIndex.from_tuples([("a", 1), ("a", 1)], names=["x", None]))
+    table = Table.opened(named)
+    pd.testing.assert_frame_equal(table.closed(table.rows, like_rows=True), named)
+    assert list(table.rows.sort("x").collect()["x"]) == [1.0, 3.0]
 
 
 def test_what_sql_cannot_do_is_said(engine: Engine) -> None:
@@ -149,7 +181,7 @@ def test_columns_that_have_no_name_of_their_own_are_refused() -> None:
     levels = frame.set_axis(pd.MultiIndex.from_tuples([("BTC", "close"), ("ETH", "close")]), axis=1)
     twice = pa.table([pa.array([1.0]), pa.array([2.0])], names=["close", "close"])
     for native in (frame, levels, frame.set_axis([0, 1], axis=1), twice, duckdb.sql("SELECT 1 AS x, 2 AS x")):
-        with pytest.raises(QueryError, match=r"candles: got .*a text as its name; rename") as caught:
+        with pytest.raises(QueryError, match=r"candles: got .*a text as its name.*; rename") as caught:
             Table.opened(native, parameter="candles")
         assert caught.value.hint
         with pytest.raises(QueryError, match="a text as its name"):

@@ -25,7 +25,7 @@ def _standing(reports: list[Row], market: str, time: int, carry: int) -> float |
 def total(rows: list[Row], *, carry: int | None = None) -> list[tuple[int, float | None, int]]:
     """Return (time, sum, markets), exactly summed."""
     found = []
-    for time, here in _by_time([row for row in rows if carry is None or row["close"] is not None]):
+    for time, here in _by_time(rows):
         if carry is None:
             values = [row["close"] for row in here]
         else:

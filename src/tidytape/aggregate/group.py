@@ -13,7 +13,7 @@ from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.doors import INSTRUMENT
 from tidytape.frames.joined import summed
-from tidytape.frames.members import consolidated, standing
+from tidytape.frames.members import consolidated, standing_sums
 from tidytape.frames.weighted import weighted
 from tidytape.schema import schema_of
 
@@ -115,8 +115,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         joined = _weighted(frame, keys, columns, weights)
     elif data_type == "OPEN_INTEREST_AGG":
         own = frame.filter(~nw.col("close").is_null())
-        held = standing(own, own, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
-        joined = summed(held, keys, columns)
+        joined = standing_sums(own, own, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
     elif data_type in CANDLES:
         joined = consolidated(frame, keys, columns, members=INSTRUMENT)
     else:

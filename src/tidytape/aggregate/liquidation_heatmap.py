@@ -77,7 +77,7 @@ def liquidation_heatmap(
         .filter(~nw.col("coin").is_null())
         .with_columns(
             bucket.alias(BUCKET),
-            grid.row(nw.col("price")).alias("price"),
+            grid.edge(nw.col("price")).alias("price"),
         )
         .pipe(exact.in_parts, "amount")
         .group_by(*_GROUPS, BUCKET, "price")
@@ -85,7 +85,7 @@ def liquidation_heatmap(
         .select(
             *_GROUPS,
             nw.col(BUCKET).alias("timestamp"),
-            grid.price(nw.col("price")).alias("price"),
+            "price",
             exact.total("amount").alias("liquidations"),
         )
         .sort(*_GROUPS, "timestamp", "price")

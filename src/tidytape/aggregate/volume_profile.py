@@ -41,7 +41,8 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
     frame, one row per instrument, bucket and price row with a trade; of the same kind as ``trades``
         ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the bucket [ns], ``price``, low edge of the row
         [quote per coin], ``buy_volume``, ``sell_volume`` and their sum ``volume`` [coin]. Sorted by (exchange,
-        raw_symbol, timestamp, price) where the engine keeps order.
+        raw_symbol, timestamp, price) where the engine keeps order. What has no price, or one beyond 2**53 rows from
+        zero, where floats do not tell one row from the next, is in a row of its own whose price is null.
 
     Raises
     ------
@@ -77,7 +78,7 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
         exact.in_parts(frame, "amount")
         .with_columns(
             bucket.alias(BUCKET),
-            grid.row(nw.col("price")).alias("price"),
+            grid.edge(nw.col("price")).alias("price"),
             ((side == Side.BUY.value).cast(nw.Int8()) - (side == Side.SELL.value).cast(nw.Int8())).alias(
                 _SIGN
             ),
@@ -93,7 +94,7 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
         .select(
             *INSTRUMENT,
             nw.col(BUCKET).alias("timestamp"),
-            grid.price(nw.col("price")).alias("price"),
+            "price",
             exact.total("buy_volume"),
             exact.total("sell_volume"),
         )

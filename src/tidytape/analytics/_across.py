@@ -55,9 +55,11 @@ def unlevelled(table: Table[Any], series: Iterable[str], *, used: Iterable[str] 
         )
 
 
-def twice(rows: nw.LazyFrame[Any], series: Iterable[str]) -> tuple[nw.LazyFrame[Any], list[str]]:
-    """Return the rows with `TWICE`, and the columns of texts that with ``timestamp`` name a market of a series."""
-    rows, parts = matched(rows, [*series, *MARKET])
+def twice(
+    rows: nw.LazyFrame[Any], series: Iterable[str], *, members: Iterable[str] = MARKET
+) -> tuple[nw.LazyFrame[Any], list[str]]:
+    """Return the rows with `TWICE`, and the columns of texts that with ``timestamp`` name a member of a series."""
+    rows, parts = matched(rows, [*series, *members])
     return repeated(rows, [*parts, "timestamp"]), parts
 
 
@@ -68,16 +70,21 @@ def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
     return rows.with_columns(nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0).alias(TWICE))
 
 
-def once(rows: nw.LazyFrame[Any], series: Iterable[str], *, amounts: Iterable[str] = ()) -> nw.LazyFrame[Any]:
-    """Return one row per market, series and time, with `TWICE`; which of several is any.
+def once(
+    rows: nw.LazyFrame[Any],
+    series: Iterable[str],
+    *,
+    members: Iterable[str] = MARKET,
+    amounts: Iterable[str] = (),
+) -> nw.LazyFrame[Any]:
+    """Return one row per member, a market, series and time, with `TWICE`; which of several is any.
 
-    Amounts of those are infinite, so that they are told from all others wherever they go.
+    Amounts of those are 0, lest they be those of any of them.
     """
-    rows, parts = twice(rows, series)
+    rows, parts = twice(rows, series, members=members)
     rows = rows.unique(subset=[*parts, "timestamp"], keep="any")
     return rows.with_columns(
-        nw.when(nw.col(TWICE) > 0).then(nw.lit(float("inf"))).otherwise(nw.col(name)).alias(name)
-        for name in amounts
+        nw.when(nw.col(TWICE) > 0).then(0.0).otherwise(nw.col(name)).alias(name) for name in amounts
     )
 
 

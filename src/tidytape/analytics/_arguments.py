@@ -6,19 +6,25 @@ from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
 from math import isfinite
-from numbers import Real
+from numbers import Integral, Real
 from typing import TypeGuard
+
+import numpy as np
 
 from tidytape.errors import QueryError, nearest
 from tidytape.frames.buckets import INTERVALS, SECOND
+from tidytape.frames.doors import listed
 from tidytape.query import values
 
 __all__ = [
+    "column",
     "columns",
     "duration",
+    "flag",
     "is_number",
     "length",
     "nanoseconds",
+    "number",
     "one_of",
     "positive",
     "share",
@@ -28,20 +34,40 @@ __all__ = [
 
 def is_number(value: object) -> TypeGuard[float]:
     """Return whether a value is a finite number, and no boolean."""
-    return not isinstance(value, bool) and isinstance(value, Real | Decimal) and isfinite(value)
+    if isinstance(value, bool) or not isinstance(value, Real | Decimal):
+        return False
+    try:
+        return isfinite(float(value))
+    except (OverflowError, ValueError):  # too large for a float, or a decimal that signals
+        return False
+
+
+def number(parameter: str, got: object, *, least: float | None = None) -> float:
+    """Return a finite number, ``least`` or more if that is said; raise QueryError if it is anything else."""
+    if not is_number(got) or (least is not None and got < least):
+        more = "" if least is None else f", {least:g} or more"
+        raise QueryError(parameter, got=got, expected=f"a finite number{more}")
+    return float(got)
 
 
 def nanoseconds(parameter: str, got: object) -> int:
     """Return a timedelta, 0 or more, in nanoseconds; raise QueryError if it is anything else."""
     if not isinstance(got, timedelta) or got < timedelta():
         raise QueryError(parameter, got=got, expected="a timedelta, 0 or more")
-    return got // timedelta(microseconds=1) * 1_000
+    return _in_reach(parameter, got, got // timedelta(microseconds=1) * 1_000)
+
+
+def _in_reach(parameter: str, got: object, length: int) -> int:
+    """Return a length [ns]; raise QueryError if it is so long that a time plus it is none that an int64 holds."""
+    if length > 2**61:
+        raise QueryError(parameter, got=got, expected="at most 73 years")
+    return length
 
 
 def one_of(parameter: str, got: object, known: Iterable[str]) -> None:
     """Raise QueryError unless the value is one of those known; the hint names the nearest."""
     known = tuple(known)
-    if got not in known:
+    if not isinstance(got, str) or got not in known:
         close = nearest(got, known) if isinstance(got, str) else None
         hint = f"did you mean {close!r}?" if close else None
         raise QueryError(parameter, got=got, expected=f"one of {', '.join(map(repr, known))}", hint=hint)
@@ -49,23 +75,30 @@ def one_of(parameter: str, got: object, known: Iterable[str]) -> None:
 
 def positive(parameter: str, got: object) -> float:
     """Return a finite number above 0; raise QueryError if it is anything else."""
-    if not is_number(got) or not got > 0:
+    if not is_number(got) or not float(got) > 0:
         raise QueryError(parameter, got=got, expected="a finite number above 0")
     return float(got)
 
 
 def share(parameter: str, got: object) -> float:
     """Return a number above 0 and at most 1; raise QueryError if it is anything else."""
-    if not is_number(got) or not 0 < got <= 1:
+    if not is_number(got) or not 0 < float(got) <= 1:
         raise QueryError(parameter, got=got, expected="a number above 0 and at most 1")
     return float(got)
 
 
-def whole(parameter: str, got: object, *, least: int = 1) -> int:
-    """Return a whole number, ``least`` or more; raise QueryError if it is anything else."""
-    if isinstance(got, bool) or not isinstance(got, int) or got < least:
-        raise QueryError(parameter, got=got, expected=f"a whole number, {least} or more")
-    return got
+def whole(parameter: str, got: object, *, least: int = 1, most: int = 1_000_000_000) -> int:
+    """Return a whole number from ``least`` to ``most``; raise QueryError if it is anything else."""
+    if isinstance(got, bool) or not isinstance(got, Integral) or not least <= int(got) <= most:
+        raise QueryError(parameter, got=got, expected=f"a whole number from {least} to {most}")
+    return int(got)
+
+
+def flag(parameter: str, got: object) -> bool:
+    """Return a boolean, numpy's too; raise QueryError if it is anything else."""
+    if not isinstance(got, bool | np.bool):
+        raise QueryError(parameter, got=got, expected="True or False")
+    return bool(got)
 
 
 def duration(parameter: str, got: object) -> int:
@@ -81,7 +114,7 @@ def duration(parameter: str, got: object) -> int:
             expected="a positive duration with its unit: a timedelta, or a string such as '8h'",
             hint=f"of hours, write {unit!r}",
         )
-    return values.milliseconds(got, parameter=parameter) * 1_000_000
+    return _in_reach(parameter, got, values.milliseconds(got, parameter=parameter) * 1_000_000)
 
 
 def length(parameter: str, got: object) -> int:
@@ -96,10 +129,17 @@ def length(parameter: str, got: object) -> int:
     return duration(parameter, got) if known is None else known.seconds * SECOND
 
 
+def column(parameter: str, got: object, *, taken: Iterable[str] = ()) -> str:
+    """Return the name of a column; raise QueryError if it is no text, or the name of a column of the result."""
+    if not isinstance(got, str):
+        raise QueryError(parameter, got=got, expected="the name of a column")
+    return columns(parameter, got, taken=taken)[0]
+
+
 def columns(parameter: str, got: str | Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:
     """Return one name of a column or several as a list; raise QueryError if there is none, one twice, or one taken."""
-    names = [got] if isinstance(got, str) else list(got)
-    if not names or len(set(names)) < len(names) or not all(isinstance(name, str) for name in names):
+    names = listed(got)
+    if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise QueryError(parameter, got=got, expected="names of columns, at least one, each once")
     if not set(names).isdisjoint(results := tuple(taken)):
         expected = f"none of {', '.join(map(repr, results))}, which are columns of the result"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 import narwhals.stable.v2 as nw
@@ -11,7 +11,17 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import MissingColumnError, QueryError
 
-__all__ = ["BUCKET", "INSTRUMENT", "closed", "opened", "wrapped"]
+__all__ = [
+    "BUCKET",
+    "INSTRUMENT",
+    "are_apart",
+    "closed",
+    "in_sql",
+    "listed",
+    "opened",
+    "require",
+    "wrapped",
+]
 
 INSTRUMENT = ("exchange", "raw_symbol")
 """Columns that name one instrument."""
@@ -37,29 +47,73 @@ def wrapped(
     except DuplicateError:
         raise _name_error(parameter, "two columns of one name") from None
     # Of SQL its own: of DuckDB's columns with one name Narwhals tells the last.
-    in_sql = frame.implementation.is_duckdb() or frame.implementation.is_spark_like()
-    names = list(native.columns) if in_sql else frame.collect_schema().names()
-    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
-        raise _name_error(parameter, f"two columns {twice!r}")
+    names = list(native.columns) if in_sql(frame) else frame.collect_schema().names()
     if strange := [name for name in names if not isinstance(name, str)]:
         raise _name_error(parameter, f"a column {strange[0]!r}")
+    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
+        raise _name_error(parameter, f"two columns {twice!r}")
+    if odd := next(filter(_is_odd, names), None):
+        raise _name_error(parameter, f"a column {odd!r}")
+    if frame.implementation.is_pandas() and not _is_plain(native.index):
+        # What is worked on has no index, which may say a column's name, or one label twice.
+        frame = nw.from_native(native.reset_index(drop=True))
     return frame
+
+
+def _is_plain(index: Any) -> bool:
+    """Return whether an index of pandas only counts rows: a range has a step."""
+    return index.name is None and getattr(index, "step", None) == 1
+
+
+def in_sql(frame: Frame) -> bool:
+    """Return whether a frame lives in an engine of SQL."""
+    return frame.implementation.is_duckdb() or frame.implementation.is_spark_like()
+
+
+def _is_odd(name: str) -> bool:
+    """Return whether a name begins as those of working columns do, or is read as a pattern by polars."""
+    is_working = name.startswith("__") and not name.endswith(
+        "__"
+    )  # as of an index that pandas wrote to a file
+    return is_working or name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
 def _name_error(parameter: str, got: str) -> QueryError:
     """Return the error of columns that have no names of their own."""
+    expected = "columns of which each has a text as its name, and none like '__name', '^name$' or '*'"
     hint = "rename or drop them; of columns of several levels keep one, or join the levels to one text"
-    return QueryError(parameter, got=got, expected="columns of which each has a text as its name", hint=hint)
+    return QueryError(parameter, got=got, expected=expected, hint=hint)
 
 
 def opened(native: Any, needed: Iterable[str]) -> Frame:
     """Return the native frame as a Narwhals frame; MissingColumnError unless it has every needed column."""
     frame = wrapped(native)
-    available = frame.collect_schema().names()
-    missing = [name for name in needed if name not in available]
-    if missing:
-        raise MissingColumnError(missing, available=available)
+    require(needed, frame.collect_schema().names())
     return frame
+
+
+def require(names: Iterable[Any], available: Sequence[str]) -> None:
+    """Raise MissingColumnError unless all of these are names of columns that there are."""
+    names = list(names)
+    # Of what is no text there is no column, and some of it cannot be looked for.
+    if strange := [name for name in names if not isinstance(name, str)]:
+        raise MissingColumnError(strange, available=available)
+    if missing := [name for name in dict.fromkeys(names) if name not in available]:
+        raise MissingColumnError(missing, available=available)
+
+
+def are_apart(names: Sequence[Any], taken: Iterable[Any]) -> bool:
+    """Return whether each of these names is there once and none is taken; of texts alone, for there may be others."""
+    texts = [name for name in names if isinstance(name, str)]
+    return len(set(texts)) == len(texts) and not any(name in texts for name in taken if isinstance(name, str))
+
+
+def listed(got: Any) -> list[Any]:
+    """Return one name of a column, or several, as a list of what they are."""
+    try:
+        return [got] if isinstance(got, str | bytes) else list(got)
+    except TypeError:
+        return [got]
 
 
 def closed(frame: Frame, *, like: IntoFrameT) -> IntoFrameT:

@@ -29,7 +29,17 @@ import narwhals.stable.v2 as nw
 
 from tidytape.frames.doors import Frame
 
-__all__ = ["difference", "in_parts", "rounded", "running", "summed", "total", "where"]
+__all__ = [
+    "difference",
+    "in_parts",
+    "parts_of",
+    "rounded",
+    "running",
+    "summed",
+    "together",
+    "total",
+    "where",
+]
 
 _Frame = TypeVar("_Frame", bound=Frame)
 
@@ -104,14 +114,24 @@ def difference(column: str, less: str, name: str) -> list[nw.Expr]:
     ]
 
 
+def together(column: str, more: str, name: str) -> list[nw.Expr]:
+    """Return the parts of the sum of two columns of amounts, whose parts the frame has."""
+    return [(_part(column, part) + _part(more, part)).alias(_name(name, part)) for part in _PARTS]
+
+
+def parts_of(*columns: str) -> list[str]:
+    """Return the names of the parts of columns of amounts."""
+    return [_name(column, part) for column in columns for part in _PARTS]
+
+
 def summed(*columns: str) -> nw.Expr:
     """Return the sums of the parts of columns of amounts, for an aggregation or a window."""
-    return nw.col(*_names(columns)).sum()
+    return nw.col(*parts_of(*columns)).sum()
 
 
 def running(*columns: str) -> nw.Expr:
     """Return the cumulative sums of the parts of columns of amounts, for a window with an order."""
-    return nw.col(*_names(columns)).cum_sum()
+    return nw.col(*parts_of(*columns)).cum_sum()
 
 
 def total(column: str) -> nw.Expr:
@@ -153,7 +173,3 @@ def _part(column: str, part: str) -> nw.Expr:
 
 def _name(column: str, part: str) -> str:
     return f"__{column}_{part}"
-
-
-def _names(columns: tuple[str, ...]) -> list[str]:
-    return [_name(column, part) for column in columns for part in _PARTS]

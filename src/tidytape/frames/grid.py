@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from numbers import Real
 
 import narwhals.stable.v2 as nw
 
@@ -49,8 +50,9 @@ def exact(value: Decimal | float | str, parameter: str = "block_size") -> Decima
     (Decimal('0.1'), Decimal('2.50'))
     """
     try:
-        number = Decimal(repr(float(value))) if isinstance(value, float) else Decimal(value)
-    except (InvalidOperation, TypeError, ValueError):
+        # As it is written, of numpy's too; a boolean is written in words.
+        number = Decimal(str(value)) if isinstance(value, Real | Decimal | str) else Decimal("NaN")
+    except (InvalidOperation, ValueError):
         number = Decimal("NaN")
     if not (number.is_finite() and number > 0):
         raise QueryError(parameter, got=value, expected="a positive finite number")
@@ -106,21 +108,27 @@ class Grid:
         Grid(size=Decimal('2.5'), numerator=25, places=1)
         """
         size = exact(block_size)
-        # Not `normalize`, `scaleb` and the like: they round to the context's precision.
-        places = max(0, -int(size.as_tuple().exponent))
-        numerator = int(size * 10**places)
-        while places and numerator % 10 == 0:
-            numerator, places = numerator // 10, places - 1
-        if numerator >= 10**15 or places > 22:
-            raise QueryError("block_size", got=block_size, expected="at most 15 digits and 22 decimal places")
-        return cls(size, numerator, places)
+        if -22 <= size.adjusted() < 15:  # or it would be written out with zeros without end
+            # Not `normalize`, `scaleb` and the like: they round to the context's precision.
+            places = max(0, -int(size.as_tuple().exponent))
+            numerator = int(size * 10**places)
+            while places and numerator % 10 == 0:
+                numerator, places = numerator // 10, places - 1
+            if numerator < 10**15 and places <= 22:
+                return cls(size, numerator, places)
+        raise QueryError("block_size", got=block_size, expected="at most 15 digits and 22 decimal places")
+
+    @property
+    def furthest(self) -> float:
+        """The price 2**53 rows from zero, beyond which floats do not tell one row from the next. [quote per coin]"""
+        return float(2**53 * self.numerator / 10**self.places)
 
     def row(self, price: nw.Expr) -> nw.Expr:
         """Row that a price lies in: the largest integer whose grid price is not above it.
 
         Parameters
         ----------
-        price : expression, float64, finite
+        price : expression, float64, finite and of a magnitude of at most `furthest`
             Exact where the price and its row's edges have at most 15 significant digits. [quote per coin]
 
         Returns
@@ -132,12 +140,14 @@ class Grid:
         return estimate.cast(nw.Int64()) - above
 
     def edge(self, price: nw.Expr) -> nw.Expr:
-        """Low edge of the row that a price lies in, of any price: null where it is null or no float tells the edge.
+        """Low edge of the row that a price lies in, of any price: null where it has no row.
+
+        That is where it is null, not finite, or further from zero than `furthest`.
 
         Parameters
         ----------
         price : expression, float64
-            As of `row`, which takes no more than an int64 does. [quote per coin]
+            As of `row`, which takes only those that have one. [quote per coin]
 
         Returns
         -------
@@ -147,7 +157,7 @@ class Grid:
         estimate = self._estimate(price)
         is_above = self._price(estimate) > price
         edge = nw.when(is_above).then(self._price(estimate - 1.0)).otherwise(self._price(estimate))
-        return nw.when(edge.is_finite()).then(edge)
+        return nw.when(price.abs() <= self.furthest).then(edge)
 
     def _estimate(self, price: nw.Expr) -> nw.Expr:
         """Row that a price lies in, or the one above it, as a float."""

@@ -7,17 +7,34 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
+from tidytape.frames import exact
 from tidytape.frames.doors import Frame
 from tidytape.frames.joined import EARLIEST, LATEST, carried, reduced, traded
+from tidytape.frames.neighbours import with_neighbour
 
-__all__ = ["as_text", "consolidated", "matched", "standing"]
+__all__ = ["MOST", "STANDING", "as_texts", "consolidated", "matched", "standing", "standing_sums"]
 
-_ASKED: Final = "__asked"
+STANDING: Final = "__standing"
+"""How many reports a sum is of."""
+
+MOST: Final = 1e24
+"""What a report is at most to be added and taken off again without a trace; no stock is as large. [coin]"""
+
+_ASKED, _INSANE = "__asked", "__insane"
+_EVER: Final = 2**62  # 146 years, as good as no limit; there is room to add it to a time
 
 
-def as_text(name: str) -> nw.Expr:
-    """Return a column as text that is never null; with a sign before it, so that null and the empty text stay two."""
-    return nw.concat_str(nw.lit("="), nw.col(name).cast(nw.String())).fill_null("")
+def as_texts(frame: Any, columns: Iterable[str]) -> dict[str, nw.Expr]:
+    """Return columns of a frame as texts that are never null, and equal where their values are.
+
+    With a sign before each, so that null and the empty text stay two; and of floats, zero has no sign of its own.
+    """
+    schema = frame.collect_schema()
+    values = {name: nw.col(name) + 0.0 if schema[name].is_float() else nw.col(name) for name in columns}
+    return {
+        name: nw.concat_str(nw.lit("="), value.cast(nw.String())).fill_null("")
+        for name, value in values.items()
+    }
 
 
 def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
@@ -25,11 +42,8 @@ def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
 
     Nulls do not meet in a join; these do. There is one of no column too, so that there is always one to join on.
     """
-    texts = [as_text(name).alias(f"__of_{name}") for name in columns]
-    return frame.with_columns(nw.lit("").alias("__of"), *texts), [
-        "__of",
-        *(f"__of_{name}" for name in columns),
-    ]
+    texts = {f"__of_{name}": text for name, text in as_texts(frame, columns).items()}
+    return frame.with_columns(nw.lit("").alias("__of"), **texts), ["__of", *texts]
 
 
 def consolidated(
@@ -51,6 +65,50 @@ def consolidated(
 
 
 def standing(
+    reports: Any, asked: Any, *, members: Sequence[str], series: Sequence[str], column: str, carry: int
+) -> Any:
+    """Return what members last reported, at times at which each is asked.
+
+    Parameters
+    ----------
+    reports : frame, n rows, key (members, series, timestamp), in any order
+        Reports of a stock: each holds until the next one. Without a value there is no report.
+    asked : frame, m rows
+        ``members``, ``series`` and ``timestamp`` int64 [ns], each once or more often.
+    members, series : sequence of str
+        Columns that name a member, and the series it is a member of; texts.
+    column : str
+        What is reported, float64.
+    carry : int
+        The age up to which a report holds. [ns]
+
+    Returns
+    -------
+    frame, one row per member, series and time at which one is asked and something holds
+        The texts that `matched` puts beside ``members`` and ``series``, ``timestamp`` and the column.
+    """
+    is_report = nw.col(_ASKED) == 0
+    whose = [*members, *series]
+    reports, texts = matched(reports.filter(~nw.col(column).is_null()), whose)
+    asked = matched(asked, whose)[0].unique(subset=[*texts, "timestamp"], keep="any")
+    kept = [*texts, "timestamp", column, _ASKED]
+    rows = nw.concat(
+        [
+            reports.with_columns(nw.lit(0).alias(_ASKED)).select(*kept),
+            asked.with_columns(nw.lit(0.0).alias(column), nw.lit(1).alias(_ASKED)).select(*kept),
+        ]
+    ).with_columns(nw.col("timestamp").alias("__moment"))
+    order = ["__moment", _ASKED]
+    rows = rows.with_columns(
+        nw.when(is_report).then(nw.col("timestamp")).otherwise(nw.lit(EARLIEST)).alias("__reported")
+    )
+    rows = carried(rows, column, known=is_report, by=texts, order=order)
+    rows = rows.with_columns(nw.col("__reported").cum_max().over(*texts, order_by=order))
+    holds = nw.col("timestamp") <= nw.col("__reported") + min(carry, _EVER)
+    return rows.filter(~is_report, holds).select(*texts, "timestamp", nw.col(f"__{column}").alias(column))
+
+
+def standing_sums(
     reports: Any,
     moments: Any,
     *,
@@ -58,8 +116,13 @@ def standing(
     series: Sequence[str],
     columns: Sequence[str],
     carry: int,
+    counts: Sequence[str] = (),
 ) -> Any:
-    """Return what each member last reported at the moments of its series.
+    """Return the sums over all members of what they last reported, at the moments of their series.
+
+    A report adds to the sum when it is made, and is taken off when the next is, or it lapses: so there are three rows
+    for each report at most, and none for each member at each moment. The sums are of parts, as `exact` has them, which
+    leave nothing behind.
 
     Parameters
     ----------
@@ -71,42 +134,72 @@ def standing(
     members, series : sequence of str
         Columns that name a member, and the series it is a member of.
     columns : sequence of str
-        What is reported, float64.
+        What is reported, float64 and finite.
     carry : int
         The age up to which a report holds. [ns]
+    counts : sequence of str
+        Columns of small whole numbers, float64, that hold as the close does and are summed too.
 
     Returns
     -------
-    frame, one row per member and moment at which something holds
-        ``members``, ``series``, ``timestamp`` and the columns.
+    frame, one row per series and moment
+        ``series``, ``timestamp``; the columns, null where nothing holds, or a report beyond `MOST` does, which would
+        drown what comes after it; `STANDING`, how many reports hold; and the counts.
     """
-    close, is_report = columns[-1], nw.col(_ASKED) == 0
-    reports, texts = matched(reports.filter(~nw.col(close).is_null()), [*members, *series])
+    close, others = columns[-1], list(columns[:-1])
+    whose = [*members, *series]
+    reports, texts = matched(reports.filter(~nw.col(close).is_null()), whose)
     of_series = [text for text in texts if text not in {f"__of_{name}" for name in members}]
-    asked = matched(moments, series)[0].select(*of_series, "timestamp").unique()
-    nothing = [nw.lit(0.0).alias(name) for name in columns]
-    gaps = reports.select(*members, *series, *texts).unique().join(asked, on=of_series)
-    kept = [*members, *series, *texts, "timestamp", *columns, _ASKED]
-    rows = nw.concat(
+    reports = reports.with_columns(nw.coalesce(name, close).alias(name) for name in others)
+    is_sane = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
+    reports = reports.with_columns(
+        nw.when(is_sane).then(0.0).otherwise(1.0).alias(_INSANE),
+        nw.lit(1.0).alias(STANDING),
+        nw.col("timestamp").alias("__order"),
+    ).with_columns(
+        nw.when(nw.col(_INSANE) == 0).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns
+    )
+    reports = with_neighbour(reports, "timestamp", name="__next", over=texts, order=["__order"], back=-1)
+    lapses = nw.col("timestamp") + (min(carry, _EVER) + 1)
+    is_followed = (nw.col("__next") > nw.col("timestamp")) & (nw.col("__next") < lapses)
+    reports = exact.in_parts(
+        reports.with_columns(__end=nw.when(is_followed).then(nw.col("__next")).otherwise(lapses)), *columns
+    )
+    held = [*exact.parts_of(close), STANDING, _INSANE, *counts]
+    beside = [name for other in others for name in exact.parts_of(_beside(other))]
+    reports = reports.with_columns(
+        part for other in others for part in exact.difference(other, close, _beside(other))
+    )
+    key = [*of_series, "timestamp"]
+    zeros = {name: nw.lit(0.0).alias(name) for name in (*held, *beside, _ASKED)}
+    moments = matched(moments.select(*series, "timestamp"), series)[0].unique(subset=key, keep="any")
+    changes = nw.concat(
         [
-            reports.with_columns(nw.lit(0).alias(_ASKED)).select(*kept),
-            gaps.with_columns(*nothing, nw.lit(1).alias(_ASKED)).select(*kept),
+            reports.select(*key, *held, *beside, zeros[_ASKED]),
+            reports.select(
+                *of_series,
+                nw.col("__end").alias("timestamp"),
+                *((0.0 - nw.col(name)).alias(name) for name in held),
+                *(zeros[name] for name in beside),
+                zeros[_ASKED],
+            ),
+            moments.select(*key, *(zeros[name] for name in (*held, *beside)), nw.lit(1.0).alias(_ASKED)),
         ]
     )
-    # Of a report at a moment that is asked for, the report stays.
-    place = [*texts, "timestamp"]
-    rows = rows.with_columns(
-        nw.col(_ASKED).min().over(*place).alias("__first"),
-        nw.col(_ASKED).max().over(*place).alias("__wanted"),
-    ).filter(nw.col(_ASKED) == nw.col("__first"))
-    reported = nw.when(is_report).then(nw.col("timestamp")).otherwise(nw.lit(EARLIEST)).alias("__reported")
-    rows = carried(rows, close, known=is_report, by=texts, order=["timestamp"]).with_columns(reported)
-    rows = rows.with_columns(nw.col("__reported").cum_max().over(*texts, order_by="timestamp"))
-    holds = (nw.col("__wanted") == 1) & (nw.col("timestamp") <= nw.col("__reported") + carry)
-    stands = nw.col(f"__{close}")
-    return rows.filter(holds).select(
-        *members,
-        *series,
-        "timestamp",
-        *(nw.coalesce(nw.when(is_report).then(nw.col(name)), stands).alias(name) for name in columns),
+    sums = changes.group_by(*key).agg(nw.col(*held, *beside, _ASKED).sum())
+    sums = sums.with_columns(nw.col("timestamp").alias("__order"))
+    sums = sums.with_columns(nw.col(*held).cum_sum().over(*of_series, order_by="__order"))
+    sums = sums.filter(nw.col(_ASKED) > 0)
+    sums = sums.with_columns(
+        part for other in others for part in exact.together(close, _beside(other), other)
     )
+    holds = (nw.col(STANDING) > 0) & (nw.col(_INSANE) == 0)
+    sums = sums.select(
+        *key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), STANDING, *counts
+    )
+    return moments.join(sums, on=key).select(*series, "timestamp", *columns, STANDING, *counts)
+
+
+def _beside(name: str) -> str:
+    """Return what the difference of a column of reports and their close is called."""
+    return f"beside_{name}"

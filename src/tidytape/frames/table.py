@@ -11,8 +11,8 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import IDENTITY_FIELDS
-from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.doors import wrapped
+from tidytape.errors import QueryError
+from tidytape.frames.doors import are_apart, in_sql, listed, require, wrapped
 from tidytape.frames.times import Clock, clock_of, counted, dated
 from tidytape.frames.words import categories_of, categorised, worded
 
@@ -96,15 +96,18 @@ class Table(Generic[IntoFrameT]):
         MissingColumnError
             If a column is absent.
         QueryError
-            If ``native`` is no frame, its columns have no names of their own, a time has no zone, or a column of
-            numbers holds something else.
+            If ``native`` is no frame, its columns have no names of their own, of SQL in lower case, a time has no zone,
+            or a column of numbers holds something else.
         """
         frame = wrapped(native, parameter=parameter, kinds=_KINDS)
         times, numbers = tuple(times), tuple(numbers)
         schema = frame.collect_schema()
-        needed = dict.fromkeys((*needed, *times, *numbers))
-        if missing := [name for name in needed if name not in schema]:
-            raise MissingColumnError(missing, available=schema.names())
+        require((*needed, *times, *numbers), schema.names())
+        # To SQL a column Total is the total that a function adds, and it is read instead.
+        if in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
+            expected = "names in lower case, for its engine does not tell them from others"
+            raise QueryError(parameter, got=f"a column {cased[0]!r}", expected=expected, hint="rename it")
+        numbers = tuple(dict.fromkeys(numbers))
         for name in numbers:
             if not schema[name].is_numeric():
                 raise QueryError(
@@ -165,15 +168,14 @@ class Table(Generic[IntoFrameT]):
         left_out = tuple(without)
         if by is None:
             return [name for name in IDENTITY if name in present and name not in left_out]
-        columns = [by] if isinstance(by, str) else list(by)
-        if len(set(columns)) < len(columns) or not set(columns).isdisjoint(left_out):
+        columns = listed(by)
+        if not are_apart(columns, left_out):
             expected = f"names, each once and none of {', '.join(map(repr, left_out))}"
             raise QueryError("by", got=columns, expected=expected)
-        if missing := [name for name in columns if name not in present]:
-            raise MissingColumnError(missing, available=present)
-        if taken := [name for name in columns if name.startswith("__")]:
-            expected = "names that do not begin with two underscores, as those of working columns do"
-            raise QueryError("by", got=taken[0], expected=expected, hint="rename it")
+        require(columns, present)
+        if in_sql(self.rows) and (dotted := [name for name in columns if "." in name]):
+            expected = "names without a dot, which SQL takes for a column of a table"
+            raise QueryError("by", got=dotted[0], expected=expected, hint="rename it")
         return columns
 
     def collected(self, why: str) -> nw.DataFrame[Any]:
@@ -238,7 +240,10 @@ class Table(Generic[IntoFrameT]):
         eager = result if is_such else result.lazy().collect(engine)
         if self.categories:
             eager = categorised(eager, self.categories)
-        return cast("IntoFrameT", (eager if like_rows else nw.maybe_reset_index(eager)).to_native())
+        native = nw.maybe_reset_index(eager).to_native()
+        if like_rows and engine.is_pandas():
+            native = native.set_axis(cast("Any", self.native).index)
+        return cast("IntoFrameT", native)
 
 
 def _with_floats(rows: nw.LazyFrame[Any], names: Sequence[str]) -> nw.LazyFrame[Any]:

@@ -26,7 +26,7 @@ class Clock:
     """How a column of the caller says time: as whole nanoseconds, or as instants of one unit and zone."""
 
     unit: Any = None
-    zone: str | None = None
+    zone: Any = None
     native: str | None = None
     """Name of the type in the engine's own SQL, where the engine is asked in it."""
 
@@ -60,7 +60,7 @@ def clock_of(frame: Frame, column: str) -> Clock:
         # Narwhals does not read the names of some zones: America/New_York is Unknown to it.
         found = frame.collect().to_native()[column].dtype
         if (zone := getattr(found, "tz", None)) is not None:
-            return Clock(found.unit, str(zone))
+            return Clock(found.unit, zone)
     naive = isinstance(dtype, nw.Datetime) or str(dtype) == "Unknown"
     hint = (
         "say which zone they are of, e.g. with replace_time_zone('UTC') or tz_localize('UTC')"
@@ -114,7 +114,11 @@ def nullable(frame: Frame, *columns: str) -> Frame:
     """
     if not frame.implementation.is_pandas():
         return frame
-    opened: Frame = nw.from_native(frame.collect().to_native().astype(dict.fromkeys(columns, "Int64"))).lazy()
+    native = frame.collect().to_native()
+    # Those of numpy, whose names are in small letters: uint8 is UInt8.
+    plain = {name: str(native[name].dtype) for name in columns if hasattr(native[name].dtype, "newbyteorder")}
+    whole = {name: dtype.replace("i", "I").replace("u", "U") for name, dtype in plain.items()}
+    opened: Frame = nw.from_native(native.astype(whole)).lazy()
     return opened
 
 
@@ -134,10 +138,20 @@ def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
         )
     if frame.implementation.is_spark_like():
         return _selected(frame, {name: f"timestamp_micros(`{name}` div 1000)" for name in clocks})
-    return frame.with_columns(
-        (nw.col(name) // _NANOSECONDS[clock.unit]).cast(nw.Datetime(clock.unit, clock.zone)).alias(name)
+    # A zone of pandas may be no name, which no other engine reads.
+    zones = {name: clock.zone for name, clock in clocks.items() if not isinstance(clock.zone, str)}
+    frame = frame.with_columns(
+        (nw.col(name) // _NANOSECONDS[clock.unit])
+        .cast(nw.Datetime(clock.unit, "UTC" if name in zones else clock.zone))
+        .alias(name)
         for name, clock in clocks.items()
     )
+    if not zones:
+        return frame
+    native = frame.collect().to_native()
+    zoned = {name: native[name].dt.tz_convert(zone) for name, zone in zones.items()}
+    opened: Frame = nw.from_native(native.assign(**zoned)).lazy()
+    return opened
 
 
 def midnights(frame: Frame, column: str) -> Frame:

@@ -39,7 +39,7 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     frame, one row per by and timestamp, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [as in ``frame``],
         ``first_timestamp``, ``last_timestamp`` and ``venues`` : int64, markets that traded. Where a market is there
-        twice, prices and volume are null.
+        twice, prices and volume are null, and the others are as if one of its candles were there, any that traded.
 
     Raises
     ------

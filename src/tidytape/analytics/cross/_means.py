@@ -20,8 +20,7 @@ from tidytape.analytics._across import (
     unlevelled,
 )
 from tidytape.errors import MissingColumnError
-from tidytape.frames.joined import summed
-from tidytape.frames.members import matched, standing
+from tidytape.frames.members import matched, standing, standing_sums
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 from tidytape.frames.weighted import weighted
@@ -98,7 +97,7 @@ def oi_weighted(
     """
     held = arguments.duration("carry", carry)
     results = ["coverage", "open_interest", "venues"]
-    arguments.columns("rate", rate, taken=results)
+    arguments.column("rate", rate, taken=results)
     table = Table.opened(rates, MARKET, times=["timestamp"], numbers=[rate], parameter="rates")
     other = Table.opened(
         open_interest, MARKET, times=["timestamp"], numbers=[interest], parameter="open_interest"
@@ -127,24 +126,25 @@ def oi_weighted(
         finite(interest).alias("__weight"),
     )
     reports = once(reports.filter(~nw.col("__weight").is_null()), shared, amounts=["__weight"])
-    moments = asked.select(*shared, nw.col("__until").alias("timestamp"))
-    standing_interest = standing(
-        reports, moments, members=MARKET, series=shared, columns=["__weight"], carry=held
-    ).filter(nw.col("__weight") > 0)
-
-    again = nw.col("__weight") == float("inf")
-    standing_interest = standing_interest.with_columns(
-        __again=nw.when(again).then(nw.lit(1.0)).otherwise(0.0),
-        __weight=nw.when(again).then(nw.lit(1.0)).otherwise(nw.col("__weight")),
+    weight = nw.when(nw.col("__weight") > 0).then(nw.col("__weight")).otherwise(0.0)
+    reports = reports.with_columns(__weight=weight)
+    asked = asked.filter(~nw.col(rate).is_null())
+    moments = asked.select(*MARKET, *shared, nw.col("__until").alias("timestamp"))
+    whole = standing_sums(
+        reports, moments, members=MARKET, series=shared, columns=["__weight"], carry=held, counts=[TWICE]
     )
-    whole = summed(standing_interest, [*shared, "timestamp"], ["__weight", "__again"])
     whole, parts = matched(whole, shared)
     until = nw.col("timestamp").alias("__until")
-    whole = whole.select(*parts, until, nw.col("__weight").alias("open_interest"), "__again")
-    weights, markets = matched(standing_interest, [*MARKET, *shared])
-    weights = weights.select(*markets, until, "__weight")
-    both = matched(asked.filter(~nw.col(rate).is_null()), [*MARKET, *shared])[0]
-    both = both.join(weights, on=[*markets, "__until"])
+    whole = whole.select(
+        *parts, until, nw.col("__weight").alias("open_interest"), nw.col(TWICE).alias("__again")
+    )
+    # A market that is there twice has both, and no number.
+    counted = nw.when(nw.col(TWICE) > 0).then(1.0).otherwise(nw.col("__weight")).alias("__weight")
+    weights = standing(
+        reports.with_columns(counted), moments, members=MARKET, series=shared, column="__weight", carry=held
+    ).filter(nw.col("__weight") > 0)
+    both, markets = matched(asked, [*MARKET, *shared])
+    both = both.join(weights.select(*markets, until, "__weight"), on=[*markets, "__until"])
     means = weighted(both, [*series, "timestamp", "__until"], [rate, TWICE], weight="__weight")
     result = matched(means, shared)[0].join(whole, on=[*parts, "__until"])
     used = nw.col(f"__used_{rate}")

@@ -175,7 +175,7 @@ def premium(
     [0.0, 0.2, 0.1]
     """
     added = ["reference", "premium", "reference_rule"]
-    arguments.columns("value", value, taken=added)
+    arguments.column("value", value, taken=added)
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
     series = across(table, by, without=[*MARKET, value, *added])
     unlevelled(table, series, used=[value])

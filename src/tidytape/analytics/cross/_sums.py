@@ -20,8 +20,9 @@ from tidytape.analytics._across import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames import exact
+from tidytape.frames.doors import listed
 from tidytape.frames.joined import summed
-from tidytape.frames.members import matched, standing
+from tidytape.frames.members import STANDING, matched, standing_sums
 from tidytape.frames.table import Table
 
 __all__ = ["dominance", "market_share", "total"]
@@ -59,7 +60,8 @@ def total(
     -------
     frame, one row per by and timestamp, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, the sums : float64, null where no market has a finite amount, or one is there twice
-        [as ``amount``]; ``venues`` : int64, markets that have an amount.
+        [as ``amount``]; ``venues`` : int64, markets that have an amount. With ``carry`` also null where an amount
+        beyond 1e24 stands.
 
     Raises
     ------
@@ -85,21 +87,19 @@ def total(
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=amounts)
     series = across(table, by, without=[*MARKET, *amounts, "venues"])
     unlevelled(table, series, used=amounts)
-    rows = table.rows
-    rows = rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
+    keys = [*series, "timestamp"]
     if carry is not None:
         held = arguments.duration("carry", carry)
-        own = once(rows.filter(~nw.col(amounts[-1]).is_null()), series, amounts=amounts)
-        rows = standing(own, own, members=MARKET, series=series, columns=amounts, carry=held)
+        reports = once(rows.filter(~nw.col(amounts[-1]).is_null()), series, amounts=amounts)
+        sums = standing_sums(
+            reports, rows, members=MARKET, series=series, columns=amounts, carry=held, counts=[TWICE]
+        ).with_columns(venues=nw.col(STANDING))
     else:
         rows = once(rows, series, amounts=amounts)
-    has = nw.any_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
-    rows = rows.with_columns(venues=nw.when(has).then(nw.lit(1.0)).otherwise(0.0))
-    keys = [*series, "timestamp"]
-    again = nw.any_horizontal(*(nw.col(name) == float("inf") for name in amounts), ignore_nulls=True)
-    rows = rows.with_columns(nw.when(again).then(nw.lit(1.0)).otherwise(0.0).alias(TWICE))
-    rows = rows.with_columns(finite(name) for name in amounts)
-    sums = summed(rows, keys, [*amounts, "venues", TWICE])
+        has = nw.any_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
+        rows = rows.with_columns(venues=nw.when(has).then(nw.lit(1.0)).otherwise(0.0))
+        sums = summed(rows, keys, [*amounts, "venues", TWICE])
     known = [nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in amounts]
     result = sums.select(*keys, *known, nw.col("venues").cast(nw.Int64()))
     return table.closed(result, sort=keys)
@@ -121,7 +121,7 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
 
     Returns
     -------
-    frame, n rows, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
+    frame, a row per row that has a time, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
         The frame's columns, and
 
         - ``total`` : float64, the sum of the amounts that are finite; null where a market is there twice.
@@ -145,7 +145,7 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     >>> market_share(points, amount="volume").select("exchange", "total", "share").rows()
     [('A', 4.0, 0.75), ('B', 4.0, 0.25)]
     """
-    arguments.columns("amount", amount, taken=["total", "share"])
+    arguments.column("amount", amount, taken=["total", "share"])
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[amount])
     series = across(table, by, without=[*MARKET, amount, "total", "share"])
     unlevelled(table, series, used=[amount])
@@ -195,12 +195,13 @@ def dominance(
 
     Returns
     -------
-    frame, n rows, sorted by (by, timestamp, token), of the kind of ``frame``
+    frame, a row per row that has a time, sorted by (by, timestamp, token), of the kind of ``frame``
         The frame's columns, and
 
         - ``dominance`` : float64, null outside the universe and where the market cap is not finite or the sum not
           positive. [1]
-        - ``universe_total`` : float64, the sum. [USD]
+        - ``universe_total`` : float64, the sum; null where one of its tokens was there twice when it last reported.
+          [USD]
         - ``universe_known`` : int64, tokens of the universe in the sum; where it is less than ``universe_size``, be
           it for a name that no token has, the shares are too large; where it is 0, the sum is null.
         - ``universe_size`` : int64, tokens of the universe.
@@ -219,34 +220,34 @@ def dominance(
     >>> dominance(caps, universe=["BTC", "ETH"]).select("coin", "dominance").rows()
     [('BTC', 0.75), ('ETH', 0.25), ('X', None)]
     """
-    if isinstance(universe, str) or not universe or not all(isinstance(name, str) for name in universe):
+    tokens = [] if isinstance(universe, str) else listed(universe)
+    if not tokens or not all(isinstance(name, str) for name in tokens):
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
-    names = sorted(set(universe))
+    names = sorted(set(tokens))
     held = arguments.duration("carry", carry)
     table = Table.opened(frame, [token], times=["timestamp"], numbers=[marketcap])
     added = ["dominance", "universe_total", "universe_known", "universe_size"]
-    arguments.columns("marketcap", marketcap, taken=added)
+    arguments.column("marketcap", marketcap, taken=added)
     series = across(table, by, without=[token, marketcap, *added])
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     within = nw.col(token).is_in(names)
-    caps = rows.filter(within).with_columns(__cap=finite(marketcap))
-    standing_caps = standing(caps, rows, members=[token], series=series, columns=["__cap"], carry=held)
-    sums = summed(
-        standing_caps.with_columns(__known=nw.lit(1.0)), [*series, "timestamp"], ["__cap", "__known"]
+    caps = rows.filter(within).with_columns(__cap=finite(marketcap)).filter(~nw.col("__cap").is_null())
+    caps = once(caps, series, members=[token], amounts=["__cap"])
+    sums = standing_sums(
+        caps, rows, members=[token], series=series, columns=["__cap"], carry=held, counts=[TWICE]
     )
     sums, parts = matched(sums, series)
     sums = sums.select(
         *parts,
         "timestamp",
-        universe_total=nw.col("__cap"),
-        universe_known=nw.col("__known").cast(nw.Int64()),
+        universe_total=nw.when(nw.col(TWICE) == 0).then(nw.col("__cap")),
+        universe_known=nw.col(STANDING).cast(nw.Int64()),
     )
     kept = [name for name in table.names if name not in added]
     rows = matched(rows.select(*kept), series)[0].join(sums, on=[*parts, "timestamp"], how="left")
     share = nw.when(within, nw.col("universe_total") > 0).then(finite(marketcap) / nw.col("universe_total"))
     result = rows.with_columns(
         dominance=share,
-        universe_known=nw.col("universe_known").fill_null(0).cast(nw.Int64()),
         universe_size=nw.lit(len(names), nw.Int64()),
     ).select(*kept, *added)
     return table.closed(result, sort=[*series, "timestamp", token])

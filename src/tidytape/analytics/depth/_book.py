@@ -13,7 +13,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import positive
 from tidytape.catalogue import BookSide
 from tidytape.errors import QueryError
-from tidytape.frames.grid import exact
+from tidytape.frames.doors import listed
+from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 
 __all__ = ["IS_ASK", "IS_BID", "Books", "books_of", "is_crossed", "numbers", "stacked"]
@@ -51,7 +52,7 @@ def books_of(
     results: Iterable[str],
 ) -> Books[IntoFrameT]:
     """Return the books of a frame; a book of which something is not known has no mid, and zeros for numbers."""
-    half = 0.0 if block_size is None else float(exact(block_size)) / 2
+    half = 0.0 if block_size is None else float(Grid.of(block_size).size) / 2
     table = Table.opened(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
     series = table.series(by, without=[*_TAKEN, *results])
     book = [*series, "timestamp"]
@@ -85,8 +86,7 @@ def is_crossed() -> nw.Expr:
 
 def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:
     """Return one or several finite numbers above 0, in order; raise QueryError if one is anything else."""
-    several = list(got) if isinstance(got, Iterable) else [got]
-    found = sorted(positive(parameter, one) for one in several)
+    found = sorted(positive(parameter, one) for one in listed(got))
     if not found or len(set(found)) < len(found):
         raise QueryError(parameter, got=got, expected="a number above 0, or several, each once")
     return found

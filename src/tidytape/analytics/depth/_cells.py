@@ -14,6 +14,7 @@ from tidytape.errors import QueryError
 __all__ = ["Board", "Ladder", "Lines", "starts_of"]
 
 _MOST_CELLS = 2**28  # a gibibyte of float32
+_MOST_COUNTS = 2**53  # so that floats tell one from the next
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
@@ -21,24 +22,45 @@ Integers = NDArray[np.signedinteger[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Evenly spaced prices, ``(first + step * row) / units``: all three whole, so each is the float of its decimal."""
+    """Evenly spaced prices, ``(first + step * row) / units``: all three whole, so each is the float of its decimal.
+
+    Prices may be off by ``noise``, in terms of the largest.
+    """
 
     first: int
     step: int
     units: int
+    noise: float = 0.0
 
     @classmethod
-    def meeting(cls, price: Floats) -> Ladder:
-        """Return the ladder of the widest steps, from the lowest, that meets some prices; read to twelve digits."""
-        levels = np.unique(price)
-        noise = 1e-12 * float(np.abs(levels[[0, -1]]).max())
-        places = 0
-        while places < 22 and np.abs(levels - np.rint(levels * 10.0**places) / 10.0**places).max() > noise:
-            places += 1
-        counts = np.rint(levels * 10.0**places).astype(np.int64)
-        return cls(int(counts[0]), int(np.gcd.reduce(np.diff(counts))) or 1, 10**places)
+    def meeting(cls, price: Floats, *, noise: float) -> Ladder | None:
+        """Return the ladder of the widest steps, from the lowest, that meets some prices.
 
-    def price(self, row: Integers) -> Floats:
+        Parameters
+        ----------
+        price : array
+        noise : float
+            How far from a decimal prices may be, in terms of the largest: 0 of floats of decimals.
+
+        Returns
+        -------
+        Ladder or None
+            None if decimals that floats tell apart do not say the prices.
+        """
+        levels = np.unique(price)
+        most = float(np.abs(levels[[0, -1]]).max())
+        places = 0
+        while (
+            places < 22
+            and np.abs(levels - np.rint(levels * 10.0**places) / 10.0**places).max() > noise * most
+        ):
+            places += 1
+        if not most * 10.0**places < _MOST_COUNTS:
+            return None
+        counts = np.rint(levels * 10.0**places).astype(np.int64)
+        return cls(int(counts[0]), int(np.gcd.reduce(np.diff(counts))) or 1, 10**places, noise)
+
+    def price(self, row: Integers | Floats) -> Floats:
         """Return the price of each row. [quote per coin]"""
         price: Floats = (self.first + self.step * row) / float(self.units)
         return price
@@ -49,13 +71,12 @@ class Ladder:
 
     def rows(self, price: Floats, *, most: float) -> Integers | None:
         """Return the row of each price, none larger than ``most``; None if one lies between two rows."""
-        per_step = self.units / self.step
-        exact = price - self.first / self.units
-        exact *= per_step
-        nearest = np.rint(exact)
-        exact -= nearest
-        noise = 1e-6 + 2e-12 * per_step * most
-        return nearest.astype(np.int64) if max(exact.max(), -exact.min()) <= noise else None
+        row = price - self.first / self.units
+        row *= self.units / self.step
+        np.rint(row, out=row)
+        off = self.price(row)
+        off -= price
+        return row.astype(np.int64) if max(off.max(), -off.min()) <= self.noise * most else None
 
 
 class Lines:

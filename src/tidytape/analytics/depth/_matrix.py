@@ -23,6 +23,7 @@ from tidytape.analytics.depth._cells import Board, Ladder, Lines, starts_of
 from tidytape.catalogue import BookSide
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.doors import listed
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 
@@ -36,6 +37,7 @@ Times = NDArray[np.datetime64]
 _AT_ONCE = 2**18  # rows: fewer, and threads wait for each other more than they work
 _THREADS = 4  # more would wait for each other
 _FEW = 4096
+_NOISE = 16 * 2.0**-53  # of prices that were computed, and are the floats of no decimals
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,13 +136,14 @@ def matrix(
         If a column is absent.
     QueryError
         If the frame holds more than one series or another side, times that are no multiple of the interval apart,
-        prices of no common step, or more than 2**28 cells; or an argument is not as listed.
+        prices of no common step, or more than 2**28 cells; if prices are beyond 2**53 blocks from zero, where floats do
+        not tell one from the next, unless ``prices`` leaves them out; or an argument is not as listed.
 
     Notes
     -----
-    A row without a time or a price is in no cell. A size that is null, not finite or below 0 is not known, and makes
-    its cell NaN. Prices are read to twelve digits; sums have the seven of float32, and those of blocks are made in
-    float64.
+    A row without a time, a side or a price that is finite is in no cell. A size that is null, not finite or below 0 is
+    not known, and makes its cell NaN. Prices are decimals of up to fifteen digits, or were computed and differ from
+    such by some last bits; sums have the seven of float32, and those of blocks are made in float64.
 
     Each row's cell is computed from its time and price, so the cost is that of some passes over the rows, and no table
     of prices is ever built.
@@ -226,7 +229,10 @@ def _arrays(
 ) -> tuple[NDArray[np.float32], Times, NDArray[np.float64]]:
     """Return sums by time, side and price, with the times and the prices."""
     grid = None if block_size is None else Grid.of(block_size)
-    if prices is not None and not (all(map(is_number, prices)) and prices[0] <= prices[1]):
+    between = None if prices is None else listed(prices)
+    if between is not None and not (
+        len(between) == 2 and all(map(is_number, between)) and between[0] <= between[1]
+    ):
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
     step = None if interval is None else interval_of(interval).seconds * SECOND
     try:
@@ -254,7 +260,8 @@ def _arrays(
     # A price that is null becomes NaN, which is not finite.
     rows = table.rows.drop_nulls(["timestamp", *(["side"] if sides else [])])
     if grid is not None:
-        rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(nw.col("price")))
+        within = nw.col("price").clip(-grid.furthest, grid.furthest)
+        rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(within))
         columns.append(nw.col("row"))
     # Of polars in one piece, which numpy then sees as it is.
     how: dict[str, Any] = {"engine": "in-memory"} if rows.implementation.is_polars() else {}
@@ -268,19 +275,24 @@ def _arrays(
         lines = Lines(np.concatenate([part.times for part in parts]), step)
         untils = [*(int(lines.of(part.times[:1])[0]) for part in parts[1:]), lines.times.size]
         lowest, highest = min(part.lowest for part in parts), max(part.highest for part in parts)
+        if grid is not None and max(-lowest, highest) > grid.furthest:
+            lowest, highest = _within(lowest, highest, grid, prices)
         for ladder in _ladders(parts, lowest, highest, grid):
             bottom, top = (
                 floor(ladder.row(edge) + Fraction(1, 2) * (grid is None)) for edge in (lowest, highest)
             )
-            if prices is not None:
-                bottom, top = max(bottom, ceil(ladder.row(prices[0]))), min(top, floor(ladder.row(prices[1])))
+            if between is not None:
+                bottom, top = (
+                    max(bottom, ceil(ladder.row(between[0]))),
+                    min(top, floor(ladder.row(between[1]))),
+                )
             shape = (lines.times.size, len(sides) or 1, max(0, top - bottom + 1))
             board = Board(shape, first=bottom, precisely=grid is not None)
             filled = partial(_filled, board, lines, ladder, most=max(abs(lowest), abs(highest)))
             if all(pool.map(filled, parts, untils)):
                 row = np.arange(bottom, bottom + shape[2])
                 return board.cells, lines.times.astype("datetime64[ns]"), ladder.price(row)
-    got, expected = "prices of no common step", "multiples of one, to twelve digits"
+    got, expected = "prices of no common step", "multiples of one, to fifteen digits"
     raise QueryError("frame", got=got, expected=expected, hint="give a block_size")
 
 
@@ -355,14 +367,34 @@ class _Part:
         )
 
 
+def _within(
+    lowest: float, highest: float, grid: Grid, prices: tuple[float, float] | None
+) -> tuple[float, float]:
+    """Return the ends of prices that have a row; QueryError if those that have none are asked for."""
+    if prices is None or prices[0] <= -grid.furthest or prices[1] >= grid.furthest:
+        raise QueryError(
+            "block_size",
+            got=str(grid.size),
+            expected=f"blocks of which a price of {max(-lowest, highest)!r} is at most 2**53",
+            hint="take larger blocks, or only the prices that matter",
+        )
+    return max(lowest, -grid.furthest), min(highest, grid.furthest)
+
+
 def _ladders(parts: list[_Part], lowest: float, highest: float, grid: Grid | None) -> Iterator[Ladder]:
     """Yield the prices that rows may have, until one of them meets every price."""
     if grid is not None:
         yield Ladder(0, grid.numerator, 10**grid.places)
         return
     # A few prices nearly always say the step of all, and placing the rest shows whether they did.
-    yield Ladder.meeting(np.append(parts[0].price[:_FEW], [lowest, highest]))
-    yield Ladder.meeting(np.concatenate([part.price for part in parts]))
+    some = np.append(parts[0].price[:_FEW], [lowest, highest])
+    for noise in (0.0, _NOISE):
+        if (ladder := Ladder.meeting(some, noise=noise)) is not None:
+            yield ladder
+        if (
+            ladder := Ladder.meeting(np.concatenate([part.price for part in parts]), noise=noise)
+        ) is not None:
+            yield ladder
 
 
 def _filled(board: Board, lines: Lines, ladder: Ladder, part: _Part, until: int, *, most: float) -> bool:

@@ -71,7 +71,7 @@ def regrid(
     -----
     Sums do not depend on the order of the rows, and are exact for amounts of up to eight places. A size that is null,
     not finite or below 0 is not known. Rows whose price is null or not finite stay apart, under a price of null; so do
-    prices so large that no float says the edge of their row.
+    prices beyond 2**53 rows from zero, where floats do not tell one row from the next.
 
     The mean of a book counts a price as empty at times that did not reach so far out. Where that happens, ask for more
     depth than you look at.
@@ -92,7 +92,7 @@ def regrid(
     grid = None if block_size is None else Grid.of(block_size)
     wanted = None if interval is None else interval_of(interval)
     table, value = _opened(frame)
-    rule = time or ("last" if value == "size" else "sum")
+    rule = ("last" if value == "size" else "sum") if time is None else time
     one_of("time", rule, ("last", "mean", "sum"))
     sides = ["side"] if value == "size" else []
     series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", *sides])

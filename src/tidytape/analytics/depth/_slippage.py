@@ -82,7 +82,8 @@ def slippage(
     crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out. In one that unites
     venues it is what trading on both at once would gain, before fees.
 
-    What lacks less than 1e-12 of a size to be all of it is all of it.
+    What lacks less than 1e-12 of a size to be all of it is all of it. Average prices are right to some last bits of
+    theirs, and slippage, a difference of prices, to 1e-11 of its unit: a smaller one is the noise of floats.
 
     Examples
     --------

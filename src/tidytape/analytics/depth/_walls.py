@@ -9,25 +9,13 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds, positive, whole
+from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.table import Table
 
 __all__ = ["walls"]
 
 _NOISE = 1e-12
-_TAKEN = (
-    "timestamp",
-    "side",
-    "price",
-    "size",
-    "at",
-    "follows",
-    "all",
-    "number",
-    "gap",
-    "gaps",
-    "newest",
-    "run",
-)
+_TAKEN = ("timestamp", "side", "price", "size")
 
 
 def walls(
@@ -111,33 +99,41 @@ def walls(
     )
     series = table.series(by, without=[*_TAKEN, *results])
 
-    time, number, size = nw.col("at"), nw.col("number"), nw.col("size")
-    one = [*series, "all"]  # a window needs a column, and a frame may hold one series that nothing names
+    time, number, size = nw.col("__at"), nw.col("__number"), nw.col("size")
+    one = [*series, "__all"]  # a window needs a column, and a frame may hold one series that nothing names
     rows = table.rows.filter(~nw.col("timestamp").is_null()).select(
-        *series, "side", "price", "size", at=nw.col("timestamp"), follows=nw.col("timestamp"), all=nw.lit(1)
+        *series,
+        "side",
+        "price",
+        "size",
+        __at=nw.col("timestamp"),
+        __order=nw.col("timestamp"),
+        __all=nw.lit(1),
     )
-    rows = rows.with_columns(number=time.rank("dense").over(one).cast(nw.Int64))
+    rows = rows.with_columns(__number=time.rank("dense").over(one).cast(nw.Int64))
     if furthest is not None:
         # A number is left out where the time before is too long ago.
-        since = time - nw.col("follows").shift(1).over(one, order_by="at")
-        rows = rows.with_columns(gap=(since > furthest).fill_null(value=False).cast(nw.Int64))
-        rows = rows.with_columns(gaps=nw.col("gap").cum_sum().over(one, order_by="at"))
-        rows = rows.with_columns(number=number + nw.col("gaps").max().over([*one, "number"]))
-    rows = rows.with_columns(newest=number.max().over(one))
+        rows = with_neighbour(rows, "__at", name="__before", over=one, order=["__order"])
+        rows = rows.with_columns(__gap=(time - nw.col("__before") > furthest).cast(nw.Int64))
+        rows = rows.with_columns(__gaps=nw.col("__gap").cum_sum().over(one, order_by="__order"))
+        rows = rows.with_columns(__number=number + nw.col("__gaps").max().over([*one, "__number"]))
+    rows = rows.with_columns(__newest=number.max().over(one))
 
     level = [*series, "side", "price"]
     is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)
     large = (
-        rows.with_columns(known=is_known, size=nw.when(is_known).then(size).otherwise(0.0))
-        .group_by(*level, "at", "number", "newest")
-        .agg(size.sum(), nw.col("known").all())
-        .filter(nw.col("known") & (size >= threshold * (1 - _NOISE)))
-        .with_columns(place=size.cum_count().over(level, order_by="number"))
+        rows.with_columns(__known=is_known, size=nw.when(is_known).then(size).otherwise(0.0))
+        .group_by(*level, "__at", "__number", "__newest")
+        .agg(size.sum(), nw.col("__known").all())
+        .filter(nw.col("__known") & (size >= threshold * (1 - _NOISE)))
+        .with_columns(__place=size.cum_count().over(level, order_by="__number"))
         # Both grow by one from snapshot to snapshot, so their difference names a run.
-        .with_columns(run=number - nw.col("place").cast(nw.Int64), is_standing=number == nw.col("newest"))
+        .with_columns(
+            __run=number - nw.col("__place").cast(nw.Int64), is_standing=number == nw.col("__newest")
+        )
     )
     result = (
-        large.group_by(*level, "run")
+        large.group_by(*level, "__run")
         .agg(
             first_timestamp=time.min(),
             last_timestamp=time.max(),

@@ -10,7 +10,6 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._liquidations import LIQUIDATIONS
-from tidytape.errors import MissingColumnError
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.neighbours import with_neighbour
@@ -110,9 +109,9 @@ def liquidation_cascades(
     least = 0.0 if smallest is None else arguments.positive("smallest", smallest)
     pause = arguments.length("gap", gap)
     table = Table.opened(frame, times=["timestamp"])
-    name = liquidations or next((name for name in LIQUIDATIONS if name in table.names), LIQUIDATIONS[0])
-    if name not in table.names:
-        raise MissingColumnError([name], available=table.names)
+    name = liquidations
+    if name is None:
+        name = next((name for name in LIQUIDATIONS if name in table.names), LIQUIDATIONS[0])
     table = Table.opened(frame, times=["timestamp"], numbers=[name])
     keys = table.series(by, without=["timestamp", *_RESULTS])
     series = [*keys, "__all"]
@@ -157,7 +156,7 @@ def liquidation_cascades(
             count=nw.col("__count").cast(nw.Int64),
             largest=largest,
             largest_at=nw.col("__largest_at"),
-            is_lower_bound=nw.lit(bool(sampled)),
+            is_lower_bound=nw.lit(arguments.flag("sampled", sampled)),
             threshold=nw.lit(threshold),
             gap=nw.lit(pause / SECOND),
             smallest=nw.lit(least),

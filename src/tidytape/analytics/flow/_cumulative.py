@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Literal
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -12,9 +12,12 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.flow._volume import bought_and_sold
+from tidytape.catalogue import Interval
+from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import SECOND
-from tidytape.frames.steps import MONDAY, bucket_by
+from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.joined import EARLIEST
+from tidytape.frames.steps import MONDAY, bucket_by, length_of
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["cvd"]
@@ -66,7 +69,8 @@ def cvd(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``anchor``, ``session`` or ``session_open`` is none of those, or as of `delta`.
+        If ``anchor``, ``session`` or ``session_open`` is none of those, a session opens within an ``interval``, or
+        as of `delta`.
 
     Notes
     -----
@@ -74,7 +78,8 @@ def cvd(
     much was sold as bought it is zero.
 
     Where a delta is unknown, so is every sum that it would be part of: ``cvd`` is null from there to the end of the
-    session, or of the series. No row depends on a later one.
+    session, or of the series. So it is where a candle of the frame, by its column ``interval``, begins in one session
+    and ends in another: of both from there on, for nobody knows how much of it is whose. No row depends on a later one.
 
     Examples
     --------
@@ -99,12 +104,16 @@ def cvd(
     if session_open is not None:
         opens = epoch_seconds(session_open, parameter="session_open") * SECOND
     results = ("delta", "cvd", "anchor", "anchored_at")
+    if anchor == "session" and interval is not None:
+        _require_whole(interval, length, opens)
     both = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=results)
     time = nw.col("timestamp")
     rows = both.rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"), __all=nw.lit(0))
     series = [*both.by, "__all"]
     started = bucket_by(time, length, origin=opens) if anchor == "session" else time.min().over(series)
     rows = rows.with_columns(anchored_at=started, __unknown=nw.col("delta").is_null().cast(nw.Int64))
+    if anchor == "session" and interval is None and "interval" in both.by and "id" not in both.table.names:
+        rows = _without_parts(rows, series, length, opens)
     # In parts, so that what was bought and is sold again leaves nothing, and earlier anchors change no digit.
     rows = exact.in_parts(rows, "buy_volume", "sell_volume")
     rows = rows.with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
@@ -123,3 +132,35 @@ def cvd(
         "anchored_at",
     )
     return both.table.closed(rows, sort=[*both.by, "timestamp"], times={"anchored_at": "timestamp"})
+
+
+def _require_whole(interval: str, session: int, opens: int) -> None:
+    """Raise QueryError if a session opens within an interval."""
+    wanted = interval_of(interval)
+    if not _is_whole(wanted, session, opens):
+        whole = [known for known in Interval if _is_whole(known, session, opens)]
+        longest = max(whole, key=lambda known: known.seconds, default=None)
+        hint = (
+            f"the longest that does is {longest.alias!r}"
+            if longest
+            else "have sessions open on whole minutes"
+        )
+        expected = "an interval that ends where a session opens"
+        raise QueryError("interval", got=interval, expected=expected, hint=hint)
+
+
+def _is_whole(interval: Interval, session: int, opens: int) -> bool:
+    step = interval.seconds * SECOND
+    return session % step == 0 and (opens - interval.offset * SECOND) % step == 0
+
+
+def _without_parts(rows: Any, series: list[str], session: int, opens: int) -> Any:
+    """Return the rows whose sum is unknown where a candle before them, or they, are of two sessions."""
+    last = nw.col("timestamp") + length_of(nw.col("interval")) - 1
+    last = nw.when(last > nw.col("timestamp")).then(last).otherwise(nw.col("timestamp"))
+    into = bucket_by(last, session, origin=opens)
+    spoiled = nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST)
+    rows = rows.with_columns(__spoiled=spoiled, __order=nw.col("timestamp"))
+    rows = rows.with_columns(nw.col("__spoiled").cum_max().over(series, order_by="__order"))
+    is_spoiled = (nw.col("__spoiled") >= nw.col("anchored_at")).cast(nw.Int64)
+    return rows.with_columns(__unknown=nw.col("__unknown") + is_spoiled)

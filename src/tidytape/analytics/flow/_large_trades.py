@@ -134,7 +134,7 @@ def large_trade_share(
             __count=nw.len().over(groups).cast(nw.Float64),
         )
         # A hair less, so that 0.9 of 10 is the ninth although it is 9.000000000000002 in floats elsewhere.
-        within = nw.col("__rank") <= (nw.col("__count") * quantile - 1e-9).ceil()
+        within = nw.col("__rank") <= (nw.col("__count") * (quantile * (1 - 1e-15))).ceil()
         rows = rows.with_columns(__threshold=nw.when(within).then(amount)).with_columns(
             __threshold=nw.col("__threshold").max().over(groups)
         )

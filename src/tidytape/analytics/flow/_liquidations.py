@@ -7,6 +7,7 @@ from collections.abc import Iterable
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics._arguments import flag
 from tidytape.analytics.flow._sides import quotient, sides
 
 __all__ = ["LIQUIDATIONS", "liquidation_imbalance"]
@@ -91,6 +92,6 @@ def liquidation_imbalance(
     longs, shorts = (nw.col(name) for name in names)
     rows = both.rows.with_columns(
         liquidation_imbalance=quotient(longs - shorts, longs + shorts),
-        is_lower_bound=nw.lit(bool(sampled)),
+        is_lower_bound=nw.lit(flag("sampled", sampled)),
     )
     return both.table.closed(rows, sort=[*both.by, "timestamp"])

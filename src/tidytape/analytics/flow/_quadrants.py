@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._across import one_engine
-from tidytape.analytics._arguments import is_number, one_of
+from tidytape.analytics._arguments import number, one_of
 from tidytape.errors import QueryError
 from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.steps import length_of
@@ -120,7 +120,9 @@ def oi_price_quadrant(
     [None, 'new_longs', 'short_covering', 'new_shorts', 'long_unwinding']
     """
     one_of("change", change, _CHANGES)
-    bands = {"price_band": _band("price_band", price_band), "oi_band": _band("oi_band", oi_band)}
+    bands = {
+        name: number(name, band, least=0) for name, band in (("price_band", price_band), ("oi_band", oi_band))
+    }
     opens = change == "open_to_close"
     columns = ["close", "open"] if opens else ["close"]
     table = Table.opened(open_interest, times=["timestamp"], numbers=columns, parameter="open_interest")
@@ -218,9 +220,3 @@ def _quadrant(*, price_band: float, oi_band: float) -> nw.Expr:
     }
     known = ~price.is_null() & ~interest.is_null()
     return nw.coalesce(*(nw.when(known & holds).then(nw.lit(word)) for word, holds in words.items()))
-
-
-def _band(parameter: str, got: float) -> float:
-    if not is_number(got) or got < 0:
-        raise QueryError(parameter, got=got, expected="a finite number of 0 or more")
-    return float(got)

@@ -10,7 +10,6 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import Side
-from tidytape.errors import MissingColumnError
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
 from tidytape.frames.steps import length_of
@@ -74,10 +73,9 @@ def sides(
         bought, sold = (nw.col(name) for name in names)
         known = usable(bought) & usable(sold)
     else:
-        amount = amount or next((name for name in candidates if name in present), candidates[0])
-        if missing := [name for name in ("side", amount) if name not in present]:
-            raise MissingColumnError(missing, available=present)
-        table = Table.opened(frame, times=["timestamp"], numbers=[amount])
+        if amount is None:
+            amount = next((name for name in candidates if name in present), candidates[0])
+        table = Table.opened(frame, ["side"], times=["timestamp"], numbers=[amount])
         side, value = nw.col("side").cast(nw.String), nw.col(amount)
         is_buy, is_sell = side == str(Side.BUY), side == str(Side.SELL)
         known = (is_buy | is_sell) & usable(value)

@@ -133,18 +133,16 @@ def cash_and_carry(
     >>> trade.select(pl.col("carry", "carry_annualized").round(6), "trade").row(0)
     (0.008, 0.04, 'cash_and_carry')
     """
-    if not arguments.is_number(costs) or costs < 0:
-        raise QueryError("costs", got=costs, expected="a finite number, 0 or more")
-    if not arguments.is_number(financing):
-        raise QueryError("financing", got=financing, expected="a finite number")
+    costs = arguments.number("costs", costs, least=0)
+    financing = arguments.number("financing", financing)
     if expiry is None:
         raise QueryError("expiry", got=None, expected="a time, or the column that holds it")
     table, columns = _priced(frame, future, spot, expiry, interval)
     rows = table.rows.with_columns(**columns)
-    over = nw.col("basis") - nw.col("days") * (float(financing) / 365.0)
+    over = nw.col("basis") - nw.col("days") * (financing / 365.0)
     # Costs are paid either way; what is left of the basis decides which way.
-    carry = nw.when(~nw.col("basis_annualized").is_null()).then(over.abs() - float(costs))
-    rows = rows.with_columns(costs=nw.lit(float(costs)), financing=nw.lit(float(financing)), carry=carry)
+    carry = nw.when(~nw.col("basis_annualized").is_null()).then(over.abs() - costs)
+    rows = rows.with_columns(costs=nw.lit(costs), financing=nw.lit(financing), carry=carry)
     way = nw.when(over > 0).then(nw.lit("cash_and_carry")).otherwise(nw.lit("reverse"))
     rows = rows.with_columns(
         carry_annualized=nw.col("carry") * 365.0 / nw.col("days"),

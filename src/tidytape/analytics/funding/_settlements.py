@@ -105,10 +105,10 @@ def accrued(
     >>> paid.select(pl.col("payment", "accrued").round(6), "missed").rows()
     [(-0.1, -0.1, 0), (-0.3, -0.4, 0), (0.2, -0.2, 0)]
     """
-    every = None if settled_every == _EACH_ROW else arguments.duration("settled_every", settled_every)
-    columns = [name for name in (rate, position, price) if isinstance(name, str)]
+    every = _pause(settled_every)
     if not isinstance(position, str) and not arguments.is_number(position):
         raise QueryError("position", got=position, expected="a finite number, or a column")
+    columns = [rate, *([position] if isinstance(position, str) else []), *([] if price is None else [price])]
     table = Table.opened(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", "payment", "accrued", "missed", *columns])
     rows = table.rows.filter(~nw.col("timestamp").is_null())
@@ -230,7 +230,7 @@ def predicted_error(
     table = Table.opened(frame, times=["timestamp"], numbers=[rate, predicted])
     series = table.series(by, without=["timestamp", *_ERRORS, rate, predicted])
     ahead = 0 if lead is None else arguments.duration("lead", lead)
-    every = None if settled_every == _EACH_ROW else arguments.duration("settled_every", settled_every)
+    every = _pause(settled_every)
     after = length(table, interval)
     within, _ = _lengths(table, interval, every)
     rows = table.rows.filter(~nw.col("timestamp").is_null())
@@ -287,6 +287,13 @@ def _lengths(table: Table[Any], given: Duration | None, every: int | None) -> tu
     more = ((known - 1).cast(nw.Float64()) / float(every)).floor().cast(nw.Int64())
     within = (known > 0) & (known <= every)
     return within, nw.when(known > every).then(more).otherwise(nw.lit(0))
+
+
+def _pause(settled_every: Duration) -> int | None:
+    """Return how long it is from one settlement to the next [ns]; None where each row is one."""
+    if isinstance(settled_every, str) and settled_every == _EACH_ROW:
+        return None
+    return arguments.duration("settled_every", settled_every)
 
 
 def _settled(rows: nw.LazyFrame[Any], every: int, anchor: TimeLike) -> nw.LazyFrame[Any]:

@@ -10,6 +10,7 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.options._black import Floats
 from tidytape.analytics.options._chain import floats, null_for_nan
 from tidytape.analytics.options._svi import LEE, PARAMETERS
@@ -101,7 +102,7 @@ def svi_arbitrage(
     >>> svi_arbitrage(fits).select(pl.col("least_density", "density_at").round(3), "butterfly_arbitrage").row(0)
     (-0.033, 0.879, True)
     """
-    ranges = () if wings else ("lowest", "highest")
+    ranges = () if arguments.flag("wings", wings) else ("lowest", "highest")
     numbers = ["days", *PARAMETERS, *ranges]
     table = Table.opened(fits, times=["timestamp"], numbers=numbers, parameter="fits")
     chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]

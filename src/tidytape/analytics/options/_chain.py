@@ -74,7 +74,7 @@ class Chain(Generic[IntoFrameT]):
         results : iterable of str
             Columns that the result will have beside these.
         """
-        numbers = tuple(dict.fromkeys((*numbers, "strike")))
+        numbers = (*numbers, "strike")
         needed = (*CHAIN_COLUMNS, *numbers)
         table = Table.opened(native, needed, times=["timestamp"], numbers=numbers)
         dates = table.rows.collect_schema()["expiry"] == nw.Date

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import one_of
+from tidytape.analytics._arguments import column, one_of
 from tidytape.analytics._smile import CALL, PUT, Frame
 from tidytape.analytics.options._chain import Chain, days_of, kind_of
 
@@ -92,6 +92,7 @@ def forward(
     """
     one_of("method", method, ("quoted", "parity"))
     one_of("premium", premium, PREMIUMS)
+    price = column("price", price)
     opened = Chain.opened(
         chain, by, numbers=["forward" if method == "quoted" else price], results=("days", *_RESULT)
     )

@@ -12,6 +12,7 @@ from tidytape.analytics._arguments import positive
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.crossed import crossed
+from tidytape.frames.doors import listed, require
 from tidytape.frames.table import Table
 
 __all__ = ["constant_maturity", "maturities", "series_of"]
@@ -102,7 +103,7 @@ def constant_maturity(
 
 def maturities(days: object) -> list[float]:
     """Return maturities in days, each once; QueryError if one is none, or there is none."""
-    several = list(days) if isinstance(days, Iterable) else [days]
+    several = listed(days)
     if not several:
         raise QueryError("days", got=days, expected="at least one number of days")
     return list(dict.fromkeys(positive("days", day) for day in several))
@@ -117,10 +118,9 @@ def series_of(table: Table[Any], by: str | Iterable[str] | None, *, without: Ite
 def _named(table: Table[Any], columns: Iterable[str] | None) -> list[str]:
     """Return the columns of volatilities."""
     if columns is not None:
-        names = [columns] if isinstance(columns, str) else list(dict.fromkeys(columns))
-        if missing := [name for name in names if name not in table.names]:
-            raise MissingColumnError(missing, available=table.names)
-        return names
+        names = listed(columns)
+        require(names, table.names)
+        return list(dict.fromkeys(names))
     names = [name for name in table.names if name.startswith("iv_")]
     if not names:
         raise MissingColumnError(["iv_atm"], available=table.names)

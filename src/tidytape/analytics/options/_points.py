@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal
+from typing import Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import one_of
+from tidytape.analytics._arguments import one_of, whole
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.analytics.options._chain import Chain, days_of
-from tidytape.errors import QueryError
+from tidytape.frames.doors import listed
 from tidytape.frames.table import Table
 
 __all__ = [
@@ -302,8 +302,4 @@ def _smiles(
 
 def percents(deltas: object) -> list[int]:
     """Return the deltas in whole percent, each once; QueryError if one is none."""
-    several: list[Any] = list(deltas) if isinstance(deltas, Iterable) else [deltas]
-    for percent in several:
-        if isinstance(percent, bool) or not isinstance(percent, int) or not 1 <= percent <= 49:
-            raise QueryError("delta", got=percent, expected="a whole number of percent from 1 to 49, e.g. 25")
-    return list(dict.fromkeys(several))
+    return list(dict.fromkeys(whole("delta", percent, most=49) for percent in listed(deltas)))

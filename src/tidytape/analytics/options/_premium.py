@@ -115,8 +115,10 @@ def volatility_risk_premium(
     )
     asked = Table.opened(known_at(implied, interval=implied_interval), times=["known_at"])
     # Every market of the realised is asked for at every time of the implied: none is taken for another.
-    markets = rows.select(*keys).unique()
-    decisions = asked.rows.drop("known_at_rule", strict=False).join(markets, on=on, how="left")
+    markets = _with_text(rows, on).select(*keys).unique()
+    decisions = _with_text(asked.rows.drop("known_at_rule", strict=False), on).join(
+        markets, on=on, how="left"
+    )
     joined = asof_join(
         asked.with_words({alias: name for name, alias in whose.items()}, of=facts).closed(decisions),
         cast("IntoFrame", facts.with_words({alias: name for name, alias in whose.items()}).closed(rows)),
@@ -135,3 +137,9 @@ def volatility_risk_premium(
     place = order.index("realized_volatility")
     order[place:place] = ["known_at", *whose.values()]
     return result.closed(rows.select(*order), sort=[*series, *whose.values(), "timestamp"])
+
+
+def _with_text(rows: nw.LazyFrame[Any], name: str) -> nw.LazyFrame[Any]:
+    """Return the rows with categories of one column as text, which joins text and other categories."""
+    is_category = isinstance(rows.collect_schema()[name], nw.Categorical | nw.Enum)
+    return rows.with_columns(nw.col(name).cast(nw.String)) if is_category else rows

@@ -113,7 +113,7 @@ def realized_volatility(
     [None, None, None, 32.6]
     """
     one_of("estimator", estimator, ESTIMATORS)
-    whole("window", window, least=2)
+    window = whole("window", window, least=2)
     per_year = positive("days_per_year", days_per_year) * _YEAR
     prices = ("close",) if estimator == "close_to_close" else _PRICES
     needed = [] if interval is not None else ["interval"]

@@ -77,7 +77,9 @@ def z_score(
     >>> z_score(frame, value="implied_volatility", window=3)["z_score"].to_list()
     [None, None, None, 2.0]
     """
-    table, rows, keys, least = _opened(frame, "z_score", value=value, window=window, least=least, by=by)
+    table, rows, keys, window, least = _opened(
+        frame, "z_score", value=value, window=window, least=least, by=by
+    )
     # Less the series' first value, so that large values do not swallow small spreads.
     x, time = nw.col("__value"), nw.col("__time")
     rows = rows.with_columns(__known=nw.when(~x.is_null()).then(time))
@@ -158,7 +160,9 @@ def percentile(
     >>> percentile(frame, value="skew", window=2)["percentile"].to_list()
     [None, None, 50.0, 75.0]
     """
-    table, rows, keys, least = _opened(frame, "percentile", value=value, window=window, least=least, by=by)
+    table, rows, keys, window, least = _opened(
+        frame, "percentile", value=value, window=window, least=least, by=by
+    )
     if table.eager is not None:
         ranked = with_percentile(rows.collect(), keys, window=window, least=least)
         return table.closed(ranked.select(*table.names, "percentile"), like_rows=True)
@@ -196,15 +200,16 @@ def _opened(
     window: int,
     least: int | None,
     by: str | Iterable[str] | None,
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str], int]:
-    """Return the table, its rows with ``__value`` and ``__time``, their partition, and the fewest values."""
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str], int, int]:
+    """Return the table, its rows with ``__value`` and ``__time``, partition, the window and the fewest values."""
     smallest = 2 if result == "z_score" else 1
-    whole("window", window, least=smallest)
-    if least is not None and whole("least", least, least=smallest) > window:
+    window = whole("window", window, least=smallest)
+    least = window if least is None else whole("least", least, least=smallest)
+    if least > window:
         raise QueryError("least", got=least, expected=f"at most the window, {window}")
     table = Table.opened(frame, times=["timestamp"], numbers=[value])
     if result in table.names:
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
     series = table.series(by, without=("timestamp", value))
     rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
-    return table, rows, ["__one", *series], least or window
+    return table, rows, ["__one", *series], window, least

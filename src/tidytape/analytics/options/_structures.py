@@ -7,17 +7,14 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from tidytape.analytics._arguments import is_number
-from tidytape.errors import QueryError
+from tidytape.analytics._arguments import number
 
 __all__ = ["flat_within", "last_before", "shape"]
 
 
 def flat_within(got: object) -> float:
     """Return the slope up to which a structure is flat; QueryError if it is none."""
-    if not is_number(got) or got < 0:
-        raise QueryError("flat", got=got, expected="a number, 0 or more")
-    return float(got)
+    return number("flat", got, least=0)
 
 
 def shape(slope: nw.Expr, flat: float) -> nw.Expr:

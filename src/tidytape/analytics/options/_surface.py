@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import is_number, whole
+from tidytape.analytics._arguments import flag, is_number, whole
 from tidytape.analytics.options._maturity import maturities
 from tidytape.analytics.options._svi import PARAMETERS
 from tidytape.errors import QueryError
 from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.crossed import crossed
+from tidytape.frames.doors import listed
 from tidytape.frames.table import Table
 
 __all__ = ["smile", "surface"]
@@ -83,7 +83,7 @@ def smile(
     >>> smile(fits, moneyness=[-0.2, 0, 0.5]).select("moneyness", pl.col("implied_volatility").round(3)).rows()
     [(-0.2, 55.959), (0.0, 48.99), (0.5, None)]
     """
-    whole("steps", steps)
+    steps, wings = whole("steps", steps, most=10_000), flag("wings", wings)
     places = None if moneyness is None else _places(moneyness)
     table = _opened(fits, times=["timestamp", "expiry"], numbers=["forward"])
     keys = table.series(by, without=_RESERVED)
@@ -167,7 +167,7 @@ def surface(
     >>> surface(fits, days=30, moneyness=0)["implied_volatility"].round(4).item()
     59.7372
     """
-    wanted, places = maturities(days), _places(moneyness)
+    wanted, places, wings = maturities(days), _places(moneyness), flag("wings", wings)
     table = _opened(fits, times=["timestamp"], numbers=[])
     chain = [*table.series(by, without=_RESERVED), "timestamp"]
     life = nw.col("days")
@@ -206,7 +206,7 @@ def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -
 
 
 def _places(moneyness: object) -> list[float]:
-    several: list[Any] = list(moneyness) if isinstance(moneyness, Iterable) else [moneyness]
+    several = listed(moneyness)
     if not several or not all(is_number(place) for place in several):
         raise QueryError("moneyness", got=moneyness, expected="finite numbers, ln(K/F)")
     return list(dict.fromkeys(float(place) for place in several))

@@ -13,9 +13,9 @@ from tidytape.analytics._across import one_engine
 from tidytape.analytics._arguments import nanoseconds
 from tidytape.analytics.pit._known import IS_KNOWN, WHEN, of_facts
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.members import as_text
+from tidytape.frames.members import as_texts
 from tidytape.frames.table import IDENTITY, Table
-from tidytape.frames.times import dated
+from tidytape.frames.times import dated, nullable
 
 __all__ = ["asof_join"]
 
@@ -23,6 +23,7 @@ _NEVER = -(2**62)  # before 1824; there is room to subtract from it
 _EVER = 2**61  # 73 years, as good as no limit
 _LEVELS = {"size", "liquidations", "tpo_count", "volume", "block_ids", "block_id", "buy_volume"}
 _POINTS = {"id", "open", "close"}
+_WORDS = (nw.String, nw.Categorical, nw.Enum)
 
 
 def asof_join(
@@ -96,9 +97,9 @@ def asof_join(
     names = _names(left, right, by, suffix)
     keys = [f"__key_{number}" for number, _ in enumerate(by)]
 
-    asked = left.rows.with_columns(*_keys(by), __at=nw.col(on).fill_null(_NEVER))
+    asked = left.rows.with_columns(*_keys(left.rows, by), __at=nw.col(on).fill_null(_NEVER))
     told = told.filter(nw.col(IS_KNOWN)).with_columns(
-        *_keys(by), __at=nw.col(WHEN), __one=nw.lit(1, nw.Int64)
+        *_keys(right.rows, by), __at=nw.col(WHEN), __one=nw.lit(1, nw.Int64)
     )
     order = ["__known", *(["__time"] if "timestamp" in right.names else [])]
     told = told.with_columns(
@@ -130,6 +131,9 @@ def asof_join(
     # Numbered they all are, so that none before them is taken for the last.
     told = told.filter(nw.col("__alike") == 1)
     told = dated(told, {name: clock for name, clock in right.clocks.items() if name in names})
+    # What no decision meets is null: of whole numbers, such as ids and times, pandas would make floats.
+    schema = told.collect_schema()
+    told = nullable(told, *(name for name in names if schema[name].is_integer()))
     told = told.select(*keys, "__number", *(nw.col(name).alias(new) for name, new in names.items()))
     result = asked.join(found, on=[*keys, "__at"], how="left", suffix="__found").join(
         told, on=[*keys, "__number"], how="left", suffix="__told"
@@ -147,11 +151,13 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
         found = left.series(by, without=[on])
         if missing := [name for name in found if name not in right.names]:
             raise MissingColumnError(missing, available=right.names)
-        ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
-        for name in found:
-            if ours[name] != theirs[name]:
-                got = f"{name}: {ours[name]} and {theirs[name]}"
-                raise QueryError("by", got=got, expected="columns of one type")
+    ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
+    for name in found:
+        types = [_WORDS if isinstance(one, _WORDS) else one for one in (ours[name], theirs[name])]
+        # A column of nothing but nulls has no type of its own on some engines.
+        if types[0] != types[1] and not any(isinstance(one, nw.Unknown | nw.Object) for one in types):
+            got = f"{name}: {ours[name]} and {theirs[name]}"
+            raise QueryError("by", got=got, expected="columns of one type")
     if apart := [name for name in _telling_apart(right.names) if name not in found]:
         got = f"facts with column {apart[0]}, joined by {', '.join(found) or 'nothing'}"
         hint = f"keep one {apart[0]} and drop the column, or join by it: facts of several must not be mixed"
@@ -174,6 +180,8 @@ def _telling_apart(names: list[str]) -> list[str]:
 
 def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> dict[str, str]:
     """Return the columns of the facts, each with its name in the result."""
+    if not isinstance(suffix, str):
+        raise QueryError("suffix", got=suffix, expected="a text")
     names = {name: name + suffix if name in left.names else name for name in right.names if name not in by}
     everything = [*left.names, *names.values()]
     if len(set(everything)) < len(everything):
@@ -182,6 +190,7 @@ def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> d
     return names
 
 
-def _keys(by: list[str]) -> list[nw.Expr]:
+def _keys(rows: nw.LazyFrame[Any], by: list[str]) -> list[nw.Expr]:
     """Return columns of words that are equal where those of ``by`` are, null too, which no join finds equal."""
-    return [as_text(name).alias(f"__key_{number}") for number, name in enumerate(by)]
+    texts = as_texts(rows, by)
+    return [texts[name].alias(f"__key_{number}") for number, name in enumerate(by)]

@@ -13,7 +13,7 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
-from tidytape.frames.times import dated
+from tidytape.frames.times import dated, nullable
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["IS_KNOWN", "KNOWN_AT", "WHEN", "Rule", "as_of", "known", "known_at", "of_facts"]
@@ -93,8 +93,9 @@ def known_at(
         Table.opened(frame, times=[KNOWN_AT])
         return frame
     table, rows, rule = known(frame, rule=rule, interval=interval, delay=delay)
-    # Null as a time: among the whole numbers of pandas a null would make all of them floats, which skip nanoseconds.
-    dates = dated(rows, {WHEN: table.clocks["timestamp"]})
+    # Null as a time, or as a whole number that can be: a null would make floats of the whole numbers of pandas.
+    clock = table.clocks["timestamp"]
+    dates = dated(nullable(rows, WHEN) if clock.counts else rows, {WHEN: clock})
     when = nw.when(IS_KNOWN).then(nw.col(WHEN)).alias(KNOWN_AT)
     others = [name for name in table.names if name not in (KNOWN_AT, _RULE)]
     result = dates.select(*others, when, nw.lit(rule).alias(_RULE))
@@ -161,7 +162,8 @@ def known(
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = Table.opened(frame, times=["timestamp"])
-    rule = rule or ("period" if "period_end" in table.names and length is None else "interval")
+    if rule is None:
+        rule = "period" if "period_end" in table.names and length is None else "interval"
     one_of("rule", rule, ("interval", "period", "event"))
     if rule != "interval" and length is not None:
         raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
@@ -183,7 +185,7 @@ def known(
 
 def _instant(at: TimeLike) -> int:
     """Return a moment in nanoseconds since the epoch; a datetime may be between two seconds."""
-    if not isinstance(at, datetime):
+    if not isinstance(at, datetime) or at != at:  # noqa: PLR0124 -- of pandas it may be none
         return epoch_seconds(at, parameter="at") * SECOND
     moment: Any = at  # of pandas it has nanoseconds
     finer = {name: 0 for name in ("microsecond", "nanosecond") if hasattr(moment, name)}

@@ -57,18 +57,27 @@ def lists_blocks(profiles: Profiles[IntoFrameT]) -> bool:
 
 def block_length(profiles: Profiles[IntoFrameT], block_minutes: float | None) -> nw.Expr:
     """Return how long a block is, as the caller or else his frame says it. [min]"""
+    said = said_minutes(block_minutes)
     if not has_blocks(profiles):
         _refuse(profiles.table.names, _SAYING_BLOCKS)
-    if block_minutes is not None:
-        if arguments.positive("block_minutes", block_minutes) > MOST_MINUTES:
-            raise QueryError("block_minutes", got=block_minutes, expected=f"at most a year, {MOST_MINUTES:,}")
-        return nw.lit(float(block_minutes))
+    if said is not None:
+        return nw.lit(said)
     if BLOCK_MINUTES not in profiles.table.names:
         expected = f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}"
         raise QueryError("block_minutes", got=None, expected=expected)
     profiles.require_number(BLOCK_MINUTES, BLOCK_MINUTES)
     length = nw.col(BLOCK_MINUTES).cast(nw.Float64)
     return nw.when((length > 0) & (length <= MOST_MINUTES)).then(length)
+
+
+def said_minutes(block_minutes: object) -> float | None:
+    """Return the length of a block that a caller says, if he does; QueryError if it is none. [min]"""
+    if block_minutes is None:
+        return None
+    minutes = arguments.positive("block_minutes", block_minutes)
+    if minutes > MOST_MINUTES:
+        raise QueryError("block_minutes", got=block_minutes, expected=f"at most a year, {MOST_MINUTES:,}")
+    return minutes
 
 
 def touches(

@@ -8,6 +8,7 @@ from decimal import Decimal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import row_price, step_of, with_place
 from tidytape.analytics.profile._opening import opened
@@ -81,9 +82,7 @@ def composite(
     >>> composite(levels, row_size=1).rows()
     [('BTC', 10.0, 6.0), ('BTC', 11.0, 4.0)]
     """
-    counts = [count] if isinstance(count, str) else list(count)
-    if not counts or len({price, *counts}) < len(counts) + 1:
-        raise QueryError("count", got=count, expected=f"names, each once and none of them {price!r}")
+    counts = arguments.columns("count", count, taken=[arguments.column("price", price)])
     step = step_of(row_size)
     if step is None:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0")

@@ -122,7 +122,7 @@ def day_type(
     ('trend', 0.42857142857142855, 0.9285714285714286)
     """
     minutes = arguments.positive("minutes", minutes)
-    arguments.whole("lookback", lookback)
+    lookback = arguments.whole("lookback", lookback)
     given = {
         "max_quiet": max_quiet,
         "min_normal": min_normal,

@@ -38,7 +38,13 @@ def step_of(row_size: object) -> Fraction | None:
         return None
     if not is_number(row_size) or not row_size > 0:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0, or None")
-    return Fraction(str(row_size))
+    step = Fraction(str(row_size))
+    if step.denominator > _FINEST:
+        raise QueryError("row_size", got=row_size, expected="at most 40 decimal places, or None")
+    return step
+
+
+_FINEST: Final = 10**40
 
 
 MOST_STEPS: Final = 2.0**50

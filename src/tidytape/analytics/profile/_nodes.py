@@ -91,7 +91,7 @@ def nodes(
     >>> nodes(levels, within=1).select("kind", "low", "high", "count").rows()
     [('hvn', 1.0, 2.0, 8.0), ('lvn', 4.0, 4.0, 1.0), ('hvn', 5.0, 5.0, 4.0)]
     """
-    arguments.whole("within", within)
+    within = arguments.whole("within", within)
     step = step_of(row_size)
     profiles = opened(levels, by, results=_RESULTS, numbers={"price": price, "count": count})
     given = counted_levels(profiles, {"count": count}, price, step)

@@ -10,6 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.doors import are_apart, listed
 from tidytape.frames.table import Table
 
 __all__ = ["SESSION", "Profiles", "holds", "opened"]
@@ -94,14 +95,10 @@ def opened(
         Whether a frame without any of those columns is one profile, instead of none.
     """
     numbers = numbers or {}
-    columns = None if by is None else [by] if isinstance(by, str) else list(by)
+    columns = None if by is None else listed(by)
     taken = (*numbers.values(), *results)
     expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
-    if columns is not None and (
-        (not columns and not anonymous)
-        or len(set(columns)) < len(columns)
-        or not set(columns).isdisjoint(taken)
-    ):
+    if columns is not None and ((not columns and not anonymous) or not are_apart(columns, taken)):
         raise QueryError("by", got=columns, expected=expected)
     table = Table.opened(
         levels, (*(columns or ()), *numbers.values(), *needed, *times), times=times, parameter="levels"

@@ -91,7 +91,7 @@ def poor_extremes(
     >>> poor_extremes(levels).select("is_poor_high", "is_poor_low", "has_excess_low", "tail_low_rows").row(0)
     (True, False, True, 2.0)
     """
-    arguments.whole("min_excess_rows", min_excess_rows)
+    min_excess_rows = arguments.whole("min_excess_rows", min_excess_rows)
     profiles, rows = opened_rows(
         levels, by, price, results=EXTREME_RESULTS, row_size=row_size, now=now, block_minutes=block_minutes
     )

@@ -148,7 +148,7 @@ def tails(
     >>> tails(levels).select("end", "low", "high", "rows", "is_excess").rows()
     [('high', 14.0, 15.0, 2, True), ('low', 10.0, 10.0, 1, False)]
     """
-    arguments.whole("min_excess_rows", min_excess_rows)
+    min_excess_rows = arguments.whole("min_excess_rows", min_excess_rows)
     profiles, rows = opened_rows(
         levels, by, price, results=_TAIL, row_size=row_size, now=now, block_minutes=block_minutes
     )

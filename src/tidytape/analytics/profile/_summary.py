@@ -12,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.profile._blocks import block_length, has_blocks, touched_rows
+from tidytape.analytics.profile._blocks import block_length, has_blocks, said_minutes, touched_rows
 from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._day_type import (
     DAY_FEATURES,
@@ -35,6 +35,7 @@ from tidytape.analytics.profile._opening import SESSION, holds, opened
 from tidytape.analytics.profile._poor_extremes import extreme_columns, extremes
 from tidytape.analytics.profile._shape import SHAPE_FEATURES, SHAPE_THRESHOLDS, checked, features, letter
 from tidytape.analytics.profile._touched import flagged, runs
+from tidytape.errors import QueryError
 from tidytape.query.values import TimeLike
 
 __all__ = ["summary"]
@@ -148,13 +149,10 @@ def summary(
     rules = Rules(share, rule, tie, stop, poc_tie)
     minutes = arguments.positive("minutes", minutes)
     one_of("extension_from", extension_from, EDGES)
-    for parameter, value in (
-        ("min_excess_rows", min_excess_rows),
-        ("within", within),
-        ("lookback", lookback),
-    ):
-        arguments.whole(parameter, value)
-    limits = _limits(thresholds or {})
+    min_excess_rows = arguments.whole("min_excess_rows", min_excess_rows)
+    within, lookback = arguments.whole("within", within), arguments.whole("lookback", lookback)
+    limits = _limits({} if thresholds is None else thresholds)
+    count, block_minutes = arguments.column("count", count), said_minutes(block_minutes)
     step = step_of(row_size)
     columns = {
         **{name: nw.col(name) for name in _COUNTED},
@@ -208,6 +206,8 @@ def summary(
 
 
 def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:
+    if not isinstance(thresholds, Mapping):
+        raise QueryError("thresholds", got=thresholds, expected="numbers by the names of thresholds")
     for name in thresholds:
         one_of("thresholds", name, _THRESHOLDS)
     limits = {name: arguments.share(name, value) for name, value in {**_THRESHOLDS, **thresholds}.items()}

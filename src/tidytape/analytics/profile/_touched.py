@@ -10,7 +10,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics.profile._blocks import MINUTE, block_length, touched_rows
+from tidytape.analytics.profile._blocks import MINUTE, block_length, said_minutes, touched_rows
 from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._opening import SESSION, Profiles, opened
 from tidytape.query.values import TimeLike, epoch_seconds
@@ -29,7 +29,7 @@ def opened_rows(
     block_minutes: float | None,
 ) -> tuple[Profiles[IntoFrameT], nw.LazyFrame[Any]]:
     """Return the caller's sessions, and their rows as `flagged`."""
-    step = step_of(row_size)
+    step, block_minutes = step_of(row_size), said_minutes(block_minutes)
     times = () if now is None else (SESSION,)
     profiles = opened(levels, by, results=results, numbers={"price": price}, times=times)
     if now is None:

@@ -8,6 +8,7 @@ from typing import Final, Literal
 
 from tidytape.analytics._arguments import one_of, positive, whole
 from tidytape.errors import QueryError
+from tidytape.frames.doors import listed
 
 __all__ = ["CHECKS", "Check", "Limits", "chosen"]
 
@@ -79,7 +80,7 @@ def chosen(checks: str | Iterable[str] | None) -> tuple[str, ...] | None:
     """Return the names of checks that a caller asks for, in their order; None for all that apply."""
     if checks is None:
         return None
-    names = (checks,) if isinstance(checks, str) else tuple(checks)
+    names = listed(checks)
     if not names:
         raise QueryError("checks", got=checks, expected="one check or more, or None for all that apply")
     for name in names:

@@ -131,6 +131,7 @@ def completeness(
     Returns
     -------
     frame, one row per ``by``, sorted by it, of the kind of ``frame``
+        Of rows of several lengths of intervals, which ``interval`` among ``by`` tells apart, one row for each length.
         ``by``, and
 
         - ``start``, ``end`` : time, of the intervals that are expected, the end of the last one included.

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
-from typing import Any, Generic, cast
+from typing import Any, Generic
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -93,6 +93,9 @@ class Subject(Generic[IntoFrameT]):
             nw.col("__time").alias("__order"),
             *(nw.col(numbers[name]).alias(f"__order_{name}") for name in columns.sized),
         )
+        # Sorted once: windows in the order of one whole number take a third of the time on pandas.
+        order = ["__order", *(f"__order_{name}" for name in columns.sized)]
+        rows = rows.with_row_index("__place", order_by=order)
         if has_grid:
             rows = with_grid(rows, interval)
         return cls(table, rows, keys, names, columns, numbers, applying, limits)
@@ -105,20 +108,16 @@ class Subject(Generic[IntoFrameT]):
     @property
     def windows(self) -> Windows:
         """Series in the order of time; of one time in that of the numbers, so that it is not that of the frame."""
-        return Windows(self.series, ["__order", *(f"__order_{name}" for name in self.columns.sized)])
+        return Windows(self.series, ["__place"])
 
 
 def _opened(native: IntoFrameT) -> tuple[Table[IntoFrameT], bool]:
     """Return the frame opened, and whether its rows have an order; then they are numbered."""
-    try:
-        frame: Any = nw.from_native(cast("Any", native))
-    except TypeError:
-        frame = None
-    if not isinstance(frame, nw.DataFrame):
-        return Table.opened(native, times=["timestamp"]), False
-    # Looked at before the rows are numbered, so that an error speaks of the caller's columns alone.
-    Table.opened(native, times=["timestamp"])
-    return Table.opened(cast("IntoFrameT", frame.with_row_index(ROW).to_native()), times=["timestamp"]), True
+    table = Table.opened(native, times=["timestamp"])
+    if table.eager is None:
+        return table, False
+    rows = table.rows.collect() if table.given is None else table.given
+    return replace(table, rows=rows.with_row_index(ROW).lazy(), given=None), True
 
 
 def _number(name: str) -> nw.Expr:
