@@ -49,7 +49,8 @@ def large_trade_share(
         Or the quantile of the bucket's own amounts that a large trade is above: 0.99 for the largest hundredth. One of
         both is given.
     interval : str or timedelta, optional
-        Name, alias or length of an interval, e.g. ``"1h"``, to say it of each; without it, of all trades of a series together.
+        Name, alias or length of an interval, e.g. ``"1h"``, to say it of each; without it, of all trades of a series
+        together.
     volume : str
         Column of the amounts, e.g. ``quote_amount``.
 

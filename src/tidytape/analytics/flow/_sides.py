@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import timedelta
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Generic
 
 import narwhals.stable.v2 as nw
