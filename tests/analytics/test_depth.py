@@ -277,7 +277,7 @@ def test_frames_of_the_client_go_through():
         ("depth_within", {"bps": 0}, "bps"),
         ("depth_within", {"bps": []}, "bps"),
         ("depth_within", {"bps": [1, 1]}, "bps"),
-        ("depth_within", {"by": "bid"}, "by"),
+        ("depth_within", {"by": "mid"}, "by"),
         ("imbalance", {"block_size": -1}, "block_size"),
         ("slippage", {"size": -1}, "size"),
         ("slippage", {"size": 1, "amount": "usd"}, "amount"),

@@ -559,3 +559,15 @@ def test_recorded_tickers_of_one_moment_pair_up(recorded: Path):
     basis = funding.basis(frame)["basis"].drop_nulls()
     assert len(basis) > 8
     assert basis.abs().max() < 0.02
+
+
+def test_a_future_that_expires_out_of_reach_has_no_year_and_keeps_its_expiry(engine):
+    expiries = [datetime(9999, 12, 31, tzinfo=UTC), datetime(2026, 3, 15, tzinfo=UTC)]
+    start = datetime(2026, 3, 5, tzinfo=UTC)
+    frame = pl.DataFrame({"timestamp": start, "expiry": expiries, "future": 101.0, "spot": 100.0})
+    got = engine.polars(funding.basis(engine.frame(frame), expiry="expiry")).fill_nan(None).sort("days")
+    if engine.name != "spark":  # which writes times into Parquet as nanoseconds that are too many
+        assert got["expiry"].dt.convert_time_zone("UTC").to_list() == expiries
+    assert got["days"].to_list() == [None, 10.0]
+    carried = engine.polars(funding.cash_and_carry(engine.frame(frame), expiry="expiry"))
+    assert carried.columns == [*got.columns, "costs", "financing", "carry", "carry_annualized", "trade"]

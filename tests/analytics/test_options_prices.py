@@ -12,6 +12,7 @@ import polars as pl
 import pytest
 from scipy.integrate import quad
 
+from engines import Engine
 from tidytape.analytics import options
 from tidytape.analytics.options._black import _log_value, implied_deviation
 from tidytape.errors import MissingColumnError, QueryError
@@ -263,6 +264,24 @@ def test_an_expiry_that_is_a_date():
     for function, column in ((options.implied_volatility, "iv"), (options.black76_price, "black76_price")):
         got, want = function(dates), function(frame)
         assert got.select("expiry", column).rows() == want.select("expiry", column).rows()
+
+
+NEVER = datetime(9999, 12, 31, tzinfo=UTC)
+
+
+def test_an_expiry_out_of_reach_is_not_known_and_comes_back(engine: Engine):
+    frame = option(mark_price=0.05, implied_volatility=50.0, expiry=[NEVER, NOW + timedelta(days=30)])
+    got = engine.polars(options.black76_price(engine.frame(frame))).sort("black76_price", nulls_last=True)
+    assert [price is None for price in got["black76_price"].fill_nan(None)] == [False, True]
+    if engine.name != "spark":  # which writes times into Parquet as nanoseconds that are too many
+        assert got["expiry"].dt.convert_time_zone("UTC").to_list() == [NOW + timedelta(days=30), NEVER]
+    points = engine.polars(options.delta_points(engine.frame(frame.with_columns(coin=pl.lit("BTC")))))
+    assert points["days"].to_list() == [30.0]
+
+
+def test_a_volatility_of_an_expiry_out_of_reach_is_not_known():
+    got = options.implied_volatility(option(mark_price=0.05, expiry=[NEVER, NOW + timedelta(days=30)]))
+    assert got.select("expiry", "status").rows() == [(NEVER, "unknown"), (NOW + timedelta(days=30), "ok")]
 
 
 def test_premium_in_quote_is_that_in_coin():

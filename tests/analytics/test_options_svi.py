@@ -200,19 +200,48 @@ def test_the_papers_repair_has_none():
     assert all(density(k, repaired) > -1e-9 for k in np.linspace(-1.5, 1.5, 61))
 
 
+def g_of(k, a, b, rho, m, sigma):
+    """What has the sign of the density of the price at expiry."""
+    w, first = curve(k, a, b, rho, m, sigma), b * (rho + (k - m) / math.hypot(k - m, sigma))
+    second = b * sigma**2 / math.hypot(k - m, sigma) ** 3
+    return (1 - k * first / (2 * w)) ** 2 - first**2 / 4 * (1 / w + 0.25) + second / 2
+
+
 @pytest.mark.parametrize("parameters", [VOGT, raw(*REPAIRED_JUMP_WINGS), (0.04, 0.1, -0.5, 0.0, 0.2)])
 def test_least_density_is_that_of_a_fine_grid(parameters):
-    _, b, rho, m, sigma = parameters
-
-    def g(k):
-        w, first = curve(k, *parameters), b * (rho + (k - m) / math.hypot(k - m, sigma))
-        second = b * sigma**2 / math.hypot(k - m, sigma) ** 3
-        return (1 - k * first / (2 * w)) ** 2 - first**2 / 4 * (1 / w + 0.25) + second / 2
-
     [row] = options.svi_arbitrage(fits(parameters)).rows(named=True)
-    least = min(map(g, np.linspace(-20, 20, 200_001)))
+    least = min(g_of(k, *parameters) for k in np.linspace(-20, 20, 200_001))
     assert row["least_density"] == pytest.approx(least, abs=1e-5)  # far out it falls on, if hardly
-    assert row["least_density"] == pytest.approx(g(row["density_at"]), abs=1e-12)
+    assert row["least_density"] == pytest.approx(g_of(row["density_at"], *parameters), abs=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "at"),
+    [
+        ((-5.8896e-05, 0.013174, -0.73305, 0.31383, 0.0067811), 0.3212),
+        ((-1e-4 + 1e-9, 0.01, 0.0, 0.05, 0.01), 0.05),
+        ((0.02, 0.9, -0.99, -0.3, 1e-5), -0.3),
+    ],
+)
+def test_a_narrow_dip_where_quoted_is_found(parameters, at):
+    frame = fits(parameters).with_columns(lowest=-0.4, highest=0.4)
+    [row] = options.svi_arbitrage(frame, wings=False).rows(named=True)
+    around = [
+        np.linspace(-0.4, 0.4, 20_001),
+        *(at + np.linspace(-1, 1, 20_001) * 10.0**n for n in range(-8, -1)),
+    ]
+    least = min(g_of(k, *parameters) for k in np.concatenate(around) if abs(k) <= 0.4)
+    assert row["least_density"] <= least + 1e-6
+    assert row["least_density"] == pytest.approx(g_of(row["density_at"], *parameters), abs=1e-6)
+
+
+def test_a_curve_with_a_kink_has_all_of_its_density_there():
+    kinked = fits((0.04, 0.1, -0.3, 0.1, 0.0)).with_columns(lowest=-0.4, highest=0.4)
+    for wings in (True, False):
+        [row] = options.svi_arbitrage(kinked, wings=wings).rows(named=True)
+        [bent] = options.svi_arbitrage(kinked.with_columns(sigma=1e-9), wings=wings).rows(named=True)
+        assert row["butterfly_arbitrage"] is False
+        assert row["least_density"] == pytest.approx(bent["least_density"], abs=1e-9)
 
 
 def test_total_variance_below_zero_is_an_arbitrage():

@@ -44,3 +44,10 @@ def test_a_date_is_its_midnight_in_utc(engine: Engine) -> None:
     dates = [date(2026, 3, 27), None, date(1969, 12, 31)]
     got = read(engine, midnights(lazy(engine, pl.DataFrame({"row": [0, 1, 2], "expiry": dates})), "expiry"))
     assert got.sort("row")["expiry"].to_list() == [1_774_569_600_000_000_000, None, -86_400_000_000_000]
+
+
+def test_a_date_out_of_reach_has_no_midnight(engine: Engine) -> None:
+    dates = [date(9999, 12, 31), date(2262, 4, 12), date(2262, 4, 11), date(1677, 9, 22), date(1600, 1, 1)]
+    got = read(engine, midnights(lazy(engine, pl.DataFrame({"row": range(5), "expiry": dates})), "expiry"))
+    days = [(day - date(1970, 1, 1)).days * 86_400_000_000_000 for day in dates[2:4]]
+    assert got.sort("row")["expiry"].to_list() == [None, None, *days, None]

@@ -60,6 +60,42 @@ def test_nanoseconds_are_not_lost(engine: Engine) -> None:
     assert closed["timestamp"].dt.epoch("ns").to_list() == [1_772_697_600_000_000_123]
 
 
+FAR = [
+    datetime(9999, 12, 31, tzinfo=UTC),
+    datetime(1600, 1, 1, tzinfo=UTC),
+    datetime(2262, 4, 12, tzinfo=UTC),
+]
+NEAR = [
+    datetime(1677, 9, 22, tzinfo=UTC),
+    datetime(2262, 4, 11, tzinfo=UTC),
+    datetime(2026, 3, 5, tzinfo=UTC),
+]
+
+
+@pytest.mark.parametrize("unit", ["us", "ms"])
+@pytest.mark.parametrize("arrow", [False, True])
+def test_times_out_of_reach_are_not_known(engine: Engine, unit: str, *, arrow: bool) -> None:
+    instants = [*FAR, None, *NEAR]
+    frame = pl.DataFrame(
+        {"row": range(7), "timestamp": instants}, schema_overrides={"timestamp": pl.Datetime("us", "UTC")}
+    ).with_columns(pl.col("timestamp").dt.cast_time_unit(unit))
+    if arrow and engine.name != "pandas":
+        pytest.skip("pandas alone has two kinds of times")
+    native = frame.to_pandas(use_pyarrow_extension_array=True) if arrow else engine.frame(frame)
+    table = Table.opened(native, times=["timestamp"])
+    inside = nw.from_native(table.rows.sort("row").collect("polars").to_native())
+    assert inside["timestamp"].to_list() == [*[None] * 4, *map(nanoseconds, NEAR)]
+    # Without a null among them, too.
+    table = Table.opened(engine.frame(frame.head(3)), times=["timestamp"])
+    assert table.rows.collect("polars")["timestamp"].to_list() == [None] * 3
+
+
+def test_infinite_times_of_duckdb_are_not_known() -> None:
+    frame = duckdb.sql("SELECT unnest(['infinity', '-infinity', 'epoch'])::TIMESTAMPTZ AS timestamp")
+    table = Table.opened(frame, times=["timestamp"])
+    assert table.rows.collect("polars")["timestamp"].to_list() == [None, None, 0]
+
+
 def test_whole_nanoseconds_stay_what_they_are(engine: Engine) -> None:
     table = Table.opened(engine.frame(pl.DataFrame({"timestamp": [5]})), times=["timestamp"])
     assert engine.polars(table.closed(table.rows))["timestamp"].to_list() == [5]

@@ -29,7 +29,7 @@ from tidytape.aggregate._chain import CHAIN, EXPIRY, Frame, chain, lazy
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, DAY, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.catalogue import Tenor
-from tidytape.frames.between import interpolated, with_next
+from tidytape.frames.between import interpolated, next_of, with_next
 from tidytape.frames.doors import BUCKET, closed
 
 __all__ = ["implied_volatility", "skew"]
@@ -219,7 +219,7 @@ def _constant_maturity(smile: Frame, tenors: Frame, names: Sequence[str]) -> Fra
     # Relational: every expiry meets every tenor, and keeps those that lie between it and the next.
     return (
         expiries.join(tenors, how="cross")
-        .filter((life == length) | ((life < length) & (length < nw.col("life_next"))))
+        .filter((life == length) | ((life < length) & (length < nw.col(next_of("life")))))
         .with_columns((interpolated(length, "life", name) / length).sqrt().alias(name) for name in names)
     )
 

@@ -61,11 +61,13 @@ class Ladder:
 
 
 def measured(quotes: Frame, years: nw.Expr) -> Frame:
-    """Add ``moneyness`` ln(K/F) [1], ``deviation`` σ√T [1] and ``d1`` [1] of each option."""
+    """Add ``__moneyness`` ln(K/F) [1], ``__deviation`` σ√T [1] and ``__d1`` [1] of each option."""
     return quotes.with_columns(
-        (nw.col("strike") / nw.col("forward")).log().alias("moneyness"),
-        (nw.col("implied_volatility") / 100.0 * years.sqrt()).alias("deviation"),
-    ).with_columns((nw.col("deviation") / 2.0 - nw.col("moneyness") / nw.col("deviation")).alias("d1"))
+        (nw.col("strike") / nw.col("forward")).log().alias("__moneyness"),
+        (nw.col("implied_volatility") / 100.0 * years.sqrt()).alias("__deviation"),
+    ).with_columns(
+        (nw.col("__deviation") / 2.0 - nw.col("__moneyness") / nw.col("__deviation")).alias("__d1")
+    )
 
 
 def money_ladder(atm: str, name: str) -> Ladder:
@@ -78,11 +80,11 @@ def money_ladder(atm: str, name: str) -> Ladder:
     name : str
         What the point is called.
     """
-    call, below = nw.col("option_type") == CALL, nw.col("moneyness") < 0
+    call, below = nw.col("option_type") == CALL, nw.col("__moneyness") < 0
     rung = nw.when(call == below).then(nw.lit("in")).otherwise(nw.lit("out"))
     if atm == "forward":
-        return Ladder(rung, nw.col("moneyness"), {name: ("out", 0.0)})
-    return Ladder(rung, -normal_cdf(nw.col("d1")), {name: ("out", -0.5)})
+        return Ladder(rung, nw.col("__moneyness"), {name: ("out", 0.0)})
+    return Ladder(rung, -normal_cdf(nw.col("__d1")), {name: ("out", -0.5)})
 
 
 def delta_ladder(kind: str, wanted: Mapping[str, tuple[str, float]]) -> Ladder:
@@ -96,7 +98,7 @@ def delta_ladder(kind: str, wanted: Mapping[str, tuple[str, float]]) -> Ladder:
         Name of a point to ``CALL`` or ``PUT``, and its signed delta.
     """
     adjusted = kind == "premium_adjusted"
-    probability = normal_cdf(nw.col("d1") - nw.col("deviation") if adjusted else nw.col("d1"))
+    probability = normal_cdf(nw.col("__d1") - nw.col("__deviation") if adjusted else nw.col("__d1"))
     delta = nw.when(nw.col("option_type") == CALL).then(probability).otherwise(probability - 1.0)
     if adjusted:
         delta = delta * nw.col("strike") / nw.col("forward")
@@ -133,30 +135,31 @@ def points(
         The volatility of each point by its name, null outside the listed strikes. Where the coordinate takes the value
         more than once, the one closest to the forward. [%]
     """
-    found, names = options.with_columns(distance=nw.col("moneyness").abs()), list[str]()
+    found, names = options.with_columns(__distance=nw.col("__moneyness").abs()), list[str]()
     for place, ladder in enumerate(ladders):
-        rung, x, following = f"rung_{place}", f"x_{place}", f"_{place}_next"
+        rung, x, following = f"__rung_{place}", f"__x_{place}", f"__next_{place}_"
         found = with_next(
             found.with_columns(ladder.rung.alias(rung), ladder.x.alias(x)),
             (x, "implied_volatility"),
             over=(*over, rung),
             order_by=order_by,
-            suffix=following,
+            prefix=following,
         ).with_columns(
             nw.when(nw.col(rung) == part)
-            .then(interpolated(nw.lit(at), x, "implied_volatility", suffix=following))
+            .then(interpolated(nw.lit(at), x, "implied_volatility", prefix=following))
             .alias(name)
             for name, (part, at) in ladder.wanted.items()
         )
         names += ladder.wanted
     distances = found.with_columns(
-        nw.when(~nw.col(name).is_null()).then(nw.col("distance")).alias(f"{name}_distance") for name in names
+        nw.when(~nw.col(name).is_null()).then(nw.col("__distance")).alias(f"__distance_{name}")
+        for name in names
     )
-    closest = distances.with_columns(nw.col(f"{name}_distance").min().over(*over) for name in names)
+    closest = distances.with_columns(nw.col(f"__distance_{name}").min().over(*over) for name in names)
     return closest.group_by(*over).agg(
         *keep,
         *(
-            nw.when(nw.col("distance") == nw.col(f"{name}_distance")).then(nw.col(name)).max().alias(name)
+            nw.when(nw.col("__distance") == nw.col(f"__distance_{name}")).then(nw.col(name)).max().alias(name)
             for name in names
         ),
     )

@@ -89,7 +89,7 @@ def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
     points = (
         frame.group_by(*keys).agg(*parts).select(*keys, *(results.get(name, nw.col(name)) for name in rules))
     )
-    if {"buy_volume", "sell_volume"} <= set(rules):
+    if {"buy_volume", "sell_volume"} <= set(rules) and "volume" not in keys:
         points = points.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
     return points
 

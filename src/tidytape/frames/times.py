@@ -2,7 +2,8 @@
 
 Engines agree on whole numbers and on little else about time: DuckDB has times with and without nanoseconds that do not
 compare, Spark cannot tell how long is between two, and a time that one truncates the other refuses. So inside, a time
-is what the lake stores: int64 nanoseconds since the epoch, in UTC. At the doors it is what the caller has.
+is what the lake stores: int64 nanoseconds since the epoch, in UTC. At the doors it is what the caller has. A time that
+these do not reach, before 1677-09-21 or after 2262-04-11, is not known inside: it is null.
 """
 
 from __future__ import annotations
@@ -14,9 +15,21 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-__all__ = ["Clock", "clock_of", "counted", "dated", "midnights", "nullable", "quoted", "replaced"]
+__all__ = [
+    "Clock",
+    "clock_of",
+    "counted",
+    "counted_beside",
+    "dated",
+    "midnights",
+    "nullable",
+    "quoted",
+    "replaced",
+]
 
 _NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
+_DAY: Final = 86_400 * _NANOSECONDS["s"]
+_REACH: Final = 2**63 - 1
 
 Frame = nw.LazyFrame[Any]
 
@@ -71,17 +84,54 @@ def clock_of(frame: Frame, column: str) -> Clock:
 
 
 def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
-    """Return the frame with these columns as int64 nanoseconds; what is null stays null."""
+    """Return the frame with these columns as int64 nanoseconds; what is null, or out of their reach, is null."""
     if frame.implementation.is_pandas():
         return _counted_in_pandas(frame, clocks)
     clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
     if not clocks:
         return frame
     if frame.implementation.is_duckdb():
-        return replaced(frame, {name: f"epoch_ns({quoted(name)})" for name in clocks})
+        return replaced(frame, {name: _counted_in_duckdb(name, clock) for name, clock in clocks.items()})
     if frame.implementation.is_spark_like():
-        return _selected(frame, {name: f"unix_micros(`{name}`) * 1000" for name in clocks})
-    return frame.with_columns(nw.col(name).dt.timestamp("ns").cast(nw.Int64) for name in clocks)
+        return _selected(frame, {name: _within_in_sql(f"unix_micros(`{name}`)", 1_000) for name in clocks})
+    return frame.with_columns(
+        nw.col(name).dt.timestamp("ns").cast(nw.Int64)
+        if clock.unit == "ns"
+        else _within(nw.col(name).dt.timestamp(clock.unit).cast(nw.Int64), _NANOSECONDS[clock.unit])
+        for name, clock in clocks.items()
+    )
+
+
+def _within(count: nw.Expr, unit: int) -> nw.Expr:
+    """Return a count of some unit in nanoseconds, null where int64 does not reach."""
+    most = _REACH // unit
+    is_within = (count >= -most) & (count <= most)
+    # Arrow refuses a product that overflows, though it be thrown away.
+    return nw.when(is_within).then(nw.when(is_within).then(count).otherwise(0) * unit)
+
+
+def _within_in_sql(count: str, unit: int) -> str:
+    most = _REACH // unit
+    return f"CASE WHEN {count} BETWEEN -{most} AND {most} THEN {count} * {unit} END"
+
+
+def _counted_in_duckdb(column: str, clock: Clock) -> str:
+    count, most = f"epoch_ns({quoted(column)})", _REACH // _NANOSECONDS["s"]
+    if clock.native == "TIMESTAMPTZ_NS":
+        return count
+    # Seconds are floats, and there of any time but infinite ones.
+    return f"CASE WHEN epoch({quoted(column)}) BETWEEN -{most} AND {most} THEN {count} END"
+
+
+def counted_beside(frame: Frame, column: str, name: str) -> Frame:
+    """Return the frame with a column of times as int64 nanoseconds in another one, and the column as it is.
+
+    Raises
+    ------
+    QueryError
+        As of `clock_of`.
+    """
+    return counted(frame.with_columns(nw.col(column).alias(name)), {name: clock_of(frame, column)})
 
 
 def _counted_in_pandas(frame: Frame, clocks: dict[str, Clock]) -> Frame:
@@ -96,13 +146,15 @@ def _counted_in_pandas(frame: Frame, clocks: dict[str, Clock]) -> Frame:
     counts = {}
     for name, clock in clocks.items():
         time, gap = native[name], native[name].isna()
-        whole = time if clock.counts else time.astype("datetime64[ns, UTC]")
-        if not gap.any():
-            counts[name] = whole.astype("int64")
-        elif clock.counts:
-            counts[name] = whole.astype("Int64")
-        else:
-            counts[name] = whole.astype("int64").astype("Int64").mask(gap)
+        if clock.counts:
+            counts[name] = time.astype("Int64" if gap.any() else "int64")
+            continue
+        count, unit = time.astype(f"datetime64[{clock.unit}, UTC]").astype("int64"), _NANOSECONDS[clock.unit]
+        if unit > 1:
+            gap |= ~count.between(-(_REACH // unit), _REACH // unit)
+        counts[name] = (
+            count * unit if not gap.any() else (count.mask(gap, 0) * unit).astype("Int64").mask(gap)
+        )
     opened: Frame = nw.from_native(native.assign(**counts)).lazy()
     return opened
 
@@ -155,12 +207,18 @@ def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
 
 
 def midnights(frame: Frame, column: str) -> Frame:
-    """Return the frame with a column of dates as int64 nanoseconds: the start of each day in UTC."""
+    """Return the frame with a column of dates as int64 nanoseconds, null out of reach: each day's start in UTC."""
     if frame.implementation.is_duckdb():
-        return replaced(frame, {column: f"epoch_ns({quoted(column)}::TIMESTAMP)"})
+        days = f"({quoted(column)} - DATE '1970-01-01')"
+        # What is infinite is no number of days.
+        return replaced(
+            frame, {column: f"CASE WHEN isfinite({quoted(column)}) THEN {_within_in_sql(days, _DAY)} END"}
+        )
     if frame.implementation.is_spark_like():
-        return _selected(frame, {column: f"unix_date(`{column}`) * {86_400 * _NANOSECONDS['s']}L"})
-    return frame.with_columns(nw.col(column).dt.timestamp("ms").cast(nw.Int64) * _NANOSECONDS["ms"])
+        return _selected(frame, {column: _within_in_sql(f"CAST(unix_date(`{column}`) AS BIGINT)", _DAY)})
+    return frame.with_columns(
+        _within(nw.col(column).dt.timestamp("ms").cast(nw.Int64), _NANOSECONDS["ms"]).alias(column)
+    )
 
 
 def quoted(name: str) -> str:

@@ -21,7 +21,7 @@ __all__ = ["IS_ASK", "IS_BID", "Books", "books_of", "is_crossed", "numbers", "st
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
 
-_TAKEN = ("timestamp", "side", "price", "size", "mid", "overlap", "is_crossed", "known", "bid", "ask")
+_TAKEN = ("timestamp", "side", "price", "size", "mid", "is_crossed")
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class Books(Generic[IntoFrameT]):
     table : Table
     rows : narwhals LazyFrame
         The series' columns, ``timestamp`` [ns], ``side``, ``price`` [quote per coin] and ``size``, all of them numbers;
-        ``known``, whether all of the book is; ``mid`` and ``overlap``, how far the best bid lies above the best ask,
-        null where a book has none.
+        ``__known``, whether all of the book is; ``mid`` and ``__overlap``, how far the best bid lies above the best
+        ask, null where a book has none.
     book : list of str
         The series' columns and ``timestamp``.
     """
@@ -59,29 +59,29 @@ def books_of(
     price, size = nw.col("price"), nw.col("size")
     is_known = (price.is_finite() & size.is_finite() & (size >= 0) & (IS_BID | IS_ASK)).fill_null(value=False)
     rows = (
-        table.rows.select(*book, "side", "price", "size", known=is_known)
+        table.rows.select(*book, "side", "price", "size", __known=is_known)
         .with_columns(
-            price=nw.when("known").then(price + half).otherwise(0.0),
-            size=nw.when("known").then(size).otherwise(0.0),
+            price=nw.when("__known").then(price + half).otherwise(0.0),
+            size=nw.when("__known").then(size).otherwise(0.0),
         )
         .with_columns(
-            known=nw.col("known").all().over(book),
-            bid=nw.when(IS_BID & (size > 0)).then(price),
-            ask=nw.when(IS_ASK & (size > 0)).then(price),
+            __known=nw.col("__known").all().over(book),
+            __bid=nw.when(IS_BID & (size > 0)).then(price),
+            __ask=nw.when(IS_ASK & (size > 0)).then(price),
         )
-        .with_columns(bid=nw.col("bid").max().over(book), ask=nw.col("ask").min().over(book))
+        .with_columns(nw.col("__bid").max().over(book), nw.col("__ask").min().over(book))
         .with_columns(
-            mid=nw.when("known").then((nw.col("bid") + nw.col("ask")) / 2),
-            overlap=nw.when("known").then(nw.col("bid") - nw.col("ask")),
+            mid=nw.when("__known").then((nw.col("__bid") + nw.col("__ask")) / 2),
+            __overlap=nw.when("__known").then(nw.col("__bid") - nw.col("__ask")),
         )
-        .select(*book, "side", "price", "size", "known", "mid", "overlap")
+        .select(*book, "side", "price", "size", "__known", "mid", "__overlap")
     )
     return Books(table, rows, book)
 
 
 def is_crossed() -> nw.Expr:
     """Return whether the best bid is above the best ask, null where a book has no mid."""
-    return nw.when(~nw.col("mid").is_null()).then(nw.col("overlap") > 0).alias("is_crossed")
+    return nw.when(~nw.col("mid").is_null()).then(nw.col("__overlap") > 0).alias("is_crossed")
 
 
 def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:

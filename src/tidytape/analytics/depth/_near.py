@@ -88,19 +88,19 @@ def depth_within(
     [(5.0, 100.0, 1.0, 2.0, True), (10.0, 100.0, 1.0, 6.0, True)]
     """
     distances = numbers("bps", bps)
-    results = ("bps", "below", "above", "scale", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
+    results = ("bps", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
     books = books_of(frame, by, block_size, results=results)
     price, mid = nw.col("price"), nw.col("mid")
     # How far on its own side of the mid a price is, in the units of its bounds: no quotient that engines round apart.
     rows = books.rows.with_columns(
-        below=nw.when(IS_BID).then((mid - price) * _BPS),
-        above=nw.when(IS_ASK).then((price - mid) * _BPS),
-        scale=mid.abs(),
+        __below=nw.when(IS_BID).then((mid - price) * _BPS),
+        __above=nw.when(IS_ASK).then((price - mid) * _BPS),
+        __scale=mid.abs(),
     ).pipe(exact.in_parts, "size")
     within = {}
     for number, distance in enumerate(distances):
-        for side, away in (("below", nw.col("below")), ("above", nw.col("above"))):
-            is_within = away <= nw.col("scale") * (distance + _NOISE * _BPS)
+        for side, away in (("__below", nw.col("__below")), ("__above", nw.col("__above"))):
+            is_within = away <= nw.col("__scale") * (distance + _NOISE * _BPS)
             within[f"{side}_{number}"] = is_within
     sums = list(within)
     rows = rows.with_columns(
@@ -110,9 +110,9 @@ def depth_within(
         rows.group_by(*books.book)
         .agg(
             mid.max(),
-            nw.col("overlap").max(),
-            nw.col("below").max(),
-            nw.col("above").max(),
+            nw.col("__overlap").max(),
+            nw.col("__below").max(),
+            nw.col("__above").max(),
             exact.summed(*sums),
         )
         .with_columns(*(exact.total(name) for name in sums))
@@ -129,10 +129,10 @@ def depth_within(
                 *books.book,
                 nw.lit(distance).alias("bps"),
                 mid,
-                nw.when(has_mid).then(nw.col(f"below_{number}")).alias("bid_depth"),
-                nw.when(has_mid).then(nw.col(f"above_{number}")).alias("ask_depth"),
-                covered("below", distance).alias("bid_covered"),
-                covered("above", distance).alias("ask_covered"),
+                nw.when(has_mid).then(nw.col(f"__below_{number}")).alias("bid_depth"),
+                nw.when(has_mid).then(nw.col(f"__above_{number}")).alias("ask_depth"),
+                covered("__below", distance).alias("bid_covered"),
+                covered("__above", distance).alias("ask_covered"),
                 is_crossed(),
             ]
             for number, distance in enumerate(distances)

@@ -99,18 +99,18 @@ def slippage(
     """
     one_of("amount", amount, ("coin", "quote"))
     wanted = numbers("size", size)
-    results = ("filled", "unfilled", "average_price", "worst_price", "slippage", "outward", "before")
+    results = ("filled", "unfilled", "average_price", "worst_price", "slippage")
     books = books_of(frame, by, block_size, results=results)
     price, here, mid = nw.col("price"), nw.col("size"), nw.col("mid")
-    rows = books.rows.with_columns(outward=nw.when(IS_BID).then(-price).otherwise(price))
-    before = here.cum_sum().over(*books.book, "side", order_by="outward") - here
-    rows = rows.with_columns(before=before)
+    rows = books.rows.with_columns(__outward=nw.when(IS_BID).then(-price).otherwise(price))
+    before = here.cum_sum().over(*books.book, "side", order_by="__outward") - here
+    rows = rows.with_columns(__before=before)
 
     sides = {Side.BUY: IS_ASK, Side.SELL: IS_BID}
-    cases = {(side, n): f"{side.value}_{n}" for side in sides for n in range(len(wanted))}
+    cases = {(side, n): f"__{side.value}_{n}" for side in sides for n in range(len(wanted))}
     taken = {}
     for (side, n), name in cases.items():
-        left = wanted[n] - nw.col("before")
+        left = wanted[n] - nw.col("__before")
         is_met = sides[side] & (left > _NOISE * wanted[n]) & (here > 0)
         taken[f"{name}_size"] = nw.when(is_met).then(nw.min_horizontal(left, here)).otherwise(0.0)
         taken[f"{name}_worst"] = nw.when(is_met).then(price)
@@ -126,9 +126,9 @@ def slippage(
         rows.with_columns(**other)
         .group_by(*books.book)
         .agg(
-            nw.col("known").all(),
+            nw.col("__known").all(),
             mid.max(),
-            nw.col("overlap").max(),
+            nw.col("__overlap").max(),
             nw.col(*(f"{name}_{part}" for name in cases.values() for part in ("size", "other"))).sum(),
             *(nw.col(f"{cases[Side.BUY, n]}_worst").max() for n in range(len(wanted))),
             *(nw.col(f"{cases[Side.SELL, n]}_worst").min() for n in range(len(wanted))),
@@ -138,17 +138,17 @@ def slippage(
     def row(side: Side, n: int, name: str) -> list[str | nw.Expr]:
         filled, other = nw.col(f"{name}_size"), nw.col(f"{name}_other")
         lacking = wanted[n] - filled
-        is_whole = nw.col("known") & (lacking <= _NOISE * wanted[n])
+        is_whole = nw.col("__known") & (lacking <= _NOISE * wanted[n])
         average = other / filled if amount == "coin" else filled / other
         cost = (average - mid) / mid * 1e4 if side is Side.BUY else (mid - average) / mid * 1e4
         return [
             *books.book,
             nw.lit(side.value).alias("side"),
             nw.lit(wanted[n]).alias("size"),
-            nw.when("known")
+            nw.when("__known")
             .then(nw.when(is_whole).then(nw.lit(wanted[n])).otherwise(filled))
             .alias("filled"),
-            nw.when("known").then(nw.when(is_whole).then(nw.lit(0.0)).otherwise(lacking)).alias("unfilled"),
+            nw.when("__known").then(nw.when(is_whole).then(nw.lit(0.0)).otherwise(lacking)).alias("unfilled"),
             nw.when(is_whole).then(average).alias("average_price"),
             nw.when(is_whole).then(nw.col(f"{name}_worst")).alias("worst_price"),
             mid,

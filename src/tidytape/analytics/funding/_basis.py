@@ -14,6 +14,7 @@ from tidytape.analytics.funding._rates import DAY
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
+from tidytape.frames.times import counted_beside
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["basis", "cash_and_carry"]
@@ -68,8 +69,8 @@ def basis(
     >>> basis(prices, expiry="expiry").select(pl.col("basis", "days", "basis_annualized").round(6)).row(0)
     (0.02, 73.0, 0.1)
     """
-    table, columns = _priced(frame, future, spot, expiry, interval)
-    return table.closed(table.rows.with_columns(**columns), like_rows=True)
+    table, rows = _priced(frame, future, spot, expiry, interval)
+    return table.closed(rows, like_rows=True)
 
 
 def cash_and_carry(
@@ -137,8 +138,7 @@ def cash_and_carry(
     financing = arguments.number("financing", financing)
     if expiry is None:
         raise QueryError("expiry", got=None, expected="a time, or the column that holds it")
-    table, columns = _priced(frame, future, spot, expiry, interval)
-    rows = table.rows.with_columns(**columns)
+    table, rows = _priced(frame, future, spot, expiry, interval)
     over = nw.col("basis") - nw.col("days") * (financing / 365.0)
     # Costs are paid either way; what is left of the basis decides which way.
     carry = nw.when(~nw.col("basis_annualized").is_null()).then(over.abs() - costs)
@@ -155,19 +155,22 @@ def cash_and_carry(
 
 def _priced(
     frame: IntoFrameT, future: str, spot: str, expiry: TimeLike | None, interval: Duration | None
-) -> tuple[Table[IntoFrameT], dict[str, Any]]:
-    """Return the frame opened, and the columns that `basis` adds."""
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
+    """Return the frame opened, and its rows with the columns that `basis` adds."""
     names = Table.opened(frame).names
     column = expiry if isinstance(expiry, str) and expiry in names else None
-    times = [] if expiry is None else ["timestamp"] if column is None else ["timestamp", column]
-    table = Table.opened(frame, times=times, numbers=[future, spot])
+    table = Table.opened(frame, times=[] if expiry is None else ["timestamp"], numbers=[future, spot])
+    rows = table.rows
     dear = nw.when(nw.col(spot) > 0).then(finite(future) / finite(spot) - 1.0)
     if expiry is None:
-        return table, {"basis": dear}
-    at: Any = nw.col(column) if column else _moment(expiry, names)
+        return table, rows.with_columns(basis=dear)
+    if column:  # beside itself: what expires beyond the reach of nanoseconds comes back as it is
+        rows = counted_beside(rows, column, "__expiry")
+    at: Any = nw.col("__expiry") if column else _moment(expiry, names)
     days = (at - ends(table, interval)).cast(nw.Float64()) / float(DAY)
     left = nw.when(days > 0).then(days)
-    return table, {"basis": dear, "days": days, "basis_annualized": dear * 365.0 / left}
+    rows = rows.with_columns(basis=dear, days=days, basis_annualized=dear * 365.0 / left)
+    return table, rows.drop("__expiry", strict=False)
 
 
 def _moment(expiry: TimeLike, names: list[str]) -> int:

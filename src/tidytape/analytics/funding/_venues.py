@@ -153,7 +153,7 @@ def carry(
     held = arguments.duration("holding", holding)
     numbers = [rate, costs] if isinstance(costs, str) else [rate]
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=numbers)
-    series = across(table, by, without=[*MARKET, *_RESULTS, *numbers])
+    series = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
     ratio = float(held) / own_interval(table, funding_interval)
     rows = table.rows
     rows = rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))

@@ -11,10 +11,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 
 from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._across import TWICE, repeated
 from tidytape.analytics.options._black import Floats
 from tidytape.analytics.options._chain import floats, null_for_nan
 from tidytape.analytics.options._svi import LEE, PARAMETERS
-from tidytape.frames.between import with_next
+from tidytape.frames.between import next_of, with_next
 from tidytape.frames.table import Table
 
 __all__ = ["svi_arbitrage"]
@@ -24,6 +25,9 @@ _FLAGS = ("butterfly_arbitrage", "wing_arbitrage", "calendar_arbitrage")
 
 _REACH: Final = 20.0
 """How far from the money is looked, in log-moneyness; beyond it the slopes of the wings decide. [1]"""
+
+_NARROWEST: Final = 1e-12
+"""The narrowest that is looked for, in log-moneyness. [1]"""
 
 _NOISE: Final = 1e-9
 """What may be below zero and be zero: of g itself, and of a gain or a slope, relative to the variance or the slope."""
@@ -63,7 +67,7 @@ def svi_arbitrage(
         - ``density_at`` : float64, the log-moneyness of it. [1]
         - ``left_wing``, ``right_wing`` : float64, slopes of total variance, :math:`b (1 \mp \rho)`. [1]
         - ``least_gain`` : float64, the least that total variance gains to the next expiry; null for the last, and where
-          the next has no fit. [1]
+          the next has no fit, or either is there twice. [1]
         - ``gain_at`` : float64, the log-moneyness of it. [1]
         - ``butterfly_arbitrage`` : bool, whether g is negative somewhere, or total variance not positive.
         - ``wing_arbitrage`` : bool, whether a wing is steeper than 2.
@@ -78,8 +82,9 @@ def svi_arbitrage(
 
     Notes
     -----
-    Minima are sought on a grid that is fine around m and reaches 20 to both sides, and refined from there; of what lies
-    beyond, the slopes of the wings decide. Most arbitrage of a fit lies where nothing is quoted.
+    Minima are sought on a grid that is fine around m and around the least total variance, and reaches 20 to both sides
+    of m or to the ends of the quotes, and refined from there; of what lies beyond, the slopes of the wings decide. Most
+    arbitrage of a fit lies where nothing is quoted.
 
     References
     ----------
@@ -107,23 +112,23 @@ def svi_arbitrage(
     table = Table.opened(fits, times=["timestamp"], numbers=numbers, parameter="fits")
     chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
     names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
-    collected = table.collected("a search is a loop")
-    paired = with_next(collected.lazy(), (*PARAMETERS, *ranges), over=chain, order_by=("days",))
+    collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])
+    paired = with_next(collected, (TWICE, *PARAMETERS, *ranges), over=chain, order_by=("days",))
     rows = paired.collect().sort(*chain, "days")
     own, following, quoted, quoted_next = (
-        np.array([floats(rows[f"{name}{suffix}"]) for name in columns]).reshape(len(columns), len(rows))
+        np.array([floats(rows[of(name)]) for name in columns]).reshape(len(columns), len(rows))
         for columns in (PARAMETERS, ranges)
-        for suffix in ("", "_next")
+        for of in (str, next_of)
     )
     both = (
         None if wings else np.array([np.fmax(quoted[0], quoted_next[0]), np.fmin(quoted[1], quoted_next[1])])
     )
 
     found = dict.fromkeys(_NUMBERS, np.full(len(rows), np.nan))
-    is_fit, is_pair = (
-        np.isfinite(own).all(axis=0),
-        np.isfinite(own).all(axis=0) & np.isfinite(following).all(axis=0),
-    )
+    # What is there twice is next to nothing.
+    once = (floats(rows[TWICE]) == 0) & (floats(rows[next_of(TWICE)]) == 0)
+    is_fit = np.isfinite(own).all(axis=0)
+    is_pair = is_fit & np.isfinite(following).all(axis=0) & once
     _, b, rho, _, _ = own
     found["left_wing"], found["right_wing"] = b * (1 - rho), b * (1 + rho)
     found["least_density"], found["density_at"] = _least(_density, own, is_fit, None if wings else quoted)
@@ -149,11 +154,11 @@ def svi_arbitrage(
         _NUMBERS,
     )
     for name, (known, flag) in flags.items():
-        told = {"_known": known, name: flag}
+        told = {"__known": known, name: flag}
         result = result.with_columns(
             nw.new_series(column, values, nw.Boolean, backend=backend) for column, values in told.items()
-        ).with_columns(nw.when("_known").then(nw.col(name)).alias(name))
-    return table.closed(result.drop("_known"), sort=[*chain, "days"])
+        ).with_columns(nw.when("__known").then(nw.col(name)).alias(name))
+    return table.closed(result.drop("__known"), sort=[*chain, "days"])
 
 
 def _curve(k: Floats, parameters: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
@@ -169,7 +174,9 @@ def _density(k: Floats, *parameters: Floats) -> Floats:
     w, first, second = _curve(k, parameters)
     with np.errstate(divide="ignore", invalid="ignore"):
         g = (1 - k * first / (2 * w)) ** 2 - first**2 / 4 * (1 / w + 0.25) + second / 2
-    return np.where(w > 0, g, np.nan)
+    # At a kink, where sigma is 0, all of the density is at once.
+    kinked = np.hypot(k - parameters[3], parameters[4]) == 0
+    return np.where(w > 0, np.where(kinked, np.inf, g), np.nan)
 
 
 def _gain(k: Floats, *parameters: Floats) -> Floats:
@@ -186,7 +193,7 @@ def _least(
     if not known.any():
         return least, at
     own = parameters[:, known]
-    k = _grid(own) if bounds is None else np.linspace(bounds[0, known], bounds[1, known], 1_001)
+    k = _grid(own, None if bounds is None else bounds[:, known])
     values = value(k, *own)
     column, place = np.arange(k.shape[1]), values.argmin(axis=0)
     around = np.clip(place, 1, len(k) - 2)
@@ -201,13 +208,27 @@ def _least(
     return least, at
 
 
-def _grid(parameters: Floats) -> Floats:
-    """Places from far left to far right, close to each other around each curve's m."""
-    grids = []
-    for place, (_, _, _, m, sigma) in enumerate(parameters.reshape(-1, 5, parameters.shape[1])):
-        # One place less for the second curve: where curves are alike, places must not be equal.
-        u = np.linspace(-1, 1, 1_001 - place)[:, None]
-        grids.append(m + sigma * np.sinh(u * np.arcsinh(_REACH / sigma)))
+def _grid(parameters: Floats, bounds: Floats | None) -> Floats:
+    """Places from end to end, close to each other around what may be narrow: each curve's bend and its lowest part."""
+    grids: list[Floats] = []
+    for a, b, rho, m, sigma in parameters.reshape(-1, 5, parameters.shape[1]):
+        low, high = (m - _REACH, m + _REACH) if bounds is None else bounds
+        with np.errstate(all="ignore"):
+            left = np.sqrt(1 - rho**2)
+            lowest, height = m - rho * sigma / left, a + b * sigma * left
+            # Around it total variance is a parabola, and twice the least where this is the distance.
+            width = np.sqrt(height * 2 * sigma / (b * left**3))
+            # The density changes faster yet, by the first of its squares.
+            width = width * np.fmin(width / np.abs(lowest), 1.0)
+        for middle, scale in ((m, np.abs(sigma)), (lowest, width)):
+            is_one = np.isfinite(middle) & np.isfinite(scale)  # or the bend counts twice
+            center = np.where(is_one, middle, m)
+            unit = np.clip(np.where(is_one, scale, np.abs(sigma)), _NARROWEST, _REACH)
+            start, stop = (np.arcsinh((end - center) / unit) for end in (low, high))
+            # One place less each time: where curves are alike, places must not be equal.
+            u = start + (stop - start) * np.linspace(0, 1, 1_001 - len(grids))[:, None]
+            grids.append(np.clip(center + unit * np.sinh(u), low, high))
+        grids[-1][[0, -1]] = low, high  # to the last bit
     return np.sort(np.concatenate(grids), axis=0)
 
 

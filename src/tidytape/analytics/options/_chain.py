@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from tidytape.analytics._smile import CALL, DAY, PUT, YEAR, Frame, measured
 from tidytape.frames.table import Table
-from tidytape.frames.times import midnights
+from tidytape.frames.times import counted_beside, midnights
 
 __all__ = ["CHAIN_COLUMNS", "QUOTED", "Chain", "days_of", "floats", "kind_of", "null_for_nan", "years_of"]
 
@@ -42,7 +42,7 @@ class Chain(Generic[IntoFrameT]):
     Attributes
     ----------
     rows : narwhals LazyFrame
-        All columns, and ``life``, float64, from the quote to its expiry. [ns]
+        All columns, and ``__life``, float64, from the quote to its expiry. [ns]
     by : list of str
         Columns that tell one series of chains from another.
     """
@@ -60,6 +60,7 @@ class Chain(Generic[IntoFrameT]):
         *,
         numbers: Iterable[str] = QUOTED,
         results: Iterable[str] = (),
+        whole: bool = False,
     ) -> Chain[IntoFrameT]:
         """Return the chain opened; errors as of `Table.opened` and `Table.series`.
 
@@ -73,20 +74,24 @@ class Chain(Generic[IntoFrameT]):
             Columns it must have, of numbers.
         results : iterable of str
             Columns that the result will have beside these.
+        whole : bool
+            Whether the rows come back, with the times of their expiries as they are, in reach of nanoseconds or not.
         """
         numbers = (*numbers, "strike")
         needed = (*CHAIN_COLUMNS, *numbers)
         table = Table.opened(native, needed, times=["timestamp"], numbers=numbers)
         dates = table.rows.collect_schema()["expiry"] == nw.Date
         if dates:
-            expiry = nw.col("expiry") + _EXPIRES
-            rows = midnights(table.rows, "expiry").with_columns(expiry)
+            rows = midnights(table.rows, "expiry").with_columns(nw.col("expiry") + _EXPIRES)
+        elif whole:
+            rows = counted_beside(table.rows, "expiry", "__expiry")
         else:
             table = Table.opened(native, needed, times=["timestamp", "expiry"], numbers=numbers)
             rows = table.rows
-        life = (nw.col("expiry") - nw.col("timestamp")).cast(nw.Float64)
+        expiry = nw.col("__expiry" if whole and not dates else "expiry")
+        life = (expiry - nw.col("timestamp")).cast(nw.Float64)
         keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
-        return cls(table, rows.with_columns(life=life), keys, dates)
+        return cls(table, rows.with_columns(life.alias("__life")), keys, dates)
 
     @property
     def smile(self) -> list[str]:
@@ -102,21 +107,21 @@ class Chain(Generic[IntoFrameT]):
         positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in QUOTED]
         kind = kind_of() == CALL
         kind = kind | (kind_of() == PUT)
-        good = nw.all_horizontal(*positive, kind, nw.col("life") > 0, ignore_nulls=False)
+        good = nw.all_horizontal(*positive, kind, nw.col("__life") > 0, ignore_nulls=False)
         quotes = (
             self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null())
-            .with_columns(good=good.fill_null(value=False), option_type=kind_of())
-            .with_columns(nw.when("good").then(nw.col(name)).alias(name) for name in QUOTED)
+            .with_columns(good.fill_null(value=False).alias("__good"), option_type=kind_of())
+            .with_columns(nw.when("__good").then(nw.col(name)).alias(name) for name in QUOTED)
         )
         quotes = self.with_mixed(quotes, "implied_volatility", "forward")
-        quotes = quotes.with_columns(good=nw.col("good") & ~nw.col("mixed")).with_columns(
-            *(nw.when("good").then(nw.col(name)).alias(name) for name in QUOTED),
-            alive=nw.when("good").then(nw.col("life")),
+        quotes = quotes.with_columns(nw.col("__good") & ~nw.col("__mixed")).with_columns(
+            *(nw.when("__good").then(nw.col(name)).alias(name) for name in QUOTED),
+            nw.when("__good").then(nw.col("__life")).alias("__alive"),
         )
-        return measured(quotes, years_of(nw.col("alive")))
+        return measured(quotes, years_of(nw.col("__alive")))
 
     def with_mixed(self, quotes: Frame, *names: str) -> Frame:
-        """Add ``mixed``, whether a smile is of several underlyings, or of several snapshots.
+        """Add ``__mixed``, whether a smile is of several underlyings, or of several snapshots.
 
         That is so where one option has several values in one of some columns of numbers; and where the quotes have
         several coins, or forwards farther apart than a snapshot takes: their strikes need not meet.
@@ -134,8 +139,8 @@ class Chain(Generic[IntoFrameT]):
                 least, most = nw.col(own).min().over(*self.smile), nw.col(own).max().over(*self.smile)
                 apart.append(most > least * _FARTHEST)
         several = nw.any_horizontal(*(one.fill_null(value=False) for one in apart), ignore_nulls=False)
-        quotes = quotes.with_columns(mixed=several.cast(nw.Float64))
-        return quotes.with_columns(mixed=nw.col("mixed").max().over(*self.smile) > 0)
+        quotes = quotes.with_columns(several.cast(nw.Float64).alias("__mixed"))
+        return quotes.with_columns(nw.col("__mixed").max().over(*self.smile) > 0)
 
     def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
         """Return rows in memory, as of `Table.collected`."""

@@ -42,7 +42,7 @@ def forward(
     chain : frame, n rows, one per (by, timestamp, expiry, strike, option_type), any order
         The lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT) and
         ``strike`` [quote per coin]; and with ``forward`` [quote per coin] or prices. An ``expiry`` that is a date is
-        08:00 UTC of it.
+        08:00 UTC of it; one that is null, or after 2262-04-11, which nanoseconds do not reach, has no row.
     by : str or iterable of str, optional
         Columns that tell one series of chains from another; otherwise ``exchange`` and ``coin``, and what other
         identity columns there are but those of single options.
@@ -101,16 +101,16 @@ def forward(
     if method == "quoted":
         said = nw.col("forward")
         level = nw.when(said.is_finite() & (said > 0)).then(said)
-        quotes = opened.with_mixed(quotes.with_columns(option_type=kind_of(), level=level), "level")
-        found = quotes.with_columns(chosen=nw.when(~nw.col("mixed")).then(nw.col("level")))
-        chosen = nw.col("chosen").median()
+        quotes = opened.with_mixed(quotes.with_columns(option_type=kind_of(), __level=level), "__level")
+        found = quotes.with_columns(__chosen=nw.when(~nw.col("__mixed")).then(nw.col("__level")))
+        chosen = nw.col("__chosen").median()
     else:
-        found, chosen = _by_parity(opened, quotes, price=price, premium=premium), nw.col("chosen").max()
-    levels = nw.col("level")
+        found, chosen = _by_parity(opened, quotes, price=price, premium=premium), nw.col("__chosen").max()
+    levels = nw.col("__level")
     result = (
         found.group_by(*smile)
         .agg(
-            nw.col("life").min(),
+            nw.col("__life").min(),
             chosen,
             levels.min().alias("lowest"),
             levels.max().alias("highest"),
@@ -118,8 +118,8 @@ def forward(
         )
         .select(
             *smile,
-            days_of(nw.col("life")).alias("days"),
-            nw.col("chosen").alias("forward"),
+            days_of(nw.col("__life")).alias("days"),
+            nw.col("__chosen").alias("forward"),
             "lowest",
             "highest",
             nw.col("quotes").cast(nw.Int64),
@@ -133,33 +133,33 @@ _RESULT = ("forward", "lowest", "highest", "quotes", "method")
 
 
 def _by_parity(chain: Chain[Any], quotes: Frame, *, price: str, premium: str) -> Frame:
-    """Return one row per smile and strike with its ``level``, which is ``chosen`` at the strike that is taken."""
+    """Return one row per smile and strike with its ``__level``, which is ``__chosen`` at the strike that is taken."""
     smile, strike, paid = chain.smile, nw.col("strike"), nw.col(price)
     quotes = quotes.with_columns(
         strike=nw.when(strike.is_finite() & (strike > 0)).then(strike),
         option_type=kind_of(),
-        paid=nw.when(paid.is_finite() & (paid >= 0)).then(paid),
+        __paid=nw.when(paid.is_finite() & (paid >= 0)).then(paid),
     )
-    paid = nw.col("paid")
-    sides = chain.with_mixed(quotes, "paid").with_columns(
-        mixed=nw.col("mixed").cast(nw.Float64),
-        call=nw.when(nw.col("option_type") == CALL).then(paid),
-        put=nw.when(nw.col("option_type") == PUT).then(paid),
+    paid = nw.col("__paid")
+    sides = chain.with_mixed(quotes, "__paid").with_columns(
+        __mixed=nw.col("__mixed").cast(nw.Float64),
+        __call=nw.when(nw.col("option_type") == CALL).then(paid),
+        __put=nw.when(nw.col("option_type") == PUT).then(paid),
     )
     strikes = (
         sides.group_by(*smile, "strike")
-        .agg(nw.col("life").min(), nw.col("call", "put", "mixed").max())
-        .with_columns(apart=nw.col("call") - nw.col("put"))
+        .agg(nw.col("__life").min(), nw.col("__call", "__put", "__mixed").max())
+        .with_columns(__apart=nw.col("__call") - nw.col("__put"))
     )
     if premium == "coin":
-        level = nw.when(nw.col("apart") < 1).then(strike / (1.0 - nw.col("apart")))
+        level = nw.when(nw.col("__apart") < 1).then(strike / (1.0 - nw.col("__apart")))
     else:
-        level = nw.when(strike + nw.col("apart") > 0).then(strike + nw.col("apart"))
-    levels = strikes.with_columns(level=level)
-    levels = levels.with_columns(apart=nw.when(~nw.col("level").is_null()).then(nw.col("apart").abs()))
-    levels = levels.with_columns(least=nw.col("apart").min().over(*smile))
-    levels = levels.with_columns(nearest=nw.when(nw.col("apart") == nw.col("least")).then(strike))
-    levels = levels.with_columns(nearest=nw.col("nearest").min().over(*smile))
+        level = nw.when(strike + nw.col("__apart") > 0).then(strike + nw.col("__apart"))
+    levels = strikes.with_columns(__level=level)
+    levels = levels.with_columns(__apart=nw.when(~nw.col("__level").is_null()).then(nw.col("__apart").abs()))
+    levels = levels.with_columns(__least=nw.col("__apart").min().over(*smile))
+    levels = levels.with_columns(__nearest=nw.when(nw.col("__apart") == nw.col("__least")).then(strike))
+    levels = levels.with_columns(__nearest=nw.col("__nearest").min().over(*smile))
     return levels.with_columns(
-        chosen=nw.when(strike == nw.col("nearest"), nw.col("mixed") == 0).then(nw.col("level"))
+        __chosen=nw.when(strike == nw.col("__nearest"), nw.col("__mixed") == 0).then(nw.col("__level"))
     )

@@ -9,6 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import positive
+from tidytape.analytics.options._structures import single
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.crossed import crossed
@@ -55,7 +56,7 @@ def constant_maturity(
     -------
     frame, one row per (by, timestamp, days), sorted by these, of the kind of ``points``
         The rules ``atm`` and ``delta``, if ``points`` has them; and the columns of volatilities, null where a maturity
-        lies outside of the expiries or one around it lacks the point. [%]
+        lies outside of the expiries, or one around it lacks the point or is there twice. [%]
 
     Raises
     ------
@@ -83,8 +84,9 @@ def constant_maturity(
     table = Table.opened(points, times=["timestamp"], numbers=["days", *names], parameter="points")
     chain = [*series_of(table, by, without=names), "timestamp"]
 
-    life, length = nw.col("days"), nw.col("length")
-    variance = table.rows.filter(life.is_finite() & (life > 0)).with_columns(
+    life, length = nw.col("days"), nw.col("__length")
+    known = single(table.rows.filter(life.is_finite() & (life > 0)), [*chain, "days"], names)
+    variance = known.with_columns(
         # A square hides a sign, so what is no volatility stays unknown.
         nw.when(nw.col(name) > 0).then(nw.col(name) ** 2 * life).alias(name)
         for name in names
@@ -92,11 +94,11 @@ def constant_maturity(
     expiries = with_next(variance, ("days", *names), over=chain, order_by=("days",))
     # Every expiry meets every maturity, and has an answer if it is the last before it.
     result = (
-        crossed(expiries, "length", wanted)
+        crossed(expiries, "__length", wanted)
         .with_columns((interpolated(length, "days", name) / length).sqrt().alias(name) for name in names)
-        .group_by(*chain, "length")
+        .group_by(*chain, "__length")
         .agg(nw.col(name).max() for name in names)
-        .select(*chain, nw.col("length").alias("days"), *names)
+        .select(*chain, nw.col("__length").alias("days"), *names)
     )
     return table.closed(result, sort=[*chain, "days"])
 

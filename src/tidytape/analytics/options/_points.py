@@ -53,7 +53,7 @@ def atm_volatility(
     chain : frame, n rows, one per (by, timestamp, expiry, strike, option_type), any order
         The lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT),
         ``strike`` and ``forward`` [quote per coin], and ``implied_volatility`` [%]. An ``expiry`` that is a date is
-        08:00 UTC of it.
+        08:00 UTC of it; one that is null, or after 2262-04-11, which nanoseconds do not reach, has no row.
     by : str or iterable of str, optional
         Columns that tell one series of chains from another; otherwise ``exchange`` and ``coin``, and what other
         identity columns there are but those of single options.
@@ -288,11 +288,11 @@ def _smiles(
         over=chain.smile,
         # What tells quotes of one strike apart, so that rows in another order answer the same.
         order_by=("strike", "option_type", "implied_volatility"),
-        keep=[nw.col("life").min(), nw.col("forward").median()],
+        keep=[nw.col("__life").min(), nw.col("forward").median()],
     )
     result = smiles.select(
         *chain.smile,
-        days_of(nw.col("life")).alias("days"),
+        days_of(nw.col("__life")).alias("days"),
         "forward",
         *names,
         **{name: nw.lit(rule) for name, rule in rules.items()},

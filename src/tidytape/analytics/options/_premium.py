@@ -67,7 +67,7 @@ def volatility_risk_premium(
         If a column is absent.
     QueryError
         If an argument is none of what it may be, the frames are of two engines, or ``implied`` has a column of a
-        result.
+        result, or ``known_at_realized``.
 
     See Also
     --------
@@ -102,7 +102,11 @@ def volatility_risk_premium(
     )
     one_engine(left, right, "realized")
     whose = {name: alias for name, alias in _WHOSE.items() if name in right.names}
-    taken = [name for name in (*_RESULTS, "realized_volatility", *whose.values()) if name in left.names]
+    taken = [
+        name
+        for name in (*_RESULTS, "realized_volatility", "known_at_realized", *whose.values())
+        if name in left.names
+    ]
     if taken:
         raise QueryError("implied", got=f"a column {taken[0]!r}", expected="a frame without it")
     keys = [on, *whose.values()]

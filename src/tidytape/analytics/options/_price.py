@@ -84,35 +84,38 @@ def black76_price(
     0.057138
     """
     one_of("premium", premium, PREMIUMS)
-    numbers = {"_volatility": volatility, "_strike": "strike", "_forward": "forward"}
-    opened = Chain.opened(chain, (), numbers=numbers.values())
+    numbers = {"__volatility": volatility, "__strike": "strike", "__forward": "forward"}
+    opened = Chain.opened(chain, (), numbers=numbers.values(), whole=True)
     names = [name for name in opened.table.names if name != "black76_price"]
     call = kind_of() == CALL
     positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in numbers.values()]
-    known = nw.all_horizontal(*positive, call | (kind_of() == PUT), nw.col("life") > 0, ignore_nulls=False)
-    rows = opened.rows.with_columns(_known=known.fill_null(value=False))
+    known = nw.all_horizontal(*positive, call | (kind_of() == PUT), nw.col("__life") > 0, ignore_nulls=False)
+    rows = opened.rows.with_columns(__known=known.fill_null(value=False))
     # A logarithm of what is not positive is an error of some engines, even where nobody looks.
     rows = rows.with_columns(
-        nw.when("_known").then(nw.col(source)).alias(name)
-        for name, source in {**numbers, "_life": "life"}.items()
+        nw.when("__known").then(nw.col(source)).alias(name) for name, source in numbers.items()
     )
+    # Above zero everywhere: pandas takes the root of what lies under a null, too.
+    rows = rows.with_columns(__left=nw.when("__known").then(nw.col("__life")).otherwise(1.0))
     rows = rows.with_columns(
-        _moneyness=nw.col("_strike") / nw.col("_forward"),
-        _deviation=nw.col("_volatility") / 100.0 * years_of(nw.col("_life")).sqrt(),
+        __moneyness=nw.col("__strike") / nw.col("__forward"),
+        __deviation=nw.col("__volatility") / 100.0 * years_of(nw.col("__left")).sqrt(),
     )
     # No volatility is so small that there is nothing to divide by.
     rows = rows.with_columns(
-        _deviation=nw.when(nw.col("_deviation") < _LEAST).then(nw.lit(_LEAST)).otherwise(nw.col("_deviation"))
+        __deviation=nw.when(nw.col("__deviation") < _LEAST)
+        .then(nw.lit(_LEAST))
+        .otherwise(nw.col("__deviation"))
     )
-    deviation = nw.col("_deviation")
-    first = deviation / 2.0 - nw.col("_moneyness").log() / deviation
+    deviation = nw.col("__deviation")
+    first = deviation / 2.0 - nw.col("__moneyness").log() / deviation
     side = nw.when(call).then(nw.lit(1.0)).otherwise(nw.lit(-1.0))
-    rows = rows.with_columns(_side=side, _first=normal_cdf(side * first))
-    rows = rows.with_columns(_second=normal_cdf(nw.col("_side") * (first - deviation)))
-    coins = nw.col("_side") * (nw.col("_first") - nw.col("_moneyness") * nw.col("_second"))
+    rows = rows.with_columns(__side=side, __first=normal_cdf(side * first))
+    rows = rows.with_columns(__second=normal_cdf(nw.col("__side") * (first - deviation)))
+    coins = nw.col("__side") * (nw.col("__first") - nw.col("__moneyness") * nw.col("__second"))
     # What it is short of zero by is the noise of a difference.
     coins = nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
-    price = coins if premium == "coin" else coins * nw.col("_forward")
+    price = coins if premium == "coin" else coins * nw.col("__forward")
     rows = rows.with_columns(black76_price=price)
     finite = nw.when(nw.col("black76_price").is_finite()).then(nw.col("black76_price"))
     return opened.closed(rows.select(*names, finite.alias("black76_price")), like_rows=True)
@@ -189,13 +192,13 @@ def implied_volatility(
     [(50.0, 'ok'), (None, 'no_time_value')]
     """
     one_of("premium", premium, PREMIUMS)
-    opened = Chain.opened(chain, (), numbers=[price, "forward"])
+    opened = Chain.opened(chain, (), numbers=[price, "forward"], whole=True)
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
-    rows = opened.collected(opened.rows.with_columns(_kind=kind_of()), "a search is a loop")
-    paid, strike, forward, life = (floats(rows[name]) for name in (price, "strike", "forward", "life"))
+    rows = opened.collected(opened.rows.with_columns(__kind=kind_of()), "a search is a loop")
+    paid, strike, forward, life = (floats(rows[name]) for name in (price, "strike", "forward", "__life"))
     side = np.zeros(len(paid))
     for kind, sign in ((CALL, 1.0), (PUT, -1.0)):
-        side[(rows["_kind"] == kind).fill_null(value=False).to_numpy().astype(bool)] = sign
+        side[(rows["__kind"] == kind).fill_null(value=False).to_numpy().astype(bool)] = sign
     iv, status = _implied(paid if premium == "coin" else paid / forward, strike, forward, life, side)
     backend = rows.implementation
     result = rows.select(*names).with_columns(

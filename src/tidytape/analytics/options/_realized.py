@@ -11,6 +11,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of, positive, whole
 from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.joined import LATEST
+from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 
@@ -18,6 +20,7 @@ __all__ = ["realized_volatility"]
 
 _PRICES = ("open", "high", "low", "close")
 _YEAR = 86_400 * 1_000_000_000
+_RESULTS = ("realized_volatility", "estimator", "window")
 ESTIMATORS = ("close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang")
 
 Estimator = Literal["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
@@ -72,8 +75,8 @@ def realized_volatility(
     frame, n rows, key (series, timestamp), sorted by it, of the kind of ``frame``
         ``by``, ``timestamp``, and
 
-        - ``realized_volatility`` : float64, null before there are enough candles, and where one is missing or has
-          a price that is null or not above zero. Known when the row's candle ends. [%]
+        - ``realized_volatility`` : float64, null before there are enough candles, and where one is missing, is
+          there twice, or has a price that is null or not above zero. Known when the row's candle ends. [%]
         - ``estimator`` : str, ``window`` : int64, the arguments.
 
     Raises
@@ -118,32 +121,43 @@ def realized_volatility(
     prices = ("close",) if estimator == "close_to_close" else _PRICES
     needed = [] if interval is not None else ["interval"]
     table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)
-    series = table.series(by, without=("timestamp", *_PRICES))
+    series = table.series(by, without=("timestamp", *_PRICES, *_RESULTS))
     length = (
         length_of(nw.col("interval")) if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
     )
     # A window needs a partition on every engine, and an order that is no column of its own expression in pandas.
-    rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __length=length).with_columns(
+    time = nw.col("timestamp").fill_null(LATEST)
+    rows = table.rows.with_columns(__one=nw.lit(1), __time=time, __at=time, __length=length).with_columns(
         _above_zero(name) for name in prices
     )
     keys = ["__one", *series]
 
+    rows = with_neighbour(rows, "__at", name="__at_before", over=keys, order=["__time"])
     before = nw.col("close").shift(1).over(*keys, order_by="__time")
+    since = nw.col("__at") - nw.col("__at_before")
+    rows = rows.with_columns(__before=before, __since=since).with_columns(
+        __follows=nw.when(nw.col("__since") == nw.col("__length"), nw.col("__length") > 0)
+        .then(1.0)
+        .otherwise(0.0),
+        **_terms(estimator),
+    )
     # Of one-candle terms the oldest candle is window - 1 back; returns begin at the close before it.
     reach = window if estimator in _RETURNS else window - 1
-    oldest = nw.col("timestamp").shift(reach).over(*keys, order_by="__time")
-    rows = rows.with_columns(__before=before, __oldest=oldest).with_columns(**_terms(estimator))
     rows = rows.with_columns(
-        (nw.col(name).rolling_mean(window) if kind == "mean" else nw.col(name).rolling_var(window)).over(
-            *keys, order_by="__time"
-        )
-        for name, kind in _PARTS[estimator]
+        nw.col("__follows").rolling_sum(reach).over(*keys, order_by="__time"),
+        *(
+            (nw.col(name).rolling_mean(window) if kind == "mean" else nw.col(name).rolling_var(window)).over(
+                *keys, order_by="__time"
+            )
+            for name, kind in _PARTS[estimator]
+        ),
     )
     length = nw.col("__length")
-    whole_window = (length > 0) & (nw.col("timestamp") - nw.col("__oldest") == length * reach)
     variance = _combined(estimator, window)
     # Rounding may leave a variance of zero a little below.
-    variance = nw.when(whole_window).then(nw.when(variance > 0).then(variance).otherwise(variance * 0.0))
+    variance = nw.when(nw.col("__follows") == reach).then(
+        nw.when(variance > 0).then(variance).otherwise(variance * 0.0)
+    )
     result = rows.select(
         *series,
         "timestamp",
@@ -183,10 +197,12 @@ def _terms(estimator: str) -> dict[str, nw.Expr]:
     if estimator == "close_to_close":
         return {"__close_to_close": ratio("close", "__before")}
     up, down, close = ratio("high", "open"), ratio("low", "open"), ratio("close", "open")
+    # A range is of its candle, and says nothing of one whose close is not known.
+    spread = nw.when(~nw.col("close").is_null()).then((up - down) * (up - down))
     terms = {
         "__overnight": ratio("open", "__before"),
         "__open_to_close": close,
-        "__parkinson": (up - down) * (up - down) / (4 * log(2)),
+        "__parkinson": spread / (4 * log(2)),
         "__garman_klass": (up - down) * (up - down) * 0.5 - close * close * (2 * log(2) - 1),
         "__rogers_satchell": up * (up - close) + down * (down - close),
     }

@@ -13,6 +13,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._across import finite
 from tidytape.analytics._arguments import whole
 from tidytape.analytics.options._ranks import with_percentile
+from tidytape.analytics.options._structures import single
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
 
@@ -42,7 +43,8 @@ def z_score(
     value : str
         The column to compare.
     window : int, >= 2
-        n, how many rows of the series before this one. Rows without a value count as rows, not as values.
+        n, how many rows of the series before this one. Rows without a value count as rows, not as values; those of a
+        time that is there twice have none.
     least : int, optional
         How many values there must be among them; all n otherwise.
     by : str or iterable of str, optional
@@ -52,7 +54,8 @@ def z_score(
     Returns
     -------
     frame, n rows, same key, order and kind as ``frame`` where it has an order
-        Adds ``z_score`` : float64, null where too few came before, or they are all the same. [1]
+        Adds ``z_score`` : float64, null where too few came before, or they are all the same, or the row has no value.
+        [1]
 
     Raises
     ------
@@ -122,7 +125,7 @@ def percentile(
     value : str
         The column to compare.
     window : int, >= 1
-        n, how many rows of the series before this one. The work grows with it.
+        n, how many rows of the series before this one, as for `z_score`. The work grows with it.
     least : int, optional
         How many values there must be among them; all n otherwise.
     by : str or iterable of str, optional
@@ -131,7 +134,7 @@ def percentile(
     Returns
     -------
     frame, n rows, same key, order and kind as ``frame`` where it has an order
-        Adds ``percentile`` : float64, 0 to 100, null where too few came before. [%]
+        Adds ``percentile`` : float64, 0 to 100, null where too few came before, or the row has no value. [%]
 
     Raises
     ------
@@ -212,4 +215,5 @@ def _opened(
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
     series = table.series(by, without=("timestamp", value))
     rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
+    rows = single(rows, [*series, "timestamp"], ["__value"])
     return table, rows, ["__one", *series], window, least

@@ -1,15 +1,16 @@
-"""What term structures of chains and of summaries have in common."""
+"""What term structures, of chains and of summaries, and other series of values have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from tidytape.analytics._across import TWICE, repeated
 from tidytape.analytics._arguments import number
 
-__all__ = ["flat_within", "last_before", "shape"]
+__all__ = ["flat_within", "last_before", "shape", "single"]
 
 
 def flat_within(got: object) -> float:
@@ -29,3 +30,11 @@ def last_before(rows: nw.LazyFrame[Any], last: int, series: Sequence[str]) -> nw
     rows = rows.filter(nw.col("timestamp") <= last)
     newest = nw.col("timestamp").max()
     return rows.filter(nw.col("timestamp") == (newest.over(*series) if series else newest))
+
+
+def single(rows: nw.LazyFrame[Any], key: Sequence[str], names: Iterable[str]) -> nw.LazyFrame[Any]:
+    """Return the rows with null for the values of a key that is there twice: which of them holds nobody knows."""
+    is_single = nw.col(TWICE) == 0
+    return repeated(rows, key).with_columns(
+        nw.when(is_single).then(nw.col(name)).alias(name) for name in names
+    )

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import flag, is_number, whole
 from tidytape.analytics.options._maturity import maturities
+from tidytape.analytics.options._structures import single
 from tidytape.analytics.options._svi import PARAMETERS
 from tidytape.errors import QueryError
-from tidytape.frames.between import interpolated, with_next
+from tidytape.frames.between import interpolated, next_of, with_next
 from tidytape.frames.crossed import crossed
 from tidytape.frames.doors import listed
 from tidytape.frames.table import Table
@@ -88,15 +89,15 @@ def smile(
     table = _opened(fits, times=["timestamp", "expiry"], numbers=["forward"])
     keys = table.series(by, without=_RESERVED)
     if places is None:
-        rows = crossed(table.rows, "_share", [step / steps for step in range(steps + 1)])
+        rows = crossed(table.rows, "__share", [step / steps for step in range(steps + 1)])
         lowest, highest = nw.col("lowest"), nw.col("highest")
-        rows = rows.with_columns(moneyness=lowest + (highest - lowest) * nw.col("_share"))
+        rows = rows.with_columns(moneyness=lowest + (highest - lowest) * nw.col("__share"))
         within = ~nw.col("moneyness").is_null()
     else:
         rows = crossed(table.rows.drop("moneyness", strict=False), "moneyness", places)
-        within = nw.lit(value=True) if wings else _within("")
-    rows = rows.with_columns(variance=nw.when(within).then(_variance("")))
-    volatility = _volatility(nw.col("variance"), nw.col("days")).alias("implied_volatility")
+        within = nw.lit(value=True) if wings else _within()
+    rows = rows.with_columns(__variance=nw.when(within).then(_variance()))
+    volatility = _volatility(nw.col("__variance"), nw.col("days")).alias("implied_volatility")
     strike = (nw.col("forward") * nw.col("moneyness").exp()).alias("strike")
     chain = [*keys, "timestamp", "expiry"]
     return table.closed(
@@ -117,7 +118,7 @@ def surface(
 
     .. math:: w(k, \tau) = w_1(k) + (w_2(k) - w_1(k)) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
 
-    A fit that failed is not passed over, and nothing is extrapolated in time.
+    A fit that failed, or that is there twice, is not passed over, and nothing is extrapolated in time.
 
     Parameters
     ----------
@@ -172,24 +173,26 @@ def surface(
     chain = [*table.series(by, without=_RESERVED), "timestamp"]
     life = nw.col("days")
     known = table.rows.filter(life.is_finite() & (life > 0)).drop("moneyness", strict=False)
+    known = single(known, [*chain, "days"], ["a"])
     names = [*PARAMETERS, *_RANGE]
     expiries = with_next(known, ("days", *names), over=chain, order_by=("days",))
-    rows = crossed(crossed(expiries, "length", wanted), "moneyness", places)
-    length = nw.col("length")
-    here, there = (nw.lit(value=True), nw.lit(value=True)) if wings else (_within(""), _within("_next"))
+    rows = crossed(crossed(expiries, "__length", wanted), "moneyness", places)
+    length = nw.col("__length")
+    here, there = (nw.lit(value=True), nw.lit(value=True)) if wings else (_within(), _within(next_of))
     rows = rows.with_columns(
-        variance=nw.when(here).then(_variance("")), variance_next=nw.when(there).then(_variance("_next"))
+        nw.when(here).then(_variance()).alias("__variance"),
+        nw.when(there).then(_variance(next_of)).alias(next_of("__variance")),
     )
     # Every expiry meets every maturity, and has an answer if it is the last before it.
     result = (
-        rows.with_columns(value=_volatility(interpolated(length, "days", "variance"), length))
-        .group_by(*chain, "length", "moneyness")
-        .agg(nw.col("value").max())
+        rows.with_columns(__value=_volatility(interpolated(length, "days", "__variance"), length))
+        .group_by(*chain, "__length", "moneyness")
+        .agg(nw.col("__value").max())
         .select(
             *chain,
             length.alias("days"),
             "moneyness",
-            nw.col("value").alias("implied_volatility"),
+            nw.col("__value").alias("implied_volatility"),
         )
     )
     return table.closed(result, sort=[*chain, "days", "moneyness"])
@@ -212,17 +215,17 @@ def _places(moneyness: object) -> list[float]:
     return list(dict.fromkeys(float(place) for place in several))
 
 
-def _variance(suffix: str) -> nw.Expr:
+def _variance(of: Callable[[str], str] = str) -> nw.Expr:
     """Total variance of a curve; null where it is not positive."""
-    a, b, rho, m, sigma = (nw.col(f"{name}{suffix}") for name in PARAMETERS)
+    a, b, rho, m, sigma = (nw.col(of(name)) for name in PARAMETERS)
     x = nw.col("moneyness") - m
     value = a + b * (rho * x + (x * x + sigma * sigma).sqrt())
     return nw.when(value > 0).then(value)
 
 
-def _within(suffix: str) -> nw.Expr:
+def _within(of: Callable[[str], str] = str) -> nw.Expr:
     place = nw.col("moneyness")
-    return (place >= nw.col(f"lowest{suffix}")) & (place <= nw.col(f"highest{suffix}"))
+    return (place >= nw.col(of("lowest"))) & (place <= nw.col(of("highest")))
 
 
 def _volatility(variance: nw.Expr, days: nw.Expr) -> nw.Expr:

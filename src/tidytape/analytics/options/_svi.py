@@ -112,22 +112,22 @@ def svi(
     """
     one_of("weights", weights, ("vega", "equal"))
     opened = Chain.opened(chain, by, results=_RESULT)
-    rows = opened.collected(opened.measured(), "a fit is a loop").with_row_index("_row")
-    rows = rows.with_columns(_smile=nw.col("_row").min().over(*opened.smile))
-    heads = rows.filter(nw.col("_row") == nw.col("_smile"))
+    rows = opened.collected(opened.measured(), "a fit is a loop").with_row_index("__row")
+    rows = rows.with_columns(__smile=nw.col("__row").min().over(*opened.smile))
+    heads = rows.filter(nw.col("__row") == nw.col("__smile"))
 
     # From the columns given, so that the fit is the same to the last bit whichever engine they came from.
-    strike, volatility, forward, life = (floats(rows[name]) for name in (*QUOTED, "alive"))
+    strike, volatility, forward, life = (floats(rows[name]) for name in (*QUOTED, "__alive"))
     k, deviation = np.log(strike / forward), volatility / 100 * np.sqrt(life / YEAR)
     d1 = deviation / 2 - k / deviation
     call = (rows["option_type"] == CALL).fill_null(value=False).to_numpy().astype(bool)
-    mixed = rows["mixed"].to_numpy()
+    mixed = rows["__mixed"].to_numpy()
     counts = np.isfinite(k) & (call == (k >= 0))
     with np.errstate(over="ignore"):
         # The root of vega, but for a factor that is the same for all of a smile.
         weight = np.exp(-0.25 * d1 * d1) if weights == "vega" else np.ones(len(k))
     fits, quotes = [], []
-    for smile in _groups(rows["_smile"].to_numpy()):
+    for smile in _groups(rows["__smile"].to_numpy()):
         of = smile[counts[smile]]
         of = of[np.lexsort((volatility[of], k[of]))]
         with np.errstate(all="ignore"):  # of quotes that are no smile
@@ -139,7 +139,7 @@ def svi(
 
     numbers = np.array(fits, dtype=float).reshape(len(fits), len(_NUMBERS))
     backend = rows.implementation
-    result = heads.select(*opened.smile, days=days_of(nw.col("life"))).with_columns(
+    result = heads.select(*opened.smile, days=days_of(nw.col("__life"))).with_columns(
         *(
             nw.new_series(name, numbers[:, place].copy(), nw.Float64, backend=backend)
             for place, name in enumerate(_NUMBERS)

@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.options._structures import flat_within, last_before, shape
+from tidytape.analytics.options._structures import flat_within, last_before, shape, single
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
@@ -20,6 +20,7 @@ __all__ = ["tenor_slope", "tenor_structure"]
 
 _SECOND = 1_000_000_000
 _VALUES = ("implied_volatility", "skew")
+_SLOPE = ("short", "long", "slope", "structure", "short_tenor", "long_tenor", "flat_within")
 _UNITS = {name: schema_of(f"{name.upper()}_OPTION_SUMMARY_AGG")[name].unit for name in _VALUES}
 
 
@@ -87,7 +88,7 @@ def tenor_structure(
     [('ONE_W', 7.0, 54.7), ('ONE_M', 30.0, 52.3)]
     """
     table, column = _opened(frame, value)
-    series = table.series(by, without=("tenor", "timestamp", column))
+    series = table.series(by, without=("tenor", "timestamp", column, "days"))
     rows = table.rows
     if at is not None:
         last = epoch_seconds(at, parameter="at") * _SECOND
@@ -130,7 +131,8 @@ def tenor_slope(
     frame, one row per (by, timestamp) with either tenor, sorted by that, of the kind of ``frame``
         ``by``, ``timestamp``, and
 
-        - ``short``, ``long`` : float64, the values; null where the tenor is missing at that time. [unit of the value]
+        - ``short``, ``long`` : float64, the values; null where the tenor is missing at that time, or there twice.
+          [unit of the value]
         - ``slope`` : float64, long minus short, null where either is. [unit of the value]
         - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` where it is below minus
           that, ``flat`` between, null where it is null.
@@ -145,8 +147,7 @@ def tenor_slope(
 
     Notes
     -----
-    Several rows of one tenor and time are one only if they are the same; of different values the largest would be
-    taken, so tell such series apart with ``by``.
+    A tenor that is there twice at a time has no value: tell such series apart with ``by``.
 
     References
     ----------
@@ -168,12 +169,13 @@ def tenor_slope(
         raise QueryError("short", got=short, expected=f"a tenor shorter than {far.alias}")
     flat = flat_within(flat)
     table, column = _opened(frame, value)
-    series = table.series(by, without=("tenor", "timestamp", column))
+    series = table.series(by, without=("tenor", "timestamp", column, *_SLOPE))
     keys = [*series, "timestamp"]
     tenor = nw.col("tenor").cast(nw.String)
     slope = nw.col("long") - nw.col("short")
     result = (
-        table.rows.filter(tenor.is_in([near.value, far.value]))
+        single(table.rows, [*keys, "tenor"], [column])
+        .filter(tenor.is_in([near.value, far.value]))
         .with_columns(
             short=nw.when(tenor == near.value).then(nw.col(column)),
             long=nw.when(tenor == far.value).then(nw.col(column)),

@@ -11,10 +11,10 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import is_number, one_of
 from tidytape.analytics.options._maturity import series_of
 from tidytape.analytics.options._points import call_point, percents, put_point
-from tidytape.analytics.options._structures import flat_within, last_before, shape
+from tidytape.analytics.options._structures import flat_within, last_before, shape, single
 from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.between import with_next
+from tidytape.frames.between import next_of, with_next
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, choice, epoch_seconds
@@ -137,7 +137,7 @@ def slope(
     Returns
     -------
     frame, one row per (by, timestamp), sorted by these, of the kind of ``structure``
-        - ``short``, ``long`` : float64, the values there, null where there is none. [as the value]
+        - ``short``, ``long`` : float64, the values there, null where there is none, or two. [as the value]
         - ``slope`` : float64, long less short. [vol points]
         - ``structure`` : str, ``contango`` where the slope is above ``flat``, ``backwardation`` where it is below minus
           that, ``flat`` between, null where it is null.
@@ -180,7 +180,7 @@ def slope(
     chosen = _chosen(value, names)
     table = Table.opened(structure, times=["timestamp"], numbers=["days", chosen], parameter="structure")
     keys = series_of(table, by, without=[chosen, *_SLOPE])
-    ends = table.rows.with_columns(
+    ends = single(table.rows, [*keys, "timestamp", "days"], [chosen]).with_columns(
         nw.when(nw.col("days") == days).then(nw.col(chosen)).alias(name)
         for name, days in (("short", near), ("long", far))
     )
@@ -210,7 +210,7 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     ----------
     structure : frame, n rows, one per (by, timestamp, days), any order
         As `term_structure` returns it. Uses ``timestamp``, ``days`` [d] and ``implied_volatility`` [%]; rows without
-        one of the last two, or with one not above 0, are passed over.
+        one of the last two, or with one not above 0, are passed over, and so are maturities that are there twice.
     by : str or iterable of str, optional
         Columns that tell one series from another; otherwise the identity columns that there are.
 
@@ -247,23 +247,25 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     table = Table.opened(structure, times=["timestamp"], numbers=numbers, parameter="structure")
     keys = series_of(table, by, without=[*numbers, *_FORWARD])
     days, volatility = nw.col("days"), nw.col("implied_volatility")
-    known = table.rows.filter(days.is_finite() & (days > 0), volatility.is_finite() & (volatility > 0))
+    known = single(table.rows, [*keys, "timestamp", "days"], ["implied_volatility"]).filter(
+        days.is_finite() & (days > 0), volatility.is_finite() & (volatility > 0)
+    )
     pairs = with_next(
-        known.with_columns(variance=volatility**2 * days),
-        ("days", "variance"),
+        known.with_columns(__variance=volatility**2 * days),
+        ("days", "__variance"),
         over=(*keys, "timestamp"),
         order_by=("days",),
-    ).filter(nw.col("days_next") > days)
-    gained = nw.col("variance_next") - nw.col("variance")
-    falls = gained < -_NOISE * nw.col("variance")
+    ).filter(nw.col(next_of("days")) > days)
+    gained = nw.col(next_of("__variance")) - nw.col("__variance")
+    falls = gained < -_NOISE * nw.col("__variance")
     result = pairs.with_columns(calendar_arbitrage=falls).select(
         *keys,
         "timestamp",
         "days",
-        nw.col("days_next").alias("next_days"),
+        nw.col(next_of("days")).alias("next_days"),
         # What is below zero within the noise is zero.
         nw.when(~falls)
-        .then((nw.max_horizontal(gained, nw.lit(0.0)) / (nw.col("days_next") - days)).sqrt())
+        .then((nw.max_horizontal(gained, nw.lit(0.0)) / (nw.col(next_of("days")) - days)).sqrt())
         .alias("forward_volatility"),
         "calendar_arbitrage",
     )
