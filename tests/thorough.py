@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import TypeVar
 
 __all__ = ["often"]
+
+_T = TypeVar("_T")
 
 _THOROUGH = bool(os.environ.get("TIDYTAPE_TEST_THOROUGH"))
 
 
-def often(times: int, *, thoroughly: int) -> int:
-    """Return how often to try."""
+def often(times: _T, *, thoroughly: _T) -> _T:
+    """Return how often to try, or what."""
     return thoroughly if _THOROUGH else times

@@ -15,7 +15,9 @@ from typing import Any
 
 import polars as pl
 
-__all__ = ["PAGE", "Case", "cases", "page"]
+from thorough import often
+
+__all__ = ["PAGE", "Case", "cases", "namespaces", "page", "some_cases"]
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "engines.md"
 
@@ -66,6 +68,12 @@ def namespaces() -> list[str]:
 def cases() -> list[tuple[str, Case]]:
     """Return the cases of every namespace, in order."""
     return [(name, case) for name in namespaces() for case in import_module(f"analytics.cases.{name}").CASES]
+
+
+def some_cases() -> list[tuple[str, Case]]:
+    """Return one case of each function, for laws that ask much of each; all when asked to be thorough."""
+    first = {(namespace, case.function): (namespace, case) for namespace, case in reversed(cases())}
+    return often(list(first.values())[::-1], thoroughly=cases())
 
 
 def page() -> str:

@@ -62,9 +62,11 @@ class Ladder:
 
 def measured(quotes: Frame, years: nw.Expr) -> Frame:
     """Add ``__moneyness`` ln(K/F) [1], ``__deviation`` σ√T [1] and ``__d1`` [1] of each option."""
+    # Nothing is left of an option without a time; pandas takes the root of what lies under its null, too.
+    left = nw.when((years > 0).fill_null(value=False)).then(years).otherwise(0.0)
     return quotes.with_columns(
         (nw.col("strike") / nw.col("forward")).log().alias("__moneyness"),
-        (nw.col("implied_volatility") / 100.0 * years.sqrt()).alias("__deviation"),
+        (nw.col("implied_volatility") / 100.0 * left.sqrt()).alias("__deviation"),
     ).with_columns(
         (nw.col("__deviation") / 2.0 - nw.col("__moneyness") / nw.col("__deviation")).alias("__d1")
     )
