@@ -40,7 +40,7 @@ ROWS = (
 def test_depth_is_summed_on_both_ends_of_the_band():
     near = depth.depth_within(book(*ROWS), bps=[10, 100, 150, 300])
     assert near.columns == [
-        *("timestamp", "bps", "mid", "bid_depth", "ask_depth", "bid_covered", "ask_covered"),
+        *("timestamp", "bps", "mid", "bid_depth", "ask_depth", "bid_covered", "ask_covered", "is_crossed"),
     ]
     assert near["mid"].to_list() == [100.0] * 4
     assert near["bid_depth"].to_list() == [1.0, 4.0, 4.0, 8.0]
@@ -92,6 +92,21 @@ def test_one_side_alone_has_no_mid_but_a_price_to_trade_at():
     buy, sell = depth.slippage(frame, size=1).iter_rows(named=True)
     assert (buy["average_price"], buy["worst_price"], buy["slippage"]) == (100.0, 100.0, None)
     assert (sell["filled"], sell["unfilled"], sell["average_price"]) == (0.0, 1.0, None)
+
+
+def test_a_book_whose_bids_lie_above_its_asks_says_so():
+    frame = book(
+        *((0, "BID", 101.0, 1.0), (0, "ASK", 99.0, 1.0)),
+        *((1, "BID", 100.0, 1.0), (1, "ASK", 100.0, 1.0)),  # a block may hold both
+        *((2, "BID", 101.0, 0.0), (2, "BID", 98.0, 1.0), (2, "ASK", 99.0, 1.0)),
+        *((3, "BID", 101.0, 1.0), (4, "BID", 101.0, 1.0), (4, "ASK", 99.0, None)),
+    )
+    expected = [True, False, False, None, None]
+    assert depth.imbalance(frame)["is_crossed"].to_list() == expected
+    buys = depth.slippage(frame, size=1).filter(side="BUY")
+    assert buys["is_crossed"].to_list() == expected
+    assert buys["slippage"].to_list()[:2] == [-100.0, 0.0]
+    assert depth.depth_within(frame, block_size="0.1")["is_crossed"].to_list() == expected
 
 
 def test_slippage_walks_the_book():

@@ -62,6 +62,14 @@ def test_intervals_are_summed_and_named() -> None:
     assert minutes(found, "delta") == [(0, 0.0), (5, 0.5)]
 
 
+def test_an_interval_may_be_told_by_its_length() -> None:
+    named = SIDES.with_columns(exchange=pl.lit("A"), interval=pl.lit("MINUTE"))
+    for function in (flow.delta, flow.imbalance, flow.cvd):
+        assert function(named, interval=timedelta(minutes=5)).equals(function(named, interval="5m"))
+    with pytest.raises(QueryError, match="expected one of 1m, 5m"):
+        flow.delta(named, interval=timedelta(hours=2))
+
+
 def test_candles_longer_than_the_interval_are_not_cut(engine: Engine) -> None:
     mixed = SIDES.with_columns(
         interval=pl.when(pl.col("volume") == 3.0).then(pl.lit("HOUR")).otherwise(pl.lit("MINUTE"))

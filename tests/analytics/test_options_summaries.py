@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from math import isnan
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -228,6 +229,8 @@ def before(row: int, window: int) -> list[float]:
 def test_z_score_and_percentile_equal_plain_loops(window: int, least: int) -> None:
     z = z_score(HISTORY, value="x", window=window, least=least)["z_score"].to_list()
     p = percentile(HISTORY, value="x", window=window, least=least)["percentile"].to_list()
+    plan = percentile(HISTORY.lazy(), value="x", window=window, least=least).collect()
+    assert plan["percentile"].to_list() == pytest.approx(p)
     for row, x in enumerate(VALUES):
         past = before(row, window)
         if x is None or isnan(x) or len(past) < least:
@@ -238,6 +241,16 @@ def test_z_score_and_percentile_equal_plain_loops(window: int, least: int) -> No
         assert z[row] == (pytest.approx((x - statistics.mean(past)) / spread) if spread else None)
         below = sum(1.0 if v < x else 0.5 if v == x else 0.0 for v in past)
         assert p[row] == pytest.approx(100 * below / len(past))
+
+
+def test_a_window_of_a_year_of_hours_is_ranked() -> None:
+    hours = np.arange(9_000)
+    frame = pd.DataFrame({"timestamp": hours, "x": (hours * 7_919 % 9_001).astype(float)}, index=hours[::-1])
+    found = percentile(frame, value="x", window=8_760)
+    assert found.index.equals(frame.index)
+    past, now = frame["x"].to_numpy()[-8_761:-1], frame["x"].to_numpy()[-1]
+    assert found["percentile"].to_numpy()[-1] == pytest.approx(100 * (past < now).mean())
+    assert found["percentile"].notna().sum() == 240
 
 
 def test_values_that_are_all_the_same_have_no_z_score() -> None:

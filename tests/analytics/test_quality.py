@@ -231,6 +231,59 @@ def test_liquidations_are_sparse_and_their_gaps_only_asked_for(client: tidytape.
     )
 
 
+def test_a_rate_far_from_the_usual_is_an_outlier(client: tidytape.Client) -> None:
+    funding = client.funding(**PERP, interval="1h", **DAY)
+    rates = ("rate_open", "rate_high", "rate_low", "rate_close")
+    for bad in (0.5, -0.5):
+        assert found(with_value(funding, 7, **dict.fromkeys(rates, bad))) == [
+            ("DEMO_PERP", "outlier", 1, 84, 84)
+        ]
+    predicted = dict.fromkeys((name.replace("rate", "predicted") for name in rates), 0.04)
+    assert found(with_value(funding, [7, 8], **predicted)) == [("DEMO_PERP", "outlier", 2, 84, 96)]
+    assert quality.audit(with_value(funding, 7, **dict.fromkeys(rates, 0.5)).head(19)).is_empty()
+
+
+def test_recorded_rates_are_outliers_where_the_market_ran_hot(recorded: Path) -> None:
+    with gzip.open(recorded / "lukmol_btc_funding_daily.csv.gz") as file:
+        days = pl.read_csv(file).select(
+            pl.col("date").str.to_datetime(time_zone="UTC").alias("timestamp"), rate_close="funding_mean"
+        )
+    extremes = quality.examples(days, finding="outlier", rows=100)
+    # The bull market of early 2021, days of 2020 before it, and the crash of March 2020.
+    assert extremes["timestamp"].dt.year().value_counts(sort=True).rows() == [(2021, 16), (2020, 3)]
+    assert quality.examples(days, finding="outlier", rows=100, outlier=31).is_empty()
+
+
+def test_a_trade_far_from_its_hour_is_an_outlier(client: tidytape.Client) -> None:
+    trades = client.trades(**PERP, start="2024-08-08", end="2024-08-08T03:00")
+    spoiled = with_value(trades, [100, 101, 102], price=pl.col("price") * 10)
+    rows = quality.examples(spoiled, finding="outlier", rows=9)
+    assert rows["id"].to_list() == trades["id"][100:103].to_list()
+    assert quality.audit(spoiled)["finding"].to_list() == ["outlier"]
+    nothing = quality.examples(with_value(trades, 100, price=0.0), finding="outlier")
+    assert nothing["id"].to_list() == [trades["id"][100]]
+
+
+def test_a_crossed_book_is_found(client: tidytape.Client) -> None:
+    book = client.book_heatmap(**PERP, interval="1h", block_size=100, **DAY)
+    best = {side: rows["price"] for (side,), rows in book.filter(timestamp=START).group_by("side")}
+    # One block has the last of the bids and the first of the asks.
+    assert best["BID"].max() == best["ASK"].min()
+    assert found(book) == []
+    is_moved = (pl.col("side") == "BID") & (pl.col("timestamp") < START + 2 * 12 * FIVE)
+    raised = book.with_columns(price=pl.col("price") + pl.when(is_moved).then(200.0).otherwise(0.0))
+    findings = quality.audit(raised)
+    assert findings.select(pl.col("side").cast(pl.String), "finding", "severity", "count", "first", "last").rows() == [
+        ("ASK", "crossed_book", "warning", 4, START, START + 12 * FIVE),
+        ("BID", "crossed_book", "warning", 4, START, START + 12 * FIVE),
+    ]  # fmt: skip
+    beyond = quality.examples(raised, finding="crossed_book", rows=2, by=["exchange"])
+    assert beyond["timestamp"].to_list() == [START, START]
+    # What rests nowhere crosses nothing.
+    gone = raised.with_columns(size=pl.when(is_moved).then(0.0).otherwise("size"))
+    assert found(gone) == []
+
+
 def test_prices_below_zero_are_possible(candles: pl.DataFrame) -> None:
     mirrored = candles.with_columns(
         open=-pl.col("open"), close=-pl.col("close"), high=-pl.col("low"), low=-pl.col("high")

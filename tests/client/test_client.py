@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import pickle
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -215,3 +215,23 @@ def test_the_demo_lake_is_removed_with_its_client() -> None:
     assert folder.is_dir()
     client.close()
     assert not folder.exists()
+
+
+def test_the_demo_documents_its_days_and_all_its_instruments() -> None:
+    told = inspect.getdoc(tidytape.Client.demo) or ""
+    with tidytape.Client.demo() as client:
+        instruments = client.markets().select("exchange", "raw_symbol").unique().rows()
+        candles = client.candles(
+            exchange="DEMO_SPOT", raw_symbol="BTCUSDT", interval="1d", start="2024-08-01", end="2024-09-01"
+        )
+    lines = told.splitlines()
+    for exchange, symbol in instruments:
+        assert any(f"``{exchange}``" in line and f"``{symbol}``" in line for line in lines), (
+            exchange,
+            symbol,
+        )
+    assert {word for line in lines for word in line.split() if word.startswith("``DEMO_")} == {
+        f"``{exchange}``" for exchange, _ in instruments
+    }
+    first, last = candles["timestamp"].min(), candles["timestamp"].max() + timedelta(days=1)
+    assert f"from {first:%Y-%m-%d} to {last:%Y-%m-%d} 00:00 UTC" in told

@@ -35,6 +35,14 @@ def client() -> Iterator[tidytape.Client[pl.DataFrame]]:
         yield one
 
 
+def test_a_session_that_began_before_the_window_is_left_out_as_documented(client: Any) -> None:
+    inside = WINDOW | {"start": "2024-08-07"}
+    assert client.tpo_sessions(session="weekly", **inside).is_empty()
+    assert client.tpo_sessions(session="weekly", **inside | {"start": "2024-08-05"}).height == 1
+    for method in (client.tpo, client.tpo_sessions):
+        assert "one that began before ``start`` is left out" in " ".join(method.__doc__.split())
+
+
 @pytest.mark.parametrize("session", STARTS)
 def test_a_session_needs_no_interval(client: Any, session: str) -> None:
     sessions = client.tpo_sessions(session=session, **WINDOW)

@@ -54,12 +54,12 @@ def mid_of(book):
 
 
 def depth_within(rows, bps):
-    """Return {time: (bid depth, ask depth, whether the bids, the asks reach so far)}, Nones without a mid."""
+    """Return {time: (bid depth, ask depth, whether bids and asks reach so far, and cross)}, Nones without a mid."""
     answers = {}
     for time, book in books(rows).items():
         mid = mid_of(book)
         if mid is None:
-            answers[time] = (None,) * 4
+            answers[time] = (None,) * 5
             continue
         low, high = mid * (1 - exact(bps) / 10_000), mid * (1 + exact(bps) / 10_000)
         answers[time] = (
@@ -67,6 +67,9 @@ def depth_within(rows, bps):
             sum(size for price, size in book["ASK"].items() if price <= high),
             any(price <= low for price in book["BID"]),
             any(price >= high for price in book["ASK"]),
+            any(
+                q and p > price for p, q in book["BID"].items() for price, size in book["ASK"].items() if size
+            ),
         )
     return answers
 

@@ -6,7 +6,7 @@ import math
 from itertools import pairwise
 from statistics import fmean, median
 
-__all__ = ["frozen", "gaps", "outliers", "unit_jumps"]
+__all__ = ["crossed", "far_prices", "far_rates", "frozen", "gaps", "outliers", "unit_jumps"]
 
 
 def gaps(times: list[int], step: int) -> list[tuple[int, int, int]]:
@@ -69,5 +69,36 @@ def outliers(values: list[float], limit: float) -> set[int]:
             and abs(logs[row] - logs[row - 2] - usual - usual) <= limit * deviation
         )
         if not is_back:
+            found.add(row)
+    return found
+
+
+def far(offs: list[float], limit: float) -> set[int]:
+    """Return the places of the distances that are too far."""
+    if len(offs) < 20:
+        return set()
+    deviation = 1.4826 * median(offs) if median(offs) > 0 else 1.2533 * fmean(offs)
+    return {place for place, off in enumerate(offs) if off > limit * deviation}
+
+
+def far_rates(values: list[float], limit: float) -> set[int]:
+    """Return the rows whose rate is too far from the median."""
+    return far([abs(value - median(values)) for value in values], limit)
+
+
+def far_prices(trades: list[tuple[int, float]], limit: float) -> set[int]:
+    """Return the rows of (time [s], price) whose price is too far from the median of the hour."""
+    hours: dict[int, list[float]] = {}
+    for time, price in trades:
+        hours.setdefault(time // 3600, []).append(math.log(price))
+    return far([abs(math.log(price) - median(hours[time // 3600])) for time, price in trades], limit)
+
+
+def crossed(rows: list[tuple[int, str, float, float]]) -> set[int]:
+    """Return the rows of (time, side, price, size) that are beyond the best price of the other side."""
+    found = set()
+    for row, (time, side, price, size) in enumerate(rows):
+        others = [p for t, s, p, q in rows if t == time and s != side and q > 0]
+        if size > 0 and any(price > other if side == "BID" else price < other for other in others):
             found.add(row)
     return found

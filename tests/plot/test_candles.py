@@ -149,9 +149,17 @@ def test_what_is_no_frame_is_refused(frame):
         plot.candles(frame)
 
 
-def test_integers_are_no_times(hours, ax):
-    with pytest.raises(QueryError, match="a column of datetimes"):
-        plot.candles(hours(UP).with_columns(pl.col("timestamp").cast(pl.Int64)), ax=ax)
+def test_integers_are_nanoseconds(hours, ax, native):
+    counted = hours(UP, DOWN).with_columns(pl.col("timestamp").cast(pl.Int64))
+    drawn = plot.candles(native(counted), ax=ax)
+    assert num2date(drawn.wicks.get_segments()[0][0][0]).isoformat() == "2024-08-08T00:30:00+00:00"
+    assert len(plot.volume(native(counted), ax=ax).steps.get_data().values) == 2
+
+
+def test_text_and_floats_are_no_times(hours, ax):
+    for kind in (pl.String, pl.Float64):
+        with pytest.raises(QueryError, match="a column of datetimes"):
+            plot.candles(hours(UP).with_columns(pl.col("timestamp").cast(pl.Int64).cast(kind)), ax=ax)
 
 
 @pytest.mark.parametrize("timezone", ["Mars/Olympus", "", 3, "../etc"])

@@ -161,6 +161,9 @@ def test_several_instruments_are_refused(ax):
         plot.book_heatmap(pl.concat([book(*ROWS), book(*ROWS, exchange="Y")]), ax=ax)
 
 
-def test_times_must_be_datetimes(ax):
+def test_times_must_be_datetimes_or_nanoseconds(ax):
+    counted = pl.col("timestamp").to_physical()
+    drawn = plot.book_heatmap(book(*ROWS).with_columns(counted), ax=ax)
+    assert drawn.bids.get_extent() == plot.book_heatmap(book(*ROWS), ax=ax).bids.get_extent()
     with pytest.raises(QueryError, match="datetimes"):
-        plot.book_heatmap(book(*ROWS).with_columns(pl.col("timestamp").to_physical()), ax=ax)
+        plot.book_heatmap(book(*ROWS).with_columns(counted.cast(pl.Float64)), ax=ax)

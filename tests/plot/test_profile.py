@@ -9,7 +9,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
-from tidytape import plot
+from tidytape import aggregate, plot
 from tidytape.analytics.profile import value_area
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -79,6 +79,49 @@ def test_levels_of_several_timestamps_are_added(levels, ax, native):
     later = levels(*GOLDEN[2:]).with_columns(pl.col("timestamp").dt.offset_by("1h"))
     drawn = plot.volume_profile(native(pl.concat([levels(*GOLDEN), later])), ax=ax)
     assert_allclose(drawn.sell.get_data().values, [1, 4, 20, 8, 2])
+
+
+def test_a_profile_that_does_not_tell_sides_apart_has_one_colour(levels, ax, native):
+    plain = levels(*GOLDEN).with_columns(volume=pl.col("buy_volume") + pl.col("sell_volume"))
+    drawn = plot.volume_profile(native(plain.drop("buy_volume", "sell_volume")), ax=ax)
+    assert (drawn.buy, drawn.sell) == (None, None)
+    assert_allclose(drawn.volume.get_data().values, [1, 4, 10, 4, 1])
+    assert_allclose(drawn.volume.get_data().edges, [10, 11, 12, 13, 14, 15])
+    assert (drawn.val, drawn.poc, drawn.vah) == (12.0, 12.0, 14.0)
+    assert [text.get_text() for text in ax.get_legend().get_texts()][-2:] == ["Value area, 75.0%", "Volume"]
+    assert plot.volume_profile(native(plain), ax=ax).volume is None
+
+
+def test_a_profile_without_sides_is_gathered_and_may_be_empty(levels, ax):
+    plain = levels(*GOLDEN).select("timestamp", "price", volume=pl.col("buy_volume") + pl.col("sell_volume"))
+    drawn = plot.volume_profile(plain, ax=ax, row_size=5)
+    assert_allclose(drawn.volume.get_data().values, [20])
+    empty = plot.volume_profile(plain.clear(), ax=Figure().add_subplot())
+    assert (empty.poc, empty.buy) == (None, None)
+    with pytest.raises(MissingColumnError, match="buy_volume"):
+        plot.volume_profile(plain.drop("volume"), ax=ax)
+
+
+def test_a_profile_of_candles_is_drawn(hours):
+    bars = hours((0, 60.0, 64.0, 59.0, 62.0, 5.0), (1, 62.0, 63.0, 58.0, 59.0, 7.0))
+    profile = aggregate.candle_profile(bars, interval="1d", block_size=1, spreading="uniform")
+    drawn = plot.candles_with_profile(bars, profile, axes=plot.panels(Figure()))
+    assert drawn.profile.volume.get_data().values.sum() == pytest.approx(12.0)
+
+
+def test_title_says_how_many_timestamps_were_added(levels, ax):
+    hour = levels(*GOLDEN).with_columns(interval=pl.lit("HOUR"))
+    later = hour.with_columns(pl.col("timestamp").dt.offset_by("1h"))
+    plot.volume_profile(hour, ax=ax)
+    assert ax.get_title(loc="left") == "X BTCUSDT, 1h"
+    plot.volume_profile(pl.concat([hour, later]), ax=ax)
+    assert ax.get_title(loc="left") == "X BTCUSDT, 2 × 1h"
+    plot.volume_profile(pl.concat([hour, later]).drop("interval"), ax=ax)
+    assert ax.get_title(loc="left") == "X BTCUSDT, 2 timestamps"
+
+
+def test_a_profile_has_its_figure(levels, ax):
+    assert plot.volume_profile(levels(*GOLDEN), ax=ax).figure is ax.figure
 
 
 def test_rows_are_gathered_before_the_value_area(levels, ax):

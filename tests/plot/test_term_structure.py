@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 from matplotlib.colors import rgb_to_hsv, to_rgb
+from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
 from tidytape import plot
@@ -45,6 +46,13 @@ BTC = (("BTC_ATM", 0, "ONE_M", 52.0), ("BTC_ATM", 0, "ONE_D", 54.0), ("BTC_ATM",
 
 def legend(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def test_times_may_be_nanoseconds(summary, ax, native):
+    counted = summary(*BTC).with_columns(pl.col("timestamp").dt.timestamp("ns"))
+    drawn = plot.term_structure(native(counted), ax=ax)
+    expected = plot.term_structure(summary(*BTC), ax=Figure().add_subplot())
+    assert list(drawn.lines) == list(expected.lines)
 
 
 def test_a_line_goes_through_the_tenors_in_order(summary, ax, native):
@@ -148,7 +156,7 @@ def test_what_is_wrong_is_named(summary, ax):
     with pytest.raises(QueryError, match="tenor TWO_Y"):
         plot.term_structure(summary(("BTC_ATM", 0, "TWO_Y", 50.0)), ax=ax)
     with pytest.raises(QueryError, match="a column of datetimes"):
-        plot.term_structure(summary(*BTC).with_columns(pl.col("timestamp").cast(pl.Int64)), ax=ax)
+        plot.term_structure(summary(*BTC).with_columns(pl.col("timestamp").cast(pl.String)), ax=ax)
     with pytest.raises(QueryError, match="a frame of polars or pandas"):
         plot.term_structure([1])
 

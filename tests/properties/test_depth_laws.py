@@ -147,7 +147,7 @@ def test_depth_within_equals_the_plain_loop(book, step, first, bps):
     rows = rows_of(book, step, first)
     found = depth.depth_within(frame_of(rows), bps=bps)
     wanted = oracle.depth_within(rows, bps)
-    columns = ["bid_depth", "ask_depth", "bid_covered", "ask_covered"]
+    columns = ["bid_depth", "ask_depth", "bid_covered", "ask_covered", "is_crossed"]
     same_rows(found.select(columns).rows(), [wanted[time] for time in sorted(wanted)])
 
 

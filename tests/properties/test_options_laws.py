@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from datetime import UTC, datetime, timedelta
 from itertools import pairwise
@@ -306,3 +307,30 @@ def test_a_fit_to_a_curve_is_the_curve(curve, length):
     chain = said.with_columns(option_type=kind, forward=pl.lit(100.0))
     again = options.svi(chain, weights="equal")
     assert again["rmse"].item() < 1e-3
+
+
+@settings(max_examples=often(20, thoroughly=500))
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["A", "B", None]),
+            st.none() | st.sampled_from([float("nan"), -0.0, 0.0, 1e300]) | st.integers(-3, 3).map(float),
+        ),
+        max_size=40,
+    ),
+    st.integers(1, 45),
+    st.randoms(use_true_random=False),
+)
+def test_percentiles_equal_the_plain_loop(drawn, window, draw):
+    schema = {"exchange": pl.String, "x": pl.Float64}
+    history = pl.DataFrame(drawn, schema=schema, orient="row").with_row_index("timestamp")
+    history = history.cast({"timestamp": pl.Int64})[draw.sample(range(len(drawn)), len(drawn))]
+    found = options.percentile(history, value="x", window=window, least=1).sort("timestamp")
+    for row, ((series, x), got) in enumerate(zip(drawn, found["percentile"], strict=True)):
+        own = [value for name, value in drawn[:row] if name == series][-window:]
+        past = [value for value in own if value is not None and math.isfinite(value)]
+        if x is None or math.isnan(x) or not past:
+            assert got is None
+        else:
+            wins = sum(1.0 if value < x else 0.5 if value == x else 0.0 for value in past)
+            assert got == pytest.approx(100 * wins / len(past), rel=1e-12)

@@ -23,6 +23,7 @@ closes = st.lists(
 )
 buckets = st.lists(st.integers(-20, 40), min_size=1, max_size=30)
 orders = st.randoms(use_true_random=False)
+outlier_limits = st.sampled_from([0.9, 3.3, 20.7])
 amounts = st.none() | st.sampled_from([float("nan"), float("inf"), -1.0, 0.0]) | st.integers(0, 5).map(float)
 rows = st.lists(
     st.tuples(st.none() | st.integers(0, 20).map(lambda half: half * HOUR // 2), amounts, amounts),
@@ -78,10 +79,57 @@ def test_unit_jumps_equal_the_plain_loop(values, factor):
 
 
 @quick
-@given(closes, st.sampled_from([0.9, 3.3, 20.7]))
+@given(closes, outlier_limits)
 def test_outliers_equal_the_plain_loop(values, limit):
     expected = oracle.outliers(values, limit) - oracle.unit_jumps(values, 8)
     assert hours(candles(values), "outlier", outlier=limit) == expected
+
+
+@quick
+@given(st.lists(st.integers(-3, 3).map(float) | st.sampled_from([50.0, -9.0]), max_size=45), outlier_limits)
+def test_far_rates_equal_the_plain_loop(values, limit):
+    rates = pl.Series(values, dtype=pl.Float64)
+    times = pl.Series([hour * HOUR for hour in range(len(values))], dtype=pl.Int64)
+    frame = pl.DataFrame({"timestamp": times, "rate_close": rates})
+    assert hours(frame, "outlier", outlier=limit) == oracle.far_rates(values, limit)
+
+
+@quick
+@given(
+    st.lists(st.tuples(st.integers(-5_000, 9_000), st.sampled_from([1.0, 2.0, 3.0, 40.0])), max_size=45),
+    outlier_limits,
+    orders,
+)
+def test_far_prices_equal_the_plain_loop(drawn, limit, draw):
+    trades = pl.DataFrame(
+        [(time * 10**9, str(number), price) for number, (time, price) in enumerate(drawn)],
+        schema={"timestamp": pl.Int64, "id": pl.String, "price": pl.Float64},
+        orient="row",
+    )
+    found = quality.examples(permuted(trades, draw), finding="outlier", rows=100, outlier=limit)
+    assert {int(name) for name in found["id"]} == oracle.far_prices(drawn, limit)
+
+
+@quick
+@given(
+    st.lists(
+        st.tuples(
+            st.integers(0, 3),
+            st.sampled_from(["BID", "ASK"]),
+            st.integers(1, 6).map(float),
+            st.integers(0, 2).map(float),
+        ),
+        max_size=20,
+        unique_by=lambda row: row[:3],
+    ),
+    orders,
+)
+def test_crossed_books_equal_the_plain_loop(drawn, draw):
+    schema = {"timestamp": pl.Int64, "side": pl.String, "price": pl.Float64, "size": pl.Float64}
+    book = pl.DataFrame(drawn, schema=schema, orient="row")
+    for by in (None, []):
+        found = quality.examples(permuted(book, draw), finding="crossed_book", rows=100, by=by)
+        assert sorted(found.rows()) == sorted(drawn[row] for row in oracle.crossed(drawn))
 
 
 @quick

@@ -64,7 +64,9 @@ PARAMETERS: Mapping[str, Parameter] = MappingProxyType(
         ),
         "session": Parameter(
             "str",
-            f"Length of a session: {_SESSIONS}, from 00:00 UTC; a session is one ``interval`` long unless given.",
+            f"Length of a session: {_SESSIONS}, from 00:00 UTC, weeks from Monday, months from the first; a session is "
+            "one ``interval`` long unless given. It counts where it starts: one that began before ``start`` is left "
+            "out.",
         ),
         "max_depth": Parameter("int", "Most price levels."),
         "funding_interval": Parameter(

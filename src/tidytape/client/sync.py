@@ -224,6 +224,21 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
     def demo(*, backend: Backend = "polars") -> Client[Any]:
         """Return a client of the service over a small simulated market, made on the spot and the same everywhere.
 
+        It has two days, from 2024-08-07 to 2024-08-09 00:00 UTC, of one coin, BTC:
+
+        ================ ====================== ========================================================
+        exchange         ``raw_symbol``         data
+        ================ ====================== ========================================================
+        ``DEMO_SPOT``    ``BTCUSDT``            candles, trades, market profiles, order book
+        ``DEMO_PERP``    ``BTC-PERP``           these, open interest, funding, liquidations
+        ``DEMO_CME``     ``BTCQ4``              open interest of regulated futures
+        ``DEMO_OPTIONS`` ``BTC_ATM``            implied volatility, and of the coin option open interest
+        ``DEMO_OPTIONS`` ``BTC_25``, ``BTC_10`` skew
+        ``DEMO_EVENTS``  ``1001``, ``1002``     candles and trades of a prediction market
+        ================ ====================== ========================================================
+
+        Token supply is that of ``token_name="Bitcoin"``. ``client.markets()`` lists the instruments.
+
         Parameters
         ----------
         backend : {"polars", "pandas"}

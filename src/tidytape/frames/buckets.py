@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Final
 
 import narwhals.stable.v2 as nw
@@ -18,13 +19,13 @@ INTERVALS: Final = {name: interval for interval in Interval for name in (interva
 """Every interval, by its name and by its alias."""
 
 
-def interval_of(name: str) -> Interval:
-    """Return the interval with this name or alias.
+def interval_of(name: str | timedelta) -> Interval:
+    """Return the interval with this name or alias, or of this length.
 
     Parameters
     ----------
-    name : str
-        An ``Interval``, its name or its alias.
+    name : str or timedelta
+        An ``Interval``, its name, its alias or its length. Others have no name to stand in a column of intervals.
 
     Returns
     -------
@@ -39,8 +40,13 @@ def interval_of(name: str) -> Interval:
     --------
     >>> interval_of("4h").seconds
     14400
+    >>> interval_of(timedelta(hours=4)).alias
+    '4h'
     """
-    interval = INTERVALS.get(str(name))
+    if isinstance(name, timedelta):
+        interval = next((one for one in Interval if timedelta(seconds=one.seconds) == name), None)
+    else:
+        interval = INTERVALS.get(str(name))
     if interval is None:
         close = nearest(str(name), INTERVALS)
         raise QueryError(

@@ -10,7 +10,8 @@
 - `term_structure` : implied volatility or skew by tenor or by days to expiry.
 
 Every function draws on the axes it is given, or on a figure of its own, and returns what it drew. None shows a
-window, and none touches a setting or a figure that is not its own. Polars and pandas frames look the same.
+window, and none touches a setting or a figure that is not its own. Polars and pandas frames look the same, and times
+may be datetimes or int64 nanoseconds since the epoch.
 """
 
 from __future__ import annotations

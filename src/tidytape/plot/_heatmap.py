@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
+from tidytape.plot._frame import timed
 from tidytape.plot._series import Instrument, _interval, _numbers, _opened
 
 _MOST_ROWS = 400  # that a screen shows as rows; more are added up
@@ -177,10 +178,7 @@ def _read(
             raise MissingColumnError(["side"], available=names)
         given = given.rename({"side": "book_side"})  # it is no part of the identity here
     opened, instrument = _opened(given, "frame", ("timestamp", "book_side", "price", "size"))
-    dtype = opened.schema["timestamp"]
-    if not isinstance(dtype, nw.Datetime):
-        raise QueryError("frame", got=f"timestamp: {dtype}", expected="a column of datetimes")
-    opened = opened.filter(~nw.col("timestamp").is_null())
+    opened = timed(opened, "frame").filter(~nw.col("timestamp").is_null())
     time = opened.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     interval, steps = _interval(instrument.interval), np.diff(np.unique(time))
     width = (interval or Interval.MINUTE).seconds * 1_000_000_000

@@ -205,7 +205,7 @@ def candles_with_profile(
     if bars.start.size:
         place.volume.set_xlim(place.price.get_xlim())
     beside = draw_profile(place.profile, rows, quote=quote)
-    prices = np.concatenate([bars.low, bars.high, beside.buy.get_data()[1] if rows.area else []])
+    prices = np.concatenate([bars.low, bars.high, beside.steps[0].get_data()[1] if rows.area else []])
     for ax in (place.price, place.profile) if prices.size else ():
         ax.set_ylim(*padded(prices.min(), prices.max()))
     shade, lines = mark(place.price, rows.area) if rows.area else (None, {})

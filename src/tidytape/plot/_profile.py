@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
+from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle, StepPatch
 from narwhals.stable.v2.typing import IntoFrame
@@ -20,6 +21,11 @@ from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
 from tidytape.plot._series import Levels, added, levels
 
+_LOOKS = {
+    "buy_volume": (style.BUY, "Buy volume"),
+    "sell_volume": (style.SELL, "Sell volume"),
+    "volume": (style.VOLUME, "Volume"),
+}
 _MOST_ROWS = 200  # that a screen shows as rows; below three pixels each they only flicker
 
 
@@ -31,8 +37,8 @@ class Profile:
     ----------
     ax : matplotlib.axes.Axes
         Where.
-    buy, sell : matplotlib.patches.StepPatch
-        Volume of each row drawn: sells begin where buys end.
+    buy, sell : matplotlib.patches.StepPatch or None
+        Volume of each row drawn: sells begin where buys end. None where the frame does not tell them apart.
     value_area : matplotlib.patches.Rectangle or None
         The rows of the value area; None where the profile has none.
     lines : dict of str to matplotlib.lines.Line2D
@@ -45,11 +51,13 @@ class Profile:
         Height of a row drawn; None for an empty profile. [quote per coin]
     note : str
         Which rows the prices were found in, where several of them are drawn as one; empty otherwise.
+    volume : matplotlib.patches.StepPatch or None
+        Volume of each row drawn, of a frame that does not tell buys and sells apart.
     """
 
     ax: Axes
-    buy: StepPatch
-    sell: StepPatch
+    buy: StepPatch | None
+    sell: StepPatch | None
     value_area: Rectangle | None
     lines: dict[str, Line2D]
     poc: float | None
@@ -58,13 +66,24 @@ class Profile:
     share: float | None
     row_height: float | None
     note: str = ""
+    volume: StepPatch | None = None
+
+    @property
+    def figure(self) -> Figure:
+        """The figure, e.g. to save it."""
+        return cast("Figure", self.ax.get_figure(root=True))
+
+    @property
+    def steps(self) -> list[StepPatch]:
+        """What was drawn of volumes: buys and sells, or both as one."""
+        return [one for one in (self.buy, self.sell, self.volume) if one is not None]
 
     @property
     def handles(self) -> list[Artist]:
         """What a legend lists, from the highest price to the lowest, then the colours."""
         lines = [self.lines[name] for name in ("VAH", "POC", "VAL") if name in self.lines]
         area = [self.value_area] if self.value_area else []
-        return [*lines, *area, self.buy, self.sell]
+        return [*lines, *area, *self.steps]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,15 +130,16 @@ def volume_profile(
 ) -> Profile:
     """Draw the volume traded at each price, with the point of control (POC) and the value area (VAL to VAH).
 
-    Buys and sells are stacked. A row reaches from its price, the low edge, to the next row's; lines are at the
-    published prices, and the shade covers the rows of the value area.
+    Buys and sells are stacked, where the profile tells them apart. A row reaches from its price, the low edge, to the
+    next row's; lines are at the published prices, and the shade covers the rows of the value area.
 
     Parameters
     ----------
     profile : frame, n rows, key (timestamp, price), any order
         Schema VOLUME_PROFILE_AGG of one instrument. Uses ``price`` [quote per coin], ``buy_volume`` and
-        ``sell_volume`` [coin; USD if so asked]. Levels of one price are added up over the timestamps; a level that
-        lacks a value does not count.
+        ``sell_volume`` [coin; USD if so asked], or ``volume`` where it has neither, as a profile of candles. Levels of
+        one price are added up over the timestamps, and the title says how many these are; a level that lacks a value
+        does not count.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     share, rule, tie, stop
@@ -159,7 +179,7 @@ def volume_profile(
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
     ax = ax or style.new_axes(6, 8)
     drawn = draw_profile(ax, rows, quote=quote)
-    ax.set_title(rows.levels.instrument.title, loc="left", color=style.INK)
+    ax.set_title(rows.levels.title, loc="left", color=style.INK)
     style.price_axis(ax.yaxis, rows.levels.instrument.price_unit)
     if drawn.lines:
         draw_legend(ax, drawn, drawn.note or None)
@@ -203,10 +223,10 @@ def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
     instrument, area = rows.levels.instrument, rows.area
     unit = instrument.volume_unit(quote)
     if area is None:
-        edges, buy, sell = np.array([0.0, 1.0]), np.array([np.nan]), np.array([np.nan])
+        edges, volumes = np.array([0.0, 1.0]), dict.fromkeys(rows.levels.volumes, np.array([np.nan]))
         height = None
     else:
-        edges, buy, sell = _drawn_rows(rows.levels, area.step)
+        edges, volumes = _drawn_rows(rows.levels, area.step)
         height = float(edges[1] - edges[0])
         unit = f"{unit} per {style.price_text(height, height)} {instrument.quote}"
 
@@ -223,19 +243,23 @@ def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
             label=label,
         )
 
-    bought = stack(buy, np.zeros_like(buy), style.BUY, "Buy volume")
-    sold = stack(buy + sell, buy, style.SELL, "Sell volume")
+    base = np.zeros(edges.size - 1)
+    drawn: dict[str, StepPatch] = {}
+    for name, volume in volumes.items():
+        drawn[name] = stack(base + volume, base, *_LOOKS[name])
+        base = base + volume
+    buy, sell, both = (drawn.get(name) for name in _LOOKS)
     style.volume_axis(ax.xaxis, unit, bins=4)
     if area is None:
         style.no_data(ax)
-        return Profile(ax, bought, sold, None, {}, None, None, None, None, None)
-    ax.set_xlim(0, float((buy + sell).max()) * 1.06 or 1)
+        return Profile(ax, buy, sell, None, {}, None, None, None, None, None, volume=both)
+    ax.set_xlim(0, float(base.max()) * 1.06 or 1)
     ax.set_ylim(*padded(float(edges[0]), float(edges[-1])))
     shade, lines = mark(ax, area)
     # The longest row drawn may then be another than the POC's, and the reader should know why.
     counted = f"by rows of {style.price_text(area.step, area.step)} {instrument.quote}"
     note = "" if height is None or np.isclose(height, area.step) else counted
-    return Profile(ax, bought, sold, shade, lines, area.poc, area.vah, area.val, area.share, height, note)
+    return Profile(ax, buy, sell, shade, lines, area.poc, area.vah, area.val, area.share, height, note, both)
 
 
 def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
@@ -264,8 +288,7 @@ def _value_area(given: Levels, rules: Rules, part: slice = slice(None)) -> list[
     """Return one row of (poc, vah, val, share), or none for no levels."""
     import polars as pl
 
-    volume = given.buy + given.sell
-    frame = pl.DataFrame({"price": given.price[part], "volume": volume[part]})
+    frame = pl.DataFrame({"price": given.price[part], "volume": given.total[part]})
     found = profiles.value_area(
         frame.with_columns(profile=0),
         by="profile",
@@ -285,8 +308,8 @@ def _row(price: NDArray[np.float64], step: float) -> NDArray[np.float64]:
 
 def _gathered(given: Levels, step: float) -> Levels:
     row, place = np.unique(_row(given.price, step), return_inverse=True)
-    buy, sell = (added(place, volume, row.size) for volume in (given.buy, given.sell))
-    return Levels(given.instrument, row * step, buy, sell)
+    volumes = {name: added(place, volume, row.size) for name, volume in given.volumes.items()}
+    return replace(given, price=row * step, volumes=volumes)
 
 
 def _smallest_step(price: NDArray[np.float64]) -> float:
@@ -300,10 +323,8 @@ def _smallest_step(price: NDArray[np.float64]) -> float:
     return float(10.0 ** np.floor(np.log10(abs(price[0]) or 1.0)) / 1000) if price.size else 1.0
 
 
-def _drawn_rows(
-    given: Levels, step: float
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]:
-    """Return edges, buys and sells of rows without gaps, of one level each or of 2, 5, 10, 20, ... levels."""
+def _drawn_rows(given: Levels, step: float) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
+    """Return edges and volumes of rows without gaps, of one level each or of 2, 5, 10, 20, ... levels."""
     span = (given.price[-1] - given.price[0]) / step + 1
     together = next(
         n for power in count() for n in (10**power, 2 * 10**power, 5 * 10**power) if span / n <= _MOST_ROWS
@@ -316,5 +337,5 @@ def _drawn_rows(
         place = _row(given.price, height).astype(np.int64)
         first, place = place[0] * height, place - place[0]
     size = int(place[-1]) + 1
-    buy, sell = (added(place, volume, size) for volume in (given.buy, given.sell))
-    return first + np.arange(size + 1) * height, buy, sell
+    volumes = {name: added(place, volume, size) for name, volume in given.volumes.items()}
+    return first + np.arange(size + 1) * height, volumes

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
-from typing import Any, cast
+from dataclasses import dataclass, replace
+from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.dates import date2num
-from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.catalogue import Interval
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
+from tidytape.plot._frame import opened, timed
 from tidytape.schema import schema_of
 
 # The per-side schema has all of them: two sides in one frame are two series too.
 _IDENTITY = schema_of("TRADE_AGG").identity
 _CANDLE = schema_of("TRADE_AGG")
+_SIDES = ("buy_volume", "sell_volume")
 _DAY_NS = 86_400_000_000_000
 
 
@@ -92,38 +93,60 @@ class VolumeSeries:
 
 @dataclass(frozen=True, slots=True)
 class Levels:
-    """Volume by price, one per price, ascending."""
+    """Volume by price, one per price, ascending.
+
+    ``volumes`` are by their columns: ``buy_volume`` and ``sell_volume``, or ``volume`` where sides are not told apart.
+    """
 
     instrument: Instrument
     price: NDArray[np.float64]
-    buy: NDArray[np.float64]
-    sell: NDArray[np.float64]
+    volumes: dict[str, NDArray[np.float64]]
+    timestamps: int = 1  # how many were added up
+
+    @property
+    def total(self) -> NDArray[np.float64]:
+        """Volume of both sides."""
+        total: NDArray[np.float64] = np.sum(list(self.volumes.values()), axis=0)
+        return total
+
+    @property
+    def title(self) -> str:
+        """Whose they are, and of how many timestamps, e.g. ``X BTCUSDT, 24 × 1h``."""
+        whose = self.instrument
+        if self.timestamps < 2:
+            return whose.title
+        interval = _interval(whose.interval)
+        length = f"× {interval.alias}" if interval else "timestamps"
+        return replace(whose, interval=f"{self.timestamps} {length}").title
 
 
 def candle_series(frame: object, parameter: str) -> CandleSeries:
     """Read candles; a row that lacks a price is a gap."""
     names = ("open", "high", "low", "close")
-    opened, instrument = _opened(frame, parameter, ("timestamp", *names))
-    start, width, values = _over_time(opened, parameter, names, instrument)
+    given, instrument = _opened(frame, parameter, ("timestamp", *names))
+    start, width, values = _over_time(given, parameter, names, instrument)
     return CandleSeries(instrument, start, width, *(values[name] for name in names))
 
 
 def volume_series(frame: object, parameter: str) -> VolumeSeries:
     """Read the volumes of candles; a row that lacks one is a gap."""
-    opened, instrument = _opened(frame, parameter, ("timestamp", "volume"))
-    start, width, values = _over_time(opened, parameter, ("volume",), instrument)
+    given, instrument = _opened(frame, parameter, ("timestamp", "volume"))
+    start, width, values = _over_time(given, parameter, ("volume",), instrument)
     return VolumeSeries(instrument, start, width, values["volume"])
 
 
 def levels(frame: object, parameter: str) -> Levels:
     """Read a volume profile; levels of one price and several timestamps are added up."""
-    names = ("price", "buy_volume", "sell_volume")
-    opened, instrument = _opened(frame, parameter, names)
-    values = _numbers(opened, parameter, names)
+    columns = opened(frame, parameter, ["price"]).columns
+    is_plain = "volume" in columns and not set(_SIDES) & set(columns)
+    names = ("price", *(("volume",) if is_plain else _SIDES))
+    given, instrument = _opened(frame, parameter, names)
+    values = _numbers(given, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     price, place = np.unique(values["price"][known], return_inverse=True)
-    buy, sell = (added(place, values[name][known], price.size) for name in names[1:])
-    return Levels(instrument, price, buy, sell)
+    volumes = {name: added(place, values[name][known], price.size) for name in names[1:]}
+    times = given.get_column("timestamp").drop_nulls().n_unique() if "timestamp" in columns else 1
+    return Levels(instrument, price, volumes, times)
 
 
 def added(place: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
@@ -133,16 +156,8 @@ def added(place: NDArray[np.int64], values: NDArray[np.float64], size: int) -> N
 
 def _opened(frame: object, parameter: str, columns: tuple[str, ...]) -> tuple[nw.DataFrame[Any], Instrument]:
     """Return the frame of one instrument."""
-    try:
-        opened: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
-    except TypeError:
-        expected = "a frame of polars or pandas"
-        raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
-    if isinstance(opened, nw.LazyFrame):
-        opened = opened.collect()
-    if missing := [name for name in columns if name not in opened.columns]:
-        raise MissingColumnError(missing, available=opened.columns)
-    found = {name: _values(opened, name) for name in _IDENTITY if name in opened.columns}
+    given = opened(frame, parameter, columns)
+    found = {name: _values(given, name) for name in _IDENTITY if name in given.columns}
     for name, values in found.items():
         if len(values) > 1:
             raise QueryError(
@@ -151,7 +166,7 @@ def _opened(frame: object, parameter: str, columns: tuple[str, ...]) -> tuple[nw
                 expected="one instrument, with one interval and side",
                 hint=f"filter the frame to one {name} first",
             )
-    return opened, Instrument(**{name: values[0] for name, values in found.items() if values})
+    return given, Instrument(**{name: values[0] for name, values in found.items() if values})
 
 
 def _values(frame: nw.DataFrame[Any], name: str) -> list[str]:
@@ -182,10 +197,7 @@ def _over_time(
     frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...], instrument: Instrument
 ) -> tuple[NDArray[np.float64], float, dict[str, NDArray[np.float64]]]:
     """Return starts, length of the interval and values of the rows that have all values, in order of time."""
-    dtype = frame.schema["timestamp"]
-    if not isinstance(dtype, nw.Datetime):
-        raise QueryError(parameter, got=f"timestamp: {dtype}", expected="a column of datetimes")
-    frame = frame.filter(~nw.col("timestamp").is_null()).sort("timestamp")
+    frame = timed(frame, parameter).filter(~nw.col("timestamp").is_null()).sort("timestamp")
     time = frame.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     steps = np.diff(time)
     if (steps == 0).any():

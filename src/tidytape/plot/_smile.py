@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import matplotlib as mpl
 import narwhals.stable.v2 as nw
@@ -15,8 +15,9 @@ from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 from narwhals.stable.v2.typing import IntoFrame
 
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
 from tidytape.plot import _style as style
+from tidytape.plot._frame import opened, timed
 
 _EXPIRES = time(8, tzinfo=UTC)
 _COLOURS = "viridis"
@@ -61,8 +62,8 @@ def smile(
     chain : frame, n rows, one per (expiry, strike, option_type), any order
         One chain, of one series and time: the lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``,
         ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin] and ``implied_volatility`` [%]. Shown
-        are the out-of-the-money options, puts below their forward and calls from it on. An ``expiry`` that is a date is
-        08:00 UTC of it.
+        are the out-of-the-money options, puts below their forward and calls from it on. Times are datetimes or
+        int64 nanoseconds since the epoch; an ``expiry`` that is a date is 08:00 UTC of it.
     curves : frame, n rows, one per (expiry, moneyness), any order; optional
         Curves to draw beside the quotes, as `tidytape.analytics.options.smile` returns them, of the same chain.
     x : {"moneyness", "strike"}
@@ -147,19 +148,10 @@ _Places = dict[datetime, tuple[list[float], list[float]]]
 
 
 def _opened(frame: object, parameter: str, needed: tuple[str, ...]) -> nw.DataFrame[Any]:
-    try:
-        opened: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
-    except TypeError:
-        expected = "a frame of polars or pandas"
-        raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
-    eager = opened.collect() if isinstance(opened, nw.LazyFrame) else opened
-    if missing := [name for name in needed if name not in eager.columns]:
-        raise MissingColumnError(missing, available=eager.columns)
-    for name, kinds in (("timestamp", nw.Datetime), ("expiry", (nw.Datetime, nw.Date))):
-        if name in needed and not isinstance(eager.schema[name], kinds):
-            got = f"{name}: {eager.schema[name]}"
-            raise QueryError(parameter, got=got, expected="a column of datetimes")
-    return eager
+    frame = timed(opened(frame, parameter, needed), parameter)
+    if "expiry" in needed and frame.schema["expiry"] != nw.Date:
+        frame = timed(frame, parameter, "expiry")
+    return frame
 
 
 def _title(

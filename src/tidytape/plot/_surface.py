@@ -82,9 +82,9 @@ def surface(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     [[60.0, 56.0], [52.0, 50.0]]
     """
     zone, zone_name = style.zone(timezone)  # before a figure is made for nothing
-    opened = _opened(frame, "frame", ("timestamp", "days", "moneyness", "implied_volatility"))
-    title, _ = _title(opened, "frame", zone, zone_name)
-    days, places, values = _matrix(opened)
+    given = _opened(frame, "frame", ("timestamp", "days", "moneyness", "implied_volatility"))
+    title, _ = _title(given, "frame", zone, zone_name)
+    days, places, values = _matrix(given)
     ax = ax or style.new_axes(9, 5)
     style.frame_axes(ax)
     ax.grid(visible=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import Any, Literal, cast
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -18,6 +18,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.catalogue import Interval, Tenor
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.plot import _style as style
+from tidytape.plot._frame import opened, timed
 from tidytape.schema import schema_of
 
 _VALUES = {
@@ -67,8 +68,8 @@ def term_structure(
     frame : frame, n rows, key (exchange, raw_symbol, tenor, timestamp), any order
         Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG or SKEW_OPTION_SUMMARY_AGG, or as
         `tidytape.analytics.options.term_structure` returns it, with ``days`` [d] in place of ``tenor``. Uses
-        ``timestamp`` [UTC] and ``implied_volatility`` [%] or ``skew`` [vol points]; identity columns name the lines
-        where they are there. Expiries that are past are left out.
+        ``timestamp`` (datetimes, or int64 nanoseconds since the epoch) and ``implied_volatility`` [%] or ``skew`` [vol
+        points]; identity columns name the lines where they are there. Expiries that are past are left out.
     value : {"implied_volatility", "skew"}, optional
         What to draw; the one of the two that the frame has otherwise.
     ax : matplotlib.axes.Axes, optional
@@ -103,12 +104,12 @@ def term_structure(
     ([[[7.0, 54.7], [30.0, 52.3]]], 'Implied volatility [%]')
     """
     style.zone(timezone)  # before a figure is made for nothing
-    opened = _opened(frame)
-    chosen = _chosen(value, opened)
-    curves = _curves(opened, chosen)
+    given = opened(frame, "frame")
+    chosen = _chosen(value, given)
+    curves = _curves(given, chosen)
     ax = ax or style.new_axes(9, 5)
     style.frame_axes(ax)
-    by_tenor = "tenor" in opened.columns
+    by_tenor = "tenor" in given.columns
     _days_axis(ax, "Tenor" if by_tenor else "Time to expiry")
     column = _VALUES[chosen]
     ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
@@ -123,21 +124,12 @@ def term_structure(
     else:
         if chosen == "skew":
             ax.axhline(0, color=style.FLAT, linewidth=0.8, zorder=1.5)
-        venue, interval = (_only(opened, name) for name in ("exchange", "interval"))
+        venue, interval = (_only(given, name) for name in ("exchange", "interval"))
         _name(ax, lines, (venue, _ALIASES.get(interval, interval)), timezone)
     return TermStructure(ax, lines)
 
 
 Curves = dict[tuple[str, datetime], dict[float, float]]
-
-
-def _opened(frame: object) -> nw.DataFrame[Any]:
-    try:
-        opened: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
-    except TypeError:
-        expected = "a frame of polars or pandas"
-        raise QueryError("frame", got=type(frame).__name__, expected=expected) from None
-    return opened.collect() if isinstance(opened, nw.LazyFrame) else opened
 
 
 def _chosen(value: str | None, frame: nw.DataFrame[Any]) -> str:
@@ -157,9 +149,7 @@ def _chosen(value: str | None, frame: nw.DataFrame[Any]) -> str:
 
 def _curves(frame: nw.DataFrame[Any], value: str) -> Curves:
     """Days to value of each symbol and time, in order."""
-    dtype = frame.schema["timestamp"]
-    if not isinstance(dtype, nw.Datetime):
-        raise QueryError("frame", got=f"timestamp: {dtype}", expected="a column of datetimes")
+    frame = timed(frame, "frame")
     by_tenor = "tenor" in frame.columns
     symbol_column = "raw_symbol" if by_tenor or "coin" not in frame.columns else "coin"
     # What all share is the title's.

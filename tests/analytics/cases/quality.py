@@ -79,13 +79,47 @@ def spoiled() -> pl.DataFrame:
 
 BAD = pl.concat([spoiled(), candles(None, 60)])
 _BY = ["exchange", "raw_symbol", "interval"]
-ORDERED = [name for name in quality._checks.CHECKS if name != "unordered"]
+# What candles can have, whatever the order of the rows.
+ORDERED = [name for name in quality._checks.CHECKS if name not in {"crossed_book", "unordered"}]
 OPEN_INTEREST = changed(candles("A", 30).drop("volume", "side"), 4, open=-1.0)
 LEVELS = pl.DataFrame(
     {
         "timestamp": [START] * 3 + [START + timedelta(hours=3)] * 2,
         "price": [1.0, 2.0, 2.0, 1.0, None],
         "buy_volume": [1.0, -1.0, 2.0, None, 3.0],
+    },
+    schema_overrides={"timestamp": pl.Datetime("us", "UTC")},
+)
+
+_SWINGS = [math.sin(7 * n) for n in range(30)]
+FUNDING = pl.DataFrame(
+    {
+        "exchange": ["A"] * 30 + [None] * 30,
+        "interval": "HOUR",
+        "timestamp": [START + timedelta(hours=n) for n in range(30)] * 2,
+        "rate_close": [1e-4 + 1e-6 * off for off in _SWINGS[:-1]] + [0.5] + [1e-4] * 29 + [-0.5],
+        "predicted_close": [1e-4, None, math.nan] + [1e-4] * 26 + [math.inf] + [2e-4] * 30,
+    },
+    schema_overrides={"timestamp": pl.Datetime("us", "UTC")},
+)
+TRADES = pl.DataFrame(
+    {
+        "raw_symbol": "X",
+        "id": [str(n) for n in range(60)],
+        "timestamp": [START + timedelta(minutes=5 * (n // 2)) for n in range(60)],
+        "price": [100 + off for off in _SWINGS] + [1_000.0, 0.0, None, math.nan] + [100.0] * 26,
+        "amount": 1.0,
+    },
+    schema_overrides={"timestamp": pl.Datetime("us", "UTC")},
+)
+BOOK = pl.DataFrame(
+    {
+        "exchange": ["A"] * 6 + [None] * 4,
+        "interval": "HOUR",
+        "timestamp": [START] * 4 + [START + timedelta(hours=1)] * 2 + [START] * 4,
+        "side": ["BID", "ASK", "BID", "ASK", "BID", "ASK", "BID", "ASK", "ASK", None],
+        "price": [99.0, 101.0, 102.0, 103.0, 99.0, 99.0, 100.0, 99.0, 98.0, 97.0],
+        "size": [1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, 0.0, None, 1.0],
     },
     schema_overrides={"timestamp": pl.Datetime("us", "UTC")},
 )
@@ -113,6 +147,27 @@ CASES = [
         _BY,
         gaps=dict.fromkeys(("polars lazy", "duckdb", "spark"), _UNORDERED),
         label="of order",
+    ),
+    *(
+        Case(
+            "audit",
+            lambda frame, by=by, finding=finding: quality.audit(frame, by=by, checks=finding),
+            [spoiled],
+            [by, "finding"],
+            label=f"of {label}",
+        )
+        for label, spoiled, by, finding in (
+            ("rates", FUNDING, "exchange", "outlier"),
+            ("trades", TRADES, "raw_symbol", "outlier"),
+            ("books", BOOK, "exchange", "crossed_book"),
+        )
+    ),
+    Case(
+        "examples",
+        lambda frame: quality.examples(frame, finding="crossed_book", by="exchange"),
+        [BOOK],
+        ["exchange", "timestamp", "side", "price"],
+        label="of crossed_book",
     ),
     *(
         Case(

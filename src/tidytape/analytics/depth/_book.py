@@ -17,11 +17,11 @@ from tidytape.frames.doors import listed
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 
-__all__ = ["IS_ASK", "IS_BID", "Books", "books_of", "numbers", "stacked"]
+__all__ = ["IS_ASK", "IS_BID", "Books", "books_of", "is_crossed", "numbers", "stacked"]
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
 
-_TAKEN = ("timestamp", "side", "price", "size", "mid")
+_TAKEN = ("timestamp", "side", "price", "size", "mid", "is_crossed")
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,8 @@ class Books(Generic[IntoFrameT]):
     table : Table
     rows : narwhals LazyFrame
         The series' columns, ``timestamp`` [ns], ``side``, ``price`` [quote per coin] and ``size``, all of them numbers;
-        ``__known``, whether all of the book is; ``mid``, null where a book has none.
+        ``__known``, whether all of the book is; ``mid`` and ``__overlap``, how far the best bid lies above the best
+        ask, null where a book has none.
     book : list of str
         The series' columns and ``timestamp``.
     """
@@ -69,10 +70,18 @@ def books_of(
             __ask=nw.when(IS_ASK & (size > 0)).then(price),
         )
         .with_columns(nw.col("__bid").max().over(book), nw.col("__ask").min().over(book))
-        .with_columns(mid=nw.when("__known").then((nw.col("__bid") + nw.col("__ask")) / 2))
-        .select(*book, "side", "price", "size", "__known", "mid")
+        .with_columns(
+            mid=nw.when("__known").then((nw.col("__bid") + nw.col("__ask")) / 2),
+            __overlap=nw.when("__known").then(nw.col("__bid") - nw.col("__ask")),
+        )
+        .select(*book, "side", "price", "size", "__known", "mid", "__overlap")
     )
     return Books(table, rows, book)
+
+
+def is_crossed() -> nw.Expr:
+    """Return whether the best bid is above the best ask, null where a book has no mid."""
+    return nw.when(~nw.col("mid").is_null()).then(nw.col("__overlap") > 0).alias("is_crossed")
 
 
 def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:

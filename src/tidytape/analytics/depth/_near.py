@@ -9,7 +9,7 @@ from typing import Any, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics.depth._book import IS_ASK, IS_BID, books_of, numbers, stacked
+from tidytape.analytics.depth._book import IS_ASK, IS_BID, books_of, is_crossed, numbers, stacked
 from tidytape.frames import exact
 
 __all__ = ["depth_within", "imbalance"]
@@ -58,6 +58,8 @@ def depth_within(
         - ``bid_depth``, ``ask_depth`` : float64, null where there is no mid. [coin; USD if so asked]
         - ``bid_covered``, ``ask_covered`` : bool, whether what was sent of the side reaches so far. If not, the depth
           is a lower bound. Null where there is no mid.
+        - ``is_crossed`` : bool, whether the best bid lies above the best ask, null where there is no mid. Numbers of
+          such a book mean little; see the notes.
 
     Raises
     ------
@@ -70,6 +72,9 @@ def depth_within(
     -----
     A book with a price or size that is null or not finite, a size below 0 or a side that is neither is not known.
     Orders of size 0 are none. Bids above the mid, as in a block that has both sides, are within.
+
+    A book of one venue is crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out.
+    One that unites venues may well be crossed, and its mid then lies between what one bids and what another one asks.
 
     Examples
     --------
@@ -103,7 +108,13 @@ def depth_within(
     )
     rows = (
         rows.group_by(*books.book)
-        .agg(mid.max(), nw.col("__below").max(), nw.col("__above").max(), exact.summed(*sums))
+        .agg(
+            mid.max(),
+            nw.col("__overlap").max(),
+            nw.col("__below").max(),
+            nw.col("__above").max(),
+            exact.summed(*sums),
+        )
         .with_columns(*(exact.total(name) for name in sums))
     )
     has_mid = ~mid.is_null()
@@ -122,6 +133,7 @@ def depth_within(
                 nw.when(has_mid).then(nw.col(f"__above_{number}")).alias("ask_depth"),
                 covered("__below", distance).alias("bid_covered"),
                 covered("__above", distance).alias("ask_covered"),
+                is_crossed(),
             ]
             for number, distance in enumerate(distances)
         ),

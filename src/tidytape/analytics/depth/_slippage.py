@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.depth._book import IS_ASK, IS_BID, books_of, numbers, stacked
+from tidytape.analytics.depth._book import IS_ASK, IS_BID, books_of, is_crossed, numbers, stacked
 from tidytape.catalogue import Side
 
 __all__ = ["slippage"]
@@ -63,6 +63,8 @@ def slippage(
         - ``average_price``, ``worst_price`` : float64, null where something is unfilled. [quote per coin]
         - ``mid`` : float64, null where a side is empty. [quote per coin]
         - ``slippage`` : float64, null where something is unfilled or there is no mid. [1e-4 of the mid]
+        - ``is_crossed`` : bool, whether the best bid lies above the best ask, null where there is no mid. Numbers of
+          such a book mean little; see the notes.
 
     Raises
     ------
@@ -75,6 +77,10 @@ def slippage(
     -----
     Beyond what was sent of a book nothing is known, and nothing is guessed. A book with a price or size that is null or
     not finite, a size below 0 or a side that is neither has null everywhere.
+
+    Where the best bid lies above the best ask, a small trade gains: its slippage is below 0. A book of one venue is
+    crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out. In one that unites
+    venues it is what trading on both at once would gain, before fees.
 
     What lacks less than 1e-12 of a size to be all of it is all of it. Average prices are right to some last bits of
     theirs, and slippage, a difference of prices, to 1e-11 of its unit: a smaller one is the noise of floats.
@@ -122,6 +128,7 @@ def slippage(
         .agg(
             nw.col("__known").all(),
             mid.max(),
+            nw.col("__overlap").max(),
             nw.col(*(f"{name}_{part}" for name in cases.values() for part in ("size", "other"))).sum(),
             *(nw.col(f"{cases[Side.BUY, n]}_worst").max() for n in range(len(wanted))),
             *(nw.col(f"{cases[Side.SELL, n]}_worst").min() for n in range(len(wanted))),
@@ -146,6 +153,7 @@ def slippage(
             nw.when(is_whole).then(nw.col(f"{name}_worst")).alias("worst_price"),
             mid,
             nw.when(is_whole).then(cost).alias("slippage"),
+            is_crossed(),
         ]
 
     result = stacked(rows, (row(side, n, name) for (side, n), name in cases.items()))

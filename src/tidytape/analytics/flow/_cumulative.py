@@ -33,7 +33,7 @@ def cvd(
     anchor: Literal["none", "session"] = "none",
     session: str | timedelta | None = None,
     session_open: TimeLike = None,
-    interval: str | None = None,
+    interval: str | timedelta | None = None,
     volume: str | None = None,
 ) -> IntoFrameT:
     r"""Cumulative volume delta (CVD): the sum of all deltas since an anchor.
@@ -139,7 +139,7 @@ def cvd(
     return both.table.closed(rows, sort=[*both.by, "timestamp"], times={"anchored_at": "timestamp"})
 
 
-def _require_whole(interval: str, session: int, opens: int) -> None:
+def _require_whole(interval: str | timedelta, session: int, opens: int) -> None:
     """Raise QueryError if a session opens within an interval."""
     wanted = interval_of(interval)
     if not _is_whole(wanted, session, opens):

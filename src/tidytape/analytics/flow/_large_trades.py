@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -25,7 +26,7 @@ def large_trade_share(
     by: str | Iterable[str] | None = None,
     at_least: float | None = None,
     above_quantile: float | None = None,
-    interval: str | None = None,
+    interval: str | timedelta | None = None,
     volume: str = "amount",
 ) -> IntoFrameT:
     r"""Large-trade share: the share of the volume that trades of a size or more make.
@@ -47,8 +48,9 @@ def large_trade_share(
     above_quantile : float, 0 < q < 1, optional
         Or the quantile of the bucket's own amounts that a large trade is above: 0.99 for the largest hundredth. One of
         both is given.
-    interval : str, optional
-        Name or alias of an interval, e.g. ``"1h"``, to say it of each; without it, of all trades of a series together.
+    interval : str or timedelta, optional
+        Name, alias or length of an interval, e.g. ``"1h"``, to say it of each; without it, of all trades of a series
+        together.
     volume : str
         Column of the amounts, e.g. ``quote_amount``.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -21,7 +22,7 @@ def liquidation_imbalance(
     /,
     *,
     by: str | Iterable[str] | None = None,
-    interval: str | None = None,
+    interval: str | timedelta | None = None,
     liquidations: str | None = None,
     sampled: bool = True,
 ) -> IntoFrameT:
@@ -38,8 +39,8 @@ def liquidation_imbalance(
     by : str or iterable of str, optional
         The columns that tell one series from another; without it, the identity columns that there are, but for
         ``side``. Null is a value.
-    interval : str, optional
-        Name or alias of an interval to sum over; buckets are aligned to the Unix epoch in UTC, weeks to Monday.
+    interval : str or timedelta, optional
+        Name, alias or length of an interval to sum over; buckets are aligned to the Unix epoch in UTC, weeks to Monday.
         Without it each ``timestamp`` is one of its own.
     liquidations : str, optional
         Column of the amounts; without it ``liquidations``, or else ``amount``.

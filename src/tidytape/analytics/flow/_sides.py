@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, Generic
 
 import narwhals.stable.v2 as nw
@@ -41,7 +42,7 @@ def sides(
     frame: IntoFrameT,
     *,
     by: str | Iterable[str] | None,
-    interval: str | None,
+    interval: str | timedelta | None,
     amount: str | None,
     candidates: Sequence[str],
     names: tuple[str, str],
@@ -55,7 +56,7 @@ def sides(
         With ``timestamp``, and ``side`` with a column of amounts; or with both of ``names``.
     by : str or iterable of str, optional
         The columns that tell one series from another; identity columns but for ``side``.
-    interval : str, optional
+    interval : str or timedelta, optional
         Interval to sum over; without it, each time is one of its own.
     amount : str, optional
         Column of the amounts; one of ``candidates``.

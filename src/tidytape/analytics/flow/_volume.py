@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -18,7 +19,7 @@ def bought_and_sold(
     frame: IntoFrameT,
     *,
     by: str | Iterable[str] | None,
-    interval: str | None,
+    interval: str | timedelta | None,
     volume: str | None,
     results: tuple[str, ...],
 ) -> Sides[IntoFrameT]:
@@ -39,7 +40,7 @@ def delta(
     /,
     *,
     by: str | Iterable[str] | None = None,
-    interval: str | None = None,
+    interval: str | timedelta | None = None,
     volume: str | None = None,
 ) -> IntoFrameT:
     r"""Delta: volume of aggressive buys less volume of aggressive sells.
@@ -55,9 +56,10 @@ def delta(
     by : str or iterable of str, optional
         The columns that tell one series from another; without it, the identity columns that there are, but for
         ``side``. Null is a value. With ``price`` among them, the delta of each row of a profile (a footprint).
-    interval : str, optional
-        Name or alias of an interval to sum over, e.g. ``"1h"``, not shorter than that of candles; buckets are aligned
-        to the Unix epoch in UTC, weeks to Monday. Without it each ``timestamp`` is one of its own.
+    interval : str or timedelta, optional
+        Name, alias or length of an interval to sum over, e.g. ``"1h"``, not shorter than that of candles; one that the
+        service has, for results name theirs in ``interval``. Buckets are aligned to the Unix epoch in UTC, weeks to
+        Monday. Without it each ``timestamp`` is one of its own.
     volume : str, optional
         Column of the amounts, e.g. ``quote_amount``; without it ``volume``, or else ``amount``.
 
@@ -106,7 +108,7 @@ def imbalance(
     /,
     *,
     by: str | Iterable[str] | None = None,
-    interval: str | None = None,
+    interval: str | timedelta | None = None,
     volume: str | None = None,
 ) -> IntoFrameT:
     r"""Imbalance: delta as a share of what was traded.

@@ -12,6 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._across import finite
 from tidytape.analytics._arguments import whole
+from tidytape.analytics.options._ranks import with_percentile
 from tidytape.analytics.options._structures import single
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
@@ -147,6 +148,9 @@ def percentile(
     The window ends before the row, as for `z_score`. Some desks call this the "IV percentile"; their "IV rank" is the
     place between the lowest and the highest instead.
 
+    Of a frame in memory any window takes as long. A plan, of polars lazy, DuckDB or Spark, has a column for each row of
+    the window: collect before windows of many hundreds.
+
     References
     ----------
     .. [1] R. J. Hyndman and Y. Fan, "Sample quantiles in statistical packages", The American Statistician 50 (1996):
@@ -162,6 +166,9 @@ def percentile(
     table, rows, keys, window, least = _opened(
         frame, "percentile", value=value, window=window, least=least, by=by
     )
+    if table.eager is not None:
+        ranked = with_percentile(rows.collect(), keys, window=window, least=least)
+        return table.closed(ranked.select(*table.names, "percentile"), like_rows=True)
     rows = rows.with_columns(__below=nw.lit(0.0), __count=nw.lit(0.0))
     x = nw.col("__value")
     for start in range(1, window + 1, _AT_ONCE):

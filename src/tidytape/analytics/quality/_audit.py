@@ -42,13 +42,14 @@ def audit(
     ``inconsistent_ohlc`` error    with an open, close or low above the high, or below the low
     ``negative_amount``   error    with an amount below zero: volume, open interest, size, liquidations, …
     ``unknown_side``      error    with a ``side`` that is none of BUY, SELL, BID, ASK
+    ``crossed_book``      warning  of a book: bids above the lowest ask of their time, and asks below the highest bid
     ``unknown_interval``  warning  whose ``interval`` is none, so that no other finding of intervals can be made of them
     ``misaligned``        warning  whose time is not the start of an interval
     ``missing_bucket``    warning  none: intervals between two rows of a series; in candles, nothing may have traded
     ``stale``             warning  none: intervals from a series' end to that of the latest, more than ``stale``
     ``unknown_value``     warning  with a null or NaN in a column of which the series has numbers
     ``frozen_price``      warning  on which open, high, low and close are the close before, ``frozen`` or more in a row
-    ``outlier``           warning  whose move is more than ``outlier`` robust standard deviations from the usual
+    ``outlier``           warning  whose move, or rate, is more than ``outlier`` robust standard deviations off
     ``unit_jump``         warning  from which on five numbers are all ``unit_jump`` times the five before, or a part
     ``unordered``         notice   that come after a later one of their series, in the order of the frame
     ===================== ======== ===============================================================================
@@ -60,6 +61,10 @@ def audit(
     but for the way back from a single such row, and but for a unit jump; :math:`k` is ``outlier``. Where more than half
     of the moves are the median, 1.2533 times the mean deviation takes the place of 1.4826 times the median one. A level
     of zero or less among others is one, too.
+
+    Funding rates come back to where they were, and trades move by ticks, so of these the level is looked at instead of
+    the move: :math:`|x_t - \tilde x|` in the place of :math:`|r_t - \tilde r|`, with the rate and the median of its
+    series, or the logarithm of the price of a trade and the median of its series in the hour, in UTC.
 
     Parameters
     ----------
@@ -116,7 +121,12 @@ def audit(
     levels by ``price``; a row of which that is null is no duplicate.
 
     Outliers and unit jumps are looked for in closes, implied volatility and market value, unit jumps also in volume
-    and supply; frozen prices in candles. Of fewer than 20 moves, and of the five rows at either end, nothing is said.
+    and supply, outliers also in the closes of funding rates and in the prices of trades; frozen prices in candles. Of
+    fewer than 20 moves or levels no outlier is told, nor a unit jump of the five rows at either end. The only trade of
+    an hour is its median, and so no outlier.
+
+    A book whose best bid is its best ask is not crossed: a block of prices may hold both. One that unites venues may be
+    crossed, and right. Orders of size 0 are none.
     NaN is null here, as in pandas. A column that is null throughout a series is one that the series does not have.
 
     References

@@ -39,6 +39,7 @@ _ALL = (
     Check("inconsistent_ohlc", "error", "an open, close or low above the high, or below the low"),
     Check("negative_amount", "error", "a volume, amount or open interest below zero"),
     Check("unknown_side", "error", "a side that is none"),
+    Check("crossed_book", "warning", "bids above an ask of their time, and asks below a bid"),
     Check("unknown_interval", "warning", "an interval that is none"),
     Check("misaligned", "warning", "a time at which no interval starts"),
     Check("missing_bucket", "warning", "intervals between two rows that have none"),
@@ -46,7 +47,11 @@ _ALL = (
     Check("unknown_value", "warning", "a null or NaN where the series has numbers"),
     Check("frozen_price", "warning", "rows on which no price moves, many in a row"),
     Check("unit_jump", "warning", "numbers that are suddenly of another size, and stay so"),
-    Check("outlier", "warning", "a move far beyond the usual ones"),
+    Check(
+        "outlier",
+        "warning",
+        "a move far beyond the usual ones, or a rate or traded price far from the usual ones",
+    ),
     Check("unordered", "notice", "a row after a later one of its series"),
 )
 CHECKS: Final = {check.name: check for check in _ALL}

@@ -42,6 +42,8 @@ _MOVING: Final = (
     "marketcap",
     "usd_price",
 )
+# Rates come back to where they were, and change seldom: the level tells what is usual, and not the move.
+_RATES: Final = ("rate_close", "predicted_close")
 # What keeps its size for a while, too.
 _SIZED: Final = ("volume", "circulating_supply", "total_supply")
 
@@ -62,9 +64,15 @@ class Columns:
         Of these fours, the first of prices; empty where there is none.
     moving, sized : tuple of str
         What moves by shares of itself; and what keeps its size, these among them.
+    rates : tuple of str
+        What stays about one level, and may be below zero.
+    traded : tuple of str
+        Prices of events.
     key : tuple of str
         What names a row beside its series and time: the id of an event, or else its price and amount; the price of a
         level.
+    is_book : bool
+        Whether rows are what rests at a price, on one side.
     is_sparse : bool
         Whether an interval in which nothing happened has no row.
     is_raw : bool
@@ -79,7 +87,10 @@ class Columns:
     prices: tuple[str, ...]
     moving: tuple[str, ...]
     sized: tuple[str, ...]
+    rates: tuple[str, ...]
+    traded: tuple[str, ...]
     key: tuple[str, ...]
+    is_book: bool
     is_sparse: bool
     is_raw: bool
     is_periodic: bool
@@ -112,7 +123,10 @@ class Columns:
             prices=() if key else prices,
             moving=moving,
             sized=moving + (() if key else tuple(name for name in _SIZED if name in numbers)),
+            rates=tuple(name for name in _RATES if name in numbers),
+            traded=tuple(name for name in ("price",) if is_raw and name in numbers),
             key=key,
+            is_book=not is_raw and "side" in schema and {"price", "size"} <= set(numbers),
             is_sparse="liquidations" in schema,
             is_raw=is_raw,
             is_periodic="period_end" in schema,

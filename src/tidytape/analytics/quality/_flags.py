@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
+from tidytape.analytics.quality import _levels as levels
 from tidytape.analytics.quality import _moves as moves
 from tidytape.analytics.quality._grid import count_of
 from tidytape.analytics.quality._subject import ROW, Subject
@@ -77,6 +78,23 @@ def _unknown_side(_: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     return rows, side.is_null() | ~side.is_in(_SIDES).fill_null(value=False)
 
 
+def _crossed_book(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
+    price, size, side = (
+        nw.col(name) for name in (subject.numbers["price"], subject.numbers["size"], "__side")
+    )
+    book = [*(name for name in subject.series if name != "side"), "__time"]
+    rows = rows.with_columns(__side=nw.col("side").cast(nw.String))
+    is_bid, is_ask = side == BookSide.BID.value, side == BookSide.ASK.value
+    rests = price.is_finite() & (size > 0)
+    rows = rows.with_columns(
+        __bid=nw.when(rests & is_bid).then(price), __ask=nw.when(rests & is_ask).then(price)
+    )
+    bid, ask = nw.col("__bid"), nw.col("__ask")
+    rows = rows.with_columns(__best_bid=bid.max().over(book), __best_ask=ask.min().over(book))
+    # Of one price there may be both: a block holds what rests in it, on either side of the mid.
+    return rows, nw.col("__timed") & _any((bid > nw.col("__best_ask"), ask < nw.col("__best_bid")))
+
+
 def _unknown_interval(_: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     return rows, nw.col("__step") == 0
 
@@ -135,12 +153,19 @@ def _unit_jump(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 
 
 def _outlier(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    moving = [subject.numbers[name] for name in subject.columns.moving]
+    moving, rates, traded = (
+        [subject.numbers[name] for name in names]
+        for names in (subject.columns.moving, subject.columns.rates, subject.columns.traded)
+    )
     if "unit_jump" not in subject.checks:
         rows, jumps = _unit_jump(subject, rows)
         rows = rows.with_columns(jumps.fill_null(value=False).alias(flag("unit_jump")))
-    rows, condition = moves.outliers(rows, moving, subject.windows, limit=subject.limits.outlier)
-    return rows, nw.col("__timed") & condition & ~nw.col(flag("unit_jump"))
+    limit = subject.limits.outlier
+    rows, is_far_move = moves.outliers(rows, moving, subject.windows, limit=limit)
+    rows, is_far_rate = levels.far_rates(rows, rates, subject.series, limit=limit)
+    rows, is_far_price = levels.far_prices(rows, traded, subject.series, limit=limit)
+    is_far = (is_far_move & ~nw.col(flag("unit_jump"))) | is_far_rate | is_far_price
+    return rows, nw.col("__timed") & is_far
 
 
 def _unordered(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
@@ -156,6 +181,7 @@ _FLAGS: Final[Mapping[str, Callable[[Subject[Any], Rows], tuple[Rows, nw.Expr]]]
         "inconsistent_ohlc": _inconsistent_ohlc,
         "negative_amount": _negative_amount,
         "unknown_side": _unknown_side,
+        "crossed_book": _crossed_book,
         "unknown_interval": _unknown_interval,
         "misaligned": _misaligned,
         "missing_bucket": _missing_bucket,

@@ -8,18 +8,11 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from tidytape.analytics.quality._robust import ENOUGH, with_most
+
 __all__ = ["Windows", "frozen", "outliers", "unit_jumps"]
 
 Rows = nw.LazyFrame[Any]
-
-_NORMAL = 1.4826
-"""Standard deviations of a normal distribution per median absolute deviation. [1]"""
-
-_NORMAL_MEAN = 1.2533
-"""The same per mean absolute deviation, for series that mostly do not move. [1]"""
-
-_ENOUGH = 20
-"""Moves that tell what is usual."""
 
 _SIDE = 5
 """Rows on either side of a jump that tell it from a spike."""
@@ -98,19 +91,14 @@ def outliers(rows: Rows, moving: Sequence[str], windows: Windows, *, limit: floa
             __median=move.median().over(windows.series), __moves=move.count().over(windows.series)
         )
         rows = rows.with_columns(__off=(move - usual).abs())
-        rows = rows.with_columns(
-            __mad=off.median().over(windows.series), __mean=off.mean().over(windows.series)
-        )
-        mad = nw.col("__mad")
-        deviation = nw.when(mad > 0).then(mad * _NORMAL).otherwise(nw.col("__mean") * _NORMAL_MEAN)
-        rows = rows.with_columns(__most=deviation * limit)
+        rows = with_most(rows, over=windows.series, limit=limit)
         most = nw.col("__most")
         is_far = off > most
         was_far = ((nw.col("__move_before") - usual).abs() > most).fill_null(value=False)
         is_back = ((nw.col("__both") - usual - usual).abs() <= most).fill_null(value=False)
         # A level of nothing has no logarithm; among others it is as far as can be.
         is_nothing = ((value <= 0) & (nw.col("__level") > 0)).fill_null(value=False)
-        is_one = ((nw.col("__moves") >= _ENOUGH) & is_far & ~(was_far & is_back)).fill_null(value=False)
+        is_one = ((nw.col("__moves") >= ENOUGH) & is_far & ~(was_far & is_back)).fill_null(value=False)
         own = f"__outlier_{column}"
         rows = rows.with_columns((is_one | is_nothing).alias(own))
         found = found | nw.col(own)

@@ -137,7 +137,8 @@ def _applying(
         "negative_amount": columns.amounts,
         "unknown_side": "side" in names,
         "frozen_price": columns.prices,
-        "outlier": columns.moving,
+        "crossed_book": columns.is_book,
+        "outlier": columns.moving + columns.rates + columns.traded,
         "unit_jump": columns.sized,
     }
     reasons: dict[str, tuple[str, str | None]] = {

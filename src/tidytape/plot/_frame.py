@@ -1,0 +1,38 @@
+"""The door of every picture: a caller's frame in memory, its times as datetimes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, cast
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.errors import MissingColumnError, QueryError
+
+__all__ = ["opened", "timed"]
+
+
+def opened(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.DataFrame[Any]:
+    """Return a frame in memory; raise if it is none or lacks a column."""
+    try:
+        found: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("IntoFrame", frame))
+    except TypeError:
+        expected = "a frame of polars or pandas"
+        raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
+    eager = found.collect() if isinstance(found, nw.LazyFrame) else found
+    if missing := [name for name in needed if name not in eager.columns]:
+        raise MissingColumnError(missing, available=eager.columns)
+    return eager
+
+
+def timed(frame: nw.DataFrame[Any], parameter: str, name: str = "timestamp") -> nw.DataFrame[Any]:
+    """Return the frame with datetimes in a column of them, or of int64 nanoseconds; raise if it has anything else."""
+    dtype = frame.schema[name]
+    if dtype == nw.Int64:
+        return frame.with_columns(nw.col(name).cast(nw.Datetime("ns", "UTC")))
+    if not isinstance(dtype, nw.Datetime):
+        raise QueryError(
+            parameter, got=f"{name}: {dtype}", expected="a column of datetimes, or of int64 nanoseconds"
+        )
+    return frame
