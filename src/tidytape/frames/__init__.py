@@ -11,6 +11,7 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 - `steps`: lengths of intervals, and buckets of any length.
 - `exact`: sums that do not depend on the order of rows.
 - `neighbours`: the time of the row before or after.
+- `runs`: where rows with the same keys begin that follow each other.
 - `ordered`: the first and the last value of a group.
 - `spread`: a row per whole number of a range.
 - `between`: what is linear between a row and its next one.

@@ -13,7 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from tidytape.analytics.profile._in_memory import starts_run
+from tidytape.frames.runs import starts_run
 
 __all__ = ["below", "with_percentile"]
 

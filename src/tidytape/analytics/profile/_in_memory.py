@@ -23,8 +23,9 @@ from tidytape.analytics.profile._counts import add_up, counted_levels
 from tidytape.analytics.profile._grid import DIGITS, MOST_STEPS
 from tidytape.analytics.profile._growth import WIDTHS, Rules, areas
 from tidytape.analytics.profile._opening import Profiles
+from tidytape.frames.runs import starts_run
 
-__all__ = ["areas_in_memory", "starts_run"]
+__all__ = ["areas_in_memory"]
 
 _FOUND: Final = ("poc", "val", "vah", "value_area_share")
 
@@ -84,20 +85,6 @@ def _runs(levels: nw.DataFrame[Any], keys: list[str]) -> tuple[nw.DataFrame[Any]
     """Return the keys of rows that follow each other with the same, null being a key, and where they start."""
     starts = np.flatnonzero(starts_run(levels, keys))
     return nw.maybe_reset_index(levels.select(*keys)[starts]), starts
-
-
-def starts_run(levels: nw.DataFrame[Any], keys: list[str]) -> Bools:
-    """Return whether each row is the first, or has other keys than the one before it, null being a key."""
-    is_first = np.zeros(len(levels), np.bool_)
-    is_first[:1] = True
-    for column in map(levels.get_column, keys):
-        before, here = column.head(-1), column.tail(-1)
-        differs = here != before
-        if column.null_count():
-            was_null, is_null = before.is_null(), here.is_null()
-            differs = (differs.fill_null(value=True) & ~(was_null & is_null)) | (was_null != is_null)
-        is_first[differs.arg_true().to_numpy() + 1] = True
-    return is_first
 
 
 def _parts(starts: Ints) -> list[Ints]:

@@ -15,9 +15,9 @@ from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._growth import POC_TIES, counted_rows
-from tidytape.analytics.profile._in_memory import starts_run
 from tidytape.analytics.profile._next_touch import first_touches
 from tidytape.analytics.profile._opening import SESSION, opened
+from tidytape.frames.runs import starts_run
 from tidytape.frames.times import nullable
 
 __all__ = ["naked_pocs"]
