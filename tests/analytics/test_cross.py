@@ -405,3 +405,11 @@ def test_what_is_no_number_is_no_price(engine):
     )  # fmt: skip
     found = engine.polars(cross.consolidated(engine.frame(candles)))
     assert found.select("high", "volume").row(0) == (11.0, 0.2)
+
+
+def test_zero_has_no_sign_in_a_key(engine):
+    markets = pl.DataFrame(
+        {"exchange": "x", "raw_symbol": ["a", "b"], "timestamp": at(0), "k": [0.0, -0.0], "close": [1.0, 2.0]}
+    )
+    found = engine.polars(cross.total(engine.frame(markets), amount="close", by="k", carry="1h"))
+    assert found.select("k", "close", "venues").rows() == [(0.0, 3.0, 2)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
+import narwhals.stable.v2 as nw
 import polars as pl
 import pytest
 
@@ -27,6 +28,11 @@ def client():
     return tidytape.Client.demo()
 
 
+def without_hindsight(found):
+    """Return a result without what later sessions decide."""
+    return nw.from_native(found).drop("is_naked", "touched_at", strict=False).to_native()
+
+
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 @pytest.mark.parametrize("session", list(SESSIONS))
 def test_a_result_is_known_when_its_session_ends(session, backend):
@@ -36,7 +42,7 @@ def test_a_result_is_known_when_its_session_ends(session, backend):
     for name in (*COUNTING, *OF_BLOCKS):
         counts = [{"count": "tpo_count"}, {"count": "volume"}] if name in COUNTING else [{}]
         for arguments in counts:
-            found = pit.known_at(getattr(profile, name)(levels, **arguments))
+            found = pit.known_at(without_hindsight(getattr(profile, name)(levels, **arguments)))
             found = pl.from_pandas(found) if backend == "pandas" else found
             known = dict(found.select("timestamp", "known_at").unique().rows())
             # Not every session has a single print.
@@ -85,7 +91,7 @@ def test_sessions_without_an_end_are_never_known_by_an_interval(client):
         found = getattr(profile, name)(levels, **({"row_size": 100} if name == "composite" else {}))
         assert "interval" not in found.columns, name
         with pytest.raises(MissingColumnError, match="interval"):
-            pit.known_at(found)
+            pit.known_at(without_hindsight(found))
     assert "interval" in profile.value_area(levels.lazy(), by=["interval", "timestamp"]).collect_schema()
     lazy = profile.value_area(levels.lazy()).collect()
     assert lazy.equals(profile.value_area(levels))
@@ -93,7 +99,7 @@ def test_sessions_without_an_end_are_never_known_by_an_interval(client):
 
 def test_an_interval_is_how_long_a_volume_profile_lasts(client):
     levels = client.volume_profile(interval="1d", block_size=50, start="2024-08-07", **ASKED)
-    found = pit.known_at(profile.summary(levels))
+    found = pit.known_at(without_hindsight(profile.summary(levels)))
     assert (found["known_at"] - found["timestamp"]).to_list() == [timedelta(days=1)] * 2
     assert set(found["known_at_rule"]) == {"interval"}
 
@@ -108,3 +114,12 @@ def test_a_composite_is_known_when_its_last_session_ends(client):
         assert area["timestamp"].to_list() == [datetime(2024, 8, 7, tzinfo=UTC)]
         assert area["known_at"].to_list() == [datetime(2024, 8, 9, tzinfo=UTC)]
         assert set(pit.known_at(both)["known_at"]) == {datetime(2024, 8, 9, tzinfo=UTC)}
+
+
+@pytest.mark.parametrize("function", [profile.naked_pocs, profile.summary])
+def test_what_later_sessions_decide_is_not_known_when_a_session_ends(client, function):
+    found = function(client.tpo(**ASKED, **SESSIONS["daily by the hour"]), count="tpo_count")
+    for refused in (pit.known_at, lambda frame: pit.as_of(frame, "2024-08-09")):
+        with pytest.raises(QueryError, match="which later sessions decide"):
+            refused(found)
+    assert pit.known_at(found, rule="period")["known_at"].to_list() == found["period_end"].to_list()

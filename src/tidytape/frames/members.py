@@ -30,7 +30,12 @@ def as_texts(frame: Any, columns: Iterable[str]) -> dict[str, nw.Expr]:
     With a sign before each, so that null and the empty text stay two; and of floats, zero has no sign of its own.
     """
     schema = frame.collect_schema()
-    values = {name: nw.col(name) + 0.0 if schema[name].is_float() else nw.col(name) for name in columns}
+    values = {name: nw.col(name) for name in columns}
+    values |= {
+        name: nw.when(value == 0.0).then(nw.lit(0.0)).otherwise(value)
+        for name, value in values.items()
+        if schema[name].is_float()
+    }
     return {
         name: nw.concat_str(nw.lit("="), value.cast(nw.String())).fill_null("")
         for name, value in values.items()

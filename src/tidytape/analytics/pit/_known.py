@@ -29,6 +29,7 @@ Rule = Literal["interval", "period", "event"]
 
 _RULE = "known_at_rule"
 _TRADE, _SUMS = {"id", "price"}, {"open", "close"}
+_HINDSIGHT = "is_naked"
 
 
 def known_at(
@@ -76,7 +77,8 @@ def known_at(
         If a column is absent.
     QueryError
         If an argument is not as listed, or a column of times holds none; or the frame is one of trades, or of sessions
-        of blocks without ``period_end``, which may be a week of interval DAY, and no rule is said.
+        of blocks without ``period_end``, which may be a week of interval DAY, or says ``is_naked``, which later
+        sessions decide, and no rule is said.
 
     Notes
     -----
@@ -175,6 +177,13 @@ def known(
             hint=f"keep {SESSION_END!r}, or say rule='interval' where a session is one interval",
         )
     if rule is None:
+        if _HINDSIGHT in table.names:
+            raise QueryError(
+                "rule",
+                got=None,
+                expected=f"a rule, or no column {_HINDSIGHT!r}, which later sessions decide",
+                hint=f"drop {_HINDSIGHT!r} and 'touched_at', or take them of the sessions known by then",
+            )
         if length is None and _TRADE.issubset(table.names) and _SUMS.isdisjoint(table.names):
             expected = "'event' for trades, or 'interval' where they are known by the interval"
             raise QueryError("rule", got=None, expected=expected, hint="known_at(trades, rule='event')")
