@@ -129,11 +129,13 @@ class Want:
         """Return events whose ``quote_amount`` is in USD."""
         assert self.rates is not None
         usd = aggregate.to_usd(
-            events.with_columns(__coins=pl.col("amount")),
+            events.with_columns(coins_before_usd=pl.col("amount")),
             quote=self.one.quote_coin,
             rates=self.rates.lazy(),
         )
-        return usd.with_columns(quote_amount=pl.col("amount"), amount=pl.col("__coins")).drop("__coins")
+        return usd.with_columns(quote_amount=pl.col("amount"), amount=pl.col("coins_before_usd")).drop(
+            "coins_before_usd"
+        )
 
     @property
     def block_size(self) -> Decimal:
