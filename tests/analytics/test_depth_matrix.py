@@ -174,7 +174,7 @@ def test_prices_too_far_out_to_have_a_row_are_refused_or_left_out(engine):
     for arguments in ({}, {"prices": (0.0, 1e12)}):
         with pytest.raises(QueryError, match="larger blocks"):
             depth.matrix(frame, block_size="0.00000001", **arguments)
-    found = depth.matrix(frame, block_size="0.00000001", prices=(0.0, 1.0))
+    found = depth.matrix(frame, block_size="0.00000001", prices=(0.0, 0.0001))
     assert found.prices[:2].tolist() == [0.00001234, 0.00001235]
     assert found.asks[0, :3].tolist() == [0.0, 2.0, 0.0]
 
