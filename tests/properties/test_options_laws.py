@@ -326,6 +326,8 @@ def test_percentiles_equal_the_plain_loop(drawn, window, draw):
     history = pl.DataFrame(drawn, schema=schema, orient="row").with_row_index("timestamp")
     history = history.cast({"timestamp": pl.Int64})[draw.sample(range(len(drawn)), len(drawn))]
     found = options.percentile(history, value="x", window=window, least=1).sort("timestamp")
+    plan = options.percentile(history.lazy(), value="x", window=window, least=1).collect().sort("timestamp")
+    assert_frame_equal(plan, found)
     for row, ((series, x), got) in enumerate(zip(drawn, found["percentile"], strict=True)):
         own = [value for name, value in drawn[:row] if name == series][-window:]
         past = [value for value in own if value is not None and math.isfinite(value)]
