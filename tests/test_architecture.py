@@ -27,6 +27,7 @@ FLOOR = {room: floor for floor, rooms in enumerate(LAYERS) for room in rooms}
 # Rooms side by side that may see each other, one way, and why.
 NEIGHBOURS = {
     ("catalogue", "errors"): "asking for a data type that is not there is an error",
+    ("frames", "schema"): "an error names the data type that has a missing column",
     ("budget", "query"): "a weight is the weight of a query",
     ("aggregate", "analytics"): "a market profile is served with its point of control and value area",
     ("report", "plot"): "a report is made of plots",

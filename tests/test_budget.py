@@ -325,10 +325,10 @@ def test_less_than_nothing_cannot_be_moved(verb: str) -> None:
         getattr(bucket, verb)(-1, now_ns=0)
 
 
-def test_a_clock_that_steps_back_refills_nothing() -> None:
+def test_calls_that_come_out_of_order_refill_nothing() -> None:
     bucket = basic(now_ns=100 * S)
     bucket.take(200, now_ns=100 * S)
-    assert not bucket.take(1, now_ns=40 * S).admitted
+    assert not bucket.take(1, now_ns=99 * S).admitted
     assert bucket.look(now_ns=100 * S).remaining == 0
     assert bucket.look(now_ns=106 * S).remaining == 10
 
@@ -369,3 +369,12 @@ def test_threads_that_give_back_end_where_they_began() -> None:
         list(pool.map(borrow, range(16)))
     assert bucket.look(now_ns=0).remaining == 1_500
     assert bucket.look(now_ns=0).used == 0
+
+
+def test_a_clock_that_is_set_back_an_hour_does_not_empty_the_bucket_for_an_hour() -> None:
+    hour = 3_600 * 10**9
+    bucket = TokenBucket(100, 200, now_ns=2 * hour)
+    assert bucket.take(200, now_ns=2 * hour).remaining == 0
+    assert not bucket.take(1, now_ns=hour).admitted  # the step itself gives nothing
+    state = bucket.look(now_ns=hour + 60 * 10**9)
+    assert (state.remaining, state.used, state.reset) == (100, 0, 3_600 + 120)

@@ -11,11 +11,13 @@ from tidytape import errors
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
+    CertificateError,
     DecodeError,
     IncompleteDataError,
     IngestError,
     LakeError,
     MissingColumnError,
+    ProxyError,
     QueryError,
     RateLimitError,
     ServerError,
@@ -36,7 +38,7 @@ ONE_OF_EACH = [
     AuthenticationError("no", status=401, **SERVICE_FACTS),
     TierError("no", status=403, **SERVICE_FACTS),
     RateLimitError("no", retry_after=1.5, status=429, **SERVICE_FACTS),
-    ServerError("no", status=503, **SERVICE_FACTS),
+    ServerError("no", status=503, retry_after=2.0, **SERVICE_FACTS),
     TransportError("no", url="http://127.0.0.1"),
     BudgetError("no", weight=300, available=200),
     DecodeError("no", data_type="TRADE_AGG", series="X", point=7, length=4),
@@ -45,6 +47,8 @@ ONE_OF_EACH = [
     IngestError("no", path="a.csv", line=3, bad_lines=1),
     LakeError("no", path="lake"),
     TapeError("no", path="study.tape", entries=(3,)),
+    CertificateError("no", url="https://127.0.0.1"),
+    ProxyError("no", url="https://127.0.0.1"),
 ]
 
 
@@ -69,7 +73,7 @@ def real_tree() -> dict[str, tuple[str, str | None]]:
             kind.__bases__[1].__name__ if kind.__bases__[1:] else None,
         )
         for kind in kinds
-        if isinstance(kind, type) and kind is not TidytapeError
+        if isinstance(kind, type) and issubclass(kind, TidytapeError) and kind is not TidytapeError
     }
 
 

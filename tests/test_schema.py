@@ -23,36 +23,39 @@ from tidytape.schema import (
 )
 
 SERIES = "exchange raw_symbol normalized_symbol coin category interval"
+AMOUNTS = "amount_unit is_final"
+LEVELS = "amount_unit block_size is_final"
 CANDLE = "timestamp open high low close volume first_timestamp last_timestamp"
 
 COLUMNS = {
-    "TRADE": f"{SERIES} side timestamp id price amount quote_amount",
-    "TRADE_SIDE_AGNOSTIC_AGG": f"{SERIES} {CANDLE}",
-    "TRADE_AGG": f"{SERIES} side {CANDLE}",
-    "OPEN_INTEREST_AGG": f"{SERIES} timestamp open high low close",
-    "FUNDING_RATE_AGG": f"{SERIES} timestamp rate_open rate_high rate_low rate_close "
+    "TRADE": f"{SERIES} side amount_unit timestamp id price amount quote_amount",
+    "TRADE_SIDE_AGNOSTIC_AGG": f"{SERIES} {AMOUNTS} {CANDLE}",
+    "TRADE_AGG": f"{SERIES} side {AMOUNTS} {CANDLE}",
+    "OPEN_INTEREST_AGG": f"{SERIES} {AMOUNTS} timestamp open high low close",
+    "FUNDING_RATE_AGG": f"{SERIES} is_final timestamp rate_open rate_high rate_low rate_close "
     "predicted_open predicted_high predicted_low predicted_close",
-    "LIQUIDATION_AGG": f"{SERIES} side timestamp liquidations",
-    "TOKEN_SUPPLY_AGG": f"{SERIES} timestamp marketcap first_marketcap marketcap_dominance_percent "
+    "LIQUIDATION_AGG": f"{SERIES} side {AMOUNTS} timestamp liquidations",
+    "TOKEN_SUPPLY_AGG": f"{SERIES} is_final timestamp marketcap first_marketcap marketcap_dominance_percent "
     "circulating_supply total_supply max_supply total_value_locked fully_diluted_valuation total_volume "
     "usd_price cg_marketcap_rank chain contract_address",
-    "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": f"{SERIES} tenor timestamp implied_volatility",
-    "SKEW_OPTION_SUMMARY_AGG": f"{SERIES} tenor timestamp skew",
-    "VOLUME_PROFILE_AGG": f"{SERIES} timestamp price buy_volume sell_volume volume",
-    "TPO_AGG": f"{SERIES} timestamp period_start period_end block_size_minutes poc_price vah_price val_price "
+    "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": f"{SERIES} tenor is_final timestamp implied_volatility",
+    "SKEW_OPTION_SUMMARY_AGG": f"{SERIES} tenor is_final timestamp skew",
+    "VOLUME_PROFILE_AGG": f"{SERIES} {LEVELS} timestamp price buy_volume sell_volume volume",
+    "TPO_AGG": f"{SERIES} {LEVELS} timestamp period_start period_end block_size_minutes poc_price vah_price val_price "
     "profile_high profile_low opening_price closing_price ibr_high ibr_low total_tpo_count "
     "value_area_percentage poor_highs poor_lows total_volume single_prints "
     "price block_ids buy_volume sell_volume tpo_count volume first_touch_block last_touch_block",
-    "VENUEX_LIQUIDATION_AGG": f"{SERIES} timestamp price liquidations",
-    "BLOCK_BOOK_SNAPSHOT_AGG": f"{SERIES} timestamp side price size",
-    "CME_OPEN_INTEREST_AGG": f"{SERIES} timestamp open high low close value_open value_high value_low "
+    "VENUEX_LIQUIDATION_AGG": f"{SERIES} {LEVELS} timestamp price liquidations",
+    "BLOCK_BOOK_SNAPSHOT_AGG": f"{SERIES} {LEVELS} timestamp side price size",
+    "CME_OPEN_INTEREST_AGG": f"{SERIES} {AMOUNTS} timestamp open high low close value_open value_high value_low "
     "value_close price_open price_high price_low price_close",
-    "OPTION_OPEN_INTEREST_AGG": f"{SERIES} timestamp underlying_price_close oi_close",
+    "OPTION_OPEN_INTEREST_AGG": f"{SERIES} {AMOUNTS} timestamp underlying_price_close oi_close",
 }
 
 # Every column that is not a double; a name has one dtype wherever it appears.
 DTYPES = {
-    **dict.fromkeys([*SERIES.split(), "side", "tenor"], "category"),
+    **dict.fromkeys([*SERIES.split(), "side", "tenor", "amount_unit"], "category"),
+    "is_final": "bool",
     **dict.fromkeys(
         ["timestamp", "first_timestamp", "last_timestamp", "period_start", "period_end"], "timestamp"
     ),
@@ -68,6 +71,7 @@ POLARS = {
     "string": pl.String(),
     "float64": pl.Float64(),
     "int64": pl.Int64(),
+    "bool": pl.Boolean(),
     "timestamp": pl.Datetime("ns", "UTC"),
     "list[int32]": pl.List(pl.Int32),
     "list[float64]": pl.List(pl.Float64),
@@ -77,6 +81,7 @@ PANDAS = {
     "string": "str",
     "float64": "float64",
     "int64": "Int64",
+    "bool": "boolean",
     "timestamp": "datetime64[ns, UTC]",
     "list[int32]": "object",
     "list[float64]": "object",
@@ -150,7 +155,31 @@ def test_key_columns_beside_identity_are_never_null(name: str) -> None:
 @every_type
 def test_identity_is_what_a_series_is_named_by(name: str) -> None:
     categories = [column for column in COLUMNS[name].split() if dtype_of(column) == "category"]
-    assert list(schema_of(name).identity) == categories
+    assert list(schema_of(name).identity) == [column for column in categories if column != "amount_unit"]
+
+
+@every_type
+def test_descriptors_stand_between_identity_and_time_and_are_in_no_key(name: str) -> None:
+    schema = schema_of(name)
+    described = [name for name in schema.names if name in {"amount_unit", "block_size", "is_final"}]
+    assert list(schema.descriptors) == described
+    assert not {*schema.descriptors} & {*schema.identity, *schema.key}
+    assert all(schema[column].nullable for column in schema.descriptors)
+    series = [column for column in schema.identity if column != "side" or schema.names[-3] != "side"]
+    assert list(schema.names[: len(series) + len(described) + 1]) == [*series, *described, "timestamp"]
+
+
+def test_amounts_say_where_their_unit_stands() -> None:
+    amounts = {
+        name: [c.name for c in schema_of(name).columns if c.unit == "coin or USD, see amount_unit"]
+        for name in COLUMNS
+    }
+    assert {name for name, columns in amounts.items() if columns} == {
+        name for name in COLUMNS if "amount_unit" in schema_of(name).names
+    }
+    assert amounts["TRADE"] == ["amount"]
+    assert amounts["VOLUME_PROFILE_AGG"] == ["buy_volume", "sell_volume", "volume"]
+    assert amounts["CME_OPEN_INTEREST_AGG"] == ["open", "high", "low", "close"]
 
 
 @every_type
@@ -221,11 +250,12 @@ def test_empty_prediction_markets_have_pandas_dtypes() -> None:
 def test_describe_is_one_row_per_column() -> None:
     described = schema_of("LIQUIDATION_AGG").describe()
     assert described.columns == ["column", "dtype", "unit", "nullable", "key", "meaning"]
-    assert described["column"].to_list() == [*SERIES.split(), "side", "timestamp", "liquidations"]
+    names = [*SERIES.split(), "side", *AMOUNTS.split(), "timestamp", "liquidations"]
+    assert described["column"].to_list() == names
     assert described.filter(column="timestamp").row(0)[1:5] == ("timestamp", "UTC", False, True)
     assert described.filter(column="liquidations").row(0)[1:5] == (
         "float64",
-        "coin; USD if so asked or grouped",
+        "coin or USD, see amount_unit",
         True,
         False,
     )
@@ -246,7 +276,7 @@ def test_conform_orders_casts_fills_and_keeps_the_unknown_last() -> None:
     assert frame.columns == [*schema_of("LIQUIDATION_AGG").names, "new_field"]
     assert dict(frame.drop("new_field").schema) == schema_of("LIQUIDATION_AGG").polars()
     assert frame.row(0, named=True) == {
-        **dict.fromkeys(SERIES.split()),
+        **dict.fromkeys([*SERIES.split(), *AMOUNTS.split()]),
         "side": "BUY",
         "timestamp": datetime(2024, 8, 9, tzinfo=UTC),
         "liquidations": 2.0,

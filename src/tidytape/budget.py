@@ -191,6 +191,9 @@ def tier(name: str, tiers: Mapping[str, Tier] = TIERS) -> Tier:
 # --- the bucket -----------------------------------------------------------------------------------------------------
 
 _NS = 1_000_000_000
+
+CLOCK_WAS_SET = 1
+"""A time that lies further than this before the last one comes from a clock that was set back. [s]"""
 _WINDOW_NS = WEIGHT_WINDOW_SECONDS * _NS
 
 
@@ -300,7 +303,8 @@ class TokenBucket:
     Notes
     -----
     What is missing is kept in whole units of 1/(60e9) token, so that refilling is exact whatever the pattern of calls.
-    A clock that steps back refills nothing until it has caught up.
+    Calls may come a little out of order: a time up to a second before the last one refills nothing. A clock that
+    steps back further was set anew, and the bucket goes on from there, as full as it was.
 
     What was taken in the last 60 s is kept request by request. That is at most ``burst + per_minute`` of them: no
     more can be taken in that time, and each took at least 1.
@@ -374,6 +378,10 @@ class TokenBucket:
         return self.take(0, now_ns=now_ns)
 
     def _refill(self, now_ns: int) -> None:
+        if now_ns < self._at - CLOCK_WAS_SET * _NS:
+            step = now_ns - self._at
+            self._taken = deque((at + step, weight) for at, weight in self._taken)
+            self._at = now_ns
         elapsed = max(0, now_ns - self._at)
         self._at += elapsed
         self._missing = max(0, self._missing - elapsed * self._per_minute)

@@ -20,16 +20,20 @@ from types import MappingProxyType
 from typing import Literal, Self
 
 __all__ = [
+    "AMOUNT",
     "BLOCK_SIZE_FIELDS",
+    "COVERAGE",
     "DATA_TYPES",
     "DEFAULT_FUNDING_INTERVAL_MS",
     "DEFAULT_TPO_BLOCK_MINUTES",
+    "DESCRIPTOR_FIELDS",
     "ERROR_MEANING",
     "ERROR_STATUS",
     "IDENTITY_FIELDS",
     "LISTS",
     "LISTS_OF_A_TYPE",
     "MARKET_FIELDS",
+    "NOTE_FIELDS",
     "POINTS_PER_WEIGHT",
     "PREDICTION_MARKET_FIELDS",
     "RATE_LIMIT_HEADERS",
@@ -38,6 +42,7 @@ __all__ = [
     "USAGE_FIELDS",
     "USD_QUOTES",
     "WEIGHT_WINDOW_SECONDS",
+    "AmountUnit",
     "BookSide",
     "Category",
     "DataType",
@@ -46,6 +51,7 @@ __all__ = [
     "Interval",
     "Levels",
     "MarketSortField",
+    "NoteCode",
     "Quote",
     "Selection",
     "Side",
@@ -180,10 +186,43 @@ class GroupBy(_Named):
     OPEN_INTEREST_WEIGHTED_AVG = "GROUP_BY_TYPE_OPEN_INTEREST_WEIGHTED_AVG", "open_interest_weighted_avg"
 
 
+class NoteCode(StrEnum):
+    """What the service says of a market whose points do not fill the window.
+
+    Attributes: ``meaning``, ``warns`` (whether a caller is warned: the market has no points at all in the window, and
+    not because nothing happened).
+    """
+
+    meaning: str
+    warns: bool
+
+    def __new__(cls, value: str, meaning: str, warns: bool = False) -> Self:  # noqa: FBT001, FBT002 - how members are made
+        """Make a member with its facts."""
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.meaning = meaning
+        member.warns = warns
+        return member
+
+    NO_DATA = "NO_DATA", "The market has no data of this type, of this interval or of this tenor", True
+    OUTSIDE = "OUTSIDE", "The window lies before the first event that is held, or after the last", True
+    NOT_BEGUN = "NOT_BEGUN", "No interval or session starts in the window, or none that does has begun", True
+    TIER = "TIER", "The tier of the key does not see this market or this window", True
+    QUIET = "QUIET", "The market is covered, and nothing happened in the window"
+    PART = "PART", "The points begin after the window does, or end before it: there are no others"
+
+
 class Quote(_Named):
     """Denomination that values can be converted to."""
 
     USD = "USD", "usd"
+
+
+class AmountUnit(StrEnum):
+    """What amounts count: coins of the series' base asset, or US dollars."""
+
+    COIN = "COIN"
+    USD = "USD"
 
 
 class MarketSortField(_Named):
@@ -223,13 +262,18 @@ Kind = Literal["double", "int64", "string", "bool", "timestamp", "int32[]", "dou
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One documented field: its name on the wire, its column in a tidy frame, kind, unit and meaning."""
+    """One documented field: its name on the wire, its column in a tidy frame, kind, unit and meaning.
+
+    A ``plain`` number is one that every point has. proto3 leaves it out where it is 0. Other numbers are optional:
+    where one is left out, it is not known.
+    """
 
     name: str
     column: str
     kind: Kind
     unit: str
     doc: str
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -282,6 +326,9 @@ class DataType:
         Whether instruments picked by ``raw_symbol`` may be aggregated.
     gapfill : bool
         Missing intervals can be filled.
+    dense : bool
+        A market that is traded has a point in nearly every interval, so that an answer that ends early may have been
+        cut.
     funding_interval : bool
         Its rates can be brought to another funding interval.
     included_depth : int or None
@@ -309,15 +356,26 @@ class DataType:
     group_by: GroupBy | None = None
     group_by_raw_symbol: bool = True
     gapfill: bool = False
+    dense: bool = False
     funding_interval: bool = False
     included_depth: int | None = None
     envelope: str | None = None
     interval_optional: bool = False
     categories: tuple[Category, ...] = ()
 
+    @property
+    def has_amounts(self) -> bool:
+        """Whether a field counts coins or US dollars, so that its series say which of them."""
+        levels = (field for levels in self.levels for field in levels.fields)
+        return any(field.unit == AMOUNT for field in (*self.fields, *levels))
+
 
 def _double(name: str, column: str, unit: str, doc: str) -> Field:
     return Field(name, column, "double", unit, doc)
+
+
+def _plain(name: str, column: str, unit: str, doc: str) -> Field:
+    return Field(name, column, "double", unit, doc, plain=True)
 
 
 IDENTITY_FIELDS: tuple[Field, ...] = (
@@ -332,27 +390,44 @@ IDENTITY_FIELDS: tuple[Field, ...] = (
     Field("side", "side", "string", "", "BUY or SELL, for per-side types"),
     Field("tenor", "tenor", "string", "", "Time-to-expiry bucket, for option summaries"),
 )
-"""The fields of a series identifier, beside ``type``."""
+"""The fields of a series identifier that tell series apart, beside ``type``."""
+
+DESCRIPTOR_FIELDS: tuple[Field, ...] = (
+    Field("amountUnit", "amount_unit", "string", "", "What amounts count, COIN or USD; null where not known"),
+    _double("blockSize", "block_size", "quote per coin", "Height of a price level; null where not known"),
+    Field("dataUntil", "data_until", "timestamp", "UTC", "Time up to which the market is known"),
+)
+"""The fields of a series identifier that describe the series; a service may leave them out."""
+
+COVERAGE = Field(
+    "coverage",
+    "coverage",
+    "double",
+    "1",
+    "Share of what was added up that is known; null where that is unknown",
+)
+"""The field that points of groups have beside those of their type."""
 
 _START = Field("timestamp", "timestamp", "timestamp", "UTC", "Start of the interval")
-_AMOUNT = "coin; USD if so asked or grouped"
+AMOUNT = "coin or USD, see amount_unit"
+"""The unit of the fields that count coins or US dollars."""
 
 _CANDLE = (
     _START,
-    _double("open", "open", "quote per coin", "Price of the first trade"),
-    _double("high", "high", "quote per coin", "Highest price"),
-    _double("low", "low", "quote per coin", "Lowest price"),
-    _double("close", "close", "quote per coin", "Price of the last trade"),
-    _double("volume", "volume", _AMOUNT, "Traded volume, of the series' side where it has one"),
+    _plain("open", "open", "quote per coin", "Price of the first trade"),
+    _plain("high", "high", "quote per coin", "Highest price"),
+    _plain("low", "low", "quote per coin", "Lowest price"),
+    _plain("close", "close", "quote per coin", "Price of the last trade"),
+    _plain("volume", "volume", AMOUNT, "Traded volume, of the series' side where it has one"),
     Field("firstTimestamp", "first_timestamp", "timestamp", "UTC", "Time of the first trade"),
     Field("lastTimestamp", "last_timestamp", "timestamp", "UTC", "Time of the last trade"),
 )
 _OPEN_INTEREST = (
     _START,
-    _double("open", "open", _AMOUNT, "First open interest"),
-    _double("high", "high", _AMOUNT, "Highest open interest"),
-    _double("low", "low", _AMOUNT, "Lowest open interest"),
-    _double("close", "close", _AMOUNT, "Last open interest"),
+    _double("open", "open", AMOUNT, "First open interest"),
+    _double("high", "high", AMOUNT, "Highest open interest"),
+    _double("low", "low", AMOUNT, "Lowest open interest"),
+    _double("close", "close", AMOUNT, "Last open interest"),
 )
 _RATE = "1 per funding interval"
 _FUNDING = (
@@ -386,7 +461,7 @@ _TPO = (
     ),
     Field("poor_highs", "poor_highs", "double[]", "quote per coin", "Poor highs"),
     Field("poor_lows", "poor_lows", "double[]", "quote per coin", "Poor lows"),
-    _double("total_volume", "total_volume", _AMOUNT, "Sum of the levels' volumes"),
+    _double("total_volume", "total_volume", AMOUNT, "Sum of the levels' volumes"),
     Field(
         "single_prints", "single_prints", "double[]", "quote per coin", "Levels touched by exactly one block"
     ),
@@ -400,23 +475,23 @@ _TPO_LEVEL = (
         "",
         "Blocks, from 0 at the session's start, that touched the level",
     ),
-    _double("buy_volume", "buy_volume", _AMOUNT, "Volume of aggressive buys at the level"),
-    _double("sell_volume", "sell_volume", _AMOUNT, "Volume of aggressive sells at the level"),
+    _plain("buy_volume", "buy_volume", AMOUNT, "Volume of aggressive buys at the level"),
+    _plain("sell_volume", "sell_volume", AMOUNT, "Volume of aggressive sells at the level"),
     Field("tpo_count", "tpo_count", "int64", "TPO", "Number of blocks that touched the level"),
-    _double("volume", "volume", _AMOUNT, "Volume at the level"),
+    _double("volume", "volume", AMOUNT, "Volume at the level"),
     Field("first_touch_block", "first_touch_block", "int64", "", "First block that touched the level"),
     Field("last_touch_block", "last_touch_block", "int64", "", "Last block that touched the level"),
 )
 _PRICE = _double("price", "price", "quote per coin", "Low edge of the level")
 _PROFILE_LEVEL = (
     _PRICE,
-    _double("buyVolume", "buy_volume", _AMOUNT, "Volume of aggressive buys at the level"),
-    _double("sellVolume", "sell_volume", _AMOUNT, "Volume of aggressive sells at the level"),
+    _double("buyVolume", "buy_volume", AMOUNT, "Volume of aggressive buys at the level"),
+    _double("sellVolume", "sell_volume", AMOUNT, "Volume of aggressive sells at the level"),
 )
-_BOOK_LEVEL = (_PRICE, _double("size", "size", _AMOUNT, "Resting size at the level"))
+_BOOK_LEVEL = (_PRICE, _double("size", "size", AMOUNT, "Resting size at the level"))
 _LIQUIDATION_LEVEL = (
     _PRICE,
-    _double("liquidations", "liquidations", _AMOUNT, "Liquidation volume at the level"),
+    _double("liquidations", "liquidations", AMOUNT, "Liquidation volume at the level"),
 )
 
 _ALL = (
@@ -427,9 +502,9 @@ _ALL = (
         fields=(
             Field("timestamp", "timestamp", "timestamp", "UTC", "Time of the trade"),
             Field("id", "id", "string", "", "Exchange-native trade id"),
-            _double("price", "price", "quote per coin", "Price"),
-            _double("amount", "amount", "coin", "Amount"),
-            _double("quote_amount", "quote_amount", "quote", "Amount in terms of the quote"),
+            _plain("price", "price", "quote per coin", "Price"),
+            _plain("amount", "amount", AMOUNT, "Amount"),
+            _plain("quote_amount", "quote_amount", "quote", "Amount in terms of the quote"),
         ),
         per_side=True,
         interval_optional=True,
@@ -443,6 +518,7 @@ _ALL = (
         group_by=GroupBy.SUM,
         group_by_raw_symbol=False,
         gapfill=True,
+        dense=True,
         categories=(Category.SPOT, Category.PERPETUAL),
     ),
     DataType(
@@ -455,6 +531,7 @@ _ALL = (
         group_by=GroupBy.SUM,
         group_by_raw_symbol=False,
         gapfill=True,
+        dense=True,
         categories=(Category.SPOT, Category.PERPETUAL),
     ),
     DataType(
@@ -463,6 +540,7 @@ _ALL = (
         number=10,
         fields=_OPEN_INTEREST,
         usd=True,
+        dense=True,
         group_by=GroupBy.SUM,
         categories=(Category.PERPETUAL,),
     ),
@@ -471,6 +549,7 @@ _ALL = (
         "Funding rate with predicted rate",
         number=11,
         fields=_FUNDING,
+        dense=True,
         group_by=GroupBy.OPEN_INTEREST_WEIGHTED_AVG,
         funding_interval=True,
         categories=(Category.PERPETUAL,),
@@ -479,7 +558,7 @@ _ALL = (
         "LIQUIDATION_AGG",
         "Liquidation volume per side",
         number=12,
-        fields=(_START, _double("liquidations", "liquidations", _AMOUNT, "Liquidated volume; BUY = longs")),
+        fields=(_START, _plain("liquidations", "liquidations", AMOUNT, "Liquidated volume; BUY = longs")),
         per_side=True,
         usd=True,
         group_by=GroupBy.SUM,
@@ -491,8 +570,8 @@ _ALL = (
         selection=Selection.TOKEN,
         fields=(
             _START,
-            _double("marketcap", "marketcap", "USD", "Market capitalization, last of the interval"),
-            _double(
+            _plain("marketcap", "marketcap", "USD", "Market capitalization, last of the interval"),
+            _plain(
                 "firstMarketcap", "first_marketcap", "USD", "Market capitalization, first of the interval"
             ),
             _double("marketcapDominancePercent", "marketcap_dominance_percent", "%", "Share of the total"),
@@ -515,7 +594,7 @@ _ALL = (
         selection=Selection.OPTION_SUMMARY,
         fields=(
             _START,
-            _double("impliedVolatility", "implied_volatility", "%", "Implied volatility, annualised"),
+            _plain("impliedVolatility", "implied_volatility", "%", "Implied volatility, annualised"),
         ),
         per_tenor=True,
     ),
@@ -524,7 +603,7 @@ _ALL = (
         "Option skew summary",
         tier=TierName.ADVANCED,
         selection=Selection.OPTION_SKEW,
-        fields=(_START, _double("skew", "skew", "vol points", "Skew as served")),
+        fields=(_START, _plain("skew", "skew", "vol points", "Skew as served")),
         per_tenor=True,
     ),
     DataType(
@@ -601,7 +680,7 @@ _ALL = (
             _double(
                 "underlyingPriceClose", "underlying_price_close", "quote per coin", "Last underlying price"
             ),
-            _double("oiClose", "oi_close", "coin", "Last open interest"),
+            _double("oiClose", "oi_close", AMOUNT, "Last open interest"),
         ),
     ),
 )
@@ -612,6 +691,32 @@ DATA_TYPES: Mapping[str, DataType] = MappingProxyType({data_type.name: data_type
 # --- market entries -------------------------------------------------------------------------------------------------
 
 _SINCE = Field("availableSince", "available_since", "timestamp", "UTC", "When the market became available")
+
+NOTE_FIELDS: tuple[Field, ...] = (
+    Field("code", "code", "string", "", "Why the points do not fill the window"),
+    Field("type", "type", "string", "", "Data type that was asked for"),
+    Field("exchange", "exchange", "string", "", "Venue identifier"),
+    Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
+    Field("coin", "coin", "string", "", "Base asset"),
+    Field("first", "first", "timestamp", "UTC", "First event that is held of this type"),
+    Field("last", "last", "timestamp", "UTC", "Last event that is held of this type"),
+    Field("types", "types", "string[]", "", "Types that the market has, where it does not have this one"),
+    Field(
+        "intervals",
+        "intervals",
+        "string[]",
+        "",
+        "Intervals that the market's candles make up, where this one is not among them",
+    ),
+    Field(
+        "tenors",
+        "tenors",
+        "string[]",
+        "",
+        "Tenors that the market's newest quotes make up, where this one is not among them",
+    ),
+)
+"""Fields of a note beside the series; only ``code`` is always there."""
 
 MARKET_FIELDS: tuple[Field, ...] = (
     Field("exchange", "exchange", "string", "", "Venue identifier"),

@@ -8,8 +8,10 @@
     │   ├── AuthenticationError          401: no key, an unknown key or an expired one
     │   ├── TierError                    403: the key's tier does not include this
     │   ├── RateLimitError               429: the budget is used up; ``retry_after`` says for how long
-    │   ├── ServerError                  5xx: the service failed
+    │   ├── ServerError                  5xx, 408, 425: the service failed; ``retry_after`` says when to come back
     │   └── TransportError               no usable response came back at all
+    │       ├── CertificateError         the service's certificate cannot be trusted
+    │       └── ProxyError               the proxy on the way to the service
     ├── BudgetError                      the weight would exceed what the caller allowed, or what the tier can ever hold
     ├── DecodeError                      a body that is not what the contract says
     ├── IncompleteDataError              a result that does not cover what was asked
@@ -17,6 +19,10 @@
     ├── MissingColumnError (also a KeyError)  a frame without a column the function needs
     ├── IngestError                      a file that cannot go into the lake; nothing of it was stored
     └── LakeError                        a lake that cannot be opened, read or written
+
+Warnings: `UnencryptedKeyWarning`, a key is sent where others can read it; `NoMatchWarning`, nothing of one frame meets
+the other that it was joined with; `EmptyAnswerWarning`, a market that was asked for has no points, and not because
+nothing happened.
 """
 
 from __future__ import annotations
@@ -28,11 +34,15 @@ from typing import Any
 __all__ = [
     "AuthenticationError",
     "BudgetError",
+    "CertificateError",
     "DecodeError",
+    "EmptyAnswerWarning",
     "IncompleteDataError",
     "IngestError",
     "LakeError",
     "MissingColumnError",
+    "NoMatchWarning",
+    "ProxyError",
     "QueryError",
     "RateLimitError",
     "ServerError",
@@ -41,6 +51,7 @@ __all__ = [
     "TidytapeError",
     "TierError",
     "TransportError",
+    "UnencryptedKeyWarning",
     "counted",
     "nearest",
     "shown",
@@ -195,6 +206,8 @@ class ServiceError(TidytapeError):
         Weight of the request. [weight]
     request_id : str or None
         The service's id of the request, for its operator.
+    retry_after : float or None
+        Seconds until the same request may be answered, where the service says so. [s]
     """
 
     def __init__(
@@ -206,6 +219,7 @@ class ServiceError(TidytapeError):
         url: str | None = None,
         weight: int | None = None,
         request_id: str | None = None,
+        retry_after: float | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
@@ -213,6 +227,7 @@ class ServiceError(TidytapeError):
         self.url = url
         self.weight = weight
         self.request_id = request_id
+        self.retry_after = retry_after
 
 
 class AuthenticationError(ServiceError):
@@ -224,25 +239,27 @@ class TierError(ServiceError):
 
 
 class RateLimitError(ServiceError):
-    """The weight budget is used up (HTTP 429).
-
-    Attributes
-    ----------
-    retry_after : float or None
-        Seconds until the same request can be admitted. [s]
-    """
-
-    def __init__(self, message: str, *, retry_after: float | None = None, **facts: Any) -> None:
-        super().__init__(message, **facts)
-        self.retry_after = retry_after
+    """The weight budget is used up (HTTP 429)."""
 
 
 class ServerError(ServiceError):
-    """The service failed (HTTP 5xx)."""
+    """The service failed, or was not ready (HTTP 5xx, 408, 425)."""
 
 
 class TransportError(ServiceError):
-    """No usable response came back: refused, reset, timed out, or not HTTP."""
+    """No usable response came back: refused, reset, timed out, ended early, or not HTTP."""
+
+
+class CertificateError(TransportError):
+    """The certificate of the service cannot be trusted, or there is nothing to hold it against."""
+
+
+class ProxyError(TransportError):
+    """The proxy on the way to the service refused, or its address cannot be used."""
+
+
+class UnencryptedKeyWarning(UserWarning):
+    """A key is sent to another machine over plain http, where everyone on the way can read it."""
 
 
 class BudgetError(TidytapeError):
@@ -336,6 +353,8 @@ class MissingColumnError(TidytapeError, KeyError):
         The columns that are absent.
     available : tuple of str
         The columns the frame has.
+    hint : str or None
+        Which call returns a frame that has them.
 
     Examples
     --------
@@ -343,9 +362,10 @@ class MissingColumnError(TidytapeError, KeyError):
     "missing column 'volume'; the frame has 'price', 'volumes'; did you mean 'volumes'?"
     """
 
-    def __init__(self, missing: Iterable[str], *, available: Iterable[str]) -> None:
+    def __init__(self, missing: Iterable[str], *, available: Iterable[str], hint: str | None = None) -> None:
         self.missing = tuple(missing)
         self.available = tuple(available)
+        self.hint = hint
         names = ", ".join(map(repr, self.missing))
         plural = "s" if len(self.missing) > 1 else ""
         message = (
@@ -355,7 +375,23 @@ class MissingColumnError(TidytapeError, KeyError):
         close = nearest(first, self.available) if isinstance(first, str) else None
         if close:
             message += f"; did you mean {close!r}?"
+        if hint:
+            message += f"; {hint}"
         super().__init__(message)
+
+
+class NoMatchWarning(UserWarning):
+    """Nothing of one frame meets the other that it was joined with, so that every value of that one is null.
+
+    Attributes
+    ----------
+    keys : tuple of str
+        The columns that must be equal.
+    """
+
+    def __init__(self, message: str, *, keys: Iterable[str] = ()) -> None:
+        super().__init__(message)
+        self.keys = tuple(keys)
 
 
 class IngestError(TidytapeError):
@@ -405,3 +441,20 @@ class LakeError(TidytapeError):
     def __init__(self, message: str, *, path: str | None = None) -> None:
         super().__init__(message)
         self.path = path
+
+
+class EmptyAnswerWarning(UserWarning):
+    """A market that was asked for has no points, and not because nothing happened.
+
+    It has no such data, the window lies outside of what is held, no interval of the window has begun, or the tier of
+    the key does not see it.
+
+    Attributes
+    ----------
+    reasons : tuple of Reason
+        One per market; ``metadata.reason`` of ``client.fetch`` has those of the other markets too.
+    """
+
+    def __init__(self, message: str, *, reasons: tuple[Any, ...] = ()) -> None:
+        super().__init__(message)
+        self.reasons = reasons

@@ -11,20 +11,24 @@ Examples
 >>> candles.key
 ('exchange', 'raw_symbol', 'timestamp')
 >>> candles["volume"].unit
-'coin; USD if so asked or grouped'
+'coin or USD, see amount_unit'
+>>> candles.descriptors
+('amount_unit', 'is_final')
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Literal
 
 from tidytape.catalogue import (
     BLOCK_SIZE_FIELDS,
+    COVERAGE,
     DATA_TYPES,
+    DESCRIPTOR_FIELDS,
     IDENTITY_FIELDS,
     MARKET_FIELDS,
     PREDICTION_MARKET_FIELDS,
@@ -110,17 +114,24 @@ class Schema:
     name : str
         Name of the data type, or of the list.
     columns : tuple of Column
-        In the order of the frame: identity, time, payload.
+        In the order of the frame: identity, descriptors, time, payload.
     key : tuple of str
         Columns that together name a row once.
     rows : str
         What one row is.
+    identity : tuple of str
+        Columns that say which series a row belongs to.
+    descriptors : tuple of str
+        Columns that say what the values of a row are: what amounts count, how high a level is, whether the interval can
+        still change. They are neither identity nor values.
     """
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     rows: str
+    identity: tuple[str, ...] = ()
+    descriptors: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -133,11 +144,6 @@ class Schema:
         """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
 
-    @property
-    def identity(self) -> tuple[str, ...]:
-        """Names of the columns that say which series a row belongs to."""
-        return tuple(column.name for column in self.columns if column.dtype == "category")
-
     def key_of(self, *, grouped: bool) -> tuple[str, ...]:
         """Return the columns that together name a row once; of groups of venues, which have no one venue, by coin.
 
@@ -147,6 +153,16 @@ class Schema:
         ('coin', 'exchange', 'raw_symbol', 'timestamp')
         """
         return ("coin", *self.key) if grouped and "coin" not in self.key else self.key
+
+    def with_coverage(self) -> Schema:
+        """Return the schema of groups of exchanges: with one more column, ``coverage``.
+
+        Examples
+        --------
+        >>> TPO_SESSIONS.with_coverage().names[-2:]
+        ('single_prints', 'coverage')
+        """
+        return replace(self, columns=(*self.columns, _column(COVERAGE, nullable=True)))
 
     def polars(self) -> dict[str, pl.DataType]:
         """Return the polars dtype of every column, in order.
@@ -164,7 +180,7 @@ class Schema:
         Examples
         --------
         >>> schema_of("TRADE").empty().shape
-        (0, 12)
+        (0, 13)
         """
         import polars as pl
 
@@ -305,8 +321,12 @@ def _column(field: Field, *, nullable: bool) -> Column:
     return Column(field.column, _DTYPE[field.kind], field.unit, nullable, field.doc)
 
 
-_VOLUME = Column(
-    "volume", "float64", "coin; USD if so asked or grouped", nullable=True, doc="buy_volume + sell_volume"
+_IS_FINAL = Column(
+    "is_final",
+    "bool",
+    "",
+    nullable=True,
+    doc="Whether the interval can no longer change; null where not known",
 )
 _BOOK_SIDE = Column("side", "category", "", nullable=False, doc="BID or ASK")
 
@@ -323,14 +343,27 @@ def _identity(data_type: DataType) -> list[Column]:
     return [Column(field.column, "category", field.unit, nullable=True, doc=field.doc) for field in kept]
 
 
+def _descriptors(data_type: DataType) -> list[Column]:
+    has = {"amount_unit": data_type.has_amounts, "block_size": bool(data_type.levels)}
+    dtypes: dict[str, Dtype] = {"amount_unit": "category", "block_size": "float64"}
+    columns = [
+        Column(field.column, dtypes[field.column], field.unit, nullable=True, doc=field.doc)
+        for field in DESCRIPTOR_FIELDS
+        if has.get(field.column)
+    ]
+    return columns if data_type.interval_optional else [*columns, _IS_FINAL]
+
+
 @cache
-def schema_of(name: str) -> Schema:
+def schema_of(name: str, *, grouped: bool = False) -> Schema:
     """Return the tidy-frame schema of a data type.
 
     Parameters
     ----------
     name : str
         Name of a data type, e.g. ``"VOLUME_PROFILE_AGG"``.
+    grouped : bool
+        Whether the points are of groups of exchanges. Those have the column ``coverage``, if the type can be grouped.
 
     Returns
     -------
@@ -348,9 +381,12 @@ def schema_of(name: str) -> Schema:
     ('timestamp', 'price', 'buy_volume', 'sell_volume', 'volume')
     >>> schema_of("BLOCK_BOOK_SNAPSHOT_AGG").key
     ('exchange', 'raw_symbol', 'timestamp', 'side', 'price')
+    >>> schema_of("LIQUIDATION_AGG", grouped=True).names[-2:]
+    ('liquidations', 'coverage')
     """
     kind = data_type(name)
-    columns = _identity(kind)
+    identity, descriptors = _identity(kind), _descriptors(kind)
+    columns = [*identity, *descriptors]
     key = ["exchange", "raw_symbol"]
     if kind.selection in _WITHOUT_MARKET:
         key.append("coin")
@@ -370,6 +406,7 @@ def schema_of(name: str) -> Schema:
         rows = "one row per series, timestamp and price"
         if any(levels.book_side for levels in kind.levels):
             columns.append(_BOOK_SIDE)
+            identity.append(_BOOK_SIDE)
             key.append("side")
             rows = "one row per series, timestamp, side and price"
         level_fields = kind.levels[0].fields
@@ -377,8 +414,17 @@ def schema_of(name: str) -> Schema:
         key.append("price")
         split = {field.column for field in level_fields}
         if {"buy_volume", "sell_volume"} <= split and "volume" not in split:
-            columns.append(_VOLUME)
-    return Schema(kind.name, tuple(columns), tuple(key), rows)
+            unit = next(field.unit for field in level_fields if field.column == "buy_volume")
+            columns.append(Column("volume", "float64", unit, nullable=True, doc="buy_volume + sell_volume"))
+    schema = Schema(
+        kind.name,
+        tuple(columns),
+        tuple(key),
+        rows,
+        identity=tuple(column.name for column in identity),
+        descriptors=tuple(column.name for column in descriptors),
+    )
+    return schema.with_coverage() if grouped and kind.group_by is not None else schema
 
 
 def data_type(name: str) -> DataType:
@@ -453,12 +499,14 @@ BLOCK_SIZES = Schema(
 def _sessions(name: str) -> Schema:
     """What a data type with levels says of a session as a whole: its schema without the levels."""
     kind, levels = data_type(name), schema_of(name)
-    whole = {column.name for column in _identity(kind)} | {field.column for field in kind.fields}
+    whole = {*levels.identity, *levels.descriptors, *(field.column for field in kind.fields)}
     return Schema(
         "TPO_SESSIONS",
         tuple(column for column in levels.columns if column.name in whole),
         tuple(column for column in levels.key if column != "price"),
         "one row per series and session",
+        identity=levels.identity,
+        descriptors=levels.descriptors,
     )
 
 

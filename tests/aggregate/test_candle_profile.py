@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 
 from tidytape.aggregate import candle_profile
+from tidytape.analytics.profile import value_area
 from tidytape.errors import MissingColumnError, QueryError
 
 HOUR = 3_600_000_000_000
@@ -68,7 +69,6 @@ def test_sides_are_told_apart(engine) -> None:
         [
             CANDLES[:1].with_columns(side=pl.lit("BUY")),
             CANDLES[:1].with_columns(side=pl.lit("SELL"), volume=8.0),
-            CANDLES[:1].with_columns(side=pl.lit("UNKNOWN")),
         ]
     )
     found = engine.polars(
@@ -88,20 +88,48 @@ def test_times_stay_of_their_kind_and_intervals_are_named(engine) -> None:
     assert found.select("coin", "interval").rows() == [("BTC", "DAY")]
 
 
-@pytest.mark.parametrize("column", ["volume", "low", "high"])
 @pytest.mark.parametrize("bad", [None, float("nan"), float("inf")])
-def test_what_cannot_be_placed_adds_nothing(column, bad) -> None:
-    broken = CANDLES.with_columns(pl.when(pl.col("timestamp") == 1).then(bad).otherwise(column).alias(column))
-    left = CANDLES.filter(pl.col("timestamp") != 1)
-    found, wanted = (
-        candle_profile(frame, interval="1h", block_size=1, spreading="uniform") for frame in (broken, left)
+@pytest.mark.parametrize(
+    ("spreading", "wanted"),
+    [
+        ("uniform", [(10.0, 1.0), (11.0, None), (12.0, None)]),  # 11 to 13; the row of 13 gets nothing of it
+        ("close", [(11.0, None), (12.0, 5.0)]),
+    ],
+)
+def test_a_level_that_a_candle_of_unknown_volume_reaches_is_unknown(engine, bad, spreading, wanted) -> None:
+    volume = pl.when((pl.col("timestamp") == 2) & (pl.col("exchange") == "A")).then(bad).otherwise("volume")
+    candles = CANDLES.with_columns(volume=volume).filter(exchange="A").head(3)
+    found = engine.polars(
+        candle_profile(engine.frame(candles), interval="1h", block_size=1, spreading=spreading)
     )
-    assert found.equals(wanted)
+    assert found.select("price", "volume").rows() == wanted
 
 
-def test_a_low_above_the_high_adds_nothing() -> None:
-    turned = CANDLES[:1].with_columns(low=10.9, high=10.1)
-    assert candle_profile(turned, interval="1h", block_size=1, spreading="uniform").is_empty()
+@pytest.mark.parametrize("low", [None, float("nan"), float("inf"), 13.0, -1e300])
+def test_a_candle_without_usable_prices_is_a_row_without_a_price(engine, low) -> None:
+    candles = CANDLES[:1].vstack(CANDLES[2:3].with_columns(low=pl.lit(low, pl.Float64), high=12.0))
+    call = lambda frame: candle_profile(frame, interval="1h", block_size=1, spreading="uniform")  # noqa: E731
+    found = engine.polars(call(engine.frame(candles))).select("price", "volume")
+    wanted = {(10.0, 1.0), (11.0, 2.0), (12.0, 1.0), (None, 2.0)}
+    assert found.height == 4
+    assert set(found.rows()) == wanted
+    nothing = candles.with_columns(volume=pl.col("timestamp").replace_strict({0: 4.0, 2: 0.0}))
+    assert engine.polars(call(engine.frame(nothing)))["price"].to_list() == [10.0, 11.0, 12.0]
+    areas = value_area(call(candles))
+    assert areas["poc"].to_list() == [None]
+
+
+@pytest.mark.parametrize("side", ["UNKNOWN", None])
+def test_a_candle_of_an_unknown_side_makes_both_sides_unknown(engine, side) -> None:
+    sided = pl.concat(
+        [
+            CANDLES[:1].with_columns(side=pl.lit("BUY")),
+            CANDLES[2:3].with_columns(side=pl.lit(side, pl.String)),
+        ]
+    )
+    found = engine.polars(candle_profile(engine.frame(sided), interval="1h", block_size=1, spreading="close"))
+    volumes = found.select("price", "buy_volume", "sell_volume", "volume")
+    assert volumes.rows() == [(11.0, None, None, None), (12.0, 4.0, 0.0, 4.0)]
 
 
 def test_no_candles_give_no_rows_but_all_columns(engine) -> None:

@@ -6,7 +6,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from tidytape.aggregate import gapfill
+from tidytape.aggregate import gapfill, resample
 from tidytape.errors import MissingColumnError, QueryError
 
 MINUTE = 60 * 10**9
@@ -75,6 +75,28 @@ def test_the_last_close_before_the_window_fills_its_start_and_series_without_a_c
         ("B", 0, 4.0, 0.0, True),
         ("B", 1, 4.0, 0.0, True),
     ]
+
+
+@pytest.mark.parametrize("dtype", [pl.String, pl.Categorical, pl.Enum(["COIN", "USD"])])
+def test_filled_candles_count_what_the_others_of_the_series_count(engine, dtype):
+    frame = candles([("A", 1, 10.0), ("A", 3, 11.0), ("B", 0, 5.0), ("C", 0, 7.0)]).with_columns(
+        amount_unit=pl.col("exchange").replace_strict({"A": "COIN", "B": "USD", "C": None}).cast(dtype),
+        is_final=pl.lit(value=True),
+    )
+    last = pl.DataFrame({"exchange": ["A", "D"], "raw_symbol": "X", "close": [9.0, 4.0]})
+    connection = duckdb.connect()
+    pair = [connection.from_arrow(one.to_arrow()) for one in (frame, last)]
+    native, before = pair if engine.name == "duckdb" else (engine.frame(frame), engine.frame(last))
+    filled = gapfill(native, interval="1m", start=START, end=START + 5 * MINUTE, last=before)
+    got = engine.polars(filled)
+    assert set(got.columns) == set(frame.columns)
+    units = got.with_columns(pl.col("amount_unit").cast(pl.String)).select("exchange", "amount_unit").unique()
+    assert sorted(units.rows()) == [("A", "COIN"), ("B", "USD"), ("C", None), ("D", None)]
+    is_filled = pl.col("first_timestamp").is_null()
+    assert got.select((is_filled == pl.col("is_final").is_null()).all()).item()
+    assert got["is_final"].dtype == pl.Boolean
+    hours = engine.polars(resample(filled, data_type="TRADE_SIDE_AGNOSTIC_AGG", interval="1h"))
+    assert dict(hours.select("exchange", "volume").rows()) == {"A": 2.0, "B": 1.0, "C": 1.0, "D": 0.0}
 
 
 def test_only_whole_intervals_that_start_inside_the_window_are_filled(engine):

@@ -62,6 +62,7 @@ def test_candles_open_with_the_first_member_and_close_with_the_last(engine):
             "volume": 0.6,
             "first_timestamp": 4,
             "last_timestamp": 50,
+            "coverage": 1.0,
         }
     ]
 
@@ -70,6 +71,18 @@ def test_members_that_traded_at_once_are_ordered_by_venue_and_symbol(engine):
     tied = CANDLES.with_columns(first_timestamp=pl.lit(4), last_timestamp=pl.lit(50))
     got = engine.polars(group(engine.frame(tied), data_type=AGNOSTIC))
     assert got.select("open", "close").rows() == [(10.0, 11.5)]  # (A, X) and (B, Y)
+
+
+def test_the_open_of_members_whose_first_trade_is_not_known_is_not_known(engine):
+    recorded = CANDLES.with_columns(
+        first_timestamp=pl.Series([5, None, 6], dtype=pl.Int64),
+        last_timestamp=pl.Series([50, 40, None], dtype=pl.Int64),
+    )
+    names = ["open", "high", "low", "close", "volume", "first_timestamp", "last_timestamp"]
+    got = engine.polars(group(engine.frame(recorded), data_type=AGNOSTIC))
+    assert got.select(names).rows() == [(None, 14.0, 8.0, None, 0.6, None, None)]
+    alone = engine.polars(group(engine.frame(recorded[1:2]), data_type=AGNOSTIC))
+    assert alone.select(names).rows() == [(11.0, 14.0, 11.0, 11.5, 0.2, None, 40)]
 
 
 def test_a_filled_gap_counts_where_no_member_traded(engine):
@@ -107,6 +120,7 @@ def test_levels_of_one_price_are_summed(engine, trades):
     got = engine.polars(group(engine.frame(points), data_type="VOLUME_PROFILE_AGG"))
     whole = trades.with_columns(exchange=pl.lit("A"), raw_symbol=pl.lit("X"))
     expected = volume_profile(whole, interval="1d", block_size="1").drop("exchange", "raw_symbol")
+    expected = expected.with_columns(coverage=pl.lit(1.0))
     assert (got.columns, got.rows()) == (expected.columns, expected.rows())
 
 
@@ -134,15 +148,53 @@ def test_a_stock_carries_for_a_day(engine):
             ("A", "X", 48, 8.0, 8.0, 8.0, 8.0),
             ("B", "X", 24, None, 10.0, None, 5.0),  # its open and low count as its close
             ("B", "X", 25, 6.0, 6.0, 6.0, 6.0),
-            ("B", "X", 26, 7.0, 7.0, 7.0, None),  # no report, and no bucket of its own
+            ("B", "X", 49, 7.0, 7.0, 7.0, None),  # a report that does not say how much
+            ("B", "X", 74, 7.0, 7.0, 7.0, 7.0),
         ]
     )
     got = engine.polars(group(engine.frame(points), data_type="OPEN_INTEREST_AGG"))
     assert got.with_columns(pl.col("timestamp") // HOUR).rows() == [
-        (0, 1.0, 4.0, 0.5, 2.0),
-        (24, 7.0, 12.0, 7.0, 7.0),  # the 2 of A is just a day old
-        (25, 6.0, 6.0, 6.0, 6.0),  # and now it is older
-        (48, 14.0, 14.0, 14.0, 14.0),  # while B's is 23 hours old
+        (0, 1.0, 4.0, 0.5, 2.0, 1.0),
+        (24, 7.0, 12.0, 7.0, 7.0, 1.0),  # the 2 of A is just a day old
+        (25, 6.0, 6.0, 6.0, 6.0, 1.0),  # and now it is older
+        (48, 14.0, 14.0, 14.0, 14.0, 1.0),  # while B's is 23 hours old
+        (49, None, None, None, None, 0.5),  # of the two that stand, one is known
+        (74, 7.0, 7.0, 7.0, 7.0, 1.0),  # A's has lapsed
+    ]
+
+
+def test_a_stock_is_unknown_until_the_member_reports_again(engine):
+    points = stock(
+        [
+            ("A", "X", 0, *[None] * 4),
+            *(("B", "X", hour, *[1.0] * 4) for hour in range(3)),
+            ("A", "X", 2, *[4.0] * 4),
+        ]
+    )
+    got = engine.polars(group(engine.frame(points), data_type="OPEN_INTEREST_AGG"))
+    assert got.select("close", "coverage").rows() == [(None, 0.5), (None, 0.5), (5.0, 1.0)]
+
+
+@pytest.mark.parametrize("unknown", [None, float("nan")])
+def test_a_sum_with_an_unknown_member_is_unknown(engine, unknown):
+    volumes = pl.Series([0.1, unknown, 0.3], dtype=pl.Float64, strict=False)
+    got = engine.polars(group(engine.frame(CANDLES.with_columns(volume=volumes)), data_type=AGNOSTIC))
+    assert got.select("open", "high", "low", "close").rows() == [(11.0, 14.0, 8.0, 10.5)]
+    assert got.select("volume", "coverage").rows() == [(None, pytest.approx(2 / 3))]
+    sides = members(timestamp=[0] * 3, side=["BUY", "BUY", "SELL"], liquidations=volumes)
+    got = engine.polars(group(engine.frame(sides), data_type="LIQUIDATION_AGG"))
+    assert got.select("side", "liquidations", "coverage").rows() == [("BUY", None, 0.5), ("SELL", 0.3, 1.0)]
+
+
+def test_the_coverage_of_levels_is_of_the_whole_point(engine):
+    levels = members(
+        timestamp=[0, 0, MINUTE], price=[9.0, 10.0, 9.0], buy_volume=[1.0, None, 3.0], sell_volume=[0.0] * 3
+    )
+    got = engine.polars(group(engine.frame(levels), data_type="VOLUME_PROFILE_AGG"))
+    assert got.select("price", "buy_volume", "sell_volume", "volume", "coverage").rows() == [
+        (9.0, 1.0, 0.0, 1.0, 0.5),
+        (10.0, None, 0.0, None, 0.5),
+        (9.0, 3.0, 0.0, 3.0, 1.0),
     ]
 
 
@@ -163,6 +215,19 @@ def test_funding_is_weighted_by_open_interest(engine):
     got = engine.polars(group(points, data_type="FUNDING_RATE_AGG", weights=open_interest))
     assert got["rate_close"].round(8).to_list() == [0.00051485]
     assert got["predicted_open"].to_list() == [0.002]  # of those that have one
+    assert got["coverage"].to_list() == [None]  # the third has a rate, and its open interest is not known
+
+
+def test_the_coverage_of_funding_is_a_share_of_the_open_interest(engine):
+    rates = members(timestamp=[0] * 3, **{name: [0.0005, 0.002, 0.9] for name in RATES})
+    rates = pl.concat([rates.filter(pl.col("raw_symbol") != "Z"), rates.with_columns(timestamp=HOUR)])
+    weights = members(timestamp=[0] * 3, close=[3.0, 1.0, 4.0])
+    weights = pl.concat(
+        [weights, weights.with_columns(timestamp=pl.lit(HOUR), close=pl.Series([3.0, 0.0, 1.0]))]
+    )
+    points, open_interest = both(engine, rates, weights)
+    got = engine.polars(group(points, data_type="FUNDING_RATE_AGG", weights=open_interest))
+    assert got.select("timestamp", "coverage").rows() == [(0, 0.5), (HOUR, 1.0)]
 
 
 @pytest.mark.parametrize("close", [None, 0.0, -1.0])
@@ -172,7 +237,7 @@ def test_funding_without_open_interest_has_no_point(engine, close):
     points, open_interest = both(engine, rates, weights)
     got = engine.polars(group(points, data_type="FUNDING_RATE_AGG", weights=open_interest))
     assert got.height == 0
-    assert got.columns == ["timestamp", *RATES]
+    assert got.columns == ["timestamp", *RATES, "coverage"]
 
 
 @pytest.mark.parametrize("name", ["TPO_AGG", "CME_OPEN_INTEREST_AGG", "TRADE", "SKEW_OPTION_SUMMARY_AGG"])
@@ -223,7 +288,7 @@ def test_two_recorded_venues_agree_with_pandas(engine, recorded, interval, minut
     points = engine.frame(pl.from_pandas(table))
     got = engine.polars(group(resample(points, data_type=AGNOSTIC, interval=interval), data_type=AGNOSTIC))
     assert got.height == 1440 // minutes
-    assert set(got.columns) == {"timestamp", *expected.columns}
+    assert set(got.columns) == {"timestamp", *expected.columns, "coverage"}
     assert got["timestamp"].to_list() == expected.index.to_list()
     for name in expected.columns.drop("volume"):
         assert got[name].to_list() == expected[name].to_list(), name
@@ -233,4 +298,20 @@ def test_two_recorded_venues_agree_with_pandas(engine, recorded, interval, minut
 def test_a_group_of_one_is_itself(engine, trades):
     one = candles(trades.filter(exchange="A", raw_symbol="X"), interval="1m")
     got = engine.polars(group(engine.frame(one), data_type=AGNOSTIC))
-    assert got.rows() == one.drop("exchange", "raw_symbol").rows()
+    assert got.rows() == one.drop("exchange", "raw_symbol").with_columns(coverage=1.0).rows()
+
+
+def test_members_that_count_different_things_do_not_add_up() -> None:
+    points = pl.DataFrame(
+        {
+            "exchange": ["A", "B"],
+            "raw_symbol": "M",
+            "side": "BUY",
+            "timestamp": 0,
+            "amount_unit": ["COIN", "USD"],
+            "liquidations": [1.0, 2.0],
+        }
+    )
+    assert group(points, data_type="LIQUIDATION_AGG")["liquidations"].to_list() == [None]
+    in_usd = points.with_columns(amount_unit=pl.lit("USD"))
+    assert group(in_usd, data_type="LIQUIDATION_AGG")["liquidations"].to_list() == [3.0]

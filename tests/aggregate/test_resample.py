@@ -22,14 +22,14 @@ def test_candles_equal_those_of_the_trades(engine, trades, interval, by_side):
     fine = candles(engine.frame(trades), interval="1m", by_side=by_side)
     name = "TRADE_AGG" if by_side else AGNOSTIC
     got = engine.polars(resample(fine, data_type=name, interval=interval, source="1m"))
-    assert got.rows() == candles(trades, interval=interval, by_side=by_side).rows()
-    assert got.columns == candles(trades, interval=interval, by_side=by_side).columns
+    expected = candles(trades, interval=interval, by_side=by_side).with_columns(coverage=1.0)
+    assert (got.columns, got.rows()) == (expected.columns, expected.rows())
 
 
 def test_profiles_equal_those_of_the_trades(engine, trades):
     fine = volume_profile(engine.frame(trades), interval="1m", block_size="0.1")
     got = engine.polars(resample(fine, data_type="VOLUME_PROFILE_AGG", interval="4h"))
-    expected = volume_profile(trades, interval="4h", block_size="0.1")
+    expected = volume_profile(trades, interval="4h", block_size="0.1").with_columns(coverage=1.0)
     assert (got.columns, got.rows()) == (expected.columns, expected.rows())
 
 
@@ -50,8 +50,8 @@ def test_a_stock_has_the_first_the_extremes_and_the_last_that_are_known(engine):
     points = open_interest().with_columns(pl.col("timestamp") * MINUTE)
     got = engine.polars(resample(engine.frame(points), data_type="OPEN_INTEREST_AGG", interval="1h"))
     assert got.rows() == [
-        ("A", "X", 0, 4.0, 9.0, 2.0, 6.0),
-        ("A", "X", 60 * MINUTE, None, None, None, 8.0),
+        ("A", "X", 0, 4.0, 9.0, 2.0, 6.0, 2 / 3),
+        ("A", "X", 60 * MINUTE, None, None, None, 8.0, 1.0),
     ]
 
 
@@ -64,10 +64,10 @@ def test_funding_and_futures_join_like_a_stock(engine, name, prefixes):
     key = open_interest().select("exchange", "raw_symbol", pl.col("timestamp") * MINUTE)
     points = pl.concat([key, *parts], how="horizontal")
     got = engine.polars(resample(engine.frame(points), data_type=name, interval="1h"))
-    assert got.row(0) == ("A", "X", 0, *(4.0, 9.0, 2.0, 6.0) * len(prefixes))
+    assert got.row(0) == ("A", "X", 0, *(4.0, 9.0, 2.0, 6.0) * len(prefixes), 2 / 3)
 
 
-def test_liquidations_are_summed_by_side_and_nothing_but_nulls_stays_null(engine):
+def test_liquidations_are_summed_by_side_and_a_sum_with_an_unknown_amount_is_unknown(engine):
     points = pl.DataFrame(
         {
             "exchange": ["A"] * 5,
@@ -76,13 +76,37 @@ def test_liquidations_are_summed_by_side_and_nothing_but_nulls_stays_null(engine
             "side": ["BUY", "BUY", "SELL", "BUY", "SELL"],
             "timestamp": [0, MINUTE, MINUTE, 4 * MINUTE, 5 * MINUTE],
             "liquidations": [0.1, 0.2, 4.0, 0.3, None],
+            "coverage": [0.5] * 5,  # of another sum
         }
     )
     got = engine.polars(resample(engine.frame(points), data_type="LIQUIDATION_AGG", interval="5m"))
-    assert got.select("interval", "side", "timestamp", "liquidations").rows() == [
-        ("FIVE_MINUTES", "BUY", 0, 0.6),  # as floats 0.6000000000000001
-        ("FIVE_MINUTES", "SELL", 0, 4.0),
-        ("FIVE_MINUTES", "SELL", 5 * MINUTE, None),
+    assert got.select("interval", "side", "timestamp", "liquidations", "coverage").rows() == [
+        ("FIVE_MINUTES", "BUY", 0, 0.6, 1.0),  # as floats 0.6000000000000001
+        ("FIVE_MINUTES", "SELL", 0, 4.0, 1.0),
+        ("FIVE_MINUTES", "SELL", 5 * MINUTE, None, 0.0),
+    ]
+    got = engine.polars(resample(engine.frame(points), data_type="LIQUIDATION_AGG", interval="1h"))
+    assert got.select("side", "liquidations", "coverage").rows() == [("BUY", 0.6, 1.0), ("SELL", None, 0.5)]
+
+
+def test_candles_of_unknown_volumes_have_their_prices(engine):
+    points = pl.DataFrame(
+        {
+            "exchange": "A",
+            "raw_symbol": "X",
+            "timestamp": [0, MINUTE, 2 * MINUTE, 3 * MINUTE],
+            "open": [1.0, 2.0, 3.0, 4.0],
+            "high": [9.0, 2.0, 3.0, 4.0],
+            "low": [1.0, 0.5, 3.0, 4.0],
+            "close": [2.0, 3.0, 4.0, 5.0],
+            "volume": [1.0, None, 2.0, 3.0],
+            "first_timestamp": pl.Series([None] * 4, dtype=pl.Int64),
+            "last_timestamp": pl.Series([None] * 4, dtype=pl.Int64),
+        }
+    )
+    got = engine.polars(resample(engine.frame(points), data_type=AGNOSTIC, interval="1h"))
+    assert got.select("open", "high", "low", "close", "volume", "coverage").rows() == [
+        (1.0, 9.0, 0.5, 5.0, None, 0.75)
     ]
 
 
@@ -91,8 +115,8 @@ def test_a_candle_that_fills_a_gap_does_not_open_a_bucket_that_traded(engine, tr
     fine = gapfill(engine.frame(candles(one, interval="1m")), interval="1m", start=0, end=180 * MINUTE)
     coarse = engine.polars(resample(fine, data_type=AGNOSTIC, interval="1h"))
     alone = candles(one, interval="1h")
-    assert coarse.head(3).rows() == alone.rows()
-    assert coarse.row(3)[2:] == (120 * MINUTE, 0.7, 0.7, 0.7, 0.7, 0.0, None, None)
+    assert coarse.head(3).rows() == alone.with_columns(coverage=1.0).rows()
+    assert coarse.row(3)[2:] == (120 * MINUTE, 0.7, 0.7, 0.7, 0.7, 0.0, None, None, 1.0)
 
 
 def test_a_series_without_a_venue_and_unknown_columns(engine, trades):
@@ -167,10 +191,34 @@ def test_recorded_candles_agree_with_pandas(engine, recorded, file, interval, ru
     points = pl.from_pandas(frame.assign(exchange="A", raw_symbol="X").reset_index(drop=True))
     got = engine.polars(resample(engine.frame(points), data_type=AGNOSTIC, interval=interval))
     assert got.height == height
-    assert set(got.columns) == {"exchange", "raw_symbol", "timestamp", *RULE}
+    assert set(got.columns) == {"exchange", "raw_symbol", "timestamp", *RULE, "coverage"}
     for name in ("timestamp", *PRICES, "first_timestamp", "last_timestamp"):
         assert got[name].to_list() == wanted[name].to_list(), name
     # pandas adds floats, from the first to the last; ours is the decimal one would get by hand.
     assert got["volume"].to_list() == pytest.approx(wanted["volume"].to_list(), rel=1e-12)
     texts = [Decimal(repr(volume)) for volume in frame["volume"]]
     assert got["volume"].sum() == pytest.approx(float(sum(texts)), rel=1e-15)
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "pandas", "pyarrow"])
+def test_coins_and_dollars_do_not_add_up(kind: str) -> None:
+    minutes = pl.DataFrame(
+        {
+            "raw_symbol": ["A", "A", "B", "B", "C", "C"],
+            "side": "BUY",
+            "timestamp": [0, 60_000_000_000] * 3,
+            "amount_unit": ["COIN", "USD", "USD", "USD", "COIN", None],
+            "liquidations": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0],
+        }
+    )
+    native = {
+        "polars": minutes,
+        "lazy": minutes.lazy(),
+        "pandas": minutes.to_pandas(),
+        "pyarrow": minutes.to_arrow(),
+    }
+    points = resample(native[kind], data_type="LIQUIDATION_AGG", interval="5m")
+    frame = points.collect() if isinstance(points, pl.LazyFrame) else pl.DataFrame(points)
+    frame = frame.sort("raw_symbol").with_columns(pl.col("liquidations").fill_nan(None))
+    assert frame.select("raw_symbol", "liquidations").rows() == [("A", None), ("B", 7.0), ("C", None)]
+    assert "amount_unit" not in frame.columns

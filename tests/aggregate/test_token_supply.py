@@ -48,7 +48,7 @@ def test_literal_points(engine, reports):
     caps = ["marketcap", "first_marketcap", "marketcap_dominance_percent"]
     assert got.select("token_name", "coin", "timestamp", *caps).rows() == [
         ("bitcoin", "BTC", 0, 6.0, 5.0, 75.0),
-        ("bitcoin", None, HOUR, 7.0, 7.0, 100 * 7 / 9),  # ether's 2 holds
+        ("bitcoin", None, HOUR, 7.0, 7.0, None),  # what the dollar adds is not known
         ("dollar", None, HOUR, None, None, None),
         ("ether", "ETH", 0, 2.0, 2.0, 25.0),
     ]
@@ -62,22 +62,29 @@ def test_literal_points(engine, reports):
 
 
 def test_the_universe_is_the_whole(engine, reports):
-    got = engine.polars(token_supply(engine.frame(reports), interval="1h", universe=["ether", "dollar"]))
-    assert got["marketcap_dominance_percent"].to_list() == [None, None, None, 100.0]
+    got = engine.polars(token_supply(engine.frame(reports), interval="1h", universe=["ether", "bitcoin"]))
+    # Ether's 2 holds in the second hour.
+    assert got["marketcap_dominance_percent"].to_list() == [75.0, 100 * 7 / 9, None, 25.0]
+    for lacking in (["ether", "dollar"], ["ether", "bitcoin", "nobody"]):
+        got = engine.polars(token_supply(engine.frame(reports), interval="1h", universe=lacking))
+        assert got["marketcap_dominance_percent"].null_count() == 4
 
 
-@pytest.mark.parametrize(("later", "expected"), [(DAY, 25.0), (DAY + 1, 100.0)])
+@pytest.mark.parametrize(("later", "expected"), [(DAY, 25.0), (DAY + 1, None)])
 def test_a_market_cap_holds_for_24_hours(engine, later, expected):
     reports = frame_of(report("a", 7, 3.0), report("b", 7 + later, 1.0))
     got = engine.polars(token_supply(engine.frame(reports), interval="1h"))
-    assert got["marketcap_dominance_percent"].to_list() == [100.0, expected]
+    # One token alone is no universe.
+    assert got["marketcap_dominance_percent"].fill_nan(None).to_list() == [None, expected]
 
 
 def test_a_report_takes_the_place_of_the_one_before(engine):
     # In whole seconds and what is left of them their order is another one.
     times = (1, 60 * 10**9, -1)
     got = engine.polars(
-        token_supply(engine.frame(frame_of(*(report("a", time, 2.0) for time in times))), interval="1m")
+        token_supply(
+            engine.frame(frame_of(*(report("a", time, 2.0) for time in times))), interval="1m", universe=["a"]
+        )
     )
     assert got["marketcap_dominance_percent"].to_list() == [100.0, 100.0, 100.0]
 

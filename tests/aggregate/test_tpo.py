@@ -87,7 +87,9 @@ def test_by_hand(engine):
 def test_columns_are_those_of_the_schema_but_the_lists(engine):
     schema = schema_of("TPO_AGG")
     scalars = [
-        column.name for column in schema.columns if column.dtype != "category" and column.name not in LISTS
+        column.name
+        for column in schema.columns
+        if column.dtype != "category" and column.name not in {*LISTS, *schema.descriptors}
     ]
     for trades in (BY_HAND, BY_HAND.clear()):
         got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size=1))

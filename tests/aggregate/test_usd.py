@@ -115,3 +115,11 @@ def test_what_has_no_price_is_refused(trades):
         assert caught.value.code == "UNSUPPORTED"
     with pytest.raises(MissingColumnError, match="price"):
         to_usd(trades.drop("price"), quote="USD")
+
+
+def test_amounts_in_usd_say_so() -> None:
+    levels = pl.DataFrame({"timestamp": 0, "price": [10.0], "size": [2.0], "amount_unit": "COIN"})
+    converted = to_usd(levels, quote="USDT", data_type="BLOCK_BOOK_SNAPSHOT_AGG")
+    assert converted.select("size", "amount_unit").rows() == [(20.0, "USD")]
+    plain = to_usd(levels.drop("amount_unit"), quote="USDT", data_type="BLOCK_BOOK_SNAPSHOT_AGG")
+    assert plain.columns == ["timestamp", "price", "size"]

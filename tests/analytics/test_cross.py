@@ -11,7 +11,7 @@ import pytest
 
 from analytics.cases.cross import CANDLES, INTEREST, RATES, at
 from tidytape.analytics import cross
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 
 HOUR = 3_600_000_000_000
 
@@ -40,13 +40,36 @@ def btc(frame, *columns, hour=None):
 
 def test_amounts_add_up_to_the_decimal_one_gets_by_hand():
     got = cross.total(CANDLES, amount="volume")
-    assert btc(got, "volume", "venues") == [(0.6, 3), (0.7, 2), (0.0, 1), (1.5, 1)]
+    assert btc(got, "volume", "venues", "coverage")[:3] == [(0.6, 3, 1.0), (0.7, 2, 1.0), (0.0, 1, 1.0)]
     assert 0.1 + 0.2 + 0.3 != 0.6
 
 
-def test_what_no_market_knows_has_no_sum():
+def test_a_sum_with_an_unknown_amount_is_unknown():
+    got = cross.total(CANDLES, amount="volume")
+    assert btc(got, "volume", "venues", "coverage")[3] == (None, 1, 0.5)  # A's volume of hour 3 is null
     got = cross.total(markets(None, float("nan"), float("inf")), amount="close")
-    assert got.rows() == [(0, None, 0)]
+    assert got.rows() == [(0, None, 0, 0.0)]
+
+
+def test_amounts_of_several_units_do_not_add_up(engine):
+    coins = markets(1.0, 2.0, amount_unit=["COIN", "COIN"])
+    mixed = pl.concat([coins, markets(3.0, 4.0, time=HOUR, amount_unit=["COIN", "USD"])])
+    for frame, value in ((coins, 3.0), (mixed, None)):
+        native = engine.frame(frame)
+        sums = [
+            cross.total(native, amount="close"),
+            cross.total(native, amount="close", carry="1h"),
+            cross.market_share(native, amount="close"),
+        ]
+        for got, name in zip(sums, ("close", "close", "total"), strict=True):
+            assert set(engine.polars(got).fill_nan(None)[name]) == {value}
+    means = cross.oi_weighted(mixed.rename({"close": "rate_close"}), mixed)
+    assert (
+        means.select("rate_close", "coverage", "open_interest", "venues").rows() == [(None,) * 3 + (2,)] * 2
+    )
+    candles = markets(10.0, 14.0, volume=[3.0, 1.0], amount_unit=["COIN", "USD"])
+    means = cross.volume_weighted(candles.lazy()).collect()
+    assert means.select("vwap", "volume", "coverage").rows() == [(None, None, None)]
 
 
 def test_coins_without_a_name_are_one_coin():
@@ -59,15 +82,15 @@ def test_a_stock_holds_for_as_long_as_is_said():
     assert btc(got, "open", "high", "low", "close", "venues") == [
         (10.1e9, 12.1e9, 11.1e9, 11.1e9, 3),  # A's low counts as its close
         (11.2e9, 11.4e9, 11.1e9, 11.3e9, 3),  # only B reported
-        (7e9, 7e9, 7e9, 7e9, 1),  # a point without a close is no report, the others lapsed
+        (None, None, None, None, 1),  # C's report has no close, B's lapsed
     ]
     short = cross.total(INTEREST, amount="close", carry="1h")
-    assert btc(short, "close") == [(11.1e9,), (0.3e9,), (7e9,)]
+    assert btc(short, "close", "coverage") == [(11.1e9, 1.0), (0.3e9, 1.0), (None, 0.5)]
     flow = cross.total(INTEREST, amount="close")
-    assert btc(flow, "close", "venues") == [(11.1e9, 3), (0.3e9, 1), (7e9, 1)]
+    assert btc(flow, "close", "venues") == [(11.1e9, 3), (0.3e9, 1), (None, 1)]
 
 
-def test_a_stock_stands_where_nobody_says_a_number():
+def test_a_stock_is_unknown_while_the_last_report_has_no_number():
     names = {
         "exchange": ["A", "B"] * 3,
         "raw_symbol": "X",
@@ -75,12 +98,15 @@ def test_a_stock_stands_where_nobody_says_a_number():
     }
     frame = pl.DataFrame({**names, "close": [5.0, 7.0, None, float("nan"), None, None]})
     got = cross.total(frame, amount="close", carry="1h")
-    assert got.rows() == [(0, 12.0, 2), (HOUR, 12.0, 2), (9 * HOUR, None, 0)]
+    assert got.rows() == [(0, 12.0, 2, 1.0), (HOUR, None, 0, 0.0), (9 * HOUR, None, 0, 0.0)]
 
 
-def test_shares_are_of_what_is_known():
-    got = cross.market_share(markets(3.0, 1.0, None, float("nan"), column="volume"), amount="volume")
-    assert got.select("total", "share").rows() == [(4.0, 0.75), (4.0, 0.25), (4.0, None), (4.0, None)]
+def test_there_is_no_share_of_an_unknown_total():
+    got = cross.market_share(markets(3.0, 1.0, column="volume"), amount="volume")
+    assert got.select("total", "share").rows() == [(4.0, 0.75), (4.0, 0.25)]
+    for unknown in (None, float("nan")):
+        got = cross.market_share(markets(3.0, 1.0, unknown, column="volume"), amount="volume")
+        assert got.select("total", "share").rows() == [(None, None)] * 3
     none = cross.market_share(markets(0.0, -1.0, column="volume"), amount="volume")
     assert none["share"].to_list() == [None, None]
 
@@ -93,9 +119,14 @@ def test_dominance_is_of_the_universe_that_is_stated():
         ("ETH", 0.25, 4e12),
         ("X", None, 4e12),
     ]
-    three = cross.dominance(caps, universe={"BTC", "ETH", "X", "Y"})
+    three = cross.dominance(caps, universe={"BTC", "ETH", "X"})
     assert three["dominance"].to_list() == [0.375, 0.125, 0.5]
-    assert three.select("universe_known", "universe_size").unique().rows() == [(3, 4)]
+    # Of Y nothing is known, so neither is the whole that the others are a share of.
+    four = cross.dominance(caps, universe={"BTC", "ETH", "X", "Y"})
+    assert four.select("dominance", "universe_total").unique().rows() == [(None, None)]
+    assert four.select("universe_known", "universe_size").unique().rows() == [(3, 4)]
+    alone = cross.dominance(caps.filter(coin="BTC"), universe=["BTC", "ETH"])
+    assert alone.select("dominance", "universe_known").rows() == [(None, 1)]
 
 
 def test_a_token_that_does_not_report_counts_for_a_day():
@@ -107,7 +138,7 @@ def test_a_token_that_does_not_report_counts_for_a_day():
         }
     )
     got = cross.dominance(caps, universe=["BTC", "ETH"]).filter(coin="BTC")
-    assert got.select("dominance", "universe_known").rows() == [(0.75, 2), (0.5, 2), (1.0, 1)]
+    assert got.select("dominance", "universe_known").rows() == [(0.75, 2), (0.5, 2), (None, 1)]
 
 
 def test_a_token_that_is_there_twice_makes_no_share_until_it_reports_anew(engine):
@@ -149,7 +180,11 @@ def test_coverage_is_what_the_markets_that_have_both_hold_of_all():
     hours = got.filter(coin="BTC")
     assert hours["timestamp"].to_list() == [at(0), at(1), at(26)]
     assert hours["venues"].to_list() == [2, 1, 1]
-    assert hours["coverage"].to_list() == pytest.approx([10.1 / 11.1, 0.1 / 11.1, 1.0])  # C has no rate, ever
+    # D has a rate and no open interest at hour 0, A's has lapsed at hour 26. C has no rate, ever.
+    assert hours["coverage"].to_list() == [None, pytest.approx(0.1 / 11.1), None]
+    assert hours["open_interest"].to_list() == [None, 11.1e9, None]
+    both = cross.oi_weighted(RATES.filter(pl.col("exchange") != "D"), INTEREST).filter(coin="BTC")
+    assert both["coverage"][0] == pytest.approx(10.1 / 11.1)
     assert hours["rate_close"].to_list()[1:] == [-0.001, 0.0003]
     # Zero is no open interest.
     assert got.filter(pl.col("coin").is_null()).select("rate_close", "coverage", "venues").rows() == [
@@ -194,11 +229,14 @@ def test_what_cannot_be_averaged_is_refused():
 
 
 def test_prices_are_weighted_by_what_was_traded_at_them():
-    candles = markets(10.0, 14.0, None, 99.0, volume=[3.0, 1.0, 7.0, 0.0])
-    assert cross.volume_weighted(candles).rows() == [(0, 11.0, 4.0, 2)]
+    candles = markets(10.0, 14.0, 99.0, volume=[3.0, 1.0, 0.0])
+    assert cross.volume_weighted(candles).rows() == [(0, 11.0, 4.0, 2, 1.0)]
     # The same volumes in USD: 30 and 14 of them.
-    usd = candles.with_columns(volume=pl.Series([30.0, 14.0, 7.0, 0.0]))
-    assert cross.volume_weighted(usd, unit="quote").rows() == [(0, 11.0, 4.0, 2)]
+    usd = candles.with_columns(volume=pl.Series([30.0, 14.0, 0.0]))
+    assert cross.volume_weighted(usd, unit="quote").rows() == [(0, 11.0, 4.0, 2, 1.0)]
+    for unknown in (markets(10.0, None, volume=[3.0, 7.0]), markets(10.0, 14.0, volume=[3.0, None])):
+        assert cross.volume_weighted(unknown).rows() == [(0, None, None, 1, 0.5)]
+    assert len(cross.volume_weighted(markets(10.0, volume=[0.0]))) == 0
     with pytest.raises(QueryError, match="unit"):
         cross.volume_weighted(candles, unit="USD")
 
@@ -217,7 +255,8 @@ def test_the_first_to_trade_opens_and_the_last_closes(order, descending):
     assert first == (10.5, 12.0, 9.0, 11.0, 0.6, 3)
     assert second == (10.0, 10.5, 9.5, 10.25, 0.7, 1)  # a filled gap is no market
     assert third == (11.0, 11.0, 11.0, 11.0, 0.0, 0)  # unless there is no other
-    assert fourth == (10.0, 10.0, 10.0, 10.0, 1.5, 2)
+    assert fourth == (10.0, 10.0, 10.0, 10.0, None, 2)  # A's volume is null
+    assert [row[0] for row in btc(got, "coverage")] == [1.0, 1.0, 1.0, 0.5]
     assert btc(got, "first_timestamp", "last_timestamp", hour=0) == [(at(0, 5), at(0, 50))]
     assert btc(got, "first_timestamp", hour=2) == [(None,)]
 
@@ -258,8 +297,9 @@ def test_premium_is_over_the_reference():
 
 def test_a_reference_that_is_not_one_market_is_none():
     frame = markets(10.0, 12.0)
-    for picked in ({"raw_symbol": "X"}, {"exchange": "Z"}):
-        got = cross.premium(frame, reference=picked)
+    with pytest.warns(NoMatchWarning, match="no row is of the reference"):
+        of_none = cross.premium(frame, reference={"exchange": "Z"})
+    for got in (cross.premium(frame, reference={"raw_symbol": "X"}), of_none):
         assert got.select("reference", "premium").rows() == [(None, None)] * 2
     assert cross.premium(markets(-1.0, 1.0), reference="mean")["premium"].to_list() == [None, None]
     with pytest.raises(QueryError, match="did you mean 'median'"):
@@ -403,8 +443,8 @@ def test_what_is_no_number_is_no_price(engine):
             "volume": [float("nan"), 0.2], "first_timestamp": [5, 4], "last_timestamp": [50, 40],
         }
     )  # fmt: skip
-    found = engine.polars(cross.consolidated(engine.frame(candles)))
-    assert found.select("high", "volume").row(0) == (11.0, 0.2)
+    found = engine.polars(cross.consolidated(engine.frame(candles))).fill_nan(None)
+    assert found.select("high", "volume", "coverage").row(0) == (11.0, None, 0.5)
 
 
 def test_zero_has_no_sign_in_a_key(engine):
@@ -413,3 +453,24 @@ def test_zero_has_no_sign_in_a_key(engine):
     )
     found = engine.polars(cross.total(engine.frame(markets), amount="close", by="k", carry="1h"))
     assert found.select("k", "close", "venues").rows() == [(0.0, 3.0, 2)]
+
+
+def test_candles_of_a_market_whose_trades_have_no_times_leave_open_and_close_unknown() -> None:
+    candles = pl.DataFrame(
+        {
+            "exchange": ["A", "B"],
+            "raw_symbol": "X",
+            "timestamp": [0, 0],
+            "open": [10.0, 10.5],
+            "high": [12.0, 11.0],
+            "low": [9.0, 10.0],
+            "close": [11.0, 10.0],
+            "volume": [0.1, 0.2],
+            "first_timestamp": [5, None],
+            "last_timestamp": [50, None],
+        }
+    )
+    names = ["open", "high", "low", "close", "volume"]
+    joined = cross.consolidated(candles).select(names).row(0)
+    assert joined == (None, 12.0, 9.0, None, pytest.approx(0.3))
+    assert cross.consolidated(candles[1:]).select(names).row(0) == (10.5, 11.0, 10.0, 10.0, 0.2)

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from tidytape import Client
 from tidytape.analytics import depth
@@ -105,8 +106,65 @@ def test_a_book_whose_bids_lie_above_its_asks_says_so():
     assert depth.imbalance(frame)["is_crossed"].to_list() == expected
     buys = depth.slippage(frame, size=1).filter(side="BUY")
     assert buys["is_crossed"].to_list() == expected
-    assert buys["slippage"].to_list()[:2] == [-100.0, 0.0]
+    assert buys["slippage"].to_list()[:2] == [-100.0, None]
     assert depth.depth_within(frame, block_size="0.1")["is_crossed"].to_list() == expected
+
+
+@pytest.mark.parametrize("given", [{}, {"block_size": 100}])
+def test_what_a_trade_costs_inside_the_one_block_of_both_sides_is_not_known(given):
+    """Bids up to 59,990 and asks from 60,010 are one block of 100, from 59,950 say: it holds no spread."""
+    rows = [("BID", 59_900.0, 5.0), ("BID", 60_000.0, 2.0), ("ASK", 60_000.0, 3.0), ("ASK", 60_100.0, 4.0)]
+    curve = depth.slippage(book(*((0, *row) for row in rows)), size=[1, 2, 3, 4], **given)
+    buys, sells = (curve.filter(side=side) for side in ("BUY", "SELL"))
+    assert curve["shares_block"].all()
+    assert buys["slippage"].is_null().to_list() == [True, True, True, False]
+    assert sells["slippage"].is_null().to_list() == [True, True, False, False]
+    middle = 60_000 + given.get("block_size", 0) / 2
+    assert buys["slippage"][3] == pytest.approx((middle + 25) / middle * 1e4 - 1e4)
+    assert buys["average_price"].to_list() == [middle, middle, middle, middle + 25]
+    apart = depth.slippage(book(*((0, *row) for row in (rows[0], rows[2]))), size=1, **given)
+    assert apart["shares_block"].to_list() == [False, False]
+    assert (apart["slippage"] > 0).all()
+    one_side = depth.slippage(book((0, *rows[0])), size=1)
+    assert one_side["shares_block"].to_list() == [None, None]
+
+
+def test_sizes_that_count_something_else_have_no_slippage():
+    """A book of 200,000 USD is none of 200,000 bitcoin: a size of 1 was filled at the best price for nothing."""
+    usd = book((0, "BID", 59_990.0, 2e5), (0, "ASK", 60_010.0, 2e5)).with_columns(amount_unit=pl.lit("USD"))
+    with pytest.raises(QueryError, match=r"amount_unit USD.*amount='quote'") as caught:
+        depth.slippage(usd, size=1)
+    assert caught.value.parameter == "amount"
+    assert depth.slippage(usd.lazy(), size=1).collect()["filled"].to_list() == [None, None]
+    assert depth.slippage(usd, size=1e5, amount="quote")["filled"].to_list() == [1e5, 1e5]
+    for unit in ("COIN", None):
+        known = usd.with_columns(amount_unit=pl.lit(unit, pl.String))
+        assert depth.slippage(known, size=1)["filled"].to_list() == [1.0, 1.0]
+    with pytest.raises(QueryError, match="amount_unit COIN"):
+        depth.slippage(usd.with_columns(amount_unit=pl.lit("COIN")), size=1, amount="quote")
+    empty = depth.slippage(usd.clear(), size=1)
+    assert empty.schema == depth.slippage(known, size=1).schema
+
+
+def test_the_height_of_blocks_comes_from_the_frame():
+    frame = book(*ROWS).with_columns(block_size=pl.lit(0.5))
+    for read in (lambda *args, **rest: depth.slippage(*args, size=[1, 4], **rest), depth.imbalance):
+        expected = read(book(*ROWS), block_size=0.5)
+        assert_frame_equal(read(frame), expected)
+        assert_frame_equal(read(frame, block_size="0.5"), expected)
+        unknown = frame.with_columns(block_size=pl.lit(None, pl.Float64))
+        assert_frame_equal(read(unknown), read(book(*ROWS)))
+
+
+def test_depth_nearer_than_half_a_block_is_not_known():
+    rows = [(0, "BID", 9_900.0, 5.0), (0, "BID", 9_800.0, 7.0), (0, "ASK", 10_000.0, 3.0)]
+    near = depth.imbalance(book(*rows), bps=[1, 49, 50, 150], block_size=100)
+    assert near["mid"].to_list() == [10_000.0] * 4
+    assert near["bid_depth"].to_list() == [None, None, 5.0, 12.0]
+    assert near["ask_depth"].to_list() == [None, None, 3.0, 3.0]
+    assert near["imbalance"].to_list() == [None, None, 2 / 8, 9 / 15]
+    # Without a height the price is all that is known of a level.
+    assert depth.depth_within(book(*rows), bps=1)["bid_depth"].to_list() == [0.0]
 
 
 def test_slippage_walks_the_book():
@@ -267,7 +325,8 @@ def test_frames_of_the_client_go_through():
     assert len(near) == 2 * frame["timestamp"].n_unique()
     assert near["imbalance"].is_between(-1, 1).all()
     curve = depth.slippage(frame, size=[1, 10], block_size=20)
-    assert (curve["slippage"].drop_nulls() >= 0).all()  # 0 in a block that has both sides
+    assert (curve["slippage"].drop_nulls() > 0).all()
+    assert curve["slippage"].null_count() > 0  # in a block that has both sides
     assert len(depth.walls(frame, threshold=frame["size"].median(), snapshots=2))
 
 

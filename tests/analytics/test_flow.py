@@ -213,7 +213,7 @@ def test_a_session_does_not_open_within_an_interval(interval, session, opens, wh
 
 def test_a_candle_of_two_sessions_leaves_both_unknown(engine: Engine) -> None:
     hours = [(60.0 * hour, "BUY", 2.0**hour) for hour in range(6)]
-    candles = frame("side volume", *hours).with_columns(interval=pl.lit("HOUR"))
+    candles = frame("side volume", *hours, (0.0, "SELL", 0.0)).with_columns(interval=pl.lit("HOUR"))
     found = flow.cvd(engine.frame(candles), anchor="session", session="4h", session_open="2024-08-08T09:30Z")
     got = engine.polars(found).sort("timestamp")["cvd"].fill_nan(None).to_list()
     assert got == [1.0, None, None, None, None, None]  # one opens at 13:30
@@ -221,7 +221,7 @@ def test_a_candle_of_two_sessions_leaves_both_unknown(engine: Engine) -> None:
     found = flow.cvd(engine.frame(later), anchor="session", session="4h", session_open="2024-08-08T09:30Z")
     got = engine.polars(found).sort("timestamp")["cvd"].fill_nan(None).to_list()
     assert got == [1.0, 4.0, 12.0, 28.0, None]  # and one at 17:30
-    trades = candles.with_columns(id=pl.int_range(6))
+    trades = candles.with_columns(id=pl.int_range(pl.len()))
     assert flow.cvd(trades, anchor="session", session_open="2024-08-08T13:30Z")["cvd"].null_count() == 0
 
 
@@ -396,9 +396,27 @@ def test_a_longer_gap_joins_runs_and_sides_join_if_so_asked() -> None:
     assert minutes(found, "liquidations", "count", time="start") == [(0, 13.0, 3)]
 
 
-@pytest.mark.parametrize("bad", [None, float("nan"), float("inf"), 0.0, -7.0])
-def test_rows_of_no_amount_are_in_no_cascade(engine: Engine, bad: float | None) -> None:
-    more = LIQUIDATED.vstack(frame("side liquidations", (4, "BUY", bad)).cast(LIQUIDATED.schema))
+@pytest.mark.parametrize("bad", [None, float("nan"), float("inf"), -7.0])
+def test_a_run_with_an_unknown_amount_may_be_a_cascade_and_has_no_sum(
+    engine: Engine, bad: float | None
+) -> None:
+    more = LIQUIDATED.vstack(
+        frame("side liquidations", (4, "BUY", bad), (30, "SELL", bad)).cast(LIQUIDATED.schema)
+    )
+    found = engine.polars(flow.liquidation_cascades(engine.frame(more), threshold=5, gap="3m", smallest=1))
+    found = found.sort("start", "side").with_columns(pl.col("liquidations", "largest").fill_nan(None))
+    columns = ("side", "liquidations", "count", "largest")
+    assert minutes(found, *columns, time="start") == [
+        (0, "BUY", None, 3, None),
+        (0, "SELL", 5.0, 2, 4.0),
+        (9, "BUY", 6.0, 1, 6.0),
+        (30, "SELL", None, 1, None),
+    ]
+    assert minutes(found.filter(pl.col("largest_at").is_not_null()), time="largest_at") == [(2,), (9,)]
+
+
+def test_a_liquidation_of_nothing_continues_no_run(engine: Engine) -> None:
+    more = LIQUIDATED.vstack(frame("side liquidations", (5, "BUY", 0.0)).cast(LIQUIDATED.schema))
     found = engine.polars(flow.liquidation_cascades(engine.frame(more), threshold=5, gap="5m"))
     assert found.sort("start")["liquidations"].to_list() == [5.0, 5.0, 6.0]
 

@@ -72,7 +72,7 @@ def test_a_settlement_that_is_there_twice_pays_what_is_not_known(engine):
     got = engine.polars(funding.accrued(engine.frame(frame), settled_every="8h", funding_interval="8h"))
     assert got["payment"].fill_nan(None).to_list() == [-0.1, None, None, -0.3]
     assert got["missed"].to_list() == [0, 1, 1, 1]
-    assert got["accrued"].to_list() == [-0.1, -0.1, -0.1, pytest.approx(-0.4)]
+    assert got["accrued"].fill_nan(None).to_list() == [-0.1, None, None, None]
 
 
 def test_a_rate_over_the_interval_wanted_stays_to_the_last_bit():
@@ -206,8 +206,11 @@ def test_settlements_that_are_not_known_are_counted():
     frame = points([0.1, None, 0.1, 0.1, float("nan")]).filter(pl.col("timestamp") != 24 * HOUR)
     got = funding.accrued(frame, settled_every="8h", funding_interval="8h", position=-1.0)
     assert got["payment"].to_list() == [0.1, None, 0.1, None]
-    assert got["accrued"].to_list() == [0.1, 0.1, 0.2, 0.2]
+    assert got["accrued"].to_list() == [0.1, None, None, None]
     assert got["missed"].to_list() == [0, 1, 1, 3]
+    assert got["coverage"].to_list() == [1.0, 1 / 2, 2 / 3, 2 / 5]
+    nothing = funding.accrued(points([None, None]), settled_every="8h", funding_interval="8h")
+    assert nothing.select("accrued", "missed", "coverage").rows() == [(None, 1, 0.0), (None, 2, 0.0)]
     # Each series from its own first settlement on.
     later = frame.with_columns(pl.col("timestamp") + 800 * HOUR, exchange=pl.lit("B"))
     both = funding.accrued(pl.concat([later, frame]), settled_every="8h", funding_interval="8h")
@@ -222,7 +225,10 @@ def test_rows_longer_than_the_time_between_settlements_do_not_tell_them():
     daily = points([0.1, 0.2], every=24, interval=["DAY", "DAY"])
     got = funding.accrued(daily, **terms)
     # Three a day, those of the last day after its start among them.
-    assert got.select("payment", "accrued", "missed").rows() == [(None, 0.0, 3), (None, 0.0, 6)]
+    assert got.select("payment", "accrued", "missed", "coverage").rows() == [
+        (None, None, 3, 0.0),
+        (None, None, 6, 0.0),
+    ]
     # The hours that follow do tell theirs.
     mixed = points([0.1, 0.2], every=24, interval=["DAY", "HOUR"])
     got = funding.accrued(mixed, by="exchange", position=-1.0, **terms)
@@ -251,7 +257,7 @@ def test_a_day_ends_with_another_rate_than_the_one_that_settled_at_its_start():
 def test_each_row_may_be_a_settlement_of_its_own():
     frame = points([0.1, None, 0.3], every=4)
     got = funding.accrued(frame.with_columns(pl.col("timestamp") + 3), settled_every="row", position=-1.0)
-    assert got["accrued"].to_list() == pytest.approx([0.1, 0.1, 0.4])
+    assert got["accrued"].to_list() == [0.1, None, None]
     assert got["missed"].to_list() == [0, 1, 1]
     with pytest.raises(QueryError, match="funding_interval: got '8h', expected nothing"):
         funding.accrued(frame, settled_every="row", funding_interval="8h")

@@ -146,7 +146,8 @@ def parabolas(lives, *, forward=60_000.0):
 def test_short_lives_and_far_wings_are_fitted(weights):
     lives = [hours / 24 for hours in (1, 2, 3, 5, 8, 11, 13, 17, 20, 22, 23, 27, 30, 36, 41)]
     got = options.svi(parabolas(lives), weights=weights)
-    assert got["status"].to_list() == ["ok"] * len(lives)
+    # No curve of SVI is a parabola, so it runs off in the far wings.
+    assert got["status"].to_list() == ["ok" if rmse <= 2 else "poor_fit" for rmse in got["rmse"]]
     at_money = options.smile(got, moneyness=0)["implied_volatility"].to_list()
     assert at_money == pytest.approx([50 + 8 * math.sqrt(days / 365) for days in lives], abs=1.5)
 
@@ -168,9 +169,53 @@ def test_numbers_that_are_no_smile_are_said():
     assert options.smile(got, steps=2)["implied_volatility"].to_list() == [None] * 3
 
 
+@pytest.mark.parametrize("weights", ["vega", "equal"])
+def test_a_curve_far_from_its_quotes_is_a_poor_fit(weights):
+    quotes = chain((0.04, 0.1, -0.5, 0.0, 0.2))
+    zigzag = quotes.with_row_index("n").with_columns(
+        pl.col("implied_volatility") + pl.when(pl.col("n") % 4 < 2).then(20.0).otherwise(-20.0)
+    )
+    near, far = (options.svi(one, weights=weights).row(0, named=True) for one in (quotes, zigzag))
+    assert (near["status"], far["status"]) == ("ok", "poor_fit")
+    # By a plain loop over the quotes: what the status goes by is the root of the mean square error of all of them.
+    errors = []
+    for row in zigzag.iter_rows(named=True):
+        k = math.log(row["strike"] / 100)
+        if (row["option_type"] == "CALL") == (k >= 0):
+            root = math.sqrt((k - far["m"]) ** 2 + far["sigma"] ** 2)
+            w = far["a"] + far["b"] * (far["rho"] * (k - far["m"]) + root)
+            errors.append((100 * math.sqrt(w * 365 / 91.25) - row["implied_volatility"]) ** 2)
+    rmse = math.sqrt(sum(errors) / len(errors))
+    assert far["rmse"] == pytest.approx(rmse)
+    assert rmse > 10
+    limits = {rmse * 0.99: "poor_fit", rmse * 1.01: "ok"}
+    assert {
+        limit: options.svi(zigzag, weights=weights, max_rmse=limit)["status"].item() for limit in limits
+    } == limits
+    for bad in (0, -1.0, None, math.nan):
+        with pytest.raises(QueryError, match="max_rmse"):
+            options.svi(quotes, max_rmse=bad)
+
+
+def test_volatilities_of_curves_say_how_far_these_are_from_their_quotes():
+    fits = pl.DataFrame(
+        {"timestamp": NOW, "expiry": NOW, "days": [20.0, 40.0, 60.0], "forward": 100.0, "a": 0.01, "b": 0.1,
+         "rho": 0.0, "m": 0.0, "sigma": 0.1, "lowest": -1.0, "highest": 1.0, "rmse": [0.5, 9.0, 0.25]}
+    )  # fmt: skip
+    along = options.smile(fits, moneyness=0).sort("days")
+    assert along.select("days", "rmse").rows() == [(20.0, 0.5), (40.0, 9.0), (60.0, 0.25)]
+    between = options.surface(fits, days=[10, 20, 30, 40, 50, 60], moneyness=[0.0])
+    assert between.select("days", "rmse").rows() == [
+        (10.0, None), (20.0, 0.5), (30.0, 9.0), (40.0, 9.0), (50.0, 9.0), (60.0, 0.25)
+    ]  # fmt: skip
+    assert "rmse" not in options.surface(fits.drop("rmse"), days=30, moneyness=0).columns
+
+
 def test_recorded_smiles_are_fitted(chains):
     got = options.svi(chains)
-    assert got["status"].to_list() == ["ok"] * 72
+    # 14 of them are 2.6 to 17.2 vol points from their quotes, the others less than one.
+    assert got["status"].value_counts(sort=True).rows() == [("ok", 58), ("poor_fit", 14)]
+    assert got.select(pl.col("rmse").filter(pl.col("status") == "ok").max()).item() < 1.0
     assert got["rmse"].median() < 0.3
     money = options.smile(got, moneyness=0)["implied_volatility"] - options.atm_volatility(chains)["iv_atm"]
     assert money.abs().median() < 0.1

@@ -12,7 +12,7 @@ import pytest
 from tidytape import Client
 from tidytape.analytics import pit
 from tidytape.catalogue import Interval
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 
 NOON = datetime(2024, 8, 8, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -419,3 +419,47 @@ def test_candles_of_a_backtest_are_one_series_each_time_once():
         "raw_symbol",
         "interval",
     ]
+
+
+def rates(exchange, coin="BTC"):
+    return points(0, 1, 2, exchange=exchange, coin=coin, interval="HOUR", rate_close=[1e-4, 2e-4, 3e-4])
+
+
+def test_a_join_in_which_nothing_meets_says_what_to_pass(engine):
+    asked, facts = (engine.frame(rates(exchange)) for exchange in ("A", "B"))
+    if engine.name in ("polars lazy", "duckdb"):  # which nobody reads before they are collected
+        nothing = engine.polars(pit.asof_join(asked, facts))
+    else:
+        with pytest.warns(NoMatchWarning, match="exchange is 'A' and 'B'.*pass by='coin'") as caught:
+            nothing = engine.polars(pit.asof_join(asked, facts))
+        assert caught[0].filename == __file__
+        assert caught[0].message.keys == ("exchange", "coin")
+    assert nothing["rate_close_right"].to_list() == [None] * 3
+    assert engine.polars(pit.asof_join(asked, facts, by="coin"))["rate_close_right"].null_count() == 1
+
+
+def test_what_a_warning_suggests_is_in_both_frames():
+    with pytest.warns(NoMatchWarning, match="coin is 'BTC' and 'ETH'") as caught:
+        pit.asof_join(rates("A"), rates("A", coin="ETH"), by="coin")
+    assert "pass by='exchange'" in str(caught[0].message)
+    with pytest.warns(NoMatchWarning) as caught:
+        pit.asof_join(rates("A"), rates("B", coin="ETH"), by="coin")
+    assert "pass" not in str(caught[0].message)
+    crossed = pl.concat([rates("A", coin="ETH"), rates("B", coin="BTC")])
+    with pytest.warns(NoMatchWarning, match="each is in both, but never together"):
+        pit.asof_join(rates("A"), crossed)
+
+
+def test_some_keys_that_meet_and_frames_without_rows_are_no_cause_to_warn():
+    both = pl.concat([rates("A"), rates("B")])
+    assert pit.asof_join(both, rates("B"))["rate_close_right"].null_count() == 4
+    assert pit.asof_join(rates("A"), rates("B").clear())["rate_close_right"].null_count() == 3
+    assert pit.asof_join(rates("A").clear(), rates("B")).is_empty()
+
+
+def test_facts_that_are_all_there_more_than_once_are_warned_of():
+    curve = pl.concat([rates("A").with_columns(days=days) for days in (7.0, 30.0)])
+    with pytest.warns(NoMatchWarning, match="join by days, or keep one"):
+        nothing = pit.asof_join(rates("A"), curve)
+    assert nothing["days"].null_count() == 3
+    assert pit.asof_join(rates("A"), curve.filter(pl.col("days") == 7))["days"].null_count() == 1

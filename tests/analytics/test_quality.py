@@ -604,3 +604,41 @@ def test_an_error_lists_no_column_that_is_not_the_callers() -> None:
     with pytest.raises(MissingColumnError) as caught:
         quality.audit(pl.DataFrame({"close": [1.0]}))
     assert caught.value.available == ("close",)
+
+
+# --- amounts in coin and in the quote -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("factor", "count"), [(1.0, 0), (1.005, 0), (0.996, 0), (617.0, 6), (0.01, 6)], ids=str
+)
+@pytest.mark.parametrize("kind", ["trades", "candles"])
+def test_a_quote_amount_that_no_price_explains_is_an_error(kind: str, factor: float, count: int) -> None:
+    """Amounts that count contracts show themselves by the amount in the quote, whatever the series is called."""
+    amounts = [1.0, 2.0, 0.5, 4.0, 3.0, 1.5]
+    at = [START + n * FIVE for n in range(6)]
+    if kind == "trades":
+        columns = {"price": 100.0, "amount": amounts, "quote_amount": [100 * one * factor for one in amounts]}
+    else:
+        quote = [100 * one * factor for one in amounts]
+        columns = {"low": 100.0, "high": 100.0, "volume": amounts, "quote_volume": quote}
+    frame = pl.DataFrame({"exchange": "X", "raw_symbol": "A", "timestamp": at} | columns)
+    twin = frame.with_columns(raw_symbol=pl.lit("B")).with_columns(
+        pl.col("quote_amount" if kind == "trades" else "quote_volume") / factor
+    )
+    got = quality.audit(pl.concat([frame, twin]), checks="quote_mismatch")
+    assert got.select("raw_symbol", "severity", "count").rows() == ([("A", "error", count)] if count else [])
+
+
+def test_one_amount_that_was_rounded_is_none() -> None:
+    frame = pl.DataFrame(
+        {
+            "timestamp": [START, START + FIVE],
+            "price": 100.0,
+            "amount": [0.001, 50.0],
+            "quote_amount": [0.14, 5000.0],  # 0.0014 before it was rounded
+        }
+    )
+    assert quality.audit(frame, checks="quote_mismatch").is_empty()
+    unknown = frame.with_columns(quote_amount=pl.lit(None, pl.Float64))
+    assert quality.audit(unknown, checks="quote_mismatch").is_empty()

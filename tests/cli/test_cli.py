@@ -68,18 +68,23 @@ def test_fetch_prints_what_is_the_same_once_and_the_rest_as_a_table(run: Run, la
     heading, *table = said.splitlines()
     assert code == 0
     assert heading == (
-        "exchange=DEMO_SPOT  raw_symbol=BTCUSDT  normalized_symbol=BTC-USDT  coin=BTC  category=SPOT  interval=HOUR"
+        "exchange=DEMO_SPOT  raw_symbol=BTCUSDT  normalized_symbol=BTC-USDT  coin=BTC  category=SPOT  interval=HOUR  "
+        "amount_unit=COIN"
     )
     assert "2024-08-08T00:00:00Z" in said
     assert table[-1] == "24 rows, 4 not shown; --out FILE writes all"
 
 
+@pytest.mark.filterwarnings("default::tidytape.errors.EmptyAnswerWarning")
 def test_fetch_of_nothing_says_so(run: Run, lake: Path) -> None:
-    code, said, _ = run(
+    code, said, told = run(
         "fetch", "volume-profile", "--lake", lake, *DAY[:-4], "--start", "2020-01-01", "--end", "2020-01-02"
     )
     assert code == 0
     assert said.startswith("no rows; columns: exchange, raw_symbol")
+    assert told.startswith(
+        "warning: DEMO_SPOT BTCUSDT has VOLUME_PROFILE_AGG from 2024-08-07T00:00:01Z to 2024-08-08"
+    )
 
 
 def test_a_wrong_request_is_one_line_and_exit_code_two(run: Run, lake: Path) -> None:
@@ -272,3 +277,16 @@ def test_a_tape_is_listed_as_people_write_what_they_asked(run: Run, lake: Path, 
     _, listed, told = run("tape", "ls", path)
     assert listed.splitlines() == [second, third]
     assert told == f"error: {path}: entry 1 is damaged: its bytes are not those that were recorded\n"
+
+
+@pytest.mark.filterwarnings("always")
+def test_a_key_over_plain_http_is_warned_of_in_a_line(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(
+        "HTTP_PROXY", "http://127.0.0.1:1"
+    )  # where nothing listens: nothing leaves this machine
+    monkeypatch.setattr("tidytape.client.asking._NOT_THERE", lambda state: 0.0)
+    code, said, told = run("usage", "--base-url", "http://data.example.org", "--api-key", "the-secret-key")
+    warning, error = told.splitlines()
+    assert warning.startswith("warning: the key is sent to data.example.org over plain http")
+    assert "is the proxy running that HTTP_PROXY" in error
+    assert (code, said) == (1, "")

@@ -111,7 +111,7 @@ def weight_of(lake: Path, name: str) -> int:
 
 def test_what_is_kept_is_what_the_client_keeps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path))
-    for address in ("http://127.0.0.1:8000", "http://localhost", "http://service"):
+    for address in ("http://127.0.0.1:8000", "http://localhost", "https://service"):
         for cache in (None, True, False):
             with (
                 fetch._client(base_url=address, api_key="k", cache=cache) as made,
@@ -119,7 +119,7 @@ def test_what_is_kept_is_what_the_client_keeps(monkeypatch: pytest.MonkeyPatch, 
             ):
                 kept = made._settings.cache is not None
                 assert kept == (plain._settings.cache is not None)
-                assert kept == (address == "http://service" if cache is None else cache)
+                assert kept == (address == "https://service" if cache is None else cache)
 
 
 DAYS = [

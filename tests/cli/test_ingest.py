@@ -91,25 +91,26 @@ def test_files_are_recognised_and_asked_for_their_venue(run, lake, recorded):
     with pytest.raises(QueryError, match="exchange: left out"):
         run("auto", recorded / names[1])
     # A venue is for the files that do not name theirs.
-    said = run("auto", recorded / names[0], "--exchange", "BINANCE_COINM")
-    assert "10 trades" in said
-    assert "10 amounts of BITMEX, taken for coins" in " ".join(said.split())
-    assert run("tardis", recorded / names[0], "--exchange", "OTHER").count("10 trades") >= 1
+    with pytest.raises(QueryError, match="the amounts of BITMEX XBTUSD are numbers of contracts"):
+        run("auto", recorded / names[0], "--exchange", "BINANCE_COINM")
+    contract = ("--contract", "inverse", "--contract-size", "1")
+    assert "10 trades" in run("auto", recorded / names[0], "--exchange", "BINANCE_COINM", *contract)
+    with pytest.raises(QueryError, match="the amounts of OTHER XBTUSD are numbers of contracts"):
+        run("tardis", recorded / names[0], "--exchange", "OTHER")
+    assert run("tardis", recorded / names[0], "--exchange", "OTHER", *contract).count("10 trades") >= 1
     assert lake().scan("trades").collect()["exchange"].unique().sort().to_list() == ["BITMEX", "OTHER"]
 
 
 @pytest.mark.parametrize("kind", ["derivative_ticker.jsonl.gz", "liquidation.jsonl"])
 def test_many_markets_and_venues_take_few_lines_unless_all_are_wanted(run, recorded, kind):
     file = recorded / f"tardis-node_normalized_{kind}"
-    assert len(run("tardis-node", file).splitlines()) < 10
+    assert len(run("tardis-node", file, "--amount-unit", "coin").splitlines()) < 10
 
 
 def test_verbose_tells_of_every_market(run, recorded):
-    listed = run(
-        "tardis-node", recorded / "tardis-node_normalized_liquidation.jsonl", "--verbose"
-    ).splitlines()
+    file = recorded / "tardis-node_normalized_liquidation.jsonl"
+    listed = run("tardis-node", file, "--verbose", "--amount-unit", "coin").splitlines()
     assert sum(" in the lake" in line for line in listed) > 20
-    assert sum(", taken for coins" in line for line in listed) > 5
 
 
 @pytest.fixture
@@ -259,11 +260,12 @@ def test_candles_and_funding_are_told_what_their_files_do_not(run, lake, tmp_pat
 
 @pytest.mark.parametrize("layout", ["tardis-node", "cryptofeed"])
 def test_recorded_files(run, recorded, layout):
+    said = ("--amount-unit", "coin")
     name = {
         "tardis-node": "tardis-node_normalized_liquidation.jsonl",
         "cryptofeed": "cryptofeed_BITMEX.0_instruments.gz",
     }[layout]
-    assert Path(name).name in run(layout, recorded / name)
+    assert Path(name).name in run(layout, recorded / name, *(said if layout == "tardis-node" else ()))
 
 
 def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
@@ -288,3 +290,21 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
         "layout": "binance-vision", "exchange": "E", "contract": "inverse", "contract_size": "100", "workers": 2,
         "skip_bad": False, "verbose": False,
     }  # fmt: skip
+
+
+def test_units_of_times_and_amounts_are_said_as_options(run, refused, lake, tmp_path):
+    quotes, candles = tmp_path / "quotes.csv", tmp_path / "candles.csv"
+    quotes.write_text(f"timestamp,expiry,strike,option_type,coin\n{T}000,2024-03-29,60000,call,BTC\n")
+    market = ("--exchange", "FTX", "--raw-symbol", "BTC-PERP")
+    run("csv", quotes, "--table", "option_quotes", "--time-unit", "timestamp=ms,expiry=date", *market)
+    assert lake().scan("option_quotes").collect()["expiry"].to_list() == [1_711_670_400 * 10**9]
+    candles.write_text(f"timestamp,open,high,low,close,volume\n{T // 3600 * 3600},1,2,1,2,5\n")
+    table = ("csv", candles, "--table", "candles", "--interval", "1h", *market)
+    assert refused("ingest", *table).startswith(
+        "error: --amount-unit: left out, expected quote (--amount-unit quote)"
+    )
+    run(*table, "--amount-unit", "quote")
+    assert lake().scan("candles").collect().select("volume", "quote_volume").rows() == [(None, 5.0)]
+    assert "error: --time-unit: got 'timestamp=', expected name=unit pairs" in refused(
+        "ingest", *table, "--time-unit", "timestamp="
+    )

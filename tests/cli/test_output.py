@@ -79,3 +79,8 @@ def test_a_link_stays_one_and_a_folder_is_refused_at_once(tmp_path):
     (tmp_path / "folder.csv").mkdir()
     with pytest.raises(QueryError):
         check_target(tmp_path / "folder.csv")
+
+
+def test_columns_without_a_value_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    put(pl.DataFrame({"close": [1.0, 2.0], "volume": pl.Series([None, None], dtype=pl.Float64)}), None)
+    assert "null in every row: volume" in capsys.readouterr().out.splitlines()

@@ -18,7 +18,9 @@ import httpx
 import pytest
 
 from tidytape.demo import fill
+from tidytape.errors import QueryError
 from tidytape.service import KeyFile
+from tidytape.service.connection import require_free
 
 pytestmark = [
     pytest.mark.slow,
@@ -130,3 +132,11 @@ def children_of(pid: int) -> list[str]:
     """Processes that a process began; none where the system does not tell."""
     told = Path(f"/proc/{pid}/task/{pid}/children")
     return told.read_text().split() if told.exists() else []
+
+
+def test_a_port_in_use_is_refused_before_the_service_starts():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(QueryError, match=f"port: got {port}, expected a port that is free on 127.0.0.1"):
+            require_free("127.0.0.1", port)
+    require_free("127.0.0.1", port)

@@ -77,11 +77,10 @@ def candle(second: int, close: float = 1.0) -> dict[str, Any]:
 
 def body(*seconds: int | dict[str, Any]) -> dict[str, Any]:
     series_id = {"type": "TRADE_SIDE_AGNOSTIC_AGG", "exchange": "X", "rawSymbol": "BTC"}
-    return {
-        "series": [
-            {"id": series_id, "points": [one if isinstance(one, dict) else candle(one) for one in seconds]}
-        ]
-    }
+    points = [one if isinstance(one, dict) else candle(one) for one in seconds]
+    # The service says that there are no others, so that they need not fill a window.
+    part = {"code": "PART", "exchange": "X", "rawSymbol": "BTC"}
+    return {"series": [{"id": series_id, "points": points}], "notes": [part]}
 
 
 @pytest.fixture

@@ -46,7 +46,7 @@ class Driven:
         given = {
             "auth_header": "X-Service-Key", "timeout": 60.0, "deadline": 300.0, "attempts": 6, "max_body": 2**30,
             "on_limit": "wait", "max_wait": None, "partial": "raise", "parallel": 1, "offline": False,
-            "progress": False, "cache": cache, "cache_limit": LIMIT, "is_network": False,
+            "progress": False, "cache": cache, "cache_limit": LIMIT, "is_network": False, "absent": "null",
         } | options  # fmt: skip
         settings = Settings.read("http://service", "the-secret-key", **given)  # type: ignore[arg-type]
         self.settings = replace(settings, quota=Quota(clock=clock))

@@ -21,6 +21,7 @@ import pytest
 from client.driven import NS, Clock, Driven
 from simulated.everything import ASKED, START, everything
 from tidytape import Client
+from tidytape.catalogue import NoteCode
 from tidytape.client.cache import Cache
 from tidytape.client.local import AppTransport
 from tidytape.client.planning import planned
@@ -29,6 +30,7 @@ from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
+from tidytape.wire import Note
 
 S0 = START // NS
 HOUR = 3_600
@@ -116,6 +118,49 @@ def test_that_there_is_nothing_yet_is_believed_after_a_week_only(tmp_path: Path)
     one = pl.DataFrame({"timestamp": [10 * day * NS]}).cast(pl.Datetime("ns", "UTC"))
     kept.store((10 * day, 11 * day), one, closed=12 * day, now=12 * day)
     assert kept.missing((10 * day, 11 * day)) == [(10 * day + 60, 11 * day)]
+
+
+def test_an_interval_that_the_market_is_not_known_to_the_end_of_is_believed_after_a_week_only(
+    tmp_path: Path,
+) -> None:
+    """The clock says that it is over; the service says that more of it may come."""
+    window = window_of("TRADE_AGG", 0, 60)
+    now = 10 * 86_400
+    for age, missing in ((HOUR, [(now - HOUR - 120, now - HOUR)]), (8 * 86_400, [])):
+        kept = Cache(tmp_path / str(age)).series("http://service", window)
+        seconds = range(now - 2 * HOUR - age, now - age, 60)
+        frame = pl.DataFrame(
+            {
+                "timestamp": [second * NS for second in seconds],
+                "is_final": [second < seconds[-2] for second in seconds],
+            }
+        ).cast({"timestamp": pl.Datetime("ns", "UTC")})
+        kept.store((seconds[0], now - age), frame, closed=window.closed(now), now=now)
+        assert kept.missing((seconds[0], now - age)) == missing
+
+
+@pytest.mark.parametrize(
+    ("code", "held", "kept_until"),
+    [
+        (NoteCode.OUTSIDE, (-9, -5), -5),  # it lags behind
+        (NoteCode.OUTSIDE, (1, 2), 0),  # it begins later
+        (NoteCode.NO_DATA, None, -7 * 24),
+        (NoteCode.QUIET, None, 0),
+    ],
+)
+def test_that_one_of_two_markets_has_nothing_yet_is_believed_after_a_week_only(
+    tmp_path: Path, code: NoteCode, held: tuple[int, int] | None, kept_until: int
+) -> None:
+    window = window_of("TRADE_AGG", 0, 60)
+    now = 30 * 86_400
+    end = now - HOUR
+    kept = Cache(tmp_path).series("http://service", window)
+    seconds = range(end - 10 * 86_400, end, 60)
+    frame = pl.DataFrame({"timestamp": [second * NS for second in seconds]}).cast(pl.Datetime("ns", "UTC"))
+    first, last = ((end + hour * HOUR) * NS for hour in held) if held else (None, None)
+    kept.store((seconds[0], end), frame, closed=end, now=now, notes=[Note(code, first=first, last=last)])
+    ((start, _),) = kept.missing((seconds[0], end)) or [(end, end)]
+    assert start == (now - 7 * 86_400 if code is NoteCode.NO_DATA else end + kept_until * HOUR)
 
 
 def test_what_is_filled_or_of_one_series_alone_tells_nothing_of_the_end(tmp_path: Path) -> None:
@@ -251,19 +296,19 @@ def test_offline_says_how_anything_comes_to_be_kept(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path))
     hour = {"exchange": "X", "coin": "BTC", "interval": "1m", "start": 0, "end": HOUR}
     for address, how in (
-        ("http://127.0.0.1:8000", "online with cache=True is"),
-        ("http://service", "online is"),
+        ("http://127.0.0.1:8000", "online with cache=True first"),
+        ("http://service", "online first"),
     ):
         with Client(address, "k", offline=True) as client, pytest.raises(IncompleteDataError) as caught:
             client.candles(**hour)  # type: ignore[arg-type]
-        assert str(caught.value).endswith(f"nothing of it is kept of {address}: what is fetched {how}")
+        assert str(caught.value).endswith(f"the cache has no answer to it from {address}; fetch it {how}")
 
 
 def test_by_default_only_the_network_is_kept(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, service: Any
 ) -> None:
     monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path / "mine"))
-    with Client("http://service", "k") as client:
+    with Client("https://service", "k") as client:
         assert client._settings.cache is not None
         assert client._settings.cache.folder == tmp_path / "mine"
     with Client("http://service", "k", transport=service) as client:
@@ -299,6 +344,7 @@ import os, sys, time
 from pathlib import Path
 import httpx, tidytape
 from tidytape.query import PointsQuery
+from tidytape.wire import Note
 
 class Slow(httpx.BaseTransport):
     sent = 0

@@ -71,6 +71,7 @@ def test_times_may_be_written_in_any_usual_way(lake: Path) -> None:
             assert client.candles(**{**DAY, "start": start, "end": end}).equals(expected)
 
 
+@pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 def test_empty_results_keep_columns_and_dtypes(lake: Path) -> None:
     window = {**DAY, "start": "2020-01-01", "end": "2020-01-02"}
     with (
@@ -191,7 +192,7 @@ def test_a_key_that_no_header_carries_is_refused_and_not_shown(key: str) -> None
 
 
 def test_settings_do_not_show_the_key() -> None:
-    with tidytape.Client("http://service", "the-secret-key") as client:
+    with tidytape.Client("https://service", "the-secret-key") as client:
         assert "the-secret-key" not in repr(client) + repr(vars(client))
         with pytest.raises((TypeError, AttributeError)):  # nor does it travel in a pickle
             pickle.dumps(client)
@@ -205,7 +206,7 @@ def test_numbers_must_be_positive(option: str) -> None:
 
 def test_an_unknown_backend_is_refused() -> None:
     with pytest.raises(QueryError, match="backend: got 'dask'"):
-        tidytape.Client("http://service", "key", backend="dask")  # type: ignore[call-overload]
+        tidytape.Client("https://service", "key", backend="dask")  # type: ignore[call-overload]
 
 
 def test_the_demo_lake_is_removed_with_its_client() -> None:

@@ -30,7 +30,7 @@ def told(rows: int, **more: object) -> Metadata:
 
 
 def test_what_is_wanted_is_one_line() -> None:
-    with tidytape.Client("http://service", "k") as client:
+    with tidytape.Client("https://service", "k") as client:
         asked = client.query.book_heatmap(interval="1m", **WEEK)  # type: ignore[arg-type]
     assert repr(asked) == (
         "<Wanted BLOCK_BOOK_SNAPSHOT_AGG exchange=DEMO_SPOT coin=BTC interval=1m, "
@@ -83,8 +83,8 @@ def test_spans_are_told_as_times_too() -> None:
 def test_a_plan_says_what_it_asks_again_what_it_lacks_and_what_is_to_come() -> None:
     kept = PlanPart(QUERY, 0, 600, (QUERY.model_copy(update={"start": 60}),), ((0, 60), (120, 180)), ahead=3)
     assert str(kept) == (
-        "1 request, weight 2, weight 3 of it for a time more than a day ahead of now, 1 span from the cache, "
-        "1 span of the cache asked for again, which costs no more"
+        "1 request, weight 2 (at most 10), weight 3 of it for a time more than a day ahead of now, 1 span from the "
+        "cache, 1 span of the cache asked for again, which costs no more"
     )
     plan = Plan((kept,), None)
     assert ", the budget is not known, " in str(plan)

@@ -19,8 +19,15 @@ import pytest
 import tidytape
 from client.driven import Clock, Driven
 from tidytape.client.window import Window
-from tidytape.errors import AuthenticationError, BudgetError, DecodeError, IncompleteDataError, ServerError
-from tidytape.query import PointsQuery
+from tidytape.errors import (
+    AuthenticationError,
+    BudgetError,
+    DecodeError,
+    IncompleteDataError,
+    QueryError,
+    ServerError,
+)
+from tidytape.query import PointsQuery, window_hint
 
 STEP = 60
 
@@ -104,27 +111,6 @@ def test_requests_go_out_several_at_once_and_come_together_in_order(parallel: in
     assert frame.filter(pl.col("side") == "BID")["size"].to_list() == [4_000.0 * STEP * n for n in range(10)]
 
 
-@pytest.mark.parametrize("most", [100, 1_000, 5_000])
-def test_an_answer_that_was_cut_is_asked_on_until_it_is_whole(most: int) -> None:
-    service = Service(most=most)
-    frame = client(service).points(queries(5_001))
-    assert frame.height == 5_001
-    assert frame["timestamp"].is_unique().all()
-    assert len(service.asked) == -(-5_001 // most)
-    # Once a limit is known no more is asked for than comes.
-    assert all(end - start <= most * STEP for start, end in service.asked[1:])
-
-
-def test_a_round_number_of_points_by_chance_costs_one_request_more() -> None:
-    class Ends(Service):
-        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
-            return super().answer(request, start, max(start, min(end, 200 * STEP)))
-
-    service = Ends()
-    assert client(service).points(queries(900)).height == 200
-    assert service.asked[:2] == [(0, 900 * STEP), (200 * STEP, 400 * STEP)]
-
-
 def test_a_series_that_was_cut_is_asked_on_though_another_reaches_the_end() -> None:
     class Two(Service):
         def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
@@ -167,13 +153,43 @@ class Trades(Service):
         return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
 
 
-def test_trades_that_were_cut_inside_a_second_are_all_there() -> None:
-    asked = PointsQuery(type="TRADE", exchange="X", raw_symbol="BTC", start=0, end=357)
-    frame = client(Trades(7)).points(asked)
+class Refuses(Trades):
+    """Trades of a service that refuses a window with more than a thousand; it may say how long a window fits."""
+
+    def __init__(self, per_second: int, *, says: bool) -> None:
+        super().__init__(per_second)
+        self.says = says
+        self.refused = 0
+
+    def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
+        count = (end - start) * self.per_second
+        if count <= 1_000:
+            return super().answer(request, start, end)
+        self.refused += 1
+        hint = f"; {window_hint(1_000 // self.per_second)}" if self.says else ""
+        message = f"period: got '{count} trades', expected at most 1,000 trades in one request{hint}"
+        return httpx.Response(403, json={"error": "POINT_LIMIT_EXCEEDED", "message": message})
+
+
+@pytest.mark.parametrize(("says", "answered"), [(True, 3), (False, 4)])
+def test_a_window_with_too_many_trades_is_asked_for_in_shorter_ones_which_alone_weigh(
+    *, says: bool, answered: int
+) -> None:
+    service = Refuses(7, says=says)
+    query = PointsQuery(type="TRADE", exchange="X", raw_symbol="BTC", start=0, end=357)
+    frame, told = Driven(service, Clock(0)).fetch(Window.of(query))
     assert frame.height == 357 * 7
     assert frame["id"].is_unique().all()
-    with pytest.raises(IncompleteDataError, match="more lies at"):
-        client(Trades(1_500)).points(asked)
+    assert service.refused >= 1
+    assert len(service.asked) - service.refused == answered
+    assert told.weight == answered
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_a_second_with_too_many_trades_is_the_error_of_the_service(*, says: bool) -> None:
+    query = PointsQuery(type="TRADE", exchange="X", raw_symbol="BTC", start=0, end=4)
+    with pytest.raises(QueryError, match="at most 1,000 trades"):
+        client(Refuses(1_500, says=says)).points(query)
 
 
 def broken(at: int) -> Callable[[int], httpx.Response | None]:
@@ -199,7 +215,7 @@ def test_a_part_without_an_answer_may_be_flagged_instead() -> None:
     assert frame.filter(pl.col("side") == "BID")["size"].to_list() == [0.0, 8_000.0 * STEP]
     assert told.missing == ((4_000 * STEP, 8_000 * STEP),)
     assert [type(one) for one in told.failures] == [ServerError]
-    assert (told.requests, told.weight) == (2, 80)
+    assert (told.requests, told.weight) == (3, 80)  # the one that failed was sent
 
 
 def test_a_key_that_is_refused_is_never_flagged() -> None:
@@ -211,7 +227,8 @@ def test_a_key_that_is_refused_is_never_flagged() -> None:
 def test_filled_candles_with_a_gap_are_not_whole() -> None:
     class Gap(Service):
         def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
-            points = [{"Point": {"timestamp": {"s": one * STEP}, "close": 1.0}} for one in (2, 3, 6, 7)]
+            times = [one * STEP for one in (2, 3, 6, 7) if start <= one * STEP < end]
+            points = [{"Point": {"timestamp": {"s": one}, "close": 1.0}} for one in times]
             ids = {"type": request.url.params["type"], "exchange": "X", "rawSymbol": "BTC"}
             return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
 
@@ -298,17 +315,6 @@ def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]
         assert capsys.readouterr().err == ""
 
 
-def test_an_end_of_the_data_at_a_round_number_is_found_in_few_requests() -> None:
-    class Ends(Service):
-        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
-            return super().answer(request, start, max(start, min(end, 100 * STEP)))
-
-    service = Ends()
-    assert client(service).points(queries(90_000)).height == 100
-    assert len(service.asked) == 4
-    assert [start // STEP for start, _ in service.asked] == [0, 100, 200, 10_200]
-
-
 def shifted(by: int, *, most: int = 10**9) -> Service:
     """Answers a window that begins so many points later than the one asked for."""
 
@@ -357,22 +363,6 @@ def test_series_after_series_cut_at_a_limit_are_all_there() -> None:
         type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=600 * STEP
     )
     assert client(Three()).points(asked).group_by("raw_symbol").len()["len"].to_list() == [600] * 3
-
-
-def test_points_without_levels_count_for_the_limit() -> None:
-    class Profiles(Service):
-        def answer(self, request: httpx.Request, start: int, end: int) -> httpx.Response:
-            ids = {"type": "VOLUME_PROFILE_AGG", "exchange": "X", "rawSymbol": "BTC"}
-            points = [
-                {"Point": {"timestamp": {"s": one}, "profile": [] if one % 3_000 == 0 else [100.0, 1.0, 2.0]}}
-                for one in range(start, end, STEP)[:1_000]
-            ]
-            return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
-
-    asked = PointsQuery(
-        type="VOLUME_PROFILE_AGG", exchange="X", raw_symbol="BTC", interval="1m", start=0, end=5_000 * STEP
-    )
-    assert client(Profiles()).points(asked).height == 4_900
 
 
 def test_parts_that_hang_do_not_hold_up_an_error_nor_places() -> None:

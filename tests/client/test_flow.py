@@ -184,7 +184,7 @@ def test_failures_without_end_end(
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"{", b"<html>", b'{"series": 3}', b'{"series":[{"id":{},"points":[{"Point":{"open":1}}]}]}'],
+    [b" ", b"{", b"<html>", b'{"series": 3}', b'{"series":[{"id":{},"points":[{"Point":{"open":1}}]}]}'],
 )
 def test_a_body_off_the_contract_is_a_decode_error(
     client: Any, script: Any, window: Any, body: bytes
@@ -208,7 +208,8 @@ def test_a_long_window_is_several_requests_and_one_frame(client: Any, script: An
         ids = {"type": "TRADE_SIDE_AGNOSTIC_AGG", "exchange": "X", "rawSymbol": "BTC"}
         # A service whose windows include their end: the border belongs to both answers.
         points = [{"Point": {"timestamp": {"s": second}, "close": 1.0}} for second in (from_, from_ + period)]
-        return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
+        part = {"code": "PART", "exchange": "X", "rawSymbol": "BTC"}  # and it says that there are no others
+        return httpx.Response(200, json={"series": [{"id": ids, "points": points}], "notes": [part]})
 
     service = script(answer)
     frame = client(service).candles(**{**window, "end": 250_000 * 60})

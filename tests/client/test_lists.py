@@ -126,7 +126,7 @@ def test_an_empty_list_is_empty(client: Any, script: Any, name: str) -> None:
 
 
 HOSTILE = [
-    b"", b"not json", b'"BTC"', b"1", b"null", b'{"a": [], "b": []}', b'{"a": 1}', b"[" * 5_000, b"[1]", b"[null]",
+    b" ", b"not json", b'"BTC"', b"1", b"null", b'{"a": [], "b": []}', b'{"a": 1}', b"[" * 5_000, b"[1]", b"[null]",
     b'[["BTC"]]', b'[{"coin": "BTC"}]', b"[true]", b'["\xff"]', b'["\\ud800"]',
 ]  # fmt: skip
 

@@ -13,7 +13,7 @@ import pytest
 
 import tidytape
 from tidytape.client import local
-from tidytape.errors import QueryError
+from tidytape.errors import EmptyAnswerWarning, QueryError
 
 WINDOW = {
     "exchange": "DEMO_SPOT",
@@ -37,7 +37,8 @@ def client() -> Iterator[tidytape.Client[pl.DataFrame]]:
 
 def test_a_session_that_began_before_the_window_is_left_out_as_documented(client: Any) -> None:
     inside = WINDOW | {"start": "2024-08-07"}
-    assert client.tpo_sessions(session="weekly", **inside).is_empty()
+    with pytest.warns(EmptyAnswerWarning, match="the one around it starts 2024-08-05"):
+        assert client.tpo_sessions(session="weekly", **inside).is_empty()
     assert client.tpo_sessions(session="weekly", **inside | {"start": "2024-08-05"}).height == 1
     for method in (client.tpo, client.tpo_sessions):
         assert "one that began before ``start`` is left out" in " ".join(method.__doc__.split())

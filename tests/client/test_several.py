@@ -61,7 +61,9 @@ def test_a_plan_of_several_is_what_fetching_each_then_does(client: Any) -> None:
     assert plan.weight == sum(one.weight for one in told)
     assert plan.seconds == 0
     lines, shown = str(plan).splitlines(), plan._repr_html_()
-    assert lines[0].startswith(f"4 queries: {len(plan.requests)} requests, weight {plan.weight}, 0 s")
+    assert lines[0].startswith(
+        f"4 queries: {len(plan.requests)} requests, weight {plan.weight} (at most {plan.weight_at_most}), 0 s"
+    )
     for part, line, name in zip(plan.parts, lines[1:], ("TRADE", "TPO", "BLOCK", "FUNDING"), strict=True):
         assert line.strip().startswith(name)
         assert line.endswith(str(part))
@@ -136,6 +138,7 @@ class Counting(AsyncAppTransport):
         return response
 
 
+@pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 def test_gathered_fetches_share_the_budget_and_none_is_refused(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -57,3 +57,10 @@ BY_TYPE: dict[str, dict[str, Any]] = {
 def of(name: str, **changed: Any) -> dict[str, Any]:
     """A right request of a data type, or what is changed about it."""
     return {**BY_TYPE[name], "type": name, **changed}
+
+
+def identity(named: dict[str, Any]) -> dict[str, Any]:
+    """What tells a series from others, without what describes it."""
+    return {
+        name: value for name, value in named.items() if name not in {"amountUnit", "blockSize", "dataUntil"}
+    }

@@ -12,6 +12,7 @@ import httpx
 import polars as pl
 import pytest
 
+from conformance.asked import identity
 from conformance.lake import NOW, NS, T0, create, option_quotes
 from tidytape.lake import Lake
 from tidytape.lake.rollup import rollup
@@ -99,6 +100,10 @@ class Service:
         (series,) = self.series(**changed)
         found: dict[str, Any] = series["id"]
         return found
+
+    def identity(self, **changed: Any) -> dict[str, Any]:
+        """What tells the only series of an answer from others, without what describes it."""
+        return identity(self.id(**changed))
 
     def payloads(self, **changed: Any) -> list[dict[str, Any]]:
         """The payloads of the only series of an answer, without their envelope."""

@@ -9,6 +9,7 @@ import pytest
 from conformance.asked import GROUP, SKEW, SUM, TOKEN, USD
 from conformance.lake import DAY, NOW
 from tidytape.service.computing import OverloadedError, StoppedError
+from tidytape.service.estimate import UNHURRIED
 
 # The code, its status, and a request that meets it.
 CODES: dict[str, tuple[int, dict[str, Any]]] = {
@@ -108,6 +109,8 @@ def test_silences_code_internal_error_says_no_more_than_a_request_id(
 class Stopped:
     """Computes nothing: what a process that was ended, or a queue that is full, comes to."""
 
+    limits = UNHURRIED
+
     def __init__(self, error: Exception) -> None:
         self.error = error
 
@@ -119,7 +122,7 @@ def test_silences_code_timeout(service: Any) -> None:
     service.open(computing=Stopped(StoppedError(too_long=True)))
     response = service.points()
     assert (response.status_code, response.json()["error"]) == (504, "TIMEOUT")
-    assert response.headers["X-RateLimit-Used"] == "0"
+    assert response.headers["X-RateLimit-Used"] == "1"
 
 
 def test_a_full_queue_is_503_with_retry_after(service: Any) -> None:

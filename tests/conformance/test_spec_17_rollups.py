@@ -37,6 +37,6 @@ def test_a_window_in_which_no_interval_starts_is_empty(
     """A second after midnight no day starts for 24 hours; the next one is a day whose minutes are kept."""
     service.lake = rolled_lake if kept else service.lake
     service.open()
-    assert service.points(**of(name, interval="DAY", from_=T0 - DAY + 1, period=HOUR)).json() == {
-        "series": []
-    }
+    answer = service.points(**of(name, interval="DAY", from_=T0 - DAY + 1, period=HOUR)).json()
+    assert answer["series"] == []
+    assert {note["code"] for note in answer["notes"]} == {"NOT_BEGUN"}

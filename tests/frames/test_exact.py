@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 
 from engines import Engine
 from tidytape.aggregate import candles
-from tidytape.frames.exact import in_parts, summed, total
+from tidytape.frames.exact import in_parts, summed, total, where
 
 eight_decimals = st.integers(min_value=0, max_value=10**13).map(lambda count: count / 10**8)
 
 
 def added(amounts: list[float], kind: Any = pl.DataFrame) -> float:
     frame = in_parts(nw.from_native(kind({"amount": amounts})), "amount")
-    return float(frame.select(summed("amount")).select(total("amount"))["amount"][0])
+    return frame.select(summed("amount")).select(total("amount"))["amount"][0]
 
 
 @given(st.lists(eight_decimals, min_size=1, max_size=50))
@@ -71,9 +71,20 @@ def test_amounts_of_unlike_sizes_and_signs(amounts: list[float]) -> None:
     assert added(amounts, pd.DataFrame) == pytest.approx(math.fsum(amounts), rel=1e-12)
 
 
-@pytest.mark.parametrize("bad", [math.nan, math.inf])
-def test_what_is_no_amount_is_not_hidden(bad: float) -> None:
-    assert not math.isfinite(added([1.0, bad]))
+@pytest.mark.parametrize("bad", [None, math.nan, math.inf, -math.inf])
+def test_a_sum_with_an_unknown_amount_is_unknown(bad: float | None, engine: Engine) -> None:
+    data = pl.DataFrame({"of": [1, 1, 1, 2, 3, 3], "amount": [1.0, bad, 2.0, bad, 0.5, 0.25]}, strict=False)
+    frame = in_parts(nw.from_native(engine.frame(data)).lazy(), "amount")
+    halves = frame.with_columns(half=nw.col("amount").is_null()).group_by("of", "half").agg(summed("amount"))
+    sums = halves.group_by("of").agg(summed("amount")).select("of", total("amount")).collect("polars")
+    assert sums.sort("of")["amount"].to_list() == [None, None, 0.75]
+
+
+def test_an_unknown_amount_counts_only_where_its_condition_holds() -> None:
+    frame = in_parts(nw.from_native(pl.DataFrame({"amount": [1.0, None], "is_in": [True, False]})), "amount")
+    rows = frame.with_columns(*where(nw.col("is_in"), "amount", "inside"))
+    sums = rows.select(summed("amount", "inside")).select(total("amount"), total("inside"))
+    assert sums.rows() == [(None, 1.0)]
 
 
 SIZES = [1e-12, 1e-3, 1e9, 1e11, 1e13, 1e15, 1e18]

@@ -146,3 +146,73 @@ def test_a_vacuum_that_loses_a_race_begins_again(lake: Lake, tape, monkeypatch: 
     done = hygiene.vacuum(lake, retention_hours=0, dry_run=False, tables=["trades"])
     assert lost
     assert done[0].files == 3
+
+
+def candles(
+    day: int, *, volume: float, quote_volume: float | None, low: float = 100.0, high: float = 110.0
+) -> pl.DataFrame:
+    """Return one hour of a market, on a day since `EPOCH`."""
+    prices = {"open": low, "high": high, "low": low, "close": high}
+    row = {"exchange": "X", "raw_symbol": "BTCUSDT", "timestamp": EPOCH + day * DAY, "interval": 3600 * 10**9}
+    return TABLES["candles"].conform(
+        pl.DataFrame([row | prices | {"volume": volume, "quote_volume": quote_volume}])
+    )
+
+
+@pytest.mark.parametrize(
+    ("quote_volume", "ratio"),
+    [
+        (200.0, None),
+        (220.0, None),
+        (210.0, None),
+        (None, None),
+        (221.0, None),
+        (617 * 220.0, "617"),
+        (2.0, "0.01"),
+    ],
+)
+def test_a_quote_volume_that_no_price_explains_is_found(
+    lake: Lake, quote_volume: float | None, ratio: str | None
+) -> None:
+    rows = pl.concat(
+        [candles(0, volume=2, quote_volume=210), candles(1, volume=2, quote_volume=quote_volume)]
+    )
+    lake.append("candles", rows, source="a")
+    findings = hygiene.check(Lake(lake.path), progress=False).findings
+    assert [(one.check, one.severity, one.table, one.instrument, one.count) for one in findings] == (
+        [] if ratio is None else [("quote", "error", "candles", "X BTCUSDT", 1)]
+    )
+    for one in findings:
+        assert one.example.startswith(
+            f"on 2023-12-10 quote_volume is {ratio} times volume × price, so one of them"
+        )
+        assert "--contract and --contract-size" in one.example
+
+
+def test_a_quote_amount_that_is_not_amount_times_price_is_found(lake: Lake, tape) -> None:
+    trades = tape(0, 100)
+    lake.append("trades", trades.with_columns(pl.col("quote_amount") * 1.0001), source="a")
+    assert found(lake) == set()
+    more = tape(200, 300).with_columns(pl.col("quote_amount") / 50)
+    lake.append("trades", more, source="b")
+    assert ("quote", "trades") in found(lake)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "said", "wrong"),
+    [
+        ("BTCUSD_PERP", {}, "units"),
+        ("BTCUSD_PERP", {"contract": "INVERSE", "contract_size": 100.0}, ""),
+        ("BTCUSD_PERP", {"amount_units": "trades=coin"}, ""),
+        ("PI_XBTUSD", {}, "units"),
+        ("BTCUSDT_240927", {}, ""),
+        ("BTCUSDT", {}, ""),
+    ],
+)
+def test_contracts_that_went_in_as_coins_are_found(
+    lake: Lake, tape, symbol: str, said: dict, wrong: str
+) -> None:
+    """An older release stored contracts times price as the amount in the quote, so only the symbol can tell."""
+    lake.append("trades", tape(0, 10).with_columns(raw_symbol=pl.lit(symbol)), source="a")
+    lake.register(pl.DataFrame([{"exchange": tape(0, 1)["exchange"][0], "raw_symbol": symbol} | said]))
+    assert [check for check, table in found(lake) if table == "trades"] == ([wrong] if wrong else [])

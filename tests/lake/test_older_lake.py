@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from polars.testing import assert_frame_equal
 
 from tidytape.errors import LakeError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _delta
+from tidytape.lake.tables import RECORDED_CANDLES as CANDLES
 
 OLD_MARKETS = (
     "exchange", "raw_symbol", "normalized_symbol", "coin", "quote_coin", "category", "tick_size", "block_size",
@@ -27,7 +29,7 @@ def older(table: Table, without: set[str]) -> Table:
 def old(tmp_path) -> Lake:
     """A lake with two tables, each without its newest columns, and a row in the registry."""
     lacks = set(MARKETS.names) - set(OLD_MARKETS)
-    assert lacks == {"tenor", "contract", "contract_size"}
+    assert lacks == {"tenor", "contract", "contract_size", "amount_units"}
     _delta.create(f"{tmp_path}/trades", older(TRADES, {"received"}), None)
     _delta.create(f"{tmp_path}/markets", older(MARKETS, lacks), None)
     row = pl.DataFrame({"exchange": ["BINANCE"], "raw_symbol": ["BTCUSDT"], "block_size": [2.0]})
@@ -112,11 +114,29 @@ def test_a_table_without_what_cannot_be_null_is_not_ours(tmp_path):
         Lake(tmp_path).markets()
 
 
-def test_a_lake_made_by_a_newer_version_is_read_and_not_damaged(tmp_path):
-    extra = replace(MARKETS["contract"], name="colour")
-    _delta.create(f"{tmp_path}/markets", replace(MARKETS, columns=(*MARKETS.columns, extra)), None)
-    lake = Lake(tmp_path)
-    assert lake.markets().columns == list(MARKETS.names)
-    # Replacing the table would lose what this version does not know.
-    with pytest.raises(LakeError, match="markets"):
-        lake.register(pl.DataFrame({"exchange": ["A"], "raw_symbol": ["X"]}))
+def test_a_lake_that_was_removed_is_no_older_lake(old, tmp_path):
+    assert old.scan("book").collect().is_empty()  # which this lake never had
+    shutil.rmtree(tmp_path)
+    with pytest.raises(LakeError, match="no lake at"):
+        old.scan("book")
+    with pytest.raises(LakeError, match="no lake at"):
+        old.extents("funding")
+
+
+def test_candles_without_a_volume_in_coin_go_into_a_table_that_required_one(tmp_path):
+    lake = Lake.create(tmp_path / "lake")
+    shutil.rmtree(lake.uri("candles"))
+    columns = tuple(replace(one, nullable=one.nullable and one.name != "volume") for one in CANDLES.columns)
+    _delta.create(lake.uri("candles"), replace(CANDLES, columns=columns), None)
+    candle = {"exchange": "X", "raw_symbol": "Y", "interval": 60 * 10**9} | dict.fromkeys(
+        ("open", "high", "low", "close"), 1.0
+    )
+    for time, volume in ((1, 2.0), (2, None)):
+        row = pl.DataFrame(
+            [candle | {"timestamp": time, "volume": volume}], schema_overrides=CANDLES.polars()
+        )
+        assert Lake(lake.path).append("candles", row, source=str(time)).rows_new == 1
+    assert Lake(lake.path).scan("candles").sort("timestamp").collect()["volume"].to_list() == [2.0, None]
+    assert {
+        field.name: field.nullable for field in deltalake.DeltaTable(lake.uri("candles")).schema().fields
+    }["volume"]

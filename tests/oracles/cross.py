@@ -14,41 +14,51 @@ def _by_time(rows: list[Row]) -> list[tuple[int, list[Row]]]:
     return [(time, [row for row in rows if row["timestamp"] == time]) for time in times]
 
 
-def _standing(reports: list[Row], market: str, time: int, carry: int) -> float | None:
-    """What a market last reported at a time, if that is not too old."""
+_ABSENT = object()
+
+
+def _standing(reports: list[Row], market: str, time: int, carry: int) -> Any:
+    """Return what a market last reported at a time, None where it said no number, absent if that is too old."""
     made = [row for row in reports if row["exchange"] == market and row["timestamp"] <= time]
-    made = [row for row in made if row["close"] is not None]
     last = max(made, key=lambda row: row["timestamp"], default=None)
-    return last["close"] if last is not None and time - last["timestamp"] <= carry else None
+    if last is None or time - last["timestamp"] > carry:
+        return _ABSENT
+    return last["close"]
 
 
-def total(rows: list[Row], *, carry: int | None = None) -> list[tuple[int, float | None, int]]:
-    """Return (time, sum, markets), exactly summed."""
+def total(rows: list[Row], *, carry: int | None = None) -> list[tuple[int, float | None, int, float | None]]:
+    """Return (time, sum, markets, coverage), exactly summed."""
     found = []
     for time, here in _by_time(rows):
         if carry is None:
             values = [row["close"] for row in here]
         else:
             values = [_standing(rows, market, time, carry) for market in {row["exchange"] for row in rows}]
+        values = [value for value in values if value is not _ABSENT]
         known = [Fraction(value) for value in values if value is not None]
-        found.append((time, float(sum(known)) if known else None, len(known)))
+        whole = float(sum(known)) if values and len(known) == len(values) else None
+        found.append((time, whole, len(known), len(known) / len(values) if values else None))
     return found
 
 
-def oi_weighted(rates: list[Row], reports: list[Row], *, carry: int) -> list[tuple[int, float, float, int]]:
+def oi_weighted(
+    rates: list[Row], reports: list[Row], *, carry: int
+) -> list[tuple[int, float, float | None, int]]:
     """Return (time, mean, coverage, markets)."""
     found = []
     markets = {row["exchange"] for row in reports}
     for time, here in _by_time(rates):
-        interest = {market: _standing(reports, market, time, carry) or 0.0 for market in markets}
-        both = [
-            row for row in here if row["rate_close"] is not None and interest.get(row["exchange"], 0.0) > 0
-        ]
+        interest = {market: _standing(reports, market, time, carry) for market in markets}
+        interest = {market: value for market, value in interest.items() if value is not _ABSENT}
+        rated = [row for row in here if row["rate_close"] is not None]
+        both = [row for row in rated if (interest.get(row["exchange"]) or 0.0) > 0]
+        lacks = None in interest.values() or any(row["exchange"] not in interest for row in rated)
         if both:
             used = sum(Fraction(interest[row["exchange"]]) for row in both)
             parts = sum(Fraction(row["rate_close"]) * Fraction(interest[row["exchange"]]) for row in both)
-            whole = sum(Fraction(value) for value in interest.values())
-            found.append((time, float(parts / used), float(used / whole), len(both)))
+            whole = sum(Fraction(value or 0.0) for value in interest.values())
+            coverage = None if lacks else float(used / whole)
+            found.append((time, float(parts / used), coverage, len(both)))
     return found
 
 
@@ -69,11 +79,12 @@ def consolidated(rows: list[Row]) -> list[tuple[Any, ...]]:
     """Return (time, open, high, low, close, volume, markets that traded)."""
     found = []
     for time, here in _by_time(rows):
-        traded = [row for row in here if row["first_timestamp"] is not None or row["volume"]]
+        traded = [row for row in here if row["first_timestamp"] is not None or row["volume"] != 0]
         used = traded or here
         first = min(used, key=lambda row: (row["first_timestamp"] or 0, row["exchange"]))
         last = max(used, key=lambda row: (row["last_timestamp"] or 0, row["exchange"]))
-        volume = float(sum(Fraction(row["volume"]) for row in used))
+        volumes = [row["volume"] for row in used]
+        volume = None if None in volumes else float(sum(map(Fraction, volumes)))
         high, low = max(row["high"] for row in used), min(row["low"] for row in used)
         found.append((time, first["open"], high, low, last["close"], volume, len(traded)))
     return found

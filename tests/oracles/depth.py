@@ -94,7 +94,10 @@ def slippage(rows, wanted, *, amount="coin"):
                 answers[time, side] = (exact(wanted) - left, None, None, None)
             else:
                 average = cash / coins
-                cost = None if mid is None else (average / mid - 1) * 10_000 * (1 if side == "BUY" else -1)
+                # The whole size trades in the one block that both sides share: nobody knows how far from the mid.
+                is_inside = mid is not None and worst == mid == min(p for p, q in book["ASK"].items() if q)
+                is_unknown = mid is None or is_inside
+                cost = None if is_unknown else (average / mid - 1) * 10_000 * (1 if side == "BUY" else -1)
                 answers[time, side] = (exact(wanted), average, worst, cost)
     return answers
 

@@ -17,10 +17,10 @@ def apy(rate: float, *, times: int) -> float:
 
 def accrued(
     rows: list[Row], *, every: int, own: int, position: float
-) -> list[tuple[int, float | None, float, int]]:
-    """Return (time, payment, sum so far, settlements missed so far) of one series."""
+) -> list[tuple[int, float | None, float | None, int]]:
+    """Return (time, payment, sum so far or None, settlements missed so far) of one series."""
     paid = {row["timestamp"]: row["rate"] for row in rows if row["timestamp"] % every == 0}
-    found: list[tuple[int, float | None, float, int]] = []
+    found: list[tuple[int, float | None, float | None, int]] = []
     if not paid:
         return found
     total, missed = 0.0, 0
@@ -29,7 +29,7 @@ def accrued(
         missed += payment is None
         total += payment or 0.0
         if time in paid:
-            found.append((time, payment, total, missed))
+            found.append((time, payment, None if missed else total, missed))
     return found
 
 

@@ -13,6 +13,7 @@ WHOSE = {
     "normalized_symbol": "BTC-USDT",
     "coin": "BTC",
     "category": "SPOT",
+    "amount_unit": "COIN",
 }
 
 

@@ -178,8 +178,31 @@ def test_volume_is_one_step_per_interval_and_none_in_a_gap(hours, ax, native):
 
 
 def test_volume_in_usd_is_labelled_so(hours, ax):
-    plot.volume(hours(UP), ax=ax, quote="USD")
+    plot.volume(hours(UP).with_columns(amount_unit=pl.lit("USD")), ax=ax)
     assert ax.get_ylabel() == "Volume [USD]"
+    plot.volume(hours(UP).drop("amount_unit"), ax=ax, quote="USD")
+    assert ax.get_ylabel() == "Volume [USD]"
+
+
+def test_a_unit_that_is_not_known_is_not_shown(hours, ax):
+    plot.volume(hours(UP).drop("amount_unit"), ax=ax)
+    assert ax.get_ylabel() == "Volume"
+    some = pl.when(pl.col("open") == pl.col("open").first()).then(pl.lit("COIN"))
+    plot.volume(hours(UP, DOWN).with_columns(amount_unit=some), ax=ax)
+    assert ax.get_ylabel() == "Volume"
+
+
+def test_coins_and_dollars_are_not_drawn_on_one_axis(hours, ax):
+    frame = hours(UP, DOWN).with_columns(amount_unit=pl.Series(["COIN", "USD"]))
+    with pytest.raises(QueryError, match="2 values of amount_unit: COIN, USD"):
+        plot.volume(frame, ax=ax)
+
+
+@pytest.mark.parametrize(("unit", "label"), [("COIN", " [BTC]"), ("USD", " [USD]"), (None, "")])
+def test_open_interest_is_not_a_price(hours, ax, unit, label):
+    frame = hours(UP, DOWN).drop("volume").with_columns(amount_unit=pl.lit(unit, pl.String))
+    plot.candles(frame, ax=ax)
+    assert ax.get_ylabel() == f"Open interest{label}"
 
 
 def test_thousands_of_candles_are_two_artists(hours, ax):

@@ -14,7 +14,13 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import schema_of
 
 START = datetime(2024, 8, 8, tzinfo=UTC)
-WHOSE = {"exchange": "X", "raw_symbol": "BTCUSDT", "normalized_symbol": "BTC-USDT", "coin": "BTC"}
+WHOSE = {
+    "exchange": "X",
+    "raw_symbol": "BTCUSDT",
+    "normalized_symbol": "BTC-USDT",
+    "coin": "BTC",
+    "amount_unit": "COIN",
+}
 ROWS = (
     # minute, side, price, size
     (0, "BID", 99.0, 3.0),
@@ -78,8 +84,10 @@ def test_axes_are_labelled_with_units(ax):
 
 
 def test_sizes_asked_for_in_usd_say_so(ax):
-    plot.book_heatmap(book(*ROWS), ax=ax, quote="USD")
+    plot.book_heatmap(book(*ROWS).with_columns(amount_unit=pl.lit("USD")), ax=ax)
     assert ax.child_axes[0].get_ylabel() == "Bids [USD per 0.5 USDT]"
+    plot.book_heatmap(book(*ROWS).drop("amount_unit"), ax=ax)
+    assert ax.child_axes[2].get_ylabel() == "Bids"
 
 
 def test_larger_blocks_add_up(ax):

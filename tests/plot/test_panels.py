@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import matplotlib as mpl
+import polars as pl
 import pytest
 from matplotlib.figure import Figure
 
@@ -169,3 +171,47 @@ def test_given_axes_need_neither_pyplot_nor_settings(hours, levels, axes):
     assert dict(mpl.rcParams) == before
     code = "import sys, tidytape.plot; sys.exit('matplotlib.pyplot' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def minutes(*, interval, numbers, columns):
+    """Rows of a market at these minutes after midnight, and what is the same in all of them."""
+    midnight = datetime(2024, 8, 8, tzinfo=UTC)
+    whose = {"exchange": "X", "raw_symbol": "BTCUSDT", "normalized_symbol": "BTC-USDT", "interval": interval}
+    times = [midnight + timedelta(minutes=one) for one in numbers]
+    return pl.DataFrame({"timestamp": times, **whose, **columns})
+
+
+CANDLE = {"open": 60.0, "high": 61.0, "low": 59.0, "close": 60.0}
+LEVEL = {"price": 60.0, "buy_volume": 1.0, "sell_volume": 1.0}
+
+
+def test_a_profile_of_a_part_of_the_candles_is_refused(axes):
+    """Asked for from 00:03 to 00:15: the profile's first interval of 5 minutes began before, and is left out."""
+    bars = minutes(interval="MINUTE", numbers=range(3, 15), columns={**CANDLE, "volume": 1.0})
+    profile = minutes(interval="FIVE_MINUTES", numbers=[5, 10], columns=LEVEL)
+    with pytest.raises(
+        QueryError, match=r"a profile of 2024-08-08 00:05 to 2024-08-08 00:15 UTC.* left out"
+    ) as caught:
+        plot.candles_with_profile(bars, profile, axes=axes)
+    assert caught.value.parameter == "profile"
+    inside = bars.filter(pl.col("timestamp") >= profile["timestamp"].min())
+    plot.candles_with_profile(inside, profile, axes=axes)
+    assert axes.key.get_legend().get_title().get_text() == ""
+    nothing_traded = bars.with_columns(
+        volume=pl.when(pl.col("timestamp").dt.minute() >= 5).then(1.0).otherwise(0.0)
+    )
+    plot.candles_with_profile(nothing_traded, profile, axes=plot.panels(Figure()))
+
+
+def test_the_legend_says_the_time_of_a_profile_that_is_of_more_than_the_candles(axes):
+    bars = minutes(interval="MINUTE", numbers=range(12), columns={**CANDLE, "volume": 1.0})
+    profile = minutes(interval="FIFTEEN_MINUTES", numbers=[0], columns=LEVEL)
+    plot.candles_with_profile(bars, profile, axes=axes, timezone="Europe/Berlin")
+    assert axes.key.get_legend().get_title().get_text() == (
+        "Profile: 2024-08-08 02:00 to 2024-08-08 02:15 Europe/Berlin"
+    )
+
+
+def test_panels_of_a_frame_are_refused():
+    with pytest.raises(QueryError, match=r"figure: got .*DataFrame"):
+        plot.panels(pl.DataFrame())

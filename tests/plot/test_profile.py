@@ -71,8 +71,10 @@ def test_axes_are_labelled_with_units(levels, ax):
     assert ax.get_xlabel() == "Volume [BTC per 1 USDT]"
     assert ax.get_ylabel() == "Price [USDT per BTC]"
     assert ax.get_title(loc="left") == "X BTCUSDT"
-    plot.volume_profile(levels(*GOLDEN), ax=ax, quote="USD")
+    plot.volume_profile(levels(*GOLDEN, amount_unit="USD"), ax=ax)
     assert ax.get_xlabel() == "Volume [USD per 1 USDT]"
+    plot.volume_profile(levels(*GOLDEN).drop("amount_unit"), ax=ax)
+    assert ax.get_xlabel() == "Volume"
 
 
 def test_levels_of_several_timestamps_are_added(levels, ax, native):

@@ -85,7 +85,9 @@ def test_what_joined_windows_paid_adds(rows, cut):
     )
     total = sum(paid(window)["payment"].sum() for window in (before, after))
     whole = paid(frame)
-    assert total == pytest.approx(whole["accrued"][-1] if len(whole) else 0.0, abs=1e-12)
+    assert total == pytest.approx(whole["payment"].sum(), abs=1e-12)
+    known = whole.filter(missed=0)
+    assert known["accrued"].to_list() == pytest.approx(known["payment"].cum_sum().to_list(), abs=1e-12)
 
 
 @given(hours, hours, st.integers(-30, 60))

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 import duckdb
 import pandas as pd
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -15,6 +16,9 @@ from oracles import pit as oracle
 from thorough import often
 from tidytape.analytics import pit
 from tidytape.catalogue import Interval
+
+# Keys that never meet are among those drawn.
+pytestmark = pytest.mark.filterwarnings("ignore::tidytape.errors.NoMatchWarning")
 
 START = datetime(2024, 8, 8, tzinfo=UTC)
 TIME = pl.Datetime("ns", "UTC")

@@ -70,7 +70,8 @@ def test_resampling_is_aggregating_at_the_coarser_interval(tape, steps):
     expected = points(tape, coarse)
     for name, frame in points(tape, fine).items():
         got = resample(frame, data_type=name, interval=coarse, source=fine)
-        assert_frame_equal(got, expected[name], check_exact=True)
+        assert (got["coverage"] == 1).all()
+        assert_frame_equal(got.drop("coverage"), expected[name], check_exact=True)
 
 
 @settings(max_examples=often(20, thoroughly=40))  # every type each time
@@ -101,7 +102,9 @@ def test_a_group_of_one_is_itself(tape):
     one = tape.filter(exchange="A", raw_symbol="X")
     for name, frame in points(one, "1h").items():
         assert_frame_equal(
-            group(frame, data_type=name), frame.drop("exchange", "raw_symbol"), check_exact=True
+            group(frame, data_type=name).drop("coverage"),
+            frame.drop("exchange", "raw_symbol"),
+            check_exact=True,
         )
 
 
@@ -120,7 +123,7 @@ def test_grouped_candles_equal_the_plain_loop(tape, interval):
         volume = float(sum(Decimal(repr(row["volume"])) for row in rows))
         times = first["first_timestamp"], last["last_timestamp"]
         expected.append((timestamp, first["open"], high, low, last["close"], volume, *times))
-    assert group(members, data_type=AGNOSTIC).rows() == expected
+    assert group(members, data_type=AGNOSTIC).drop("coverage").rows() == expected
 
 
 @settings(max_examples=often(20, thoroughly=40))  # every type each time
@@ -130,7 +133,7 @@ def test_a_group_of_whole_sums_is_the_whole(tape):
     for name in ("VOLUME_PROFILE_AGG", "LIQUIDATION_AGG"):
         got = group(points(tape, "1h")[name], data_type=name)
         expected = points(whole, "1h")[name].drop("exchange", "raw_symbol")
-        assert_frame_equal(got, expected, check_exact=True)
+        assert_frame_equal(got.drop("coverage"), expected, check_exact=True)
 
 
 @given(tapes(), st.sampled_from(["1h", "4h", "1d"]))
@@ -151,7 +154,7 @@ def test_grouped_stocks_equal_the_plain_loop(tape, interval):
             names = ("open", "high", "low", "close") if own else ("close",) * 4
             total = [one + Decimal(repr(newest[name])) for one, name in zip(total, names, strict=True)]
         expected.append((timestamp, *map(float, total)))
-    assert group(members, data_type="OPEN_INTEREST_AGG").rows() == expected
+    assert group(members, data_type="OPEN_INTEREST_AGG").drop("coverage").rows() == expected
 
 
 @given(tapes(), st.integers(-300, 300), st.integers(0, 300), st.booleans())
@@ -186,7 +189,7 @@ def test_filling_adds_no_volume_and_resampling_undoes_it(tape, length):
     assert_frame_equal(gapfill(filled, interval="1m", start=start, end=start + length * MINUTE), filled)
     coarse = resample(filled, data_type=AGNOSTIC, interval="1h")
     traded = coarse.filter(pl.col("first_timestamp").is_not_null())
-    assert_frame_equal(traded, candles(tape, interval="1h"), check_exact=True)
+    assert_frame_equal(traded.drop("coverage"), candles(tape, interval="1h"), check_exact=True)
 
 
 @given(

@@ -168,6 +168,17 @@ def as_of(rows, column, moment, since=math.inf):
     return past[-1][1] if past and past[-1][0] >= min(moment - DAY, since) else None
 
 
+def is_seen(rows, moment, since=math.inf):
+    """Whether there is a row at a moment, 24 hours old or less, or not before ``since``."""
+    return any(min(moment - DAY, since) <= row["timestamp"] <= moment for row in rows)
+
+
+def whole(values):
+    """The sum of values that are all known."""
+    values = list(values)
+    return None if None in values else total(values)
+
+
 def total(values):
     counted = [Decimal(repr(value)) for value in values if value is not None]
     return float(sum(counted)) if counted else None
@@ -197,7 +208,11 @@ def plain_options(rows, interval):
                 "coin": coin,
                 "timestamp": bucket,
                 "underlying_price_close": max(forwards)[2] if forwards else None,
-                "oi_close": total(as_of(option, "open_interest", moment) for option in chain.values()),
+                "oi_close": whole(
+                    as_of(option, "open_interest", moment)
+                    for option in chain.values()
+                    if is_seen(option, moment)
+                ),
             }
         )
     return points
@@ -213,15 +228,19 @@ def plain_tokens(rows, interval, universe):
         }
         if all(last[name] is None for name in NUMBERS):
             continue
-        moments = [time for time, _ in known(inside, "marketcap") if bucket <= time < bucket + STEP[interval]]
+        moments = [row["timestamp"] for row in inside if bucket <= row["timestamp"] < bucket + STEP[interval]]
         share = None
         if moments and last["marketcap"] is not None and (universe is None or token in universe):
-            every_token = {row["token_name"] for row in inside}
-            whole = total(
-                as_of([row for row in inside if row["token_name"] == name], "marketcap", max(moments), bucket)
-                for name in every_token
-            )
-            share = 100.0 * last["marketcap"] / whole if whole else None
+            of_each = {
+                name: [row for row in inside if row["token_name"] == name] for name in universe or "bes"
+            }
+            there = [
+                reports
+                for reports in of_each.values()
+                if universe is not None or is_seen(reports, max(moments), bucket)
+            ]
+            caps = whole(as_of(reports, "marketcap", max(moments), bucket) for reports in there)
+            share = 100.0 * last["marketcap"] / caps if caps and len(there) > (universe is None) else None
         firsts = known(members, "marketcap")
         points.append(
             {

@@ -31,6 +31,7 @@ def test_candles_of_one_market(service: Any, window: Any) -> None:
     assert response.status_code == 200
     assert response.headers["content-type"] == "application/json"
     assert response.json() == {
+        "notes": [],
         "series": [
             {
                 "id": {
@@ -41,6 +42,8 @@ def test_candles_of_one_market(service: Any, window: Any) -> None:
                     "coin": "BTC",
                     "category": "SPOT",
                     "interval": "MINUTE",
+                    "amountUnit": "COIN",
+                    "dataUntil": {"s": T0 + 180},  # its newest trade
                 },
                 "points": [
                     {
@@ -81,7 +84,7 @@ def test_candles_of_one_market(service: Any, window: Any) -> None:
                     },
                 ],
             }
-        ]
+        ],
     }
 
 
@@ -138,7 +141,10 @@ def test_several_types_are_answered_together_and_weights_add_up(service: Any, wi
 
 def test_an_empty_window_is_an_empty_answer(service: Any, window: Any) -> None:
     response = service.get("/v1/points", params=window(**{"from": 0}))
-    assert (response.status_code, response.json()) == (200, {"series": []})
+    assert (response.status_code, response.json()["series"]) == (200, [])
+    (note,) = response.json()["notes"]
+    assert (note["code"], note["exchange"], note["rawSymbol"]) == ("OUTSIDE", "ALPHA", "BTCUSDT")
+    assert note["first"] == {"s": T0}
 
 
 # --- volume profile ---
@@ -171,7 +177,8 @@ def test_arrow_holds_the_same_frame_as_json(service: Any, window: Any) -> None:
         response = service.get("/v1/points", params=params, headers={"Accept": wire.ARROW_MIME})
         assert response.headers["content-type"] == wire.ARROW_MIME
         as_arrow = wire.from_arrow(response.content, name)
-        assert as_arrow.schema == as_json.schema == schema_of(name).empty().schema
+        documented = schema_of(name).polars()
+        assert as_arrow.schema == as_json.schema == {**documented, wire.DATA_UNTIL: documented["timestamp"]}
         assert as_arrow.cast({pl.Categorical: pl.String}).equals(as_json.cast({pl.Categorical: pl.String}))
 
 
@@ -447,7 +454,9 @@ def test_an_unknown_parameter_is_named_as_it_was_written(service: Any, window: A
     assert "transform.normalize.quote, transform.groupBy.type" in said
 
 
-def test_who_hangs_up_is_not_charged(service: Any, window: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_hangs_up_pays_for_what_had_begun(
+    service: Any, window: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     started = threading.Event()
 
     def slow(*args: object) -> list[tuple[str, pl.DataFrame]]:
@@ -484,4 +493,4 @@ def test_who_hangs_up_is_not_charged(service: Any, window: Any, monkeypatch: pyt
 
     asyncio.run(asked_and_gone())
     assert started.is_set()
-    assert service.get("/v1/usage", key="basic-key").json()["used"] == 0
+    assert service.get("/v1/usage", key="basic-key").json()["used"] == 1

@@ -181,6 +181,26 @@ def test_what_a_request_needs_not_have_changes_nothing(
     is_well(server)
 
 
+def test_a_request_whose_length_is_said_twice_is_refused_and_nothing_after_it_is_read(server: Any) -> None:
+    """A proxy that believes the other header would take the body for the next request."""
+    smuggled = b"GET /v1/types HTTP/1.1\r\nHost: service\r\n" + KEY + b"\r\n"
+    head = GOOD[:-2] + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n"
+    answer = said(server, head + b"0\r\n\r\n" + smuggled)
+    assert refused(answer) == "INVALID_REQUEST"
+    is_well(server)
+
+
+@pytest.mark.parametrize(
+    "form", [b"http://service/v1/usage", b"HTTP://service:8000/v1/usage?x=", b"https://a/v1/usage"]
+)
+def test_a_target_with_the_whole_address_is_answered(server: Any, form: bytes) -> None:
+    status, _, body, _ = parsed(said(server, LAST.replace(b"/v1/usage", form)))
+    if b"?" in form:
+        assert (status, json.loads(body)["error"]) == (400, "INVALID_PARAMS")
+    else:
+        assert (status, json.loads(body)["window_seconds"]) == (200, 60)
+
+
 def test_a_body_that_breaks_off_or_is_none_is_survived(server: Any) -> None:
     for body in (b"Content-Length: 1000\r\n\r\nhalf", b"Transfer-Encoding: chunked\r\n\r\nZZ\r\nnonsense"):
         said(server, GOOD[:-2] + body)

@@ -9,11 +9,12 @@ import polars as pl
 import pytest
 
 from tidytape.client import Client
-from tidytape.errors import QueryError
+from tidytape.errors import EmptyAnswerWarning, QueryError
 from tidytape.lake import BOOK, Lake
 from tidytape.lake.tables import RECORDED_CANDLES, TOKEN_SUPPLY
 from tidytape.query import PointsQuery
 from tidytape.service.engine import Engine
+from tidytape.wire import decode, encode
 
 HOUR = 3_600 * 10**9
 T0 = 1_723_161_600 * 10**9  # 2024-08-09T00:00:00Z
@@ -86,6 +87,51 @@ def test_recorded_candles_of_another_quote_are_worth_usd(lake: Lake) -> None:
     assert points["volume"].to_list() == [60 * 100 * 1.5]
 
 
+def unvalued(lake: Lake) -> None:
+    """Add a market whose recorded candles have no quote volume; its volume in coins is known."""
+    lake.append("candles", recorded("E", HOUR, 24).with_columns(quote_volume=None), source="E")
+    names = {"exchange": "E", "raw_symbol": "BTC", "coin": "BTC", "quote_coin": "USDT"}
+    lake.register(pl.DataFrame([names | {"category": "PERPETUAL"}]))
+
+
+def test_volume_in_usd_is_null_where_recorded_candles_have_no_quote_volume(lake: Lake) -> None:
+    unvalued(lake)
+    asked = {"exchange": "E", "raw_symbol": "BTC"}
+    assert answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 2), **asked)["volume"].to_list() == [60.0, 60.0]
+    points = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 2), quote="USD", **asked)
+    assert points.select("close", "volume").rows() == [(100.0, None)] * 2
+    assert encode(points, "TRADE_SIDE_AGNOSTIC_AGG").count(b'"volume":null') == 2
+
+
+@pytest.mark.parametrize("interval", ["1h", "4h"])
+def test_a_group_with_a_member_of_unknown_volume_has_an_unknown_volume(lake: Lake, interval: str) -> None:
+    unvalued(lake)
+    group = {"exchange": ["C", "D", "E"], "coin": "BTC", "group_by": "sum"}
+    points = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 4), interval, **group)
+    prices = points.select("open", "high", "low", "close", "volume", "coverage").rows()
+    # Recorded candles do not say when they traded first and last, so which member opened the interval is not known.
+    assert set(prices) == {(None, 100.0, 100.0, None, None, 2 / 3)}
+    known = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 4), interval, **group | {"exchange": ["C", "D"]})
+    hours = int(interval[0])
+    assert set(known.select("volume", "coverage").rows()) == {(2 * 60 * 100.0 * hours, 1.0)}
+
+
+@pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
+def test_a_client_sees_the_coverage_of_a_group_in_any_form(lake: Lake) -> None:
+    unvalued(lake)
+    asked = {"exchange": ["C", "E"], "coin": "BTC", "interval": "1h", "group_by": "sum"}
+    day = {"start": "2024-08-09", "end": "2024-08-10"}
+    with Client.local(lake.path) as client:
+        candles = client.candles(**asked, **day)
+        empty = client.candles(**asked, start="2023-01-01", end="2023-01-02")
+    assert candles.columns[-1] == "coverage"
+    assert candles.select("volume", "coverage").unique().rows() == [(None, 0.5)]
+    assert (empty.height, empty.schema) == (0, candles.schema)
+    body = encode(candles, "TRADE_SIDE_AGNOSTIC_AGG")
+    own = ["timestamp", "close", "volume", "coverage"]
+    assert decode(body, "TRADE_SIDE_AGNOSTIC_AGG").select(own).equals(candles.select(own))
+
+
 def test_a_point_is_of_the_recorded_candles_that_tell_of_most_of_it(lake: Lake) -> None:
     lake.append("candles", recorded("E", HOUR, 12), source="hours")
     lake.append("candles", recorded("E", HOUR // 60, 24 * 60), source="minutes")
@@ -146,8 +192,26 @@ def test_candles_finer_than_those_that_were_recorded_are_refused_not_empty(lake:
             )  # fmt: skip
         assert client.usage().used == 0
         assert client.candles(**asked((1, 3), "1h")).height == 2
-        # Where nothing was recorded at all there is nothing to tell of, and other kinds have no such candles.
-        assert client.candles(**asked((50, 52), "1m")).is_empty()
-        assert client.candles(**asked((1, 3), "1m"), by_side=True).is_empty()
+        with pytest.warns(EmptyAnswerWarning, match="and none in"):
+            assert client.candles(**asked((50, 52), "1m")).is_empty()
+        with pytest.warns(EmptyAnswerWarning, match="C BTC has no TRADE_AGG"):
+            assert client.candles(**asked((1, 3), "1m"), by_side=True).is_empty()
         assert client.open_interest(**asked((1, 3), "1m", quote="USD")).height
         assert client.markets(exchange="C").height == 1
+
+
+def test_a_group_leaves_out_no_member_whose_candles_are_too_long(lake: Lake) -> None:
+    """D has candles of minutes, C of hours alone: a minute of both is not known."""
+    lake.append("candles", recorded("D", HOUR // 60, 60), source="minutes")
+    asked: dict[str, Any] = {
+        "exchange": ["C", "D"],
+        "coin": "BTC",
+        "group_by": "sum",
+        "start": T0 // 10**9,
+        "end": T0 // 10**9 + 3_600,
+    }
+    with Client.local(lake.path) as client:
+        with pytest.raises(QueryError, match="make up: HOUR, FOUR_HOURS, DAY, WEEK"):
+            client.candles(**asked, interval="1m")
+        assert client.usage().used == 0
+        assert client.candles(**asked, interval="1h")["volume"].to_list() == [2 * 60 * 100.0]

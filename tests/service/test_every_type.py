@@ -54,6 +54,7 @@ def test_a_client_gets_what_the_engine_made(lake: Lake, name: str) -> None:
     assert got.sort(schema_of(name).key).equals(made.select(got.columns).sort(schema_of(name).key))
 
 
+@pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 @pytest.mark.parametrize("name", sorted(ASKED))
 def test_a_window_without_events_is_empty_with_every_column(lake: Lake, name: str) -> None:
     asked = {"type": name, "interval": "1d", "start": S0 - 100 * DAY, "end": S0 - 90 * DAY, **ASKED[name]}

@@ -222,3 +222,135 @@ def test_option_summaries_are_markets_with_a_tenor(tmp_path: Path) -> None:
         (symbol, "BTC", "BTC", "OPTION", "ONE_W") for symbol in ("BTC_10", "BTC_25", "BTC_ATM")
     ]
     assert typed["raw_symbol"].to_list() == ["BTC_10", "BTC_25"]
+
+
+def many(path: Path, count: int) -> Lake:
+    """Markets of two exchanges and three quotes: some rolled up, some with later trades, some of candles alone."""
+    made = Lake.create(path)
+    rng = np.random.default_rng(5)
+    names = []
+    for number in range(count):
+        exchange, quote = "AB"[number % 2], ("USDT", "BTC", "XYZ")[number % 3]
+        symbol = f"S{number}{quote}"
+        names.append({"exchange": exchange, "raw_symbol": symbol, "quote_coin": quote, "coin": f"S{number}"})
+        ago = rng.integers(0, 3 * DAY if number % 5 else 9 * DAY, 40)
+        rows = trades(symbol, np.sort(NEWEST - ago), rng.integers(1, 50, 40), rng.integers(1, 9, 40))
+        rows = rows.with_columns(exchange=pl.lit(exchange))
+        if number % 4 == 3:
+            candles = rows.select(
+                "exchange", "raw_symbol", pl.col("timestamp") // (300 * NS) * (300 * NS), open="price", high="price",
+                low="price", close="price", volume="amount", quote_volume="quote_amount", interval=300 * NS,
+            )  # fmt: skip
+            made.append("candles", candles.unique("timestamp", keep="first"), source=f"candles {number}")
+        else:
+            made.append("trades", rows.head(25 if number % 2 else 40), source=f"trades {number}")
+    btc = trades("BTCUSDT", range(NEWEST - 10 * DAY, NEWEST, 3600), [100.0] * 240, [1.0] * 240)
+    made.append("trades", btc.with_columns(exchange=pl.lit("A")), source="btc")
+    names.append({"exchange": "A", "raw_symbol": "BTCUSDT", "quote_coin": "USDT", "coin": "BTC"})
+    made.register(pl.DataFrame(names))
+    rollup(made, progress=False)
+    later = trades("S0USDT", [NEWEST - 60], [77.0], [1.0]).with_columns(
+        exchange=pl.lit("A"), id=pl.lit("later")
+    )
+    made.append("trades", later, source="later")
+    return made
+
+
+def test_figures_of_many_markets_are_those_of_each(tmp_path: Path) -> None:
+    from tidytape.service.figures import Figures
+
+    lake = many(tmp_path / "lake", 24)
+    markets = lake.markets()
+    at_once = Figures(lake, clock=lambda: 2 * NEWEST * NS).of(markets)
+    alone = Figures(lake, clock=lambda: 2 * NEWEST * NS)
+    assert at_once.equals(pl.concat(alone.of(one) for one in markets.iter_slices(1)))
+    assert entry(at_once, "S0USDT")["last_price"] == 77.0
+    assert at_once["last_price"].null_count() < 6
+    unpriced = at_once.filter(quote_coin="XYZ")["volume_24h"]  # nobody knows what an XYZ is worth
+    assert unpriced.null_count() == len(unpriced) == 8
+
+
+def test_looks_into_the_lake_do_not_grow_with_the_markets(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tidytape.lake import _delta
+    from tidytape.service.figures import Figures
+
+    looks: list[str] = []
+    scanned = _delta.scanned
+    monkeypatch.setattr(_delta, "scanned", lambda *given, **more: looks.append("") or scanned(*given, **more))
+    counts = []
+    for count in (12, 48):
+        lake = many(tmp_path / str(count), count)
+        looks.clear()
+        Figures(lake, clock=lambda: 2 * NEWEST * NS).of(lake.markets())
+        counts.append(len(looks))
+    few, more = counts
+    assert more < 2 * few  # a day on which markets traded last is one look
+
+
+def test_marketcap_is_the_last_known_one_of_the_coin(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "lake")
+    coins = {"AUSDT": "A", "BUSDT": "B", "CUSDT": "C", "DUSDT": "D", "EUSDT": None, "BBTC": "B"}
+    lake.register(
+        pl.DataFrame(
+            {"exchange": "X", "raw_symbol": list(coins), "coin": list(coins.values()), "quote_coin": "USDT"}
+        )
+    )
+    reports = [
+        ("a", "A", 1, 50.0),
+        ("a", "A", 3, 70.0),
+        ("a", None, 4, None),  # a report without one does not make it unknown
+        ("b", "B", 1, 900.0),
+        ("b", "B", 2, 800.0),
+        ("wrapped-b", "B", 3, 3.0),
+        ("c", "C", 1, float("nan")),
+    ]
+    columns = ["token_name", "coin", "timestamp", "marketcap"]
+    lake.append("token_supply", pl.DataFrame(reports, schema=columns, orient="row"), source="supply")
+    with Client.local(lake.path) as client:
+        found = client.markets()
+        orders = {
+            direction: client.markets(sort_field="marketcap", sort_direction=direction)[
+                "raw_symbol"
+            ].to_list()
+            for direction in ("asc", "desc")
+        }
+    assert dict(found.select(pl.col("raw_symbol").cast(pl.String), "marketcap").iter_rows()) == {
+        "AUSDT": 70.0, "BUSDT": 800.0, "BBTC": 800.0, "CUSDT": None, "DUSDT": None, "EUSDT": None,
+    }  # fmt: skip
+    unknown = ["CUSDT", "DUSDT", "EUSDT"]
+    assert orders["asc"] == ["AUSDT", "BBTC", "BUSDT", *unknown]
+    assert orders["desc"] == ["BBTC", "BUSDT", "AUSDT", *unknown]
+
+
+def test_candles_of_another_market_do_not_end_the_24_hours_of_those_with_trades(
+    tmp_path: Path, tape: pl.DataFrame
+) -> None:
+    made = Lake.create(tmp_path / "lake")
+    made.append("trades", tape, source="btc")
+
+    def figures(symbol: str) -> dict[str, Any]:
+        with Client.local(made.path) as client:
+            row = entry(client.markets(), symbol)
+        return {name: row[name] for name in FIGURES}
+
+    names = {"raw_symbol": ["BTCUSDT", "HOURUSDT", "FOURUSDT"], "quote_coin": "USDT"}
+    made.register(pl.DataFrame({"exchange": "X", **names}))
+    before = figures("BTCUSDT")
+    hours = [(NEWEST // HOUR + 24 * 400 + hour) * HOUR * NS for hour in range(48)]
+    prices = {"open": 1.0, "high": 3.0, "low": 1.0, "volume": 10.0, "quote_volume": 20.0, "exchange": "X"}
+    for symbol, length in (("HOURUSDT", 1), ("FOURUSDT", 4)):
+        own = {"raw_symbol": symbol, "timestamp": hours[::length], "interval": length * HOUR * NS}
+        closes = [2.0] * (47 // length) + [3.0]
+        made.append("candles", pl.DataFrame({**own, "close": closes, **prices}), source=symbol)
+    assert before["volume_24h"] is not None
+    assert figures("BTCUSDT") == before
+    assert figures("HOURUSDT") == {
+        "last_price": 3.0,
+        "volume_24h": 480.0,
+        "volume_change_24h": 0.0,
+        "price_change_24h": 50.0,
+        "oi_change_24h": None,
+    }
+    assert figures("FOURUSDT") == {**dict.fromkeys(FIGURES), "last_price": 3.0}

@@ -6,13 +6,14 @@ import json
 import stat
 import subprocess
 import sys
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 
 from tidytape.budget import TIERS
 from tidytape.errors import QueryError, TidytapeError
-from tidytape.service import KeyFile
+from tidytape.service import Key, KeyFile, hashed
 
 
 def test_a_new_key_is_found_and_only_its_hash_is_stored(tmp_path: Path) -> None:
@@ -113,6 +114,47 @@ def test_a_running_service_keeps_its_keys_when_the_file_becomes_garbage(
     assert "the keys read before stay in force" in caplog.text
     file.unlink()
     assert served.find(secret, now=0) == key
+
+
+def test_a_running_service_says_that_its_file_is_gone_and_counts_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "keys.json"
+    key, secret = KeyFile(file).new("basic")
+    served = KeyFile(file)
+    for _ in range(2):
+        assert served.find(secret, now=0) == key
+    content = file.read_bytes()
+    file.unlink()
+    for _ in range(3):
+        assert served.find(secret, now=0) == key
+    assert (served.faults, caplog.text.count("there is no key file")) == (1, 1)
+    file.write_bytes(content)
+    assert served.find(secret, now=0) == key
+    file.unlink()
+    assert served.find(secret, now=0) == key
+    assert (served.faults, caplog.text.count("there is no key file")) == (2, 2)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such permission")
+def test_keys_that_anybody_could_have_added_are_not_read(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    file = tmp_path / "keys.json"
+    key, secret = KeyFile(file).new("basic")
+    served = KeyFile(file)
+    assert served.find(secret, now=0) == key
+    file.chmod(0o666)
+    intruder = Key("intruder", hashed("guess"), "enterprise", created=0)
+    file.write_text(json.dumps([asdict(key), asdict(intruder)]))
+    assert served.find("guess", now=0) is None
+    assert served.find(secret, now=0) == key
+    assert served.faults == 1
+    assert "every user of this machine can write" in caplog.text
+    with pytest.raises(TidytapeError, match="chmod 600"):
+        KeyFile(file).all()
+    file.chmod(0o600)
+    assert served.find("guess", now=0) == intruder
 
 
 _MAKE_KEYS = """

@@ -157,6 +157,7 @@ def test_every_field_of_the_catalogue_is_in_it(described: dict[str, Any]) -> Non
     schemas = described["components"]["schemas"]
     for name, kind in DATA_TYPES.items():
         fields = [field.name for field in kind.fields] + [levels.name for levels in kind.levels]
+        fields += ["coverage"] if kind.group_by else []
         assert list(schemas[f"{camel(name)}Payload"]["properties"]) == fields
         assert schemas[f"{camel(name)}Id"]["properties"]["type"]["const"] == name
     assert [one["$ref"] for one in schemas["Points"]["properties"]["series"]["items"]["oneOf"]] == [

@@ -7,6 +7,8 @@ import gzip
 import io
 import json
 import logging
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ import pytest
 
 from tidytape import Client
 from tidytape.lake import Lake
+from tidytape.service import Key, KeyFile, Keys, create_app, hashed
 from tidytape.service.packing import packed
 
 T0 = 1_723_161_600
@@ -27,14 +30,14 @@ def ask(service: Any, window: Any) -> Any:
     def points(params: dict[str, Any] | None = None, **headers: str) -> Any:
         # The transport of a local client asks for nothing packed, so the app is asked past it.
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
-        return raw(service, "/v1/points", window(**(params or {})), sent)
+        return raw(service.app, "/v1/points", window(**(params or {})), sent)
 
     return points
 
 
-def raw(service: Any, path: str, params: dict[str, Any], headers: dict[str, str]) -> Any:
+def raw(app: Any, path: str, params: dict[str, Any], headers: dict[str, str]) -> Any:
     return asked(
-        service.app,
+        app,
         path,
         params,
         {"X-Service-Key": "enterprise-key", "Accept-Encoding": "identity", **headers},
@@ -141,18 +144,98 @@ def test_health_needs_no_key_and_discovery_does(service: Any) -> None:
     assert service.get("/v1/types", key=None).status_code == 401
 
 
-def test_a_service_whose_lake_is_gone_is_alive_and_not_ready(tmp_path: Path) -> None:
-    import shutil
+def cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
 
-    from tidytape.service import Keys, create_app
 
-    lake = Lake.create(tmp_path / "lake")
-    app = create_app(lake, Keys([]))
+def break_off(path: Path) -> None:
+    path.write_text('{"broken')
+
+
+def newest_log(table: Path) -> Path:
+    return max((table / "_delta_log").glob("*.json"))
+
+
+FAULTS: dict[str, tuple[Callable[[Path], Any], str]] = {
+    "the lake is gone": (shutil.rmtree, "lake"),
+    "a table is gone": (lambda lake: shutil.rmtree(lake / "book"), "book"),
+    "the log of a table is broken": (lambda lake: break_off(newest_log(lake / "trades")), "trades"),
+    "the log of the registry is broken": (lambda lake: break_off(newest_log(lake / "markets")), "markets"),
+    "a Parquet file is cut": (lambda lake: cut(next((lake / "trades").rglob("*.parquet"))), "trades"),
+    "a Parquet file is missing": (lambda lake: next((lake / "trades").rglob("*.parquet")).unlink(), "trades"),
+}
+
+
+@pytest.mark.parametrize(("fault", "named"), FAULTS.values(), ids=FAULTS)
+def test_a_service_that_cannot_read_its_lake_is_alive_and_not_ready(
+    lake: Path, tmp_path: Path, fault: Any, named: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The lake was read before: what a service remembers of it must not hide that it is gone."""
+    mine = Path(shutil.copytree(lake, tmp_path / "lake"))
+    app = create_app(Lake(mine), Keys([]))
     assert asked(app, "/readyz").status_code == 200
-    shutil.rmtree(tmp_path / "lake")
-    lake._forget()
+    fault(mine)
+    for _ in range(2):
+        answer = asked(app, "/readyz")
+        assert (answer.status_code, answer.json()["error"]) == (503, "UNAVAILABLE")
+        assert str(mine) not in answer.text
+    (record,) = (
+        record for record in caplog.records if "not ready" in record.message
+    )  # once, not at every probe
+    assert named in record.message
     assert asked(app, "/healthz").status_code == 200
+
+
+def test_a_lake_that_is_whole_again_is_ready_again(lake: Path, tmp_path: Path) -> None:
+    mine = Path(shutil.copytree(lake, tmp_path / "lake"))
+    app = create_app(Lake(mine), Keys([]))
+    moved = mine.rename(tmp_path / "elsewhere")
     assert asked(app, "/readyz").status_code == 503
+    moved.rename(mine)
+    assert asked(app, "/readyz").status_code == 200
+
+
+def test_faults_of_keys_and_buckets_are_counted(lake: Path, tmp_path: Path) -> None:
+    KeyFile(tmp_path / "keys.json").new("basic")
+    keys = KeyFile(tmp_path / "keys.json")
+    app = create_app(Lake(lake), keys)
+    assert asked(app, "/v1/types", headers={"X-Service-Key": "guess"}).status_code == 401
+    assert "tidytape_key_file_faults_total 0.0" in asked(app, "/metrics").text
+    (tmp_path / "keys.json").unlink()
+    assert asked(app, "/v1/types", headers={"X-Service-Key": "guess"}).status_code == 401
+    shown = asked(app, "/metrics").text
+    assert "tidytape_key_file_faults_total 1.0" in shown
+    assert "tidytape_bucket_store_faults_total 0.0" in shown
+
+
+def test_a_failure_is_logged_with_its_traceback_and_the_id_that_the_caller_got(
+    lake: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    mine = Path(shutil.copytree(lake, tmp_path / "lake"))
+    app = create_app(Lake(mine), Keys([Key("e", hashed("enterprise-key"), "enterprise", created=0)]))
+    asks = {
+        "type": "TRADE_AGG",
+        "exchange": "ALPHA",
+        "rawSymbol": "BTCUSDT",
+        "interval": "MINUTE",
+        "from": T0,
+    }
+    assert raw(app, "/v1/points", asks | {"period": 60}, {}).status_code == 200
+    shutil.rmtree(mine / "trades")
+    answer = raw(app, "/v1/points", asks | {"period": 120}, {})
+    assert (answer.status_code, answer.json()["error"]) == (500, "INTERNAL_ERROR")
+    (record,) = (record for record in caplog.records if record.name == "tidytape.service")
+    assert answer.headers["X-Request-Id"] in record.message
+    assert answer.headers["X-Request-Id"] in answer.json()["message"]
+    assert record.exc_info is not None
+    assert "No such file" in caplog.text
+    assert "Traceback" in caplog.text
+    assert "Traceback" not in answer.text
+
+
+def test_json_is_never_taken_for_a_page(service: Any) -> None:
+    for path in ("/v1/types", "/v1/nothing", "/v1/points", "/healthz", "/openapi.json"):
+        assert service.get(path).headers["x-content-type-options"] == "nosniff"
 
 
 def test_figures_count_requests_weight_and_rows(service: Any, window: Any) -> None:

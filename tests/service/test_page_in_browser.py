@@ -31,8 +31,10 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
-from tidytape.service.computing import Answer, Task, Threads
+from tidytape.service.computing import Answer, Threads
 from tidytape.service.engine import Engine
+from tidytape.service.estimate import Limits
+from tidytape.service.work import Task
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
@@ -59,6 +61,10 @@ class Held:
     inner: Threads
     back: bool = False
     asked: list[PointsQuery] = field(default_factory=list)
+
+    @property
+    def limits(self) -> Limits:
+        return self.inner.limits
 
     async def answer(self, task: Task) -> Answer:
         self.asked.append(task.query)

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from tidytape.service import parcels
-from tidytape.service.parcels import Parcel, ParcelResponse, laid_down
+from tidytape.service.parcels import Parcel, laid_down
+from tidytape.service.sending import ParcelResponse
 
 BODY = os.urandom(3 * parcels._PART + 7)
 

@@ -15,6 +15,7 @@ from tidytape import Client
 from tidytape.lake import Lake
 from tidytape.lake.ingest import ingest
 from tidytape.lake.ingest.prediction import ingest_prediction_markets
+from tidytape.lake.predictions import instruments
 from tidytape.schema import PREDICTION_MARKET_ENTRY
 from tidytape.wire import decode_markets, encode_markets
 
@@ -26,6 +27,8 @@ EVERY_FIELD = {
     "closed": True, "available_since": 1_700_000_000_000_000_001, "available_to": 1_800_000_000 * 10**9,
     "sports_market_type": "totals", "line": 2.5,
 }  # fmt: skip
+OF_THE_SECOND = {"last_price": 0.75, "one_day_price_change": 0.05, "prices": [0.7, 0.75]}
+"""What the report gives of the first outcome, as it is of the second: one of the two will happen."""
 
 
 @pytest.fixture
@@ -62,10 +65,10 @@ def test_every_field_comes_back_with_each_of_its_instruments(client: Any) -> Non
         .explode("prediction_markets")
         .unnest("prediction_markets", separator=".")
     )
-    for symbol in ("11", "22"):
+    for symbol, own in (("11", {}), ("22", OF_THE_SECOND)):
         row = entries.filter(raw_symbol=symbol)
         assert row.height == 1
-        for name, value in EVERY_FIELD.items():
+        for name, value in (EVERY_FIELD | own).items():
             column = row[f"prediction_markets.{name}"]
             assert (column.dt.epoch("ns") if column.dtype.is_temporal() else column).to_list() == [value], (
                 name
@@ -112,12 +115,15 @@ def test_the_recorded_market_comes_back_field_by_field(recorded: Path, tmp_path:
     with Client.local(lake.path) as client:
         listed = client.markets(exchange="POLYMARKET", symbol_filter="bitcoin up or down")
     assert listed["raw_symbol"].to_list() == sorted(json.loads(gamma["clobTokenIds"]))
-    for (entry,) in listed["prediction_markets"].to_list():
+    # Its best bid of 0.5 and best ask of 0.51, and its price of 0.505, are those of Up.
+    assert (gamma["lastTradePrice"], json.loads(gamma["outcomes"])) == (0.51, ["Up", "Down"])
+    last_prices = dict(zip(json.loads(gamma["clobTokenIds"]), (0.51, 0.49), strict=True))
+    for symbol, (entry,) in listed.select("raw_symbol", "prediction_markets").iter_rows():
         assert {name: value for name, value in entry.items() if value is not None} == {
             "slug": gamma["slug"],
             "question": gamma["question"],
             "outcomes": json.loads(gamma["outcomes"]),
-            "last_price": gamma["lastTradePrice"],
+            "last_price": last_prices[symbol],
             "total_volume": float(gamma["volume"]),
             "order_price_min_tick_size": gamma["orderPriceMinTickSize"],
             "condition_id": gamma["conditionId"],
@@ -127,6 +133,31 @@ def test_the_recorded_market_comes_back_field_by_field(recorded: Path, tmp_path:
         }
     body = encode_markets(listed, None)
     assert encode_markets(decode_markets(body)[0], None) == body
+
+
+def test_each_outcome_has_its_own_price(tmp_path: Path) -> None:
+    prices = {"two": ["Yes", "No"], "three": ["Home", "Draw", "Away"], "one": ["Yes"]}
+    lake = Lake.create(tmp_path / "lake")
+    reports = [
+        {"exchange": "P", "condition_id": slug, "reported": 1, "slug": slug, "outcomes": outcomes,
+         "raw_symbols": [f"{slug}-{outcome}" for outcome in outcomes],
+         "last_price": 0.9, "one_day_price_change": None, "prices": [0.2, 0.9]}
+        for slug, outcomes in prices.items()
+    ]  # fmt: skip
+    lake.register_prediction_markets(pl.DataFrame(reports))
+    lake.register(instruments(lake.prediction_markets(), quote_coin="USDC", quote_coin_name="USD Coin"))
+    with Client.local(lake.path) as client:
+        rows = client.prediction_markets().select(
+            "raw_symbol", "last_price", "one_day_price_change", "prices"
+        )
+    assert {symbol: figures for symbol, *figures in rows.iter_rows()} == {
+        "two-Yes": [0.9, None, [0.2, 0.9]],
+        "two-No": [0.1, None, [0.8, 0.1]],
+        "one-Yes": [0.9, None, [0.2, 0.9]],
+        "three-Home": [0.9, None, [0.2, 0.9]],
+        "three-Draw": [None, None, None],
+        "three-Away": [None, None, None],
+    }
 
 
 def test_an_outcome_is_a_market_like_any_other(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ def test_replicas_that_share_redis_spend_a_budget_once(
         1,
         "--waiting",
         200,
+        "--waiting-of-key",
+        200,
     )
 
     async def ask(addresses: list[str]) -> list[httpx.Response]:

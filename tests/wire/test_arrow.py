@@ -23,7 +23,8 @@ FRAME = schema_of(SKEW).conform(
 )
 
 
-def stream(table: pa.Table) -> bytes:
+def stream(table: pa.Table, name: str | None = SKEW) -> bytes:
+    table = table.replace_schema_metadata({"tidytape.type": name} if name else None)
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
@@ -37,23 +38,23 @@ def test_media_types() -> None:
 @pytest.mark.parametrize("name", DATA_TYPES)
 def test_empty_frames_of_every_type(name: str) -> None:
     empty = schema_of(name).empty()
-    assert from_arrow(to_arrow(empty), name).equals(empty)
-    assert from_arrow(to_arrow(empty), name).schema == empty.schema
+    assert from_arrow(to_arrow(empty, name), name).equals(empty)
+    assert from_arrow(to_arrow(empty, name), name).schema == empty.schema
 
 
 def test_it_is_the_frame_that_json_gives() -> None:
-    assert from_arrow(to_arrow(FRAME), SKEW).equals(decode(encode(FRAME, SKEW), SKEW))
+    assert from_arrow(to_arrow(FRAME, SKEW), SKEW).equals(decode(encode(FRAME, SKEW), SKEW))
 
 
 def test_any_arrow_reader_can_read_it() -> None:
-    table = pa.ipc.open_stream(to_arrow(FRAME)).read_all()
+    table = pa.ipc.open_stream(to_arrow(FRAME, SKEW)).read_all()
     assert pa.types.is_dictionary(table.schema.field("exchange").type)
     assert table.schema.field("timestamp").type == pa.timestamp("ns", tz="UTC")
     assert table["exchange"].to_pylist() == ["X", "X", None]
 
 
 def test_a_frame_of_several_chunks() -> None:
-    assert from_arrow(to_arrow(pl.concat([FRAME, FRAME], rechunk=False)), SKEW).equals(
+    assert from_arrow(to_arrow(pl.concat([FRAME, FRAME], rechunk=False), SKEW), SKEW).equals(
         pl.concat([FRAME, FRAME])
     )
 
@@ -99,14 +100,47 @@ def test_columns_that_are_not_the_schemas(columns: dict[str, object], why: str) 
 
 
 def test_the_frame_of_another_type() -> None:
-    with pytest.raises(DecodeError, match="no column id"):
-        from_arrow(to_arrow(FRAME), "TRADE")
+    with pytest.raises(DecodeError, match="TRADE: the stream is of type 'SKEW_OPTION_SUMMARY_AGG'"):
+        from_arrow(to_arrow(FRAME, SKEW), "TRADE")
     with pytest.raises(QueryError):
-        from_arrow(to_arrow(FRAME), "SKEW")
+        from_arrow(to_arrow(FRAME, SKEW), "SKEW")
+
+
+ALIKE = {
+    ("CME_OPEN_INTEREST_AGG", "OPEN_INTEREST_AGG"): "has price_close, ",
+    ("OPEN_INTEREST_AGG", "TRADE_SIDE_AGNOSTIC_AGG"): "lacks first_timestamp, last_timestamp, volume,",
+    ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG"): "lacks side,",
+    ("TRADE_AGG", "TRADE_SIDE_AGNOSTIC_AGG"): "has side,",
+    ("FUNDING_RATE_AGG", "TRADE_SIDE_AGNOSTIC_AGG"): "lacks close, ",
+}
+
+
+@pytest.mark.parametrize(("sent", "asked"), ALIKE)
+def test_a_stream_of_another_type_is_told_by_its_name_or_by_its_columns(sent: str, asked: str) -> None:
+    with pytest.raises(DecodeError, match=f"{asked}: the stream is of type '{sent}'"):
+        from_arrow(to_arrow(schema_of(sent).empty(), sent), asked)
+    unnamed = schema_of(sent).empty().to_arrow()
+    with pytest.raises(DecodeError, match=f"does not name its type, and {ALIKE[sent, asked]}"):
+        from_arrow(stream(unnamed, None), asked)
+
+
+@pytest.mark.parametrize("name", DATA_TYPES)
+def test_a_stream_without_its_type_is_read_where_it_has_all_columns(name: str) -> None:
+    sink = io.BytesIO()
+    schema_of(name).empty().write_ipc_stream(sink, compat_level=pl.CompatLevel.oldest())
+    assert from_arrow(sink.getvalue(), name).equals(schema_of(name).empty())
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"{}", b"\xff\xff\xff\xff", b"ARROW1\0\0", to_arrow(FRAME)[:-200], to_arrow(FRAME)[:50]]
+    "body",
+    [
+        b"",
+        b"{}",
+        b"\xff\xff\xff\xff",
+        b"ARROW1\0\0",
+        to_arrow(FRAME, SKEW)[:-200],
+        to_arrow(FRAME, SKEW)[:50],
+    ],
 )
 def test_bodies_that_are_no_stream(body: bytes) -> None:
     with pytest.raises(DecodeError, match="not an Arrow stream"):
@@ -117,7 +151,9 @@ def test_bodies_that_are_no_stream(body: bytes) -> None:
 def test_compressed_buffers_are_refused_before_they_are_read(codec: str) -> None:
     rows = 2**24
     zeros = pa.Table.from_arrays([pa.array(np.zeros(rows, "int64"))], ["timestamp"])
-    zeros = zeros.cast(pa.schema([pa.field("timestamp", pa.timestamp("ns", tz="UTC"))]))
+    zeros = zeros.cast(
+        pa.schema([pa.field("timestamp", pa.timestamp("ns", tz="UTC"))], {"tidytape.type": SKEW})
+    )
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, zeros.schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
         writer.write_table(zeros)
@@ -131,6 +167,7 @@ def test_compressed_buffers_are_refused_before_they_are_read(codec: str) -> None
 
 def test_a_compressed_dictionary_is_refused() -> None:
     table = pa.table({"timestamp": TIMES, "exchange": pa.array(["x" * 1000]).dictionary_encode()})
+    table = table.replace_schema_metadata({"tidytape.type": SKEW})
     sink = io.BytesIO()
     with pa.ipc.new_stream(sink, table.schema) as plain:
         plain.write_table(table)
@@ -227,15 +264,19 @@ def test_more_columns_than_a_frame_takes(wide: str) -> None:
         else [pl.Series("x", [many] * 3)]
     )
     with pytest.raises(DecodeError, match="more than 256 different unknown fields"):
-        from_arrow(to_arrow(FRAME.with_columns(extra)), SKEW)
-    assert from_arrow(to_arrow(FRAME.with_columns(extra[:1] if wide == "columns" else [])), SKEW).height == 3
+        from_arrow(to_arrow(FRAME.with_columns(extra), SKEW), SKEW)
+    assert (
+        from_arrow(to_arrow(FRAME.with_columns(extra[:1] if wide == "columns" else []), SKEW), SKEW).height
+        == 3
+    )
 
 
 def test_text_that_is_not_utf8_is_found() -> None:
     body = to_arrow(
         pl.DataFrame({"exchange": ["SPOILED"]}).with_columns(
             timestamp=pl.lit(0).cast(pl.Datetime("ns", "UTC"))
-        )
+        ),
+        SKEW,
     )
     assert from_arrow(body, SKEW)["exchange"].to_list() == ["SPOILED"]
     with pytest.raises(DecodeError):

@@ -24,6 +24,7 @@ from tidytape.wire import concatenated, decode, decode_list, decode_markets, enc
 CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 PROFILE = "VOLUME_PROFILE_AGG"
 BOOK = "BLOCK_BOOK_SNAPSHOT_AGG"
+SKEW = "SKEW_OPTION_SUMMARY_AGG"
 HEATMAP = "VENUEX_LIQUIDATION_AGG"
 
 # spec.md, "Response envelope", "Series identifier", "Timestamp" and the payload of candles.
@@ -155,19 +156,59 @@ def test_coin_of_the_heatmap_comes_from_wherever_it_is(payload: str, identity: s
     assert frame.schema == pl.Schema(schema_of(HEATMAP).polars())
 
 
-def test_only_series_of_the_type_are_read() -> None:
-    point = '{"Point":{"timestamp":{"s":1},"skew":1}}'
-    several = ",".join(
-        f'{{"id":{identity},"points":[{point}]}}'
-        for identity in (
-            '{"type":"TRADE"}',
-            '{"type":"SKEW_OPTION_SUMMARY_AGG"}',
-            '{"type":null}',
-            "{}",
-            "null",
-        )
+@pytest.mark.parametrize("field", ["side", "coin", "category"])
+@pytest.mark.parametrize("lane", ["", '"open":"1",'])  # a number as a string is for the tolerant lane
+def test_a_field_of_a_point_does_not_replace_that_of_its_series(field: str, lane: str) -> None:
+    points = ",".join(
+        f'{{"Point":{{"timestamp":{{"s":{second}}},{lane}"{field}":"{value}"}}}}'
+        for second, value in ((0, "SELL"), (60, "BUY"))
     )
-    assert decode(f'{{"series":[{several}]}}'.encode(), "SKEW_OPTION_SUMMARY_AGG").height == 4
+    series = (
+        f'{{"id":{{"type":"TRADE_AGG","exchange":"X","rawSymbol":"B","{field}":"BUY"}},"points":[{points}]}}'
+    )
+    frame = decode(f'{{"series":[{series}]}}'.encode(), "TRADE_AGG")
+    assert frame[field].to_list() == ["BUY", "BUY"]
+    assert frame[f"point_{field}"].to_list() == ["SELL", "BUY"]
+    assert_frame_equal(decode(encode(frame, "TRADE_AGG"), "TRADE_AGG"), frame)
+
+
+def test_a_field_of_a_point_that_repeats_its_series_adds_no_column() -> None:
+    frame = decode(body('{"timestamp":{"s":0},"exchange":"X"}', '"exchange":"X"'), CANDLES)
+    assert frame.columns == list(schema_of(CANDLES).names)
+
+
+def test_a_field_of_a_level_does_not_replace_that_of_its_series() -> None:
+    payload = f'{{"TpoAggregation":{{{TPO}}}}}'.replace('"price":101', '"price":101,"coin":"ETH"')
+    frame = decode(body(payload, '"coin":"BTC"'), "TPO_AGG")
+    assert frame.select("coin", "level_coin").rows() == [("BTC", None), ("BTC", "ETH")]
+
+
+SEVERAL = ",".join(
+    f'{{"id":{identity},"points":[{{"Point":{{"timestamp":{{"s":1}},"skew":1}}}}]}}'
+    for identity in (
+        '{"type":"TRADE"}',
+        '{"type":"SKEW_OPTION_SUMMARY_AGG"}',
+        '{"type":null}',
+        "{}",
+        "null",
+    )
+)
+
+
+def test_of_several_types_that_were_asked_for_one_is_read() -> None:
+    frame = decode(f'{{"series":[{SEVERAL}]}}'.encode(), SKEW, among=["TRADE", SKEW])
+    assert frame.height == 4
+
+
+@pytest.mark.parametrize("label", ['"TRADE"', '"CANDLES"', '""', "9", "{}", '"UNKNOWN_TYPE"'])
+@pytest.mark.parametrize("points", ["", '{"Point":{"timestamp":{"s":1},"skew":1}}'])
+def test_series_of_another_type_are_refused(label: str, points: str) -> None:
+    known = '{"id":{"type":"SKEW_OPTION_SUMMARY_AGG"},"points":[]}'
+    other = f'{{"id":{{"type":{label}}},"points":[{points}]}}'
+    with pytest.raises(
+        DecodeError, match=r"series 1: it is of type .*, and SKEW_OPTION_SUMMARY_AGG was asked"
+    ):
+        decode(f'{{"series":[{known},{other}]}}'.encode(), SKEW)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +252,7 @@ def test_pieces_give_the_frame_of_the_whole(space: str) -> None:
     other = one.replace("X", "Y").replace(CANDLES, "TRADE_AGG")
     last = f'{{"points":[{POINTS}]}}'
     series = f"{one},{other},{{}},{last}".replace("},{", f"}},{space}{{")
-    frame = decode(f'{{"series":[{series}]}}\n'.encode(), CANDLES)
+    frame = decode(f'{{"series":[{series}]}}\n'.encode(), CANDLES, among=["TRADE_AGG"])
     assert frame["exchange"].to_list() == ["X"] * 5 + [None] * 5
     assert frame["open"].to_list() == [0.0, 1.0, 2.0, 3.0, 4.0] * 2
     assert len(columnar.pieces(f'{{"series":[{series}]}}\n'.encode())) == 13
@@ -424,7 +465,7 @@ def test_a_frame_out_of_proportion_to_its_body(monkeypatch: pytest.MonkeyPatch) 
     extra = {f"f{number}": number for number in range(100)}
     first, others = {"timestamp": {"s": 0}}, [{"Point": {"timestamp": {"s": 1}}}] * 100
     levels = {"id": extra, "points": [{"Point": first | {"profile": [1, 2, 3] * 100}}]}
-    with pytest.raises(DecodeError, match="there would be 100 rows of 111 columns, and a frame takes"):
+    with pytest.raises(DecodeError, match="there would be 100 rows of 114 columns, and a frame takes"):
         decode(orjson.dumps({"series": [levels]}), PROFILE)
     for documented in ({}, {"open": "1"}):
         points = [{"Point": first | documented | extra}, *others]
@@ -438,7 +479,7 @@ def test_a_frame_out_of_proportion_to_its_body(monkeypatch: pytest.MonkeyPatch) 
 def test_honest_bodies_are_far_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidytape.wire._bounds._FREE_CELLS", 0)
     monkeypatch.setattr("tidytape.wire._bounds._FREE_CONTAINERS", 0)
-    monkeypatch.setattr("tidytape.wire._bounds._CELLS_PER_BYTE", 1)
+    monkeypatch.setattr("tidytape.wire._bounds._CELLS_PER_BYTE", 1.2)
     assert decode(CANDLE_BODY, CANDLES).height == 2
     levels = ",".join(f"{price},1.5,2" for price in range(60_000, 61_000))
     assert decode(body(f'{{"timestamp":{{"s":0}},"profile":[{levels}]}}'), PROFILE).height == 1000
@@ -495,7 +536,7 @@ def test_strange_names_of_unknown_fields(name: str, value: object, documented: o
     assert frame["open"].to_list() == [1.0]
     assert len(fingerprint(frame)) == 64
     assert decode(encode(frame, CANDLES), CANDLES).equals(frame)
-    assert_frame_equal(from_arrow(to_arrow(frame), CANDLES), frame)
+    assert_frame_equal(from_arrow(to_arrow(frame, CANDLES), CANDLES), frame)
     assert concatenated([frame, frame]).rows() == frame.rows() * 2
 
 

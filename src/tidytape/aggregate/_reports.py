@@ -146,6 +146,7 @@ def known_sum(
     reports: Frame,
     moments: Frame,
     *,
+    seen: Frame,
     groups: Sequence[str],
     members: Sequence[str],
     value: str,
@@ -154,7 +155,8 @@ def known_sum(
     """Return the sum, over the members of each group, of what each last reported, at the moments of the group.
 
     Each report adds its value when it is made and takes it back when the member reports anew or the report lapses: the
-    sum at a moment is a running sum. It runs in whole numbers of 1e-12, so it is exact, and nothing is left over.
+    sum at a moment is a running sum. It runs in whole numbers of 1e-12, so it is exact, and nothing is left over. Where
+    a member has a report that holds, and none of them says its value, the sum is unknown.
 
     Parameters
     ----------
@@ -162,6 +164,8 @@ def known_sum(
         ``groups``, ``members``, ``timestamp`` int64 [ns], one row per member and time, and the ``value``, below 9e15.
     moments : frame, m rows, in any order
         ``groups`` and ``timestamp`` int64 [ns], each once.
+    seen : frame, k rows, in any order
+        Every report, with a value or without: ``groups``, ``members`` and ``timestamp``, one row per member and time.
     groups, members : sequence of str
         Columns that name a group, and a member inside it.
     value : str
@@ -172,25 +176,30 @@ def known_sum(
     Returns
     -------
     frame, m rows, in no order
-        ``groups``, ``timestamp`` and ``value``: the sum, null where nothing is known.
+        ``groups``, ``timestamp``, ``value``: the sum, null where nothing or not everything is known, and ``count``
+        float64, how many members' values are in it.
     """
     whole = nw.col(value).floor()
-    states = reports.with_columns(
-        until.alias("until"),
-        whole.cast(nw.Int64()).alias("whole"),
-        ((nw.col(value) - whole) * _PARTS + 0.5).floor().cast(nw.Int64()).alias("parts"),
-        nw.lit(1).cast(nw.Int64()).alias("count"),
-        nw.lit(0).cast(nw.Int64()).alias(_KIND),
-        *_next(reports, [*groups, *members]),
-    )
-    limbs = ("whole", "parts", "count")
+    one, zero = nw.lit(1).cast(nw.Int64()), nw.lit(0).cast(nw.Int64())
+    limbs = ("whole", "parts", "count", "seen")
     columns = [*groups, "timestamp", _KIND, *limbs]
     ends = nw.min_horizontal(nw.col("until"), nw.col("seconds") * SECOND + nw.col("rest"))
-    ended = states.with_columns(ends.alias("timestamp"), *(-nw.col(name) for name in limbs))
-    asked = moments.with_columns(
-        nw.lit(1).cast(nw.Int64()).alias(_KIND), *(nw.lit(0).cast(nw.Int64()).alias(name) for name in limbs)
-    )
-    parts: list[Any] = [frame.select(*columns) for frame in (states, ended, asked)]  # all of one kind
+    parts: list[Any] = [moments.with_columns(one.alias(_KIND), *(zero.alias(name) for name in limbs))]
+    said = {
+        "whole": whole.cast(nw.Int64()),
+        "parts": ((nw.col(value) - whole) * _PARTS + 0.5).floor().cast(nw.Int64()),
+        "count": one,
+        "seen": zero,
+    }
+    for frame, adds in ((reports, said), (seen, dict.fromkeys(limbs, zero) | {"seen": one})):
+        states = frame.with_columns(
+            until.alias("until"),
+            *(added.alias(name) for name, added in adds.items()),
+            zero.alias(_KIND),
+            *_next(frame, [*groups, *members]),
+        )
+        parts += [states, states.with_columns(ends.alias("timestamp"), *(-nw.col(name) for name in limbs))]
+    parts = [frame.select(*columns) for frame in parts]  # all of one kind
     changes: Frame = nw.concat(parts)
     # What a group adds it takes back, so a running sum over all of them, group by group, is one within each.
     partition, order = _window(changes, groups, ["timestamp", _KIND])
@@ -201,10 +210,11 @@ def known_sum(
         .select(
             *groups,
             "timestamp",
-            nw.when(nw.col("count") > 0)
+            nw.when((nw.col("count") > 0) & (nw.col("count") == nw.col("seen")))
             # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one.
             .then(nw.col("whole") + nw.col("parts") / (nw.col("count") * 0.0 + _PARTS))
             .alias(value),
+            "count",
         )
     )
 

@@ -24,6 +24,7 @@ Spreading = Literal["close", "uniform"]
 _PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}
 _SIDES: Final = {Side.BUY: "buy_volume", Side.SELL: "sell_volume"}
 _ROW: Final = "__row"
+_PLACED: Final = "__is_placed"
 _RESULTS: Final = ("price", *_SIDES.values(), "volume", "spreading")
 
 
@@ -60,9 +61,11 @@ def candle_profile(
         The identity columns that there are but for ``side``, and
 
         - ``timestamp`` : time, start of the bucket.
-        - ``price`` : float64, low edge of the row. [quote per coin]
-        - ``buy_volume``, ``sell_volume`` : float64, of candles by side alone. [as ``volume``]
-        - ``volume`` : float64, the sum of both, or the volume. [as in ``candles``]
+        - ``price`` : float64, low edge of the row; null in the row of the candles without usable prices. [quote per
+          coin]
+        - ``buy_volume``, ``sell_volume`` : float64, of candles by side alone; null as ``volume``. [as ``volume``]
+        - ``volume`` : float64, the sum of both, or the volume; null where a candle of the row has no finite volume or
+          a side that is neither BUY nor SELL. [as in ``candles``]
         - ``spreading`` : str, the rule.
 
         Sorted by series, timestamp and price where the engine keeps order.
@@ -78,9 +81,10 @@ def candle_profile(
     Notes
     -----
     Volume is kept: the rows of a bucket add up to its candles to 1e-12. Sums do not depend on the order of the candles.
-    A candle that ends on the edge of a row gives the row above nothing. One without a finite volume, or without the
-    finite prices that the rule needs, low not above high, adds nothing; so does one by side that is neither BUY nor
-    SELL. The query of a candle with more than 2**20 rows fails.
+    A candle that ends on the edge of a row gives the row above nothing. A candle of volume zero adds nothing. A candle
+    whose volume is not known makes the rows that it reaches null: the row of its close, or those of its range. A candle
+    without the finite prices that the rule needs, or with a low above its high, is counted in a row whose price is
+    null, so that a value area of such a profile is null, too. The query of a candle with more than 2**20 rows fails.
 
     Examples
     --------
@@ -102,29 +106,41 @@ def candle_profile(
     labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
     groups = [name for name in keys if name not in labels]
     by_side = "side" in table.names
-    usable = [nw.col(name).is_finite() for name in (*prices, "volume")]
-    rows = table.rows.filter(~nw.col("timestamp").is_null(), *usable).select(
+    has_place = [nw.col(name).abs() <= grid.furthest for name in prices]
+    if spreading == "uniform":
+        has_place.append(nw.col("low") <= nw.col("high"))
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).select(
         *groups,
         bucket_start(nw.col("timestamp"), wanted).alias(BUCKET),
         *(nw.col("side").cast(nw.String()) for _ in range(by_side)),
+        nw.when(nw.col("volume").is_finite()).then(nw.col("volume")).alias("volume"),
         *prices,
-        "volume",
+        nw.all_horizontal(*has_place, ignore_nulls=False).fill_null(value=False).alias(_PLACED),
+    )
+    # A candle without usable prices goes to row 0, and grouping by _PLACED keeps it apart from the others there.
+    rows = rows.with_columns(
+        nw.when(_PLACED).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices
     )
     placed = _spread if spreading == "uniform" else _at_close
-    rows = placed(rows, grid)
-    rows = exact.in_parts(rows.filter(nw.col("volume") != 0), "volume")
+    rows = placed(rows, grid).filter((nw.col("volume") != 0).fill_null(value=True))
     sides = _SIDES if by_side else {}
+    if by_side:
+        has_side = nw.col("side").is_in([str(side) for side in sides]).fill_null(value=False)
+        rows = rows.with_columns(nw.when(has_side).then(nw.col("volume")).alias("volume"))
+    rows = exact.in_parts(rows, "volume")
     for side, name in sides.items():
-        rows = rows.with_columns(exact.where(nw.col("side") == str(side), "volume", name))
+        # A candle of an unknown side, whose volume is null by now, makes both sides null.
+        is_other = nw.col("side").is_in([str(other) for other in sides if other is not side])
+        rows = rows.with_columns(exact.where(~is_other.fill_null(value=False), "volume", name))
     volumes = list(sides.values()) or ["volume"]
-    levels = rows.group_by(*groups, BUCKET, _ROW).agg(exact.summed(*volumes))
+    levels = rows.group_by(*groups, BUCKET, _PLACED, _ROW).agg(exact.summed(*volumes))
     levels = levels.with_columns(exact.total(name) for name in volumes)
     if by_side:
         levels = levels.with_columns(volume=nw.col("buy_volume") + nw.col("sell_volume"))
     result = levels.select(
         *(labels[name].alias(name) if name in labels else nw.col(name) for name in keys),
         nw.col(BUCKET).alias("timestamp"),
-        grid.price(nw.col(_ROW)).alias("price"),
+        nw.when(_PLACED).then(grid.price(nw.col(_ROW))).alias("price"),
         *dict.fromkeys([*volumes, "volume"]),
         nw.lit(spreading).alias("spreading"),
     )
@@ -138,12 +154,10 @@ def _at_close(candles: nw.LazyFrame[Any], grid: Grid) -> nw.LazyFrame[Any]:
 def _spread(candles: nw.LazyFrame[Any], grid: Grid) -> nw.LazyFrame[Any]:
     """Return one row per candle and price row of its range, with its part of the volume."""
     low, high, row = nw.col("low"), nw.col("high"), nw.col(_ROW)
-    rows = spread(
-        candles.filter(low <= high).with_columns(__first=grid.row(low), __last=grid.row(high)),
-        "__first",
-        "__last",
-        name=_ROW,
-    )
+    ends = candles.with_columns(__first=grid.row(low), __last=grid.row(high))
+    rows = spread(ends, "__first", "__last", name=_ROW)
     within = nw.min_horizontal(high, grid.price(row + 1)) - nw.max_horizontal(low, grid.price(row))
     share = nw.when(high > low).then(within / (high - low)).otherwise(1.0)
-    return rows.with_columns((nw.col("volume") * share).alias("volume"))
+    # The row above a candle that ends on its edge gets nothing, whatever the volume is.
+    rows = rows.with_columns(share.alias("__share")).filter(nw.col("__share") > 0)
+    return rows.with_columns((nw.col("volume") * nw.col("__share")).alias("volume"))

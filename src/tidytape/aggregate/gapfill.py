@@ -7,13 +7,15 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.resample import series_of, with_windows, without_windows
+from tidytape.aggregate.resample import series_of, with_nulls, with_windows, without_windows
 from tidytape.frames.buckets import SECOND, interval_of
-from tidytape.frames.joined import carried
+from tidytape.frames.joined import COVERAGE, carried
+from tidytape.frames.words import categories_of, categorised
 
 __all__ = ["gapfill"]
 
 _TIMES = ("first_timestamp", "last_timestamp")
+_UNIT = "amount_unit"
 _NEEDED = ("timestamp", "open", "high", "low", "close", "volume", *_TIMES)
 _BASE = 4  # of the digits that buckets are counted with
 _REAL, _DIGIT, _ALL = "__real", "__digit", "__all"
@@ -42,9 +44,11 @@ def gapfill(
     Returns
     -------
     frame, the rows of ``candles`` and one per gap; of the same kind as ``candles``
-        The same columns. Filled rows have ``volume`` 0 [as in ``candles``], null ``first_timestamp`` and
-        ``last_timestamp`` (in pandas both columns become ``Int64``, which has nulls) and null in columns that the
-        schema does not know. Sorted by series and ``timestamp`` where the engine keeps order.
+        The same columns. Filled rows have ``volume`` 0 [as in ``candles``], ``coverage`` 1 and the ``amount_unit`` of
+        the nearest candle of the series, the ones before it first, if the frame has these columns. They are null in
+        ``first_timestamp``, ``last_timestamp``, ``is_final`` and columns that the schema does not know. In pandas both
+        times become ``Int64`` and ``is_final`` ``boolean``, which have nulls. Sorted by series and ``timestamp`` where
+        the engine keeps order.
 
     Raises
     ------
@@ -75,13 +79,19 @@ def gapfill(
     unit = interval_of(interval)
     step, offset = unit.seconds * SECOND, unit.offset * SECOND
     begin = -(-(start - offset) // step) * step + offset
-    frame: Any = with_windows(_with_nullable_times(candles), _NEEDED)
+    frame: Any = with_windows(with_nulls(candles), _NEEDED)
     named = series_of(frame, "TRADE_AGG")
     series = [*named, _ALL]
-    rows = [frame.select(*named, "timestamp", "close")]
+    columns = frame.collect_schema().names()
+    has_unit = [name for name in columns if name == _UNIT]
+    units = [nw.col(name).cast(nw.String()) for name in has_unit]
+    no_unit = [nw.lit(None, nw.String()).alias(name) for name in has_unit]
+    rows = [frame.select(*named, "timestamp", "close", *units)]
     if last is not None:
         before = with_windows(last, [*named, "close"])
-        rows.append(before.select(*named, nw.lit(begin - 1, nw.Int64()).alias("timestamp"), "close"))
+        rows.append(
+            before.select(*named, nw.lit(begin - 1, nw.Int64()).alias("timestamp"), "close", *no_unit)
+        )
     real = nw.concat(rows).with_columns(nw.lit(0).alias(_ALL), nw.lit(1).alias(_REAL))
     names = real.select(*series).unique()
     numbers = _numbers(names.head(1), max(0, -(-(end - begin) // step)))
@@ -89,6 +99,7 @@ def gapfill(
         *named,
         (nw.col(_DIGIT) * step + begin).alias("timestamp"),
         nw.lit(0.0).alias("close"),
+        *no_unit,
         _ALL,
         nw.lit(0).alias(_REAL),
     )
@@ -96,11 +107,20 @@ def gapfill(
     taken = nw.col(_REAL).max().over(*series, "timestamp")
     stamps = stamps.with_columns(taken.alias("__taken")).filter(nw.col(_REAL) == nw.col("__taken"))
     filled = carried(stamps, "close", known=nw.col(_REAL) == 1, by=series, order=["timestamp"])
+    for name in has_unit:
+        filled = carried(filled, name, known=nw.col(_REAL) == 1, by=series, order=["timestamp"])
+        later = nw.col(f"__{name}").fill_null(strategy="backward").over(*series, order_by="timestamp")
+        filled = filled.with_columns(later)
     filled = filled.filter((nw.col(_REAL) == 0) & ~nw.col("__close").is_null()).select(
         *named,
         "timestamp",
         *(nw.col("__close").alias(name) for name in ("open", "high", "low", "close")),
         nw.lit(0.0).alias("volume"),
+        *(nw.lit(1.0).alias(COVERAGE) for name in columns if name == COVERAGE),
+        *(nw.col(f"__{name}").alias(name) for name in has_unit),
+    )
+    filled = categorised(
+        filled, {name: dtype for name, dtype in categories_of(frame).items() if name in has_unit}
     )
     whole = nw.concat([frame, filled], how="diagonal").sort(*named, "timestamp")
     return without_windows(whole, like=candles)
@@ -117,10 +137,3 @@ def _numbers(one: Any, count: int) -> Any:
         )
         reach *= _BASE
     return numbers.filter(nw.col(_DIGIT) < count)
-
-
-def _with_nullable_times(native: Any) -> Any:
-    """Return pandas' frames with times that can be null and whole; others as they are."""
-    if not nw.dependencies.is_pandas_dataframe(native):
-        return native
-    return native.astype({name: "Int64" for name in _TIMES if name in native.columns})

@@ -8,12 +8,19 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.resample import CANDLES, payload_of, with_windows, without_windows
+from tidytape.aggregate.resample import (
+    CANDLES,
+    in_one_unit,
+    payload_of,
+    with_nulls,
+    with_windows,
+    without_windows,
+)
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.doors import INSTRUMENT
-from tidytape.frames.joined import summed
-from tidytape.frames.members import consolidated, standing_sums
+from tidytape.frames.joined import COVERAGE, summed, with_coverage
+from tidytape.frames.members import STANDING, UNKNOWN, consolidated, standing_sums
 from tidytape.frames.weighted import weighted
 from tidytape.schema import schema_of
 
@@ -30,7 +37,7 @@ _ABLE: Final = (
 _STOCK: Final = ("open", "high", "low", "close")
 _AGREED: Final = ("normalized_symbol", "category")
 _CARRY: Final = 24 * 3600 * SECOND
-_ALL, _WEIGHT = "__all", "__weight"
+_ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
 
 
 def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
@@ -39,19 +46,21 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     Candles, liquidations, profiles and books are summed: volumes add up, in a way that does not depend on the order of
     the rows, high and low are the extremes, the open is of the member that traded first and the close of the member
     that traded last. Members that traded at the same time are ordered by (exchange, raw_symbol), so the open is of the
-    first of them and the close of the last. A candle that only fills a gap counts where no member traded: group first,
-    then fill.
+    first of them and the close of the last. Where it is not known when one of several members traded first (last), as
+    of recorded candles, the open (close) is null. A candle that only fills a gap counts where no member traded: group
+    first, then fill. A sum of which one amount is unknown (null) is null; a member that is not there counts nothing.
 
     Open interest is a stock: a member's last close carries into the buckets that others reported and it did not, at
     most 24 hours from start to start of the buckets, and open, high, low and close are then summed. A member's open,
-    high and low count as its close where they are null; a point without a close is no report.
+    high and low count as its close where they are null. Where its close is null, the sums are null until it reports
+    again, at most 24 hours.
 
     Funding is weighted by the members' open interest O at the bucket's close:
 
     .. math:: f = \sum_i f_i O_i \Big/ \sum_i O_i
 
     over the members that have both, by sums that do not depend on the order of the rows either; a bucket without such a
-    member has no point.
+    member has no point. A member without open interest stays out.
 
     Parameters
     ----------
@@ -63,13 +72,21 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
         ``BLOCK_BOOK_SNAPSHOT_AGG``.
     weights : frame of the same kind, key (exchange, raw_symbol, timestamp), optional
-        Needed for funding: ``close``, the open interest at each bucket's close [USD].
+        Needed for funding: ``close``, the open interest at each bucket's close, of members without a rate too. [USD]
 
     Returns
     -------
     frame, one row per series, bucket and what else the type's key holds; of the same kind as ``points``
         ``normalized_symbol`` and ``category`` where all members of the series agree, else null; ``coin``, ``interval``
-        and ``side``; ``timestamp`` int64 [ns]; the payload of the type in its units. No exchange and no raw symbol.
+        and ``side``; ``timestamp`` int64 [ns]; the payload of the type in its units. No exchange and no raw symbol,
+        and none of the columns that describe the points; amounts are null where ``amount_unit`` says several units.
+        And ``coverage`` : float64 [1], how much of the point is known:
+
+        - of sums, the share of the members' rows whose amounts are; of levels, all rows of the point count together;
+        - of open interest, the share of the members with a report whose report says an amount;
+        - of funding, the open interest of the members with both over that of all members. It is null where a member's
+          open interest is not known.
+
         Sorted by that key where the engine keeps order.
 
     Raises
@@ -104,22 +121,26 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     [('BTC', None, 10.5, 12.0, 9.0, 11.0, 0.3)]
     """
     _require(data_type, weights)
-    schema = schema_of(data_type)
+    schema = schema_of(data_type, grouped=True)
     own = [name for name in schema.key if name not in INSTRUMENT]
     columns = payload_of(data_type)
-    frame = with_windows(points, [*INSTRUMENT, *own, *columns])
+    frame = with_windows(with_nulls(points), [*INSTRUMENT, *own, *columns])
     frame = frame.with_columns(nw.col(*INSTRUMENT).cast(nw.String()))
     frame, series = _named(frame)
+    frame = in_one_unit(frame, data_type, [_ALL, *series])
     keys = [*series, *own]
     if data_type == "FUNDING_RATE_AGG":
-        joined = _weighted(frame, keys, columns, weights)
+        joined = _weighted(frame, series, columns, weights)
     elif data_type == "OPEN_INTEREST_AGG":
-        own = frame.filter(~nw.col("close").is_null())
-        joined = standing_sums(own, own, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
+        joined = standing_sums(frame, frame, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
+        known = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
+        joined = joined.with_columns(known.alias(COVERAGE))
     elif data_type in CANDLES:
-        joined = consolidated(frame, keys, columns, members=INSTRUMENT)
+        frame = with_coverage(frame, columns)
+        joined = consolidated(frame, keys, [*columns, COVERAGE], members=INSTRUMENT)
     else:
-        joined = summed(frame, keys, columns)
+        frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in own else ())
+        joined = summed(frame, keys, [*columns, COVERAGE])
     names = [name for name in schema.names if name in joined.collect_schema().names()]
     return without_windows(joined.select(*names).sort(*keys), like=points)
 
@@ -151,11 +172,26 @@ def _named(frame: Any) -> tuple[Any, list[str]]:
     return frame, [*series, *agreed]
 
 
-def _weighted(frame: Any, keys: Sequence[str], rates: Sequence[str], weights: Any) -> Any:
-    """Return the mean of each rate over the members that have it and open interest."""
+def _weighted(frame: Any, series: Sequence[str], rates: Sequence[str], weights: Any) -> Any:
+    """Return the mean of each rate over the members that have it and open interest, with the coverage of the close."""
     member = [*INSTRUMENT, "timestamp"]
-    open_interest = with_windows(weights, [*member, "close"]).select(
+    weights = with_windows(weights, [*member, "close"]).select(
         nw.col(*INSTRUMENT).cast(nw.String()), "timestamp", nw.col("close").alias(_WEIGHT)
     )
-    both = frame.join(open_interest.filter(nw.col(_WEIGHT) > 0), on=member)
-    return weighted(both, keys, rates, weight=_WEIGHT).select(*keys, *rates)
+    names = frame.select(*INSTRUMENT, *series).unique()
+    silent = weights.join(names, on=[*INSTRUMENT]).join(frame.select(*member), on=member, how="anti")
+    rows = nw.concat([frame.join(weights, on=member, how="left"), silent], how="diagonal")
+    weight, keys = nw.col(_WEIGHT), [*series, "timestamp"]
+    is_known = weight.is_finite().fill_null(value=False)
+    rows = rows.with_columns(
+        nw.when(is_known).then(0.0).otherwise(1.0).alias(_LACKS),
+        nw.when(is_known & (weight > 0)).then(weight).otherwise(0.0).alias(_WEIGHT),
+        nw.lit(1.0).alias(_WHOLE),
+    ).with_columns(nw.col(_LACKS).max().over(*keys))
+    means = weighted(rows, [*keys, _LACKS], [*rates, _WHOLE], weight=_WEIGHT)
+    has_rate = nw.any_horizontal(*(~nw.col(name).is_null() for name in rates), ignore_nulls=False)
+    used, whole = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_WHOLE}")
+    # Both sums are rounded, each for itself; no share is above 1.
+    share = nw.min_horizontal(used / whole, nw.lit(1.0))
+    coverage = nw.when(nw.col(_LACKS) == 0).then(share).alias(COVERAGE)
+    return means.filter(has_rate).select(*keys, *rates, coverage)

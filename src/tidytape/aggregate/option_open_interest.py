@@ -22,7 +22,8 @@ def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     Open interest is a stock: each option counts with what it last reported, in this interval or before, as of the last
     quote of any option of the coin in the interval. It counts until it expires, and for 24 hours, ends included, after
     its last report. So give the 24 hours before the first interval too: an interval's point needs them. The point of a
-    long interval is that of the last shorter one in it.
+    long interval is that of the last shorter one in it. Where an option was quoted in these 24 hours and did not report
+    its open interest, the sum is unknown: null.
 
     The underlying's price is the last forward price in the interval, of the nearest expiry where several are quoted at
     one time; it is not carried. Sums are exact to 1e-12. A quote at or after its option's expiry is left out,
@@ -42,8 +43,8 @@ def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     -------
     frame, one row per venue, coin and bucket with a quote of it; of the same kind as ``quotes``
         ``exchange``, ``coin``, ``timestamp`` int64, start of the bucket [ns], ``underlying_price_close`` [quote per
-        coin], ``oi_close`` [coin], null where nothing is known. It has no ``raw_symbol``. Sorted by (exchange, coin,
-        timestamp) where the engine keeps order.
+        coin], ``oi_close`` [coin], null where it is not known of every option. It has no ``raw_symbol``. Sorted
+        by (exchange, coin, timestamp) where the engine keeps order.
 
     Raises
     ------
@@ -82,8 +83,15 @@ def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     moments = frame.group_by(*_GROUPS, BUCKET).agg(nw.col("timestamp").max()).select(*_GROUPS, "timestamp")
     lapses = nw.min_horizontal(nw.col("timestamp") + CARRY + 1, nw.col("expiry"))
     reported = latest(frame, bucket, [*_GROUPS, *_OPTION], "open_interest")
+    quoted = frame.group_by(*_GROUPS, *_OPTION, BUCKET).agg(nw.col("timestamp").max())
     stock = known_sum(
-        reported, moments, groups=_GROUPS, members=_OPTION, value="open_interest", until=lapses
+        reported,
+        moments,
+        seen=quoted.select(*_GROUPS, *_OPTION, "timestamp"),
+        groups=_GROUPS,
+        members=_OPTION,
+        value="open_interest",
+        until=lapses,
     ).with_columns(start.alias(BUCKET))
     underlying = (
         frame.filter(~nw.col("forward").is_null())

@@ -8,18 +8,20 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.catalogue import Interval
+from tidytape.catalogue import AMOUNT, Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, Frame, closed, opened
-from tidytape.frames.joined import reduced, traded
+from tidytape.frames.joined import COVERAGE, reduced, traded, with_coverage
 from tidytape.schema import schema_of
 
 __all__ = [
     "CANDLES",
+    "in_one_unit",
     "payload_of",
     "resample",
     "series_of",
+    "with_nulls",
     "with_windows",
     "without_windows",
 ]
@@ -35,6 +37,7 @@ _ABLE = (
     "VOLUME_PROFILE_AGG",
     "CME_OPEN_INTEREST_AGG",
 )
+_NULLABLE = {**dict.fromkeys(("first_timestamp", "last_timestamp"), "Int64"), "is_final": "boolean"}
 
 
 def resample(
@@ -43,8 +46,9 @@ def resample(
     """Points of a coarser interval: what aggregating their raw events at it would give.
 
     Opens are those of the first point of the interval that has one, closes of the last; highs and lows the extremes;
-    volumes and liquidations summed, in a way that does not depend on the order of the rows. A candle that only fills a
-    gap (no volume, no first trade) counts where its interval has no other.
+    volumes and liquidations summed, in a way that does not depend on the order of the rows. A sum of which one amount
+    is unknown (null) is unknown; a point that is not there counts nothing. A candle that only fills a gap (no volume,
+    no first trade) counts where its interval has no other.
 
     Parameters
     ----------
@@ -63,7 +67,11 @@ def resample(
     -------
     frame, one row per series and interval (and price) with a point; of the same kind as ``points``
         The columns that name a series, ``interval`` if there was one, ``timestamp`` int64, start of the interval [ns],
-        and the payload of the type in its units. Sorted by that key where the engine keeps order.
+        the payload of the type in its units, and ``coverage`` : float64, the share of the rows of ``points`` that are
+        known [1]. A row is known where its amounts are finite, of open interest and rates where the close is; of levels
+        the rows of all levels of an interval count together. Amounts are null where ``amount_unit`` of ``points`` says
+        several units. The columns that describe the points are left out: whether an interval is final does not follow
+        from its parts. Sorted by that key where the engine keeps order.
 
     Raises
     ------
@@ -97,15 +105,19 @@ def resample(
     level = ["price"] if "price" in schema.key else []
     keys = [*series, BUCKET, *level]
     frame = frame.with_columns(bucket_start(nw.col("timestamp"), wanted).alias(BUCKET))
+    frame = in_one_unit(frame, data_type, [*series, BUCKET])
     if data_type in CANDLES:
         frame = traded(frame, keys)
-    joined = reduced(frame, keys, columns, first="timestamp", last="timestamp").rename({BUCKET: "timestamp"})
+    frame = with_coverage(frame, columns, point=[*series, BUCKET] if level else ())
+    joined = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
+        {BUCKET: "timestamp"}
+    )
     if "interval" in frame.collect_schema().names():
         joined = joined.with_columns(nw.lit(str(wanted)).alias("interval"))
     named = series_of(joined, data_type)
     payload = [name for name in schema.names if name in {*columns, *level, "volume"} and name not in named]
     return without_windows(
-        joined.select(*named, "timestamp", *payload).sort(*series, "timestamp", *level), like=points
+        joined.select(*named, "timestamp", *payload, COVERAGE).sort(*series, "timestamp", *level), like=points
     )
 
 
@@ -128,11 +140,32 @@ def _require(data_type: str, wanted: Interval, source: str | None) -> None:
         )
 
 
+def in_one_unit(frame: Any, data_type: str, keys: Iterable[str]) -> Any:
+    """Return the frame without the amounts of rows that become one and count different things.
+
+    ``amount_unit`` says what they count, where the frame has it; null beside a unit is another one.
+    """
+    if "amount_unit" not in frame.collect_schema().names():
+        return frame
+    schema, unit = schema_of(data_type), nw.col("__unit")
+    frame = frame.with_columns(nw.col("amount_unit").cast(nw.String()).fill_null("").alias("__unit"))
+    is_one = unit.min().over(*keys) == unit.max().over(*keys)
+    amounts = [name for name in payload_of(data_type) if schema[name].unit == AMOUNT]
+    return frame.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in amounts)
+
+
 def with_windows(native: Any, needed: Iterable[str]) -> Any:
     """Return the native frame opened; of pyarrow, whose windows lose the order of the rows, for polars to compute."""
     frame: Any = opened(native, needed)
     arrow = isinstance(frame, nw.DataFrame) and frame.implementation.is_pyarrow()
     return frame.lazy("polars") if arrow else frame
+
+
+def with_nulls(native: Any) -> Any:
+    """Return pandas' frames with times of trades that can be null; others as they are."""
+    if not nw.dependencies.is_pandas_dataframe(native):
+        return native
+    return native.astype({name: dtype for name, dtype in _NULLABLE.items() if name in native.columns})
 
 
 def without_windows(frame: Any, *, like: IntoFrameT) -> IntoFrameT:
@@ -147,8 +180,8 @@ def series_of(frame: Frame, data_type: str) -> list[str]:
 
 
 def payload_of(data_type: str) -> list[str]:
-    """Return the columns of a type that are neither identity nor key, without what is derived from others."""
+    """Return the values of a type: columns that are neither identity, descriptor nor key, nor derived from others."""
     schema = schema_of(data_type)
-    named = {*schema.identity, *schema.key}
+    named = {*schema.identity, *schema.descriptors, *schema.key}
     derived = {"volume"} if data_type == "VOLUME_PROFILE_AGG" else set()
     return [name for name in schema.names if name not in named | derived]

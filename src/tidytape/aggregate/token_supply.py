@@ -44,8 +44,9 @@ def token_supply(
 
     where M is the market cap last reported in the interval. A token of the universe U that reported none in it enters
     the sum with its last one from before, if that is at most 24 hours older than the universe's last report in the
-    interval. So give the 24 hours before the first interval too. A token of which nothing is known then is not in the
-    sum, nor is a market cap of 9e15 or more: the fewer tokens are recorded, the larger the shares.
+    interval. So give the 24 hours before the first interval too. A share is null where the whole is not known: where a
+    token of the universe has no market cap then, or one of 9e15 or more. Without a universe the whole is every token
+    that reported anything in these 24 hours, and at least two of them: the fewer are recorded, the larger the shares.
 
     Every other column is the last of the interval that is not null, not carried; of two reports of one time the larger
     value counts as the later. Null, not a number and infinite are no report.
@@ -95,10 +96,11 @@ def token_supply(
     frame = opened(reports, [*_TOKEN, "timestamp", *_NUMBERS, _RANK, *_TEXTS]).with_columns(
         *(number(name) for name in _NUMBERS), nw.col(*_TEXTS).cast(nw.String())
     )
-    shared, members = nw.col("total") > 0, frame
+    is_whole, members = nw.col("count") > 1, frame
     if universe is not None:
         within = nw.col("token_name").is_in(list(universe))
-        shared, members = shared & within, frame.filter(within)
+        is_whole, members = within & (nw.col("count") == len(set(universe))), frame.filter(within)
+    shared = is_whole & (nw.col("total") > 0)
     points = by_bucket(frame, bucket, _TOKEN, _LAST)
     for columns in ([_RANK], _TEXTS):
         others = by_bucket(frame, bucket, _TOKEN, {name: (name, "last") for name in columns})
@@ -119,19 +121,16 @@ def token_supply(
 def _total(frame: Frame, interval: Interval) -> Frame:
     """Sum of the market caps known in each bucket: one row per bucket."""
     start = bucket_start(nw.col("timestamp"), interval)
-    reported = frame.filter(~nw.col("marketcap").is_null())
-    moments = (
-        reported.with_columns(start.alias(BUCKET))
-        .group_by(BUCKET)
-        .agg(nw.col("timestamp").max())
-        .select("timestamp")
-    )
+    timed = frame.with_columns(start.alias(BUCKET))
+    named = timed.group_by(*_TOKEN, BUCKET).agg(nw.col("timestamp").max())
+    moments = timed.group_by(BUCKET).agg(nw.col("timestamp").max()).select("timestamp")
     known = known_sum(
         latest(frame, interval, _TOKEN, "marketcap"),
         moments,
+        seen=named.select(*_TOKEN, "timestamp"),
         groups=(),
         members=_TOKEN,
         value="marketcap",
         until=nw.max_horizontal(nw.col("timestamp") + CARRY + 1, start + interval.seconds * SECOND),
     )
-    return known.select(start.alias("timestamp"), nw.col("marketcap").alias("total"))
+    return known.select(start.alias("timestamp"), nw.col("marketcap").alias("total"), "count")

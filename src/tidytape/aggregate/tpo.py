@@ -491,8 +491,10 @@ def _touches(touched: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], plan: _Plan)
 
 def _with_volumes(rows: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], key: list[str]) -> nw.LazyFrame[Any]:
     """Add what was traded on rows that were touched: on most of them, at most times, nothing."""
-    volumes = traded.group_by(*key).agg(exact.summed(*_SUMMED)).select(*key, *map(exact.total, _SUMMED))
-    return rows.join(volumes, on=key, how="left").with_columns(nw.col(*_SUMMED).fill_null(0.0))
+    parts = exact.parts_of(*_SUMMED)
+    sums = traded.group_by(*key).agg(exact.summed(*_SUMMED))
+    rows = rows.join(sums, on=key, how="left").with_columns(nw.col(*parts).fill_null(0.0))
+    return rows.with_columns(*map(exact.total, _SUMMED)).drop(*parts)
 
 
 def _made(

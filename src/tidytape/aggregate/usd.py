@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate.resample import with_windows, without_windows
-from tidytape.catalogue import USD_QUOTES
+from tidytape.catalogue import USD_QUOTES, AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames.doors import INSTRUMENT
 from tidytape.frames.joined import carried
@@ -67,8 +67,8 @@ def to_usd(
     Returns
     -------
     frame, n rows, same columns, of the same kind as ``frame``
-        Amounts in USD, null where there is no rate or no price yet. In the same order, unless rates or prices had to be
-        found.
+        Amounts in USD, null where there is no rate or no price yet; ``amount_unit`` is USD where the frame has it.
+        In the same order, unless rates or prices had to be found.
 
     Raises
     ------
@@ -117,6 +117,8 @@ def to_usd(
         money = money.with_columns(*((nw.col(name) * price).alias(name) for name in columns))
     if data_type == "VOLUME_PROFILE_AGG" and "volume" in names:
         money = money.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
+    if "amount_unit" in names:
+        money = money.with_columns(nw.lit(AmountUnit.USD.value).alias("amount_unit"))
     return without_windows(money.select(*names), like=frame)
 
 

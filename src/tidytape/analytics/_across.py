@@ -8,13 +8,16 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
+from tidytape.analytics._apart import of_rows
 from tidytape.errors import QueryError
 from tidytape.frames.doors import INSTRUMENT
 from tidytape.frames.members import matched
 from tidytape.frames.table import Table
+from tidytape.frames.units import AMOUNT_UNIT
 
 __all__ = [
     "MARKET",
+    "MIXED",
     "TWICE",
     "Duration",
     "across",
@@ -32,6 +35,9 @@ Duration = str | timedelta
 MARKET = INSTRUMENT
 """Columns that name one market."""
 
+MIXED = "__mixed"
+"""1.0 where the rows of a series have several amount units, so that their amounts do not add up; else 0.0."""
+
 TWICE = "__twice"
 """1.0 where a market is there more than once at one time, so that no sum over markets is right; else 0.0."""
 
@@ -39,9 +45,10 @@ _OF_A_MARKET = (*MARKET, "normalized_symbol", "category")
 
 
 def across(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterable[str] = ()) -> list[str]:
-    """Return the columns that tell apart what is compared across markets: ``by``, or the identity columns of none."""
-    left_out = (*_OF_A_MARKET, "timestamp", *without) if by is None else ("timestamp", *without)
-    return table.series(by, without=left_out)
+    """Return the columns that tell apart what is compared across markets: ``by``, or those that are of no market."""
+    if by is None:
+        return of_rows(table, without=(*_OF_A_MARKET, "timestamp", "price", *without))
+    return table.series(by, without=("timestamp", *without))
 
 
 def unlevelled(table: Table[Any], series: Iterable[str], *, used: Iterable[str] = ()) -> None:
@@ -56,11 +63,29 @@ def unlevelled(table: Table[Any], series: Iterable[str], *, used: Iterable[str] 
 
 
 def twice(
-    rows: nw.LazyFrame[Any], series: Iterable[str], *, members: Iterable[str] = MARKET
+    rows: nw.LazyFrame[Any],
+    series: Iterable[str],
+    *,
+    members: Iterable[str] = MARKET,
+    of_amounts: bool = False,
 ) -> tuple[nw.LazyFrame[Any], list[str]]:
-    """Return the rows with `TWICE`, and the columns of texts that with ``timestamp`` name a member of a series."""
+    """Return the rows with `TWICE`, and the columns of texts that with ``timestamp`` name a member of a series.
+
+    Amounts of different units do not add up. So ``of_amounts``, the rows have `MIXED`, and `TWICE` is 1 where it is.
+    """
+    series = list(series)
     rows, parts = matched(rows, [*series, *members])
-    return repeated(rows, [*parts, "timestamp"]), parts
+    rows = repeated(rows, [*parts, "timestamp"])
+    if not of_amounts:
+        return rows, parts
+    differ = nw.lit(value=False)
+    if AMOUNT_UNIT in rows.collect_schema().names():
+        unit, of_series = nw.col(f"__of_{AMOUNT_UNIT}"), [f"__of_{name}" for name in series]
+        rows, _ = matched(rows, [*series, AMOUNT_UNIT])
+        differ = unit.min().over("__of", *of_series) != unit.max().over("__of", *of_series)
+    rows = rows.with_columns(nw.when(differ).then(1.0).otherwise(0.0).alias(MIXED))
+    rows = rows.with_columns(nw.max_horizontal(TWICE, MIXED).alias(TWICE))
+    return rows, parts
 
 
 def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
@@ -81,7 +106,8 @@ def once(
 
     Amounts of those are 0, lest they be those of any of them.
     """
-    rows, parts = twice(rows, series, members=members)
+    amounts = list(amounts)
+    rows, parts = twice(rows, series, members=members, of_amounts=bool(amounts))
     rows = rows.unique(subset=[*parts, "timestamp"], keep="any")
     return rows.with_columns(
         nw.when(nw.col(TWICE) > 0).then(0.0).otherwise(nw.col(name)).alias(name) for name in amounts

@@ -22,7 +22,7 @@ from tidytape.client.documented import parameters_of, prose_of
 from tidytape.client.lists import ListMethods
 from tidytape.client.parameters import PARAMETERS
 from tidytape.client.series import SeriesMethods
-from tidytape.client.settings import OnLimit, Partial
+from tidytape.client.settings import Absent, OnLimit, Partial
 from tidytape.errors import QueryError, counted
 from tidytape.query.values import Names, written_time
 
@@ -72,6 +72,13 @@ WhereUnanswered = Annotated[
         "1 after the rest is written."
     ),
 ]
+WhatIsAbsent = Annotated[
+    Absent,
+    typer.Option(
+        help="What a number is that points leave out although every point has it, such as a volume: null, or zero, as "
+        "of a service that leaves out zeros."
+    ),
+]
 Quiet = Annotated[bool, typer.Option("--quiet", help="Show no progress.")]
 Out = Annotated[Path | None, typer.Option(help="File ending in .parquet, .csv or .jsonl; else the terminal.")]
 
@@ -86,6 +93,7 @@ def _client(
     on_limit: WhereUsedUp = "wait",
     max_wait: MaxWait = None,
     partial: WhereUnanswered = "raise",
+    absent: WhatIsAbsent = "null",
     quiet: Quiet = False,
 ) -> Any:
     """Return the client that the options of every command here describe; they are these parameters."""
@@ -108,6 +116,7 @@ def _client(
         on_limit=on_limit,
         max_wait=max_wait,
         partial=partial,
+        absent=absent,
         progress=False if quiet else None,
     )
 

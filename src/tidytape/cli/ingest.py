@@ -34,10 +34,16 @@ TickSize = Annotated[str | None, typer.Option(help="Smallest price step; else th
 BlockSize = Annotated[str | None, typer.Option(help="Height of a profile level; else chosen from the price.")]
 Contract = Annotated[
     str | None,
-    typer.Option(help="If amounts are contracts: INVERSE, LINEAR or VANILLA; else they are coins."),
+    typer.Option(help="What a contract is, if amounts count contracts: INVERSE, LINEAR or VANILLA."),
 ]
 ContractSize = Annotated[
     str | None, typer.Option(help="Size of one contract: quote if INVERSE, coin otherwise.")
+]
+AmountUnit = Annotated[
+    str | None,
+    typer.Option(
+        help="What amounts, or volumes of candles, count: coin, quote or contracts; else the files have to say it."
+    ),
 ]
 FundingInterval = Annotated[
     str | None,
@@ -66,7 +72,11 @@ ColumnMap = Annotated[
     ),
 ]
 TimeUnit = Annotated[
-    str | None, typer.Option(help="How times are written, if not plain: iso, date, s, ms, us or ns.")
+    str | None,
+    typer.Option(
+        help="How times are written, if not plain: iso, date, s, ms, us or ns; or of each column, "
+        "timestamp=iso,expiry=date."
+    ),
 ]
 TimeFormat = Annotated[
     str | None,
@@ -87,6 +97,7 @@ def auto(
     block_size: BlockSize = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    amount_unit: AmountUnit = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
@@ -109,6 +120,7 @@ def binance_vision(
     block_size: BlockSize = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    amount_unit: AmountUnit = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
@@ -131,6 +143,7 @@ def binance_ws(
     block_size: BlockSize = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    amount_unit: AmountUnit = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
     verbose: Verbose = False,
@@ -147,6 +160,7 @@ def cryptofeed(
     raw_symbol: RawSymbol = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    amount_unit: AmountUnit = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
@@ -174,6 +188,7 @@ def csv(
     time_format: TimeFormat = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    amount_unit: AmountUnit = None,
     interval: CandleInterval = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
@@ -215,6 +230,7 @@ def jsonl(
     time_format: TimeFormat = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    amount_unit: AmountUnit = None,
     interval: CandleInterval = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
@@ -242,6 +258,7 @@ def parquet(
     time_format: TimeFormat = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    amount_unit: AmountUnit = None,
     interval: CandleInterval = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
@@ -265,6 +282,7 @@ def tardis(
     block_size: BlockSize = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    amount_unit: AmountUnit = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
@@ -287,6 +305,7 @@ def tardis_node(
     block_size: BlockSize = None,
     contract: Contract = None,
     contract_size: ContractSize = None,
+    amount_unit: AmountUnit = None,
     funding_interval: FundingInterval = None,
     workers: Workers = None,
     skip_bad: SkipBad = False,
@@ -304,17 +323,20 @@ def _run(layout: str | None, said: dict[str, Any]) -> None:
         if value is not None and name not in {"files", "lake", "verbose"}
     }
     if "columns" in options:
-        options["columns"] = _column_map(options["columns"])
+        options["columns"] = _pairs("columns", options["columns"], "column")
+    if "=" in options.get("time_unit", ""):
+        options["time_unit"] = _pairs("time_unit", options["time_unit"], "unit")
     _ingest(said["files"], said["lake"], verbose=said["verbose"], layout=layout, **options)
 
 
-def _column_map(text: str) -> dict[str, str]:
+def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
+    """Return what ``name=value,name=value`` says."""
     pairs = [part.partition("=") for part in text.split(",")]
-    if any(not (name.strip() and equals and column.strip()) for name, equals, column in pairs):
-        raise QueryError("columns", got=text, expected="name=column pairs with commas between them")
+    if any(not (name.strip() and equals and value.strip()) for name, equals, value in pairs):
+        raise QueryError(parameter, got=text, expected=f"name={what} pairs with commas between them")
     if len({name.strip() for name, _, _ in pairs}) < len(pairs):
-        raise QueryError("columns", got=text, expected="each name once")
-    return {name.strip(): column.strip() for name, _, column in pairs}
+        raise QueryError(parameter, got=text, expected="each name once")
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _ingest(files: list[Path], lake: str, *, verbose: bool, **options: Any) -> None:

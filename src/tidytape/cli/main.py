@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 import sys
+import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -112,10 +113,18 @@ def _with_options(text: str) -> str:
 
 
 class _Warnings(logging.Handler):
-    """Says on standard error what the library warns of."""
+    """Writes to standard error what the library warns of, and of a failure the traceback."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        typer.echo(f"warning: {_with_options(record.getMessage())}", err=True)
+        level = "error" if record.levelno >= logging.ERROR else "warning"
+        typer.echo(f"{level}: {_with_options(record.getMessage())}", err=True)
+        if record.exc_info:
+            typer.echo(logging.Formatter().formatException(record.exc_info), err=True)
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    """Write a warning of Python on one line, without the place in the source where it was given."""
+    typer.echo(f"warning: {_with_options(str(message))}", err=True)
 
 
 def main() -> None:
@@ -123,8 +132,9 @@ def main() -> None:
 
     The code is 2 where the request was wrong and 1 where carrying it out failed.
     """
-    warnings = _Warnings(logging.WARNING)
-    logging.getLogger("tidytape").addHandler(warnings)
+    handler, showwarning = _Warnings(logging.WARNING), warnings.showwarning
+    logging.getLogger("tidytape").addHandler(handler)
+    warnings.showwarning = _show_warning
     try:
         app(prog_name="tidytape")
     except QueryError as error:
@@ -140,4 +150,5 @@ def main() -> None:
         typer.echo("interrupted", err=True)
         sys.exit(_INTERRUPTED)
     finally:
-        logging.getLogger("tidytape").removeHandler(warnings)
+        logging.getLogger("tidytape").removeHandler(handler)
+        warnings.showwarning = showwarning

@@ -6,6 +6,7 @@ import math
 import secrets
 import shutil
 import sys
+import textwrap
 from pathlib import Path
 
 import polars as pl
@@ -81,7 +82,8 @@ def as_json_lines(frame: pl.DataFrame) -> str:
 def _as_text(frame: pl.DataFrame, *, width: int | None, whole: str) -> str:
     if frame.is_empty():
         return f"no rows; columns: {', '.join(frame.columns)}"
-    present = frame[[column.name for column in frame if column.null_count() < frame.height]]
+    unknown = [column.name for column in frame if column.null_count() == frame.height]
+    present = frame.drop(unknown)
     same = [column.name for column in present if column.dtype in _NAMES and column.n_unique() == 1]
     heading = "  ".join(f"{name}={present[name][0]}" for name in same)
     shown = present.drop(same) if len(same) < present.width else present
@@ -89,7 +91,8 @@ def _as_text(frame: pl.DataFrame, *, width: int | None, whole: str) -> str:
     rest = frame.height - _ROWS
     notes = [f"{frame.height} rows, {rest} not shown"] if rest > 0 else []
     notes += left_out
-    return "\n".join(filter(None, (heading, table, "; ".join([*notes, whole]) if notes else "")))
+    nulls = textwrap.fill(f"null in every row: {', '.join(unknown)}", width or 1_000) if unknown else ""
+    return "\n".join(filter(None, (heading, table, nulls, "; ".join([*notes, whole]) if notes else "")))
 
 
 def _fitting(frame: pl.DataFrame, width: int | None) -> tuple[str, list[str]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -17,11 +18,18 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
     workers: Annotated[
         int | None,
-        typer.Option(min=1, help="Processes that compute answers; one per processor up to 4 if left out."),
+        typer.Option(
+            min=1,
+            help="Processes that compute answers; one per processor, at least 2 and at most 4, if left out.",
+        ),
     ] = None,
-    waiting: Annotated[int, typer.Option(min=0, help="Queries that may wait for one; beyond it 503.")] = 64,
+    waiting: Annotated[int, typer.Option(min=0, help="Queries that may wait for one; beyond it 503.")] = 256,
+    waiting_of_key: Annotated[
+        int, typer.Option(min=0, help="Queries of one key that may wait; beyond it 503.")
+    ] = 64,
     seconds: Annotated[
-        float, typer.Option(min=0.1, help="Longest that one answer may take; beyond it 504.")
+        float,
+        typer.Option(min=0.1, help="Longest that one answer may take, once it has begun; beyond it 504."),
     ] = 30.0,
     memory: Annotated[int, typer.Option(min=512, help="Most MiB that one such process may allocate.")] = 4096,
     tiers: Annotated[
@@ -45,6 +53,7 @@ def serve(
     import logging
     import signal
     import sys
+    import threading
     import time
     from contextlib import suppress
 
@@ -53,9 +62,10 @@ def serve(
     from tidytape.errors import LakeError
     from tidytape.lake import Lake
     from tidytape.service import KeyFile, Processes, RedisBuckets, create_app, tiers_of
-    from tidytape.service.connection import LISTENING
+    from tidytape.service.connection import LISTENING, require_free
     from tidytape.service.history import out_of_history
 
+    require_free(host, port)
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
     in_force = known.all()  # a service without a readable file of keys must not start
@@ -69,11 +79,26 @@ def serve(
     with suppress(LakeError):  # of a lake that cannot be read now /readyz tells
         for warning in out_of_history(opened, in_force, allowed, now=time.time()):
             typer.echo(f"warning: {warning}", err=True)
-    computing = Processes(opened, workers=workers, waiting=waiting, seconds=seconds, memory=memory << 20)
+    computing = Processes(
+        opened,
+        workers=workers,
+        waiting=waiting,
+        waiting_of_key=waiting_of_key,
+        seconds=seconds,
+        memory=memory << 20,
+    )
     app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing, buckets=shared)
+
+    class Server(uvicorn.Server):
+        def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+            """Refuse the queries that wait: the service ends once those that are computed are answered."""
+            # In a thread: a signal may come while this one holds the lock that is needed.
+            threading.Thread(target=computing.drain).start()
+            super().handle_exit(sig, frame)
+
     # uvicorn raises the signal again when it has finished; what stands below the try must still happen.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit())
     try:
-        uvicorn.run(app, host=host, port=port, **LISTENING)
+        Server(uvicorn.Config(app, host=host, port=port, **LISTENING)).run()
     finally:
         computing.close()

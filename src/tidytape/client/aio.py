@@ -12,12 +12,23 @@ import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
-from tidytape.client.documented import checked
-from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
+from tidytape.client.documented import checked, outward
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, noting, wanted_of
 from tidytape.client.metadata import Metadata
+from tidytape.client.network import connection_options
 from tidytape.client.planning import Plan
 from tidytape.client.quota import Usage
-from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
+from tidytape.client.reasons import Reason, in_every_part, warn_of_empty
+from tidytape.client.settings import (
+    CACHE_LIMIT,
+    MAX_BODY,
+    Absent,
+    Backend,
+    OnLimit,
+    Options,
+    Partial,
+    Settings,
+)
 from tidytape.client.steps import (
     FAILURES,
     Answer,
@@ -32,6 +43,8 @@ from tidytape.client.steps import (
     closed_error,
 )
 from tidytape.client.tape import NO_NETWORK, Replayer
+from tidytape.client.window import Window
+from tidytape.errors import TidytapeError
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -86,6 +99,10 @@ class AsyncClient(
         anything is sent. Without one there is no bound; a long wait is told on the progress bar, or in the log. [s]
     partial : {"raise", "flag"}
         What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
+    absent : {"null", "zero"}
+        What a number is that a point leaves out although every point has it, such as the volume of a candle: unknown,
+        or 0, as of a service that leaves out zeros as proto3 does. Optional numbers, such as open interest and
+        predicted rates, and numbers that are written as null are null in both cases.
     parallel : int
         Most requests for points that are on their way at once, of all fetches of this client together.
     cache : bool or path, optional
@@ -106,6 +123,13 @@ class AsyncClient(
         If the address or a number is not usable.
     AuthenticationError
         If there is no key.
+    TransportError
+        If the proxy or the certificates that the environment names are not usable.
+
+    Warns
+    -----
+    UnencryptedKeyWarning
+        If the key would travel to another machine over plain http.
 
     Examples
     --------
@@ -154,6 +178,7 @@ class AsyncClient(
         on_limit: OnLimit = "wait",
         max_wait: float | None = None,
         partial: Partial = "raise",
+        absent: Absent = "null",
         parallel: int = 4,
         cache: bool | str | os.PathLike[str] | None = None,
         cache_limit: int = CACHE_LIMIT,
@@ -172,6 +197,7 @@ class AsyncClient(
             on_limit=on_limit,
             max_wait=max_wait,
             partial=partial,
+            absent=absent,
             parallel=parallel,
             cache=cache,
             cache_limit=cache_limit,
@@ -266,6 +292,14 @@ class AsyncClient(
         return client
 
     async def _run(self, steps: Flow[R]) -> R:
+        """Carry out a flow for a caller."""
+        try:
+            return await self._follow(steps)
+        except TidytapeError as error:
+            failure = error
+        raise outward(failure)
+
+    async def _follow(self, steps: Flow[R]) -> R:
         try:
             step = next(steps)
             while True:
@@ -290,8 +324,8 @@ class AsyncClient(
         """Connections and places on the loop that the client is used on: a connection does not outlive its loop."""
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
-            # A redirect would carry the key to wherever it points.
-            http = httpx.AsyncClient(transport=self._transport, follow_redirects=False)
+            with connection_options(self._settings.base_url, self._transport) as options:
+                http = httpx.AsyncClient(**options)
             found = http, asyncio.Semaphore(self._settings.parallel)
             self._loops = {one: of_it for one, of_it in self._loops.items() if not one.is_closed()} | {
                 loop: found
@@ -313,7 +347,7 @@ class AsyncClient(
 
         async def run(steps: Flow[object]) -> object:
             async with places:
-                return await self._run(steps)
+                return await self._follow(steps)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -338,8 +372,10 @@ class AsyncClient(
     async def _answer(self, step: Send) -> Answer:
         async with aclosing(await self._http.send(step.request, stream=True)) as response:
             gathering = Gathering(step, response)
-            if gathering.readable:
-                async for part in response.aiter_bytes():
+            if gathering.readable and gathering.is_read:
+                gathering.add(response.content)
+            elif gathering.readable:
+                async for part in response.aiter_raw():
                     if not gathering.add(part):
                         break
             return gathering.answer()
@@ -395,8 +431,10 @@ class AsyncClient(
         [24]
         """
         wanted = wanted_of(query)
+        reasons: list[tuple[Reason, ...]] = []
         for part in self._parts(wanted):
-            yield await self._fetch_frame(first(self._answered(part)), wanted.schema)
+            yield await self._fetch_frame(first(noting(reasons, self._answered(part))), wanted.schema)
+        warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
 
     async def aclose(self) -> None:
         """Let go of connections."""

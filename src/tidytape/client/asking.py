@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import UTC
 from email.utils import parsedate_to_datetime
 from typing import Any
@@ -16,12 +16,14 @@ import tenacity
 
 from tidytape._version import __version__
 from tidytape.client.display import FIELDS, lasting
+from tidytape.client.network import transport_error
 from tidytape.client.quota import Line, reported
 from tidytape.client.settings import Settings
-from tidytape.client.steps import Answer, Failure, Flow, Send, Wait, printable
+from tidytape.client.steps import Answer, Failure, Flow, Send, Wait, is_readable, printable
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
+    CertificateError,
     DecodeError,
     QueryError,
     RateLimitError,
@@ -31,7 +33,7 @@ from tidytape.errors import (
     TransportError,
 )
 
-__all__ = ["ask", "is_too_long", "refuse_to_wait"]
+__all__ = ["Tally", "ask", "is_too_long", "refuse_to_wait"]
 
 
 def ask(
@@ -43,6 +45,7 @@ def ask(
     cost: int,
     until: float | None = None,
     waits: Callable[[float], None] | None = None,
+    tally: Tally | None = None,
 ) -> Flow[Answer]:
     """Send one GET until it is answered, the attempts are used up or the deadline would pass.
 
@@ -62,11 +65,13 @@ def ask(
         budget admits the request, if left out. [s]
     waits : callable, optional
         Is told how long the budget makes the request wait. [s]
+    tally : Tally, optional
+        Counts what is sent.
 
     Returns
     -------
     Answer
-        Of status 200.
+        Of status 200, without the key, should the service have repeated it.
 
     Raises
     ------
@@ -78,14 +83,14 @@ def ask(
     if settings.offline:
         raise TransportError(f"{path}: the client is offline", url=settings.base_url + path, weight=cost)
     yield from _admitted(settings, cost, waits)
-    taken = cost
+    taken, tally = cost, tally or Tally()
     try:
         if until is None:
             until = time.monotonic() + settings.deadline
         pause: list[float] = []
         patience: Callable[[tenacity.RetryCallState], float] = _backing_off
         retrying = tenacity.Retrying(
-            retry=tenacity.retry_if_exception_type((RateLimitError, ServerError, TransportError)),
+            retry=_MAY_PASS,
             stop=lambda state: (
                 state.attempt_number >= settings.attempts or time.monotonic() + state.upcoming_sleep >= until
             ),
@@ -93,7 +98,6 @@ def ask(
             sleep=pause.append,  # it only notes the pause; the driver carries it out
             reraise=True,
         )
-        lost = 0
         for attempt in retrying:
             while pause:
                 yield Wait(pause.pop())
@@ -101,21 +105,24 @@ def ask(
                 step = Send(_request(settings, path, params, accept, until), until, settings.max_body)
                 line = settings.quota.line
                 answer = (yield step) if step.remaining else TimeoutError()
+                if not isinstance(answer, _UNSENT):
+                    tally.requests += 1
+                patience = _backing_off
                 if isinstance(answer, Answer):
+                    answer = settings.secret.hidden_answer(answer)
                     settings.quota.is_heard = True
                     accepted = answer.status == httpx.codes.OK
                     _listen(settings, answer, taken=taken if accepted else 0, sent=line)
                     if accepted:
+                        tally.weight += cost
                         taken = 0
                         _check_readable(answer, step.request)
-                        return replace(answer, lost=lost)
-                    patience = _backing_off
-                    raise _refused(answer, step.request, cost, settings.api_key)
-                if step.accepted:  # it is charged for, though not all of it arrived
-                    lost += 1
+                        return answer
+                    raise _refused(answer, step.request, cost)
+                if step.accepted:  # the service has charged for it, though not all of it arrived
+                    tally.weight += cost
                     _listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=taken, sent=line)
                     settings.quota.take(taken)
-                patience = _backing_off
                 if isinstance(answer, httpx.ConnectError):
                     patience = _RESTARTING if settings.quota.is_heard else _NOT_THERE
                 raise _transport_error(answer, step, settings, cost)
@@ -124,6 +131,30 @@ def ask(
         if taken:
             settings.quota.give_back(taken)
 
+
+@dataclass(slots=True)
+class Tally:
+    """What a fetch has sent so far.
+
+    Attributes
+    ----------
+    requests : int
+        How many requests were sent, each time that one was sent again included.
+    weight : int
+        What those weigh that the service accepted, whether or not all of the answer arrived. [weight]
+    """
+
+    requests: int = 0
+    weight: int = 0
+
+
+_MAY_PASS = tenacity.retry_if_exception_type(
+    (RateLimitError, ServerError, TransportError)
+) & tenacity.retry_if_not_exception_type(CertificateError)
+"""What may be gone when the same is sent again."""
+
+_UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
+"""Failures before anything was sent."""
 
 _SLICE = 5.0
 """How long to wait for the budget at a stretch; the rest is reckoned anew, by what the service says meanwhile. [s]"""
@@ -186,7 +217,7 @@ def _request(
         settings.base_url + path,
         params=httpx.QueryParams(params),  # type: ignore[arg-type]
         headers={
-            settings.auth_header: settings.api_key,
+            settings.auth_header: settings.secret.value,
             "Accept": accept,
             "Accept-Encoding": "gzip",
             "User-Agent": f"tidytape/{__version__}",
@@ -208,7 +239,7 @@ _FAILING = tenacity.wait_random_exponential(multiplier=0.5, max=30)
 def _backing_off(state: tenacity.RetryCallState) -> float:
     """Wait as long as the service says, if it says so."""
     error = state.outcome.exception() if state.outcome else None
-    if isinstance(error, RateLimitError) and error.retry_after is not None:
+    if isinstance(error, ServiceError) and error.retry_after is not None:
         return error.retry_after
     return float(_FAILING(state))
 
@@ -217,22 +248,24 @@ _CLOSE = 0.01
 """What may be left of the deadline when a timeout that was cut down to it strikes. [s]"""
 
 
-def _transport_error(failure: Failure | None, step: Send, settings: Settings, cost: int) -> TransportError:
+def _transport_error(failure: Failure, step: Send, settings: Settings, cost: int) -> TransportError:
     """Return what the library says when no usable response came back."""
-    url = step.request.url
     late = isinstance(failure, httpx.TimeoutException) and step.remaining < _CLOSE
     if late or isinstance(failure, TimeoutError):
         said = f"no whole answer within the deadline of {settings.deadline:g} s, retries and waits included"
     else:
-        said = f"{type(failure).__name__}: {_quoted(str(failure), settings.api_key)}"
-    if isinstance(failure, httpx.ConnectError):
-        said += "; is a service running there?"
-    where = f"{url.scheme}://{url.netloc.decode('ascii')}"
-    return TransportError(f"{where}: {said}", url=str(url), weight=cost)
+        said = f"{type(failure).__name__}: {printable(settings.secret.hidden(str(failure)))}"
+    return transport_error(failure, step.request.url, said, cost)
 
 
 def _check_readable(answer: Answer, request: httpx.Request) -> None:
-    """Raise DecodeError where a web page came: from a portal, a proxy, or another server than the service."""
+    """Raise DecodeError where the body is packed in another way than asked for, or is a web page.
+
+    A web page comes from a portal, a proxy, or another server than the service.
+    """
+    if not is_readable(answer.headers):
+        encoding = printable(answer.headers["content-encoding"])
+        raise DecodeError(f"{request.url.path}: the body is encoded as {encoding}, asked for was gzip")
     if not answer.content[:_BLANK].lstrip().startswith(b"<"):
         return
     kind = printable(answer.headers.get("content-type", "")) or "no content type"
@@ -246,16 +279,17 @@ _BLANK = 1_024
 """In how much of a body to look for its first character. [byte]"""
 
 
-def _refused(answer: Answer, request: httpx.Request, cost: int, key: str) -> Exception:
+def _refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
     """Turn any status but 200 into the error it means."""
     status = answer.status
-    code, message = _said(answer, key)
+    code, message = _said(answer)
     facts: dict[str, Any] = {
         "status": status,
         "code": code,
         "url": str(request.url),
         "weight": cost,
-        "request_id": _quoted(answer.headers.get("x-request-id", ""), key) or None,
+        "request_id": printable(answer.headers.get("x-request-id", "")) or None,
+        "retry_after": _retry_after(answer),
     }
     text = f"HTTP {status} {code or ''}".strip() + f": {message}"
     if status in _WRONG or code == "POINT_LIMIT_EXCEEDED":
@@ -265,11 +299,13 @@ def _refused(answer: Answer, request: httpx.Request, cost: int, key: str) -> Exc
     if status == httpx.codes.FORBIDDEN:
         return TierError(text, **facts)
     if status == httpx.codes.TOO_MANY_REQUESTS:
-        return RateLimitError(text, retry_after=_retry_after(answer), **facts)
-    if status >= httpx.codes.INTERNAL_SERVER_ERROR:
+        return RateLimitError(text, **facts)
+    if status >= httpx.codes.INTERNAL_SERVER_ERROR or status in _NOT_READY:
         return ServerError(text, **facts)
     return ServiceError(f"{text}; is the address of the service right?", **facts)
 
+
+_NOT_READY = {httpx.codes.REQUEST_TIMEOUT, httpx.codes.TOO_EARLY}
 
 _WRONG = {
     httpx.codes.BAD_REQUEST,
@@ -292,23 +328,14 @@ def _refused_query(message: str, code: str, status: int) -> QueryError:
     )
 
 
-def _said(answer: Answer, key: str) -> tuple[str | None, str]:
+def _said(answer: Answer) -> tuple[str | None, str]:
     """Read the error shape; a body of any other shape is quoted. Both are for a terminal, so nothing in them acts."""
     try:
         body = orjson.loads(answer.content)
-        return _quoted(str(body["error"]), key), _quoted(str(body["message"]), key)
+        return printable(str(body["error"])), printable(str(body["message"]))
     except (ValueError, TypeError, KeyError, RecursionError):
-        quoted = _quoted(answer.content.decode("utf-8", "replace").strip(), key)[:200]
+        quoted = printable(answer.content.decode("utf-8", "replace").strip())[:200]
         return None, quoted or httpx.codes.get_reason_phrase(answer.status)
-
-
-_TELLING = 8
-"""A shorter key is no secret, and may stand in any word."""
-
-
-def _quoted(text: str, key: str) -> str:
-    """Return a text that came from outside as an error may show it: without the key, should the service repeat it."""
-    return printable(text.replace(key, "<key>") if len(key) >= _TELLING else text)
 
 
 def _retry_after(answer: Answer) -> float | None:
@@ -320,7 +347,8 @@ def _retry_after(answer: Answer) -> float | None:
         try:
             moment = parsedate_to_datetime(said)
             # A date without a zone is in UTC.
-            seconds = (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp() - time.time()
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            seconds = moment.timestamp() - answer.sent_at
         except (ValueError, OverflowError):
             return None
     return seconds if math.isfinite(seconds) and seconds > _AT_ONCE else None

@@ -4,7 +4,8 @@
 
     <folder>/<data type>/<hash of what is asked>/
         query.json                      what is asked, and of which service
-        <start>-<end>-<hash>.parquet    the points of a span that was over, half-open, in epoch seconds
+        <start>-<end>-<hash>.parquet    the points of a span that was over, half-open, in epoch seconds; in its metadata
+                                        why markets have none
         .lock
 
 A file is written under another name first and never changed, and its name tells a hash of its bytes, its series and its
@@ -22,7 +23,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,9 +34,12 @@ import platformdirs
 import polars as pl
 
 from tidytape import wire
+from tidytape.catalogue import NoteCode
+from tidytape.client.describing import described
 from tidytape.client.window import Span, Window, intersected, united, without
 from tidytape.errors import QueryError
 from tidytape.schema import schema_of
+from tidytape.wire import Note
 
 __all__ = ["LIMIT", "Cache", "Entry", "Series", "default_folder"]
 
@@ -43,6 +47,9 @@ _FORMAT = "1"
 """Of the layout above; another one begins anew."""
 
 _NAME = re.compile(r"(\d+)-(\d+)-([0-9a-f]{32})\.parquet")
+_NOTES = "tidytape.notes"
+"""In the metadata of a file: why markets that were asked for have no points in it."""
+
 _SMALL = 8 * 2**20
 """Files that adjoin and are together no longer than this become one. [byte]"""
 
@@ -129,9 +136,11 @@ class Cache:
         self.folder = default_folder() if folder is None else Path(folder)
         self.limit = limit
 
-    def series(self, base_url: str, window: Window) -> Series:
-        """Return what is kept of what a window asks, whatever its time."""
+    def series(self, base_url: str, window: Window, *, absent: str = "null") -> Series:
+        """Return what is kept of what a window asks, whatever its time, of clients that read absent numbers alike."""
         asked = {"format": _FORMAT, "base_url": base_url, "params": window.params}
+        if absent != "null":
+            asked["absent"] = absent
         name = hashlib.sha256(json.dumps(asked).encode()).hexdigest()[:32]
         return Series(self, self.folder / window.data_type / name, window, asked)
 
@@ -203,19 +212,20 @@ class Series:
         self._folder = folder
         self._window = window
         self._asked = asked
-        self._schema = schema_of(window.data_type)
+        self._schema = schema_of(window.data_type, grouped=window.query.group_by is not None)
 
     def missing(self, span: Span) -> list[Span]:
         """Return what of a span no file covers."""
         kept = _segments(self._folder)
         return without(span, ((one.start, one.end) for one in kept if not one.is_of_the_future))
 
-    def read(self, span: Span) -> tuple[list[pl.DataFrame], list[Span]]:
-        """Return the points of a span that are kept, each once, and of which parts of it nothing is.
+    def read(self, span: Span) -> tuple[list[pl.DataFrame], list[Note], list[Span]]:
+        """Return the points of a span that are kept, each once, the notes on them, and which parts are not kept.
 
         A file that is damaged, or tells of a time that is yet to come, is removed, and what it covered is missing.
         """
         frames: list[pl.DataFrame] = []
+        notes: list[Note] = []
         taken: list[Span] = []
         for one in _segments(self._folder):
             parts = [
@@ -226,18 +236,26 @@ class Series:
             if not parts:
                 continue
             try:
-                frame = _opened(one)
+                points = _opened(one)
             except OSError:
                 continue  # it may be there again the next time
-            if frame is None or one.is_of_the_future:
+            if points is None or one.is_of_the_future:
                 with suppress(OSError):
                     one.path.unlink(missing_ok=True)
                 continue
+            frame, said = points
             frames += [_between(frame, part) for part in parts]
+            notes += said
             taken = united([*taken, *parts])
-        return [self._schema.conform(frame) for frame in frames], without(span, taken)
+        return [self._described(frame) for frame in frames], notes, without(span, taken)
 
-    def store(self, span: Span, frame: pl.DataFrame, *, closed: int, now: float) -> None:
+    def _described(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return a kept frame in the schema; files of older releases lack columns that follow from what was asked."""
+        return described(self._schema.conform(frame), self._window.query, answered_at=None)
+
+    def store(
+        self, span: Span, frame: pl.DataFrame, *, closed: int, now: float, notes: Iterable[Note] = ()
+    ) -> None:
         """Keep the points of a span as far as it is closed.
 
         Parameters
@@ -250,18 +268,23 @@ class Series:
             Points that start before it can no longer change. [s since the epoch]
         now : float
             [s since the epoch]
+        notes : iterable of Note
+            What the service said of markets without points.
         """
         start, end = span[0], min(span[1], closed)
         believed = self._window.floored(int(now) - _BELIEVED)
         if end > believed:
             end = min(end, max(self._told(_between(frame, (start, end)), start), believed))
+            end = min(end, _first_unsettled(_between(frame, (believed, end)), end))
+            # A market that lags behind, or is not there yet, may have points tomorrow.
+            end = min([end, *(max(_known_until(note, end), believed) for note in notes)])
         if start >= end:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         said = self._folder / "query.json"
         if not said.exists():
             _put(said, json.dumps(self._asked, indent=1).encode())
-        self._write((start, end), _between(frame, (start, end)))
+        self._write((start, end), _between(frame, (start, end)), notes)
 
     def _told(self, frame: pl.DataFrame, start: int) -> int:
         """Return up to where every series of an answer tells something; filled intervals tell nothing."""
@@ -299,16 +322,20 @@ class Series:
             frames = [_opened(one) for one in run]
         except OSError:
             return  # another process has joined them
-        sound = [frame for frame in frames if frame is not None]
+        sound = [points for points in frames if points is not None]
         if len(sound) < len(run):
             return  # it is found out when it is read
-        self._write((run[0].start, run[-1].end), wire.concatenated(sound))
+        notes = [note for _, said in sound for note in said]
+        self._write((run[0].start, run[-1].end), wire.concatenated([frame for frame, _ in sound]), notes)
         for one in run:
             one.path.unlink(missing_ok=True)
 
-    def _write(self, span: Span, frame: pl.DataFrame) -> None:
+    def _write(self, span: Span, frame: pl.DataFrame, notes: Iterable[Note]) -> None:
         body = io.BytesIO()
-        frame.write_parquet(body, compression="zstd", compression_level=1)
+        # Where a market has points in a part of the window is not said again: they are here.
+        empty = dict.fromkeys(note for note in notes if note.code is not NoteCode.PART)
+        said = {_NOTES: wire.write_notes(empty).decode()} if empty else None
+        frame.write_parquet(body, compression="zstd", compression_level=1, metadata=said)
         content = body.getvalue()
         digest = _digest(self._folder, span, content)
         _put(self._folder / f"{span[0]}-{span[1]}-{digest}.parquet", content)
@@ -332,23 +359,42 @@ def _segments(folder: Path) -> Iterator[Segment]:
     yield from sorted(found, key=lambda one: (one.start, -one.end, one.digest))
 
 
-def _opened(segment: Segment) -> pl.DataFrame | None:
-    """Return the points of a file, None if they are not what was written; OSError if it cannot be read just now."""
+def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
+    """Return points and notes of a file, None if it is not what was written; OSError if it cannot be read just now."""
     content = segment.path.read_bytes()
     if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
         return None
     try:
         frame = pl.read_parquet(io.BytesIO(content))
+        said = pl.read_parquet_metadata(io.BytesIO(content)).get(_NOTES, "")
     except (OSError, pl.exceptions.PolarsError):
         return None
     with suppress(OSError):
         os.utime(segment.path)  # it was read just now
-    return frame
+    return frame, wire.read_notes(said.encode()) or ()
 
 
 def _digest(folder: Path, span: Span, content: bytes) -> str:
     """Hash of a file's bytes, of what they are points of, and from when to when."""
     return hashlib.sha256(f"{folder.name} {span[0]} {span[1]}\n".encode() + content).hexdigest()[:32]
+
+
+def _first_unsettled(frame: pl.DataFrame, end: int) -> int:
+    """Return where the first interval starts that may still change, for the market is not known to its end."""
+    if "is_final" not in frame.columns:
+        return end
+    first = frame.filter(~pl.col("is_final"))["timestamp"].dt.epoch("s").min()
+    return end if first is None else int(first)  # type: ignore[arg-type]  # polars types any value
+
+
+def _known_until(note: Note, end: int) -> int:
+    """Return up to where a market without points before ``end`` is known, as the service says. [s]"""
+    if note.code is NoteCode.NO_DATA:
+        return 0
+    if note.code is not NoteCode.OUTSIDE or note.first is None or note.last is None:
+        return end
+    has_begun_later = note.first >= end * 10**9
+    return end if has_begun_later else min(end, note.last // 10**9)
 
 
 def _between(frame: pl.DataFrame, span: Span) -> pl.DataFrame:

@@ -14,11 +14,12 @@ from functools import wraps
 from itertools import takewhile
 from typing import Any, TypeVar
 
+from tidytape.catalogue import COVERAGE
 from tidytape.client.parameters import PARAMETERS, Parameter
-from tidytape.errors import nearest
+from tidytape.errors import TidytapeError, nearest
 from tidytape.schema import Schema
 
-__all__ = ["as_question", "checked", "documented", "parameters_of", "prose_of"]
+__all__ = ["as_question", "checked", "documented", "outward", "parameters_of", "prose_of"]
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -83,8 +84,20 @@ def documented(
     return completed
 
 
+def outward(error: TidytapeError) -> TidytapeError:
+    """Return an error as it leaves the library: it says all that there is to say, so it leads to nothing inside.
+
+    Raise it outside of the ``except`` that caught it, so that what the caller handles at the time is its only context.
+    """
+    error.__cause__ = error.__context__ = None
+    error.__suppress_context__ = False
+    return error.with_traceback(None)
+
+
 def checked(name: str | None = None, /) -> Callable[[F], F]:
     """Return a decorator: of wrong arguments a method says what its caller can know, its name and what was meant.
+
+    Every `TidytapeError` that the method raises is shown without the frames inside the library, by `outward`.
 
     Parameters
     ----------
@@ -108,7 +121,11 @@ def checked(name: str | None = None, /) -> Callable[[F], F]:
                 raise TypeError(
                     f"{name or method.__name__}(): {_wrong(error, signature, arguments)}"
                 ) from None
-            return method(*args, **arguments)
+            try:
+                return method(*args, **arguments)
+            except TidytapeError as error:
+                failure = error
+            raise outward(failure)
 
         return calling  # type: ignore[return-value]
 
@@ -226,7 +243,7 @@ def _entries(method: Callable[..., Any], parameters: Mapping[str, Parameter]) ->
 def _shape(schema: Schema, *, groups: bool) -> Iterator[str]:
     """What a frame is: a row, the key, the order, and each column with its dtype and unit."""
     yield f"frame, {schema.rows}, key ({', '.join(schema.key)})"
-    names = list(takewhile(lambda column: column.dtype == "category", schema.columns))
+    names = list(takewhile(lambda column: column.name in schema.identity, schema.columns))
     rest = schema.columns[len(names) :]
     order = (
         "Sorted by the key, in time as asked. " if "timestamp" in schema.key else "In the service's order. "
@@ -236,6 +253,11 @@ def _shape(schema: Schema, *, groups: bool) -> Iterator[str]:
     for column in rest:
         unit = f" [{column.unit}]" if column.unit else ""
         yield _indented(f"- ``{column.name}`` : {column.dtype}, {column.doc}.{unit}", hanging=2)
+    if groups:
+        yield _indented(
+            f"- ``{COVERAGE.column}`` : float64, with ``group_by``: {COVERAGE.doc}. [{COVERAGE.unit}]",
+            hanging=2,
+        )
 
 
 def _indented(text: str, *, hanging: int = 0) -> str:

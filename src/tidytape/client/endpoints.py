@@ -18,16 +18,19 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
+import orjson
 import polars as pl
 
+from tidytape import wire
 from tidytape.client import listing
-from tidytape.client.documented import as_question, documented
+from tidytape.client.documented import as_question, checked, documented
 from tidytape.client.fetching import fetched
 from tidytape.client.lists import ListMethods
 from tidytape.client.metadata import Metadata
 from tidytape.client.planning import Plan, PlanPart, planned
 from tidytape.client.progress import Progress
 from tidytape.client.quota import Usage
+from tidytape.client.reasons import Reason, in_every_part, warn_of_empty
 from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.client.settings import Backend, Settings
 from tidytape.client.steps import Call, Flow
@@ -41,7 +44,7 @@ from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, sc
 if TYPE_CHECKING:
     from types import TracebackType
 
-__all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Several", "Written", "first", "wanted_of"]
+__all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Several", "Written", "first", "noting", "wanted_of"]
 
 FrameT = TypeVar("FrameT")
 NamesT = TypeVar("NamesT")
@@ -102,9 +105,9 @@ class Written:
     rows : int
         How many rows it has.
     requests : int
-        How many requests were sent.
+        How many requests were sent, as in `Metadata`.
     weight : int
-        What they weighed together. [weight]
+        What they weighed together, as in `Metadata`. [weight]
     """
 
     path: Path
@@ -179,7 +182,7 @@ class Endpoints(
     # --- the methods of every kind of data and list go through these ---
 
     def _points(self, wanted: Wanted) -> FrameT:
-        return self._fetch_frame(first(self._answered(wanted)), wanted.schema)
+        return self._fetch_frame(first(_warning(self._answered(wanted))), wanted.schema)
 
     def _names(self, name: str, query: MetaQuery) -> NamesT:
         return self._fetch_names(self._taped(name, query, listing.names(self._settings, name, query)))
@@ -230,6 +233,7 @@ class Endpoints(
         """
         return self._points(wanted_of(query))
 
+    @checked()
     def plan(self, query: Several) -> PlanT:
         """Return what fetching would send and cost as things stand: nothing that weighs anything is sent.
 
@@ -276,6 +280,7 @@ class Endpoints(
             return self._fetch_plan(_replayed(self._tape, windows))
         return self._fetch_plan(planned(self._settings, windows))
 
+    @checked()
     def fetch(self, query: Asked) -> FetchedT:
         """Fetch a frame together with what its fetch was.
 
@@ -305,8 +310,9 @@ class Endpoints(
         (24, 1, ())
         """
         wanted = wanted_of(query)
-        return self._fetch_fetched(self._answered(wanted), wanted.schema)
+        return self._fetch_fetched(_warning(self._answered(wanted)), wanted.schema)
 
+    @checked()
     def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
         """Fetch into a Parquet file, one request after the other, so that the window may be larger than memory.
 
@@ -388,8 +394,7 @@ class Endpoints(
         ask = _ask_of(window)
         if isinstance(tape, Replayer):
             frame, entry = yield Call(lambda: tape.found(ask))
-            missing = tuple((int(start), int(end)) for start, end in entry.told.get("missing", ()))
-            metadata = Metadata.replayed(window, frame, datetime.fromisoformat(entry.at), missing)
+            metadata = Metadata.replayed(window, frame, datetime.fromisoformat(entry.at), entry.told)
         else:
             progress = Progress(window.data_type, wanted=self._settings.progress)
             frame, metadata = yield from fetched(self._settings, window, progress)
@@ -398,7 +403,13 @@ class Endpoints(
             frame = wanted.finish(frame)
             metadata = metadata.of(frame)
         if isinstance(tape, Recorder):
-            told = {"requests": metadata.requests, "weight": metadata.weight, "missing": metadata.missing}
+            told: dict[str, Any] = {
+                "requests": metadata.requests,
+                "weight": metadata.weight,
+                "missing": metadata.missing,
+                "is_whole": metadata.is_whole,
+                "notes": orjson.loads(wire.write_notes(one.note for one in metadata.reason)),
+            }
             if wanted.finish is not None:
                 method = wanted.schema.name.lower()
                 told["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
@@ -418,11 +429,13 @@ class Endpoints(
 
     def _written(self, wanted: Wanted, path: Path) -> Flow[Written]:
         requests = weight = 0
+        reasons: list[tuple[Reason, ...]] = []
         with ParquetFile(path) as file:
             for part in self._parts(wanted):
-                frame, metadata = yield from self._answered(part)
+                frame, metadata = yield from noting(reasons, self._answered(part))
                 yield Call(partial(file.write, frame))
                 requests, weight = requests + metadata.requests, weight + metadata.weight
+        warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
         return Written(path, file.rows, requests, weight)
 
     def _parts(self, wanted: Wanted) -> list[Wanted]:
@@ -512,7 +525,7 @@ def wanted_of(query: Asked) -> Wanted:
         )
     window = Window.of(query)
     queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
-    return Wanted(queries, schema_of(window.data_type))
+    return Wanted(queries, schema_of(window.data_type, grouped=window.query.group_by is not None))
 
 
 def _called(given: object) -> str:
@@ -544,6 +557,22 @@ def _several(query: Any) -> list[Any]:
         return [] if Window.differ_in_time_alone(query) else list(query)
     is_asked = all(isinstance(one, Wanted | PointsQuery | list | tuple) for one in query)
     return list(query) if is_asked else []
+
+
+def noting(
+    reasons: list[tuple[Reason, ...]], steps: Flow[tuple[pl.DataFrame, Metadata]]
+) -> Flow[tuple[pl.DataFrame, Metadata]]:
+    """Add what a fetch says of markets without points to the reasons of the parts before."""
+    frame, metadata = yield from steps
+    reasons.append(metadata.reason)
+    return frame, metadata
+
+
+def _warning(steps: Flow[tuple[pl.DataFrame, Metadata]]) -> Flow[tuple[pl.DataFrame, Metadata]]:
+    """Warn of markets that have no points, and not because nothing happened."""
+    frame, metadata = yield from steps
+    warn_of_empty(metadata.reason)
+    return frame, metadata
 
 
 def first(steps: Flow[tuple[pl.DataFrame, Metadata]]) -> Flow[pl.DataFrame]:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
+from functools import partial
 from itertools import pairwise
 from typing import TypeVar
 
@@ -15,27 +16,46 @@ import polars as pl
 
 from tidytape import wire
 from tidytape.budget import weight
-from tidytape.catalogue import Interval
-from tidytape.client.asking import ask, is_too_long, refuse_to_wait
+from tidytape.catalogue import Interval, NoteCode
+from tidytape.client.asking import Tally, ask, is_too_long, refuse_to_wait
 from tidytape.client.cache import Series
 from tidytape.client.display import spans
 from tidytape.client.listing import informed
 from tidytape.client.metadata import Metadata
+from tidytape.client.network import is_loopback
 from tidytape.client.progress import Bar, Progress
-from tidytape.client.settings import Settings, is_loopback
+from tidytape.client.reasons import reasons_of
+from tidytape.client.settings import Settings
 from tidytape.client.steps import Call, Flow, Together, Wait
-from tidytape.client.tidying import decoded, joined, within
+from tidytape.client.tidying import decoded, is_clashing, joined, notes_of, within
+from tidytape.client.wholeness import (
+    Part,
+    Size,
+    is_dense,
+    lacking,
+    may_lack_series,
+    most_weight,
+    names_one_series,
+    new_rows,
+    reach,
+    series_of,
+    size_of,
+    tail_of,
+)
 from tidytape.client.window import SETTLING, Span, Window, ahead, covering, united, without
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
     IncompleteDataError,
+    QueryError,
     ServiceError,
     TidytapeError,
     TierError,
+    counted,
 )
-from tidytape.query import PointsQuery
+from tidytape.query import PointsQuery, hinted_window
 from tidytape.query.values import written_time
+from tidytape.wire import Note
 
 __all__ = ["fetched"]
 
@@ -72,7 +92,7 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
     if settings.cache is None:
         yield from gathered.ask_for([window.asked], progress)
     else:
-        gathered.kept = settings.cache.series(settings.base_url, window)
+        gathered.kept = settings.cache.series(settings.base_url, window, absent=settings.absent)
         missing = yield Call(gathered.look)
         if missing and settings.offline:
             raise IncompleteDataError(
@@ -91,8 +111,8 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
 
 def _how_kept(settings: Settings) -> str:
     """Say how anything comes to be in the cache."""
-    kept = f"nothing of it is kept of {settings.base_url}: what is fetched online"
-    return f"{kept} with cache=True is" if is_loopback(settings.base_url) else f"{kept} is"
+    fetched = "fetch it online with cache=True" if is_loopback(settings.base_url) else "fetch it online"
+    return f"the cache has no answer to it from {settings.base_url}; {fetched} first"
 
 
 @contextmanager
@@ -138,9 +158,15 @@ class _Gathered:
         self._cached: list[Span] = []
         self._missing: list[Span] = []
         self._failures: list[TidytapeError] = []
-        self._requests = 0
-        self._weight = 0
-        self._sent_at = time.time()
+        self._tally = Tally()
+        self.notes: list[Note] = []
+        """What the service said of markets without points, now and when what is kept was fetched."""
+        self._doubtful: list[Part] = []
+        """Answers of which something is missing at the ends that nobody explains."""
+        self._whole: list[Size] = []
+        """How much was in answers that are whole: a service that gives so much did not cut one with less."""
+        self._series: set[tuple[str | None, ...]] = set()
+        """Series of answers that lack none."""
 
     @property
     def is_partial(self) -> bool:
@@ -150,7 +176,7 @@ class _Gathered:
     def look(self) -> list[Span]:
         """Read what is kept; return what is missing."""
         assert self.kept is not None
-        self.frames, missing = self.kept.read(self._window.span)
+        self.frames, self.notes, missing = self.kept.read(self._window.span)
         self._cached = without(self._window.span, missing)
         return missing
 
@@ -186,7 +212,7 @@ class _Gathered:
 
     def look_again(self, kept: Series) -> list[Span]:
         """Read what is kept where nothing can be added."""
-        self.frames, missing = kept.read(self._window.span)
+        self.frames, self.notes, missing = kept.read(self._window.span)
         self._cached = without(self._window.span, missing)
         return missing
 
@@ -202,6 +228,7 @@ class _Gathered:
             self._foretell(sum(map(weight, requests)), bar)
             if requests:
                 yield Together([self._part(one, bar) for one in requests])
+            yield from self._settled(bar)
 
     def _foretell(self, cost: int, bar: Bar) -> None:
         """Say how long the budget will make all of it wait, or refuse to, before anything is sent."""
@@ -224,53 +251,140 @@ class _Gathered:
         bar.advance()
 
     def _asked(self, query: PointsQuery, bar: Bar) -> Flow[None]:
-        """Fetch one request, and go on asking where its answer seems to have been cut, for as much as came then."""
-        at = query.start
-        most = whole = query.end - query.start
-        limit = 0
+        """Fetch one request; where it has more trades than the service gives at once, in shorter ones."""
+        at, whole = query.start, query.period
+        most = whole
         while at < query.end:
             part = query.model_copy(update={"start": at, "end": min(at + most, query.end)})
-            now = time.time()  # what was over then is over, however long the answer takes
-            frame = yield from self._answered(part, bar)
-            whole_until = _whole_until(frame, part)
-            if whole_until <= at:
-                raise IncompleteDataError(
-                    f"{self._window.data_type}: more lies at {written_time(at)} than the service gives in one answer",
-                    missing=((at, part.end),),
-                )
-            was_cut = whole_until < part.end
-            if was_cut and _may_lack_series(frame, whole_until, part):
-                most, limit = whole_until - at, frame.height
+            try:
+                answer = yield from self._answered(part, bar)
+            except QueryError as error:
+                most = _shorter(part, error)
                 continue
-            if query.interval is None:
-                most = whole
-            elif was_cut:
-                most, limit = whole_until - at, frame.height
-            elif limit:  # as much as should reach the limit again, if there is one
-                most = min(whole, most * max(limit, frame.height) // max(1, frame.height))
-            frame = within(frame, at, whole_until)
-            yield from self._keep((at, whole_until), frame, now)
-            self.frames.append(frame)
-            at = whole_until
+            yield from self._took(answer)
+            at, most = part.end, min(whole, 2 * most)
 
-    def _answered(self, query: PointsQuery, bar: Bar) -> Flow[pl.DataFrame]:
-        cost = weight(query)
-        answer = yield from ask(
-            self._settings, "/v1/points", query.to_params(), accept=_ACCEPT, cost=cost, waits=bar.waits
-        )
-        self._requests += 1 + answer.lost
-        self._weight += cost * (1 + answer.lost)
-        self._sent_at = answer.sent_at
-        return decoded(answer, query)
-
-    def _keep(self, span: Span, frame: pl.DataFrame, now: float) -> Flow[None]:
-        if self.kept is None:
+    def _took(self, part: Part) -> Flow[None]:
+        """Keep the points of an answer, unless something is missing at its ends that nobody explains."""
+        if any(lacking(part)) or may_lack_series(part):
+            self._doubtful.append(part)
             return
-        kept = self.kept
+        if is_dense(part.query):
+            self._whole.append(size_of(part.frame))
+        yield from self._believed(part, part.frame)
+
+    def _believed(self, part: Part, frame: pl.DataFrame) -> Flow[None]:
+        """Keep the points of an answer that is whole."""
+        frame = within(frame, part.query.start, part.query.end).drop(wire.DATA_UNTIL, strict=False)
+        self.frames.append(frame)
+        notes = part.notes or ()
+        # That the service has no such data, or the tier does not see them, may be otherwise tomorrow.
+        is_lacking = frame.is_empty() and {note.code for note in notes} & {NoteCode.NO_DATA, NoteCode.TIER}
+        if self.kept is not None and not is_lacking and not is_clashing(frame, part.query):
+            kept, closed = self.kept, part.closed
+            span = part.query.start, part.query.end
+            store = partial(kept.store, span, frame, closed=closed, now=part.now, notes=notes)
+            yield Call(lambda: _spared(store))
+
+    def _answered(self, query: PointsQuery, bar: Bar) -> Flow[Part]:
+        now = time.time()  # what was over then is over, however long the answer takes
+        answer = yield from ask(
+            self._settings,
+            "/v1/points",
+            query.to_params(),
+            accept=_ACCEPT,
+            cost=weight(query),
+            waits=bar.waits,
+            tally=self._tally,
+        )
         # By the earlier of both clocks, and a little before: a service may settle what has just ended.
-        sure = min(now, self._sent_at) - SETTLING
-        closed = self._window.closed(sure)
-        yield Call(lambda: _spared(lambda: kept.store(span, frame, closed=closed, now=sure)))
+        sure = min(now, answer.sent_at) - SETTLING
+        frame = decoded(answer, query, absent=self._settings.absent)
+        notes = notes_of(answer)
+        self._settings.quota.has_notes |= notes is not None
+        self.notes += notes or ()
+        return Part(query, frame, notes, self._window.closed(sure), sure)
+
+    # --- answers that end early ---
+
+    def _settled(self, bar: Bar) -> Flow[None]:
+        """Find out which of the doubtful answers were cut: those with most rows first, for they tell of the others."""
+        doubtful = sorted(self._doubtful, key=lambda part: part.frame.height, reverse=True)
+        for part in doubtful:
+            try:
+                frame = yield from self._made_whole(part, bar)
+            except (IncompleteDataError, ServiceError, BudgetError) as error:
+                if self._settings.partial != "flag" or isinstance(error, AuthenticationError | TierError):
+                    raise
+                named = error.missing if isinstance(error, IncompleteDataError) else ()
+                self._missing += named or list(filter(None, lacking(part))) or [part.span]
+                self._failures.append(error)
+                frame = within(part.frame, part.query.start, part.query.end)
+                self.frames.append(frame.drop(wire.DATA_UNTIL, strict=False))
+            else:
+                yield from self._believed(part, frame)
+
+    def _made_whole(self, part: Part, bar: Bar) -> Flow[pl.DataFrame]:
+        """Return the points of a doubtful answer, after one probe at each end that is missing."""
+        size, series = size_of(part.frame), series_of(part.frame)
+        ends = [span for span in lacking(part)[::-1] if span]
+        if any(size.is_below(whole) for whole in self._whole) or (not ends and series <= self._series):
+            return part.frame
+        spent = weight(part.query)
+        tail = tail_of(part)
+        for span in ends or ([tail] if tail else []):
+            probe = yield from self._once_more(span, bar)
+            spent += weight(probe.query)
+            is_sure = within(probe.frame, *span).is_empty() or size_of(probe.frame).is_below(size)
+            if not is_sure or not new_rows(probe.frame, part.frame, span).is_empty():
+                return (yield from self._asked_again(part, probe, spent, bar))
+        self._whole.append(size)
+        self._series |= series
+        return part.frame
+
+    def _once_more(self, span: Span, bar: Bar) -> Flow[Part]:
+        """Ask for a part of what was asked for before."""
+        (part,) = yield Together([self._answered(self._window.request(*span), bar)])
+        return part  # type: ignore[no-any-return]  # of the one flow
+
+    def _asked_again(self, part: Part, probe: Part, spent: int, bar: Bar) -> Flow[pl.DataFrame]:
+        """Ask again for what a service cut, for so little at a time that no answer reaches the size of the cut one."""
+        whole, step, limit = part.span, part.query.step, size_of(part.frame)
+        series = series_of(part.frame) | series_of(probe.frame)
+        is_one = names_one_series(part.query)
+        frames = [within(part.frame, whole[1], part.query.end)]
+        sure = []
+        if is_one:  # else any point of it may lack a series
+            frames, sure = [part.frame], [reach(part.frame, whole, step)]
+        if size_of(probe.frame).is_below(limit):
+            frames.append(probe.frame)
+            sure.append(probe.span)
+        elif is_one:
+            frames.append(probe.frame)
+            sure.append(reach(probe.frame, whole, step))
+        todo = without(whole, sure)
+        points = (limit.rows - 1) // len(series)
+        while todo:
+            at, until = todo[0]
+            query = self._window.request(at, min(at + points * step, until)) if points else part.query
+            spent += weight(query)
+            if not points or spent > most_weight(part.query):
+                raise IncompleteDataError(
+                    f"{self._window.data_type}: the service cut an answer at {counted(limit.rows, 'row')}, and more "
+                    f"may lie at {written_time(at)}; ask for fewer markets or a shorter window at a time",
+                    missing=tuple(todo),
+                )
+            answer = yield from self._once_more((query.start, query.end), bar)
+            series |= series_of(answer.frame)
+            rows = answer.frame.height
+            if rows and not size_of(answer.frame).is_below(limit):
+                points //= 2  # cut too: there are more series than were known, or points at the edges
+                continue
+            frames.append(within(answer.frame, query.start, query.end))
+            todo[:1] = [(query.end, until)] if query.end < until else []
+            # So many that they reach the limit, as far as this answer tells.
+            points = min(10 * points, points * (limit.rows - 1) // max(1, rows))
+        return wire.concatenated([frame for frame in frames if frame.width])
 
     def told(self, frame: pl.DataFrame) -> Metadata:
         """Return what the fetch was."""
@@ -279,55 +393,34 @@ class _Gathered:
             window.query,
             window.start,
             window.end,
-            self._requests,
-            self._weight,
+            self._tally.requests,
+            self._tally.weight,
             tuple(self._cached),
             tuple(united(self._missing)),
             tuple(self._failures),
             datetime.now(UTC),
             frame,
+            reasons_of(window, dict.fromkeys(self.notes), frame, now=time.time()),
+            not self._missing if is_dense(window.query) else None,
         )
 
 
-# --- completeness ---------------------------------------------------------------------------------------------------
+def _shorter(query: PointsQuery, error: QueryError) -> int:
+    """Return how long a window to ask for instead of one with more trades than the service gives at once. [s]
 
-_ROUND = 100
+    As long as the service says that one may be, else half as long. Nothing is charged for a request that is refused.
 
-
-def _whole_until(frame: pl.DataFrame, query: PointsQuery) -> int:
-    """Return up to where an answer is whole: its end, unless it may have been cut. [s since the epoch]
-
-    Services that cut do so at a limit of theirs, a round number: of points of a series, or of rows of all. That an
-    answer has one by chance costs one request more, for what is left of its window; an answer that was cut and taken
-    for whole would cost the truth. What is counted is what was sent, points at the edges of the window too.
+    Raises
+    ------
+    QueryError
+        The error itself, where it says something else, or no shorter window would be answered.
     """
-    if frame.is_empty():
-        return query.end
-    series = [name for name in ("exchange", "raw_symbol", "coin", "side", "tenor") if name in frame.columns]
-    points = pl.len() if query.interval is None else pl.col("timestamp").n_unique()
-    counts = frame.group_by(series).agg(
-        points.alias("n"), pl.col("timestamp").max().dt.epoch("s").alias("last")
-    )
-    if frame.height % _ROUND:  # of all rows
-        is_round = pl.col("n") % _ROUND == 0
-        if query.grid is not None and query.data_types[0].levels:  # a point without levels has no row
-            slots = (pl.col("last") - query.span[0]) // query.grid.seconds + 1
-            is_round |= slots % _ROUND == 0
-        counts = counts.filter(is_round)
-    counts = counts.filter(pl.col("last") >= query.start)
-    if counts.is_empty():
-        return query.end
-    last = int(counts["last"].min())  # type: ignore[arg-type]
-    # A second of trades may itself have been cut; it is asked for again.
-    after = last if query.grid is None else last + query.grid.seconds
-    # One second and no more was asked for: there is nothing that it could be cut to.
-    return query.end if after >= query.end or query.end - query.start <= 1 else after
-
-
-def _may_lack_series(frame: pl.DataFrame, whole_until: int, query: PointsQuery) -> bool:
-    """Whether rows that were cut may have come series after series, so that some are not there at all."""
-    step = 1 if query.grid is None else query.grid.seconds
-    return frame.height % _ROUND == 0 and not within(frame, whole_until + step, query.end).is_empty()
+    if error.code != "POINT_LIMIT_EXCEEDED" or query.interval is not None or query.period == 1:
+        raise error
+    fits = hinted_window(str(error))
+    if fits == 0:
+        raise error
+    return fits if fits is not None and fits < query.period else query.period // 2
 
 
 def _check_filled(frame: pl.DataFrame, window: Window) -> None:

@@ -18,7 +18,8 @@ def fingerprint(frame: pl.DataFrame) -> str:
 
     Of each column in turn its name, kind and length, which of its values are null, and the others: numbers as
     little-endian bytes, times as nanoseconds since the epoch, text as lengths and UTF-8, lists as lengths and their
-    values. How a library holds or writes them has no part in it.
+    values. How a library holds or writes them has no part in it, and neither has ``is_final``, which says when a frame
+    was fetched and not what it says.
 
     Parameters
     ----------
@@ -38,6 +39,8 @@ def fingerprint(frame: pl.DataFrame) -> str:
     """
     told = hashlib.sha256()
     for column in frame:
+        if column.name == "is_final":
+            continue
         told.update(f"{column.name}\0".encode())
         _tell(column.alias(""), told.update)  # polars would read a name such as "^x$" as a pattern
     return told.hexdigest()

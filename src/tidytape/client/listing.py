@@ -11,8 +11,7 @@ from tidytape import wire
 from tidytape.client.asking import ask
 from tidytape.client.quota import Usage
 from tidytape.client.settings import Settings
-from tidytape.client.steps import Flow, printable
-from tidytape.client.tidying import once
+from tidytape.client.steps import Flow
 from tidytape.errors import AuthenticationError, DecodeError, IncompleteDataError, TidytapeError
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.schema import MARKETS, PREDICTION_MARKETS
@@ -28,39 +27,36 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
     Returns
     -------
     polars.DataFrame
-        One row per market, in the service's order.
+        One row per market, in the service's order. A list that is sorted by what changes moves between two pages, and
+        then a market comes twice: the last answer for it counts.
 
     Raises
     ------
     IncompleteDataError
-        If the pages have no end, or a market came twice with different values.
+        If the pages have no end.
     """
     until = time.monotonic() + settings.deadline
     pages: list[pl.DataFrame] = []
     seen: set[tuple[str | None, ...]] = set()
+    repeated = 0
     offset = query.page_offset
     while len(pages) < _MOST_PAGES:
         params = query.model_copy(update={"page_offset": offset}).to_params()
         answer = yield from ask(settings, "/v1/markets", params, accept=wire.JSON_MIME, cost=0, until=until)
         frame, following = wire.decode_markets(answer.content)
         keys = set(frame.select(MARKETS.key).iter_rows())
-        if keys and keys <= seen:
+        repeated = repeated + 1 if keys and keys <= seen else 0
+        if repeated == _MOST_REPEATED:
             raise IncompleteDataError(
-                f"/v1/markets: the page at {offset} brings nothing that was not on the pages before it; "
-                "the service does not heed pageOffset"
+                f"/v1/markets: the page at {offset} and {_MOST_REPEATED - 1} before it bring nothing new; the service "
+                "does not heed pageOffset"
             )
         seen |= keys
         pages.append(frame)
         # The end cannot be told from a full page: ask until one is empty or the offset stands still.
         if frame.is_empty() or following is None or following <= offset:
             listed = MARKETS.conform(wire.concatenated(pages))
-            listed, clash = once(listed, MARKETS.key)
-            if not clash.is_empty():
-                exchange, symbol, _ = clash.select(MARKETS.key).row(0)
-                raise IncompleteDataError(
-                    f"/v1/markets: {printable(symbol)} of {printable(exchange)} came twice with different values"
-                )
-            return listed
+            return listed.unique(MARKETS.key, keep="last", maintain_order=True)
         offset = following
     raise IncompleteDataError(
         f"/v1/markets: {_MOST_PAGES} pages and no end; a larger page_size takes fewer, if the service heeds it"
@@ -68,6 +64,8 @@ def markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:
 
 
 _MOST_PAGES = 10_000
+_MOST_REPEATED = 3
+"""So many small pages in a row bring nothing new only where the list does not move, but stands still."""
 
 
 def usage(settings: Settings) -> Flow[Usage]:

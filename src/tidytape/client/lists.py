@@ -25,7 +25,7 @@ _RAISES = {
 }
 _PAGES = _RAISES | {
     "ServiceError": "If the service gives no answer, or not all pages in time.",
-    "IncompleteDataError": "If the pages have no end, or a row came twice with different values.",
+    "IncompleteDataError": "If the pages have no end.",
 }
 _SEARCH = {name: FILTERS[name] for name in ("exchange", "coin", "category", "type")} | {
     "sort_direction": "``asc`` or ``desc``, by ``sort_field``."
@@ -62,7 +62,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         distinct: bool = False,
         page_size: int | None = None,
     ) -> FrameT:
-        """Search the markets, all pages.
+        """Search the markets, all pages. Where a market is on two of them, the last answer counts.
 
         Where a market is an outcome of prediction markets there is one more column, ``prediction_markets``, a list of
         them; ``prediction_markets`` has these as rows.
@@ -93,7 +93,9 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """Search the prediction markets, all pages.
 
         Each outcome of a prediction market is a market, so one that can be answered with yes or no has two rows, which
-        differ in ``raw_symbol``, the symbol that its series are fetched by.
+        differ in ``raw_symbol``, the symbol that its series are fetched by. The outcome's name is the market's
+        ``coin_name`` in ``markets``. ``last_price``, ``one_day_price_change`` and ``prices`` are those of the outcome,
+        and null where the service has them of another outcome only; volumes are of the whole prediction market.
 
         Examples
         --------

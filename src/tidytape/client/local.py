@@ -24,6 +24,7 @@ import httpx
 
 from tidytape.budget import Tier
 from tidytape.catalogue import TierName
+from tidytape.client.settings import LOCAL
 from tidytape.client.steps import closed_error
 from tidytape.errors import TransportError
 from tidytape.lake import Lake
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
 
 __all__ = ["async_connection", "async_demo_connection", "connection", "demo_connection"]
 
-_ADDRESS = "http://tidytape.local"
 _UNPACKED = "identity"  # memory is no wire
 _UNLIMITED = Tier("local", 10**9, 10**9, None, aggregation=True, rank=TierName.ENTERPRISE)
 
@@ -66,7 +66,7 @@ def async_demo_connection() -> dict[str, Any]:
 
 def _arguments(key: str, transport: httpx.BaseTransport | httpx.AsyncBaseTransport) -> dict[str, Any]:
     # Its own process is not what a client has to be guarded from.
-    return {"base_url": _ADDRESS, "api_key": key, "transport": transport, "max_body": sys.maxsize}
+    return {"base_url": LOCAL, "api_key": key, "transport": transport, "max_body": sys.maxsize}
 
 
 def _service(lake: str | Path) -> tuple[ASGIApp, str]:
@@ -128,7 +128,7 @@ class AppTransport(httpx.BaseTransport):
                 body = b"".join([part async for part in response.aiter_raw()])
         except TimeoutError:
             raise httpx.ReadTimeout(f"no answer within {timeout} s", request=request) from None
-        return httpx.Response(response.status_code, headers=response.headers, content=body)
+        return httpx.Response(response.status_code, headers=response.headers, stream=httpx.ByteStream(body))
 
     def close(self) -> None:
         """Stop the loop and remove the demo's lake."""

@@ -12,6 +12,7 @@ from tidytape.client.display import counted, lasting, of_query, spans
 from tidytape.client.listing import informed
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Call, Flow
+from tidytape.client.wholeness import most_weight
 from tidytape.client.window import SETTLING, Span, Window, ahead, covering, intersected, without
 from tidytape.query import PointsQuery
 from tidytape.query.values import written_time
@@ -38,6 +39,8 @@ class PlanPart:
         What of its weight is for a time more than a day ahead of now, of which nothing can be known yet. [weight]
     lacking : tuple of (int, int)
         Spans that a client that is offline does not have and does not ask for, half-open. [s since the epoch]
+    is_certain : bool
+        Whether the service says where it has no points, so that the client never asks twice.
     """
 
     query: PointsQuery
@@ -47,11 +50,21 @@ class PlanPart:
     cached: tuple[Span, ...]
     ahead: int = 0
     lacking: tuple[Span, ...] = ()
+    is_certain: bool = False
 
     @property
     def weight(self) -> int:
         """What its requests weigh together. [weight]"""
         return sum(map(weight, self.requests))
+
+    @property
+    def weight_at_most(self) -> int:
+        """What they weigh with all that is asked again where an answer ends early and nobody explains it. [weight]
+
+        It is more than ``weight`` for candles, funding and open interest of a service that does not say where it has no
+        points.
+        """
+        return self.weight if self.is_certain else sum(map(most_weight, self.requests))
 
     def __str__(self) -> str:
         return _summed([self])
@@ -85,6 +98,11 @@ class Plan:
     def weight(self) -> int:
         """What all requests weigh together. [weight]"""
         return sum(part.weight for part in self.parts)
+
+    @property
+    def weight_at_most(self) -> int:
+        """What a fetch weighs at most, with what it may have to ask to know whether an answer was cut. [weight]"""
+        return sum(part.weight_at_most for part in self.parts)
 
     @property
     def ahead(self) -> int:
@@ -134,7 +152,9 @@ _SHOWN = 10
 def _summed(parts: Sequence[PlanPart], wait: str = "") -> str:
     """Return what parts of a plan come to."""
     requests = [one for part in parts for one in part.requests]
-    said = [counted(len(requests), "request"), f"weight {sum(part.weight for part in parts):,}", wait]
+    least, most = sum(part.weight for part in parts), sum(part.weight_at_most for part in parts)
+    doubt = f" (at most {most:,})" if most > least else ""
+    said = [counted(len(requests), "request"), f"weight {least:,}{doubt}", wait]
     if ahead := sum(part.ahead for part in parts):
         said.append(f"weight {ahead:,} of it for a time more than a day ahead of now")
     again = sum(_is_asked(span, part) for part in parts for span in part.cached)
@@ -197,7 +217,10 @@ def planned(settings: Settings, windows: Sequence[Window]) -> Flow[Plan]:
         burst = settings.quota.burst
         requests = tuple(covering(window, left, burst=burst))
         beyond = ahead(window, left, now=now, burst=burst)
-        parts.append(PlanPart(window.query, window.start, window.end, requests, cached, beyond))
+        certain = settings.is_certain
+        parts.append(
+            PlanPart(window.query, window.start, window.end, requests, cached, beyond, is_certain=certain)
+        )
     plan = Plan(tuple(parts), None)
     return Plan(plan.parts, settings.quota.seconds_for(plan.weight)) if settings.quota.is_known else plan
 
@@ -205,4 +228,4 @@ def planned(settings: Settings, windows: Sequence[Window]) -> Flow[Plan]:
 def _missing(settings: Settings, window: Window) -> list[Span]:
     if settings.cache is None:
         return [window.asked]
-    return settings.cache.series(settings.base_url, window).missing(window.span)
+    return settings.cache.series(settings.base_url, window, absent=settings.absent).missing(window.span)

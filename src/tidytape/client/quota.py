@@ -103,6 +103,7 @@ class Quota:
         self._open = 0  # weight that was taken and of which the service has not told yet
         self.is_silent = False  # the service was asked for the budget, and did not say
         self.is_heard = False  # the service has answered something, whatever it said
+        self.has_notes = False  # the service says beside its series why they do not fill the window
         self._taken = 0  # all that ever was: where a taker stands in the line
 
     @property

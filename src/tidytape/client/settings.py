@@ -5,20 +5,35 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any, Literal, NoReturn, TypedDict, get_args
 
 import httpx
 
 from tidytape.client.cache import LIMIT, Cache
+from tidytape.client.network import is_loopback, warn_unencrypted
 from tidytape.client.quota import Quota, quota_of
+from tidytape.client.secret import Secret
 from tidytape.errors import AuthenticationError, QueryError
 
-__all__ = ["CACHE_LIMIT", "MAX_BODY", "Backend", "OnLimit", "Options", "Partial", "Settings", "is_loopback"]
+__all__ = [
+    "CACHE_LIMIT",
+    "LOCAL",
+    "MAX_BODY",
+    "Absent",
+    "Backend",
+    "OnLimit",
+    "Options",
+    "Partial",
+    "Settings",
+]
 
 Backend = Literal["polars", "pandas"]
 OnLimit = Literal["wait", "raise"]
 Partial = Literal["raise", "flag"]
+Absent = Literal["null", "zero"]
+
+LOCAL = "http://tidytape.local"
+"""The address of the service in this process."""
 
 _BASE_URL = "TIDYTAPE_BASE_URL"
 _API_KEY = "TIDYTAPE_API_KEY"
@@ -41,6 +56,7 @@ class Options(TypedDict, total=False):
     on_limit: OnLimit
     max_wait: float | None
     partial: Partial
+    absent: Absent
     parallel: int
     cache: bool | str | os.PathLike[str] | None
     cache_limit: int
@@ -62,8 +78,8 @@ class Settings:
     ----------
     base_url : str
         Address of the service, without ``/v1``.
-    api_key : str
-        The key; left out of the repr.
+    secret : Secret
+        The key, which does not show itself.
     auth_header : str
         Header that carries the key.
     timeout : float
@@ -78,6 +94,8 @@ class Settings:
         Longest time the budget may make a fetch wait; 0 where it must not, None without a bound. [s]
     partial : {"raise", "flag"}
         What to do where a part of a window is not answered.
+    absent : {"null", "zero"}
+        What a number is that a point of the service leaves out although every point has it.
     parallel : int
         Most requests that are on their way at once.
     offline : bool
@@ -91,7 +109,7 @@ class Settings:
     """
 
     base_url: str
-    api_key: str = field(repr=False)
+    secret: Secret
     auth_header: str
     timeout: float
     deadline: float
@@ -99,11 +117,17 @@ class Settings:
     max_body: int
     max_wait: float | None
     partial: Partial
+    absent: Absent
     parallel: int
     offline: bool
     progress: bool | None
     cache: Cache | None
     quota: Quota = field(repr=False)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the service is known to say where it has no points, so that no answer of it has to be doubted."""
+        return self.quota.has_notes or self.base_url == LOCAL
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: the key would travel along."""
@@ -123,6 +147,7 @@ class Settings:
         on_limit: str,
         max_wait: float | None,
         partial: str,
+        absent: str,
         parallel: int,
         offline: bool,
         progress: bool | None,
@@ -155,9 +180,9 @@ class Settings:
                 expected="a cache to answer from; with cache=False nothing is kept",
             )
         limit = _count("cache_limit", cache_limit)
-        return cls(
+        settings = cls(
             address,
-            key,
+            Secret(key),
             _header(auth_header),
             _seconds("timeout", timeout),
             _seconds("deadline", deadline),
@@ -165,12 +190,16 @@ class Settings:
             _count("max_body", max_body),
             _patience(_one_of("on_limit", on_limit, get_args(OnLimit)), max_wait),
             _one_of("partial", partial, get_args(Partial)),
+            _one_of("absent", absent, get_args(Absent)),
             _count("parallel", parallel),
             bool(offline),
             progress,
             None if cache is False else Cache(None if cache is True else cache, limit=limit),
             quota_of(address, key),
         )
+        if is_network and not offline:
+            warn_unencrypted(address)
+        return settings
 
 
 def _one_of(name: str, given: object, known: tuple[Any, ...]) -> Any:
@@ -195,15 +224,6 @@ def _patience(on_limit: str, max_wait: object) -> float | None:
             hint="on_limit='raise' waits not at all",
         )
     return None if max_wait is None else _seconds("max_wait", max_wait)
-
-
-def is_loopback(address: str) -> bool:
-    """Whether a service is on this machine, and so is not kept unless that is said."""
-    host = httpx.URL(address).host
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost" or host.endswith(".localhost")
 
 
 def _header(given: object) -> str:

@@ -16,14 +16,17 @@ step           what to do                                      what comes of it
 from __future__ import annotations
 
 import time
+import zlib
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from typing import Any, TypeVar
 
 import httpx
+import orjson
 
 from tidytape.errors import DecodeError, TransportError
+from tidytape.wire import ARROW_BEGIN, ARROW_END
 
 __all__ = [
     "FAILURES",
@@ -37,6 +40,7 @@ __all__ = [
     "Together",
     "Wait",
     "closed_error",
+    "is_readable",
     "printable",
 ]
 
@@ -75,8 +79,6 @@ class Answer:
     status: int
     headers: httpx.Headers
     content: bytes
-    lost: int = 0
-    """How often the service answered the same before, of which not all arrived; it will have charged for that."""
 
     @property
     def sent_at(self) -> float:
@@ -118,17 +120,19 @@ _MOST_REFUSAL = 2**20
 
 
 class Gathering:
-    """The body of a response while it arrives: bounded in size and in time.
+    """The body of a response while it arrives: unpacked, whole, and bounded in size and in time.
 
     A gzip of a megabyte can hold a gigabyte, so what counts is what comes out of it. Other encodings were not asked
-    for, and a few bytes of some, or of gzip in gzip, hold more than any memory.
+    for, and a few bytes of some, or of gzip in gzip, hold more than any memory: they are not read.
 
     Raises
     ------
     DecodeError
-        If the body is longer than ``max_body``, or encoded as it should not be.
+        If the body is longer than ``max_body``.
     TimeoutError
         If a part comes after the time of the request.
+    httpx.HTTPError
+        If an accepted answer has no body, or one that ends too early, or it is packed wrongly.
     """
 
     def __init__(self, step: Send, response: httpx.Response) -> None:
@@ -139,18 +143,22 @@ class Gathering:
         self._size = 0
         if self._accepted:
             step.accepted.append(response.headers)
-        encoding = response.headers.get("content-encoding", "").strip().lower()
-        self.readable = encoding in {"", "identity", "gzip"}
+        self.readable = is_readable(response.headers)
         """Whether the body should be read; a refusal is understood without it."""
-        if not self.readable and self._accepted:
-            raise DecodeError(
-                f"{step.request.url.path}: the body is encoded as {printable(encoding)}, asked for was gzip"
-            )
+        self.is_read = response.is_stream_consumed
+        """Whether the transport has read, and unpacked, the body already."""
+        packed = _encoding(response.headers) in _GZIP and not self.is_read
+        self._gunzip = _Gunzip() if packed else None
 
     def add(self, part: bytes) -> bool:
-        """Take the next part of the body; return whether more is of use."""
+        """Take the next part of the body, packed as it is sent; return whether more is of use."""
         if time.monotonic() > self._step.until:
             raise TimeoutError
+        if self._gunzip is not None:
+            try:
+                part = self._gunzip.add(part)
+            except zlib.error as error:
+                raise httpx.DecodingError(str(error), request=self._step.request) from None
         self._parts.append(part)
         self._size += len(part)
         if not self._accepted:
@@ -164,7 +172,75 @@ class Gathering:
 
     def answer(self) -> Answer:
         """Return the whole."""
-        return Answer(self._response.status_code, self._response.headers, b"".join(self._parts))
+        content = b"".join(self._parts)
+        if self._accepted and self.readable:
+            self._check_whole(content)
+        return Answer(self._response.status_code, self._response.headers, content)
+
+    def _check_whole(self, content: bytes) -> None:
+        """Raise if the body was cut off; HTTP itself notices that only where it knows the length."""
+        lacks = None
+        if not content:
+            lacks = "the answer has no body"
+        elif self._gunzip is not None and not self._gunzip.is_whole:
+            lacks = "the gzip ends too early"
+        elif not self._response.headers.keys() & {"content-length", "transfer-encoding"} and _is_cut(content):
+            lacks = "the body ends too early"
+        if lacks:
+            raise httpx.RemoteProtocolError(lacks, request=self._step.request)
+
+
+_GZIP = ("gzip", "x-gzip")
+
+
+def is_readable(headers: httpx.Headers) -> bool:
+    """Return whether a body is packed in the way that was asked for, or not at all."""
+    return _encoding(headers) in {"", "identity", *_GZIP}
+
+
+def _encoding(headers: httpx.Headers) -> str:
+    return str(headers.get("content-encoding", "")).strip().lower()
+
+
+class _Gunzip:
+    """Unpacks a gzip, which may have several members, one after the other."""
+
+    def __init__(self) -> None:
+        self._member = zlib.decompressobj(wbits=_GZIP_BITS)
+
+    def add(self, packed: bytes) -> bytes:
+        """Return what the next part unpacks to."""
+        parts = []
+        while packed:
+            if self._member.eof:
+                packed = packed.lstrip(b"\0")  # members may be padded
+                if not packed:
+                    break
+                self._member = zlib.decompressobj(wbits=_GZIP_BITS)
+            parts.append(self._member.decompress(packed))
+            packed = self._member.unused_data
+        return b"".join(parts)
+
+    @property
+    def is_whole(self) -> bool:
+        return self._member.eof
+
+
+_GZIP_BITS = 16 + zlib.MAX_WBITS
+
+
+def _is_cut(body: bytes) -> bool:
+    """Return whether an Arrow stream or a JSON document lacks its end."""
+    if body.startswith(ARROW_BEGIN):
+        return not body.endswith(ARROW_END)
+    opened, closed = (sum(map(body.count, brackets)) for brackets in ((b"{", b"["), (b"}", b"]")))
+    if opened <= closed:
+        return False
+    try:
+        orjson.loads(body)
+    except ValueError:
+        return True
+    return False  # the brackets were in strings
 
 
 def closed_error() -> TransportError:

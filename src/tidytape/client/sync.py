@@ -15,12 +15,23 @@ import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
-from tidytape.client.documented import checked
-from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, wanted_of
+from tidytape.client.documented import checked, outward
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, noting, wanted_of
 from tidytape.client.metadata import Metadata
+from tidytape.client.network import connection_options
 from tidytape.client.planning import Plan
 from tidytape.client.quota import Usage
-from tidytape.client.settings import CACHE_LIMIT, MAX_BODY, Backend, OnLimit, Options, Partial, Settings
+from tidytape.client.reasons import Reason, in_every_part, warn_of_empty
+from tidytape.client.settings import (
+    CACHE_LIMIT,
+    MAX_BODY,
+    Absent,
+    Backend,
+    OnLimit,
+    Options,
+    Partial,
+    Settings,
+)
 from tidytape.client.steps import (
     FAILURES,
     Answer,
@@ -35,6 +46,8 @@ from tidytape.client.steps import (
     closed_error,
 )
 from tidytape.client.tape import NO_NETWORK, Replayer
+from tidytape.client.window import Window
+from tidytape.errors import TidytapeError
 from tidytape.schema import Schema
 
 if TYPE_CHECKING:
@@ -83,6 +96,10 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         anything is sent. Without one there is no bound; a long wait is told on the progress bar, or in the log. [s]
     partial : {"raise", "flag"}
         What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
+    absent : {"null", "zero"}
+        What a number is that a point leaves out although every point has it, such as the volume of a candle: unknown,
+        or 0, as of a service that leaves out zeros as proto3 does. Optional numbers, such as open interest and
+        predicted rates, and numbers that are written as null are null in both cases.
     parallel : int
         Most requests for points that are on their way at once, of all fetches of this client together.
     cache : bool or path, optional
@@ -103,6 +120,13 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         If the address or a number is not usable.
     AuthenticationError
         If there is no key.
+    TransportError
+        If the proxy or the certificates that the environment names are not usable.
+
+    Warns
+    -----
+    UnencryptedKeyWarning
+        If the key would travel to another machine over plain http.
 
     Examples
     --------
@@ -150,6 +174,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         on_limit: OnLimit = "wait",
         max_wait: float | None = None,
         partial: Partial = "raise",
+        absent: Absent = "null",
         parallel: int = 4,
         cache: bool | str | os.PathLike[str] | None = None,
         cache_limit: int = CACHE_LIMIT,
@@ -168,6 +193,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             on_limit=on_limit,
             max_wait=max_wait,
             partial=partial,
+            absent=absent,
             parallel=parallel,
             cache=cache,
             cache_limit=cache_limit,
@@ -308,8 +334,8 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         return client
 
     def _opened(self) -> tuple[httpx.Client, threading.BoundedSemaphore]:
-        # A redirect would carry the key to wherever it points.
-        http = httpx.Client(transport=self._transport, follow_redirects=False)
+        with connection_options(self._settings.base_url, self._transport) as options:
+            http = httpx.Client(**options)
         return http, threading.BoundedSemaphore(self._settings.parallel)
 
     @property
@@ -326,7 +352,15 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
     def _places(self) -> threading.BoundedSemaphore:
         return self._of_process[1]
 
-    def _run(self, steps: Flow[R], stop: threading.Event | None = None) -> R:
+    def _run(self, steps: Flow[R]) -> R:
+        """Carry out a flow for a caller."""
+        try:
+            return self._follow(steps)
+        except TidytapeError as error:
+            failure = error
+        raise outward(failure)
+
+    def _follow(self, steps: Flow[R], stop: threading.Event | None = None) -> R:
         try:
             step = next(steps)
             while True:
@@ -355,7 +389,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         """Carry out flows in threads, which go no further once one of them fails or the caller is interrupted."""
         if len(step.flows) == 1:
             with self._place():
-                return [self._run(step.flows[0])]
+                return [self._follow(step.flows[0])]
         stop, todo, guard = threading.Event(), iter(enumerate(step.flows)), threading.Lock()
         results: dict[int, object] = {}
         errors: list[BaseException] = []
@@ -369,7 +403,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
                 number, steps = found
                 try:
                     with self._place(stop):
-                        results[number] = self._run(steps, stop)
+                        results[number] = self._follow(steps, stop)
                 except BaseException as error:  # noqa: BLE001 - raised where they are waited for
                     errors.append(error)
                     stop.set()
@@ -421,7 +455,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         with closing(self._http.send(step.request, stream=True)) as response:
             gathering = Gathering(step, response)
             if gathering.readable:
-                for part in response.iter_bytes():
+                for part in (response.content,) if gathering.is_read else response.iter_raw():
                     if not gathering.add(part):
                         break
             return gathering.answer()
@@ -473,8 +507,10 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         [24]
         """
         wanted = wanted_of(query)
+        reasons: list[tuple[Reason, ...]] = []
         for part in self._parts(wanted):
-            yield self._fetch_frame(first(self._answered(part)), wanted.schema)
+            yield self._fetch_frame(first(noting(reasons, self._answered(part))), wanted.schema)
+        warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
 
     def close(self) -> None:
         """Let go of connections."""

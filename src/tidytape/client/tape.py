@@ -302,7 +302,7 @@ class Replayer:
             more = f", and {counted(len(self._damaged) - 1, 'more')}" if len(self._damaged) > 1 else ""
             said += f"; it may have been entry {number}, which is damaged ({trouble}){more}"
         else:
-            said += "; it was not asked when the tape was recorded"
+            said += "; it was not asked when the tape was recorded, or it failed then"
         near = self._nearest(ask)
         raise TapeError(
             said + (f"; the nearest it has is {near}" if near else ""),

@@ -8,25 +8,29 @@ import polars as pl
 
 from tidytape import wire
 from tidytape.catalogue import Interval
+from tidytape.client.describing import described
+from tidytape.client.settings import Absent
 from tidytape.client.steps import Answer, printable
 from tidytape.client.window import longest
 from tidytape.errors import DecodeError, IncompleteDataError, counted
 from tidytape.query import PointsQuery
 from tidytape.query.values import written_time
 from tidytape.schema import data_type, schema_of
+from tidytape.wire import Note
 
-__all__ = ["check_grid", "check_identity", "decoded", "joined", "once", "within"]
+__all__ = ["check_grid", "check_identity", "decoded", "is_clashing", "joined", "notes_of", "once", "within"]
 
 
 _EDGE = 2
 """So far outside its window a point may lie, and is left out. [interval]"""
 
 
-def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
+def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> pl.DataFrame:
     """Return the points of an answer, those at the edges of its window too.
 
-    Services differ on whether the end of a window belongs to it, and the interval in which it starts; what lies farther
-    outside answers another question.
+    Beside the schema's columns it has ``data_until`` where the service sent it. Services differ on whether the end of a
+    window belongs to it, and the interval in which it starts; what lies farther outside answers another question.
+    ``absent`` is as of `wire.decode`.
 
     Raises
     ------
@@ -34,7 +38,7 @@ def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
         If the body is not what the contract says, or has series or times of something that was not asked for.
     """
     name = query.type[0]
-    frame = _read(answer, name)
+    frame = _read(answer, name, absent)
     check_identity(frame, query, name)
     check_grid(frame, query, name)
     edge = _EDGE * longest(query)
@@ -47,7 +51,7 @@ def decoded(answer: Answer, query: PointsQuery) -> pl.DataFrame:
             f"the first came with {times[0]}",
             data_type=name,
         )
-    return frame
+    return described(frame, query, answered_at=answer.sent_at)
 
 
 def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
@@ -57,11 +61,20 @@ def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
     return frame.filter((moment >= first) & (moment < last))
 
 
-def _read(answer: Answer, name: str) -> pl.DataFrame:
-    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind == wire.ARROW_MIME:
+def notes_of(answer: Answer) -> tuple[Note, ...] | None:
+    """Return what an answer says beside its series, which can be decoded; None where it says nothing of the kind."""
+    return wire.notes_in_arrow(answer.content) if _is_arrow(answer) else wire.notes_in_json(answer.content)
+
+
+def _read(answer: Answer, name: str, absent: Absent) -> pl.DataFrame:
+    if _is_arrow(answer):
         return wire.from_arrow(answer.content, name)
-    return wire.decode(answer.content, name)
+    return wire.decode(answer.content, name, absent=absent)
+
+
+def _is_arrow(answer: Answer) -> bool:
+    kind = answer.headers.get("content-type", "").partition(";")[0].strip().lower()
+    return bool(kind == wire.ARROW_MIME)
 
 
 def check_identity(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
@@ -114,8 +127,16 @@ def once(frame: pl.DataFrame, key: Sequence[str]) -> tuple[pl.DataFrame, pl.Data
     """Return the rows without those that repeat another in full, and of them those that share their key."""
     if not frame.select(key).is_duplicated().any():
         return frame, frame.clear()
-    frame = frame.unique(maintain_order=True)
+    # Answers of different times may say different things of whether a row is final.
+    values = [name for name in frame.columns if name != "is_final"]
+    frame = frame.unique(values, maintain_order=True)
     return frame, frame.filter(pl.struct(key).is_duplicated())
+
+
+def is_clashing(frame: pl.DataFrame, query: PointsQuery) -> bool:
+    """Return whether a point came twice with different values, which `joined` refuses."""
+    key = schema_of(query.type[0]).key_of(grouped=query.group_by is not None)
+    return not once(frame, key)[1].is_empty()
 
 
 def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
@@ -127,8 +148,9 @@ def joined(frames: list[pl.DataFrame], query: PointsQuery) -> pl.DataFrame:
         If a point came twice with different values.
     """
     name = query.type[0]
-    schema = schema_of(name)
-    key = schema.key_of(grouped=query.group_by is not None)
+    grouped = query.group_by is not None
+    schema = schema_of(name, grouped=grouped)
+    key = schema.key_of(grouped=grouped)
     newest_first = query.sort_direction == "SORT_DIRECTION_DESC"
     if not frames:
         return schema.empty()

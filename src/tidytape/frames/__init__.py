@@ -5,6 +5,7 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 
 - `doors`: a native frame in, one of the same kind out.
 - `table`: the same with its times as whole nanoseconds, whatever the engine calls a time, and its categories as text.
+- `units`: what amounts count and how high levels are.
 - `words`: categories as text, and back.
 - `buckets`: the interval that a time lies in.
 - `grid`: the row of blocks that a price lies in.

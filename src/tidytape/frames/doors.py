@@ -10,6 +10,7 @@ from narwhals.exceptions import DuplicateError
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.sources import missing
 
 __all__ = [
     "BUCKET",
@@ -92,14 +93,17 @@ def opened(native: Any, needed: Iterable[str]) -> Frame:
     return frame
 
 
-def require(names: Iterable[Any], available: Sequence[str]) -> None:
-    """Raise MissingColumnError unless all of these are names of columns that there are."""
+def require(names: Iterable[Any], available: Sequence[str], *, also: Iterable[str] = ()) -> None:
+    """Raise MissingColumnError unless all of these are names of columns that there are.
+
+    The error suggests what returns a frame with all of them, and with the columns ``also``, which are not checked.
+    """
     names = list(names)
     # Of what is no text there is no column, and some of it cannot be looked for.
     if strange := [name for name in names if not isinstance(name, str)]:
         raise MissingColumnError(strange, available=available)
-    if missing := [name for name in dict.fromkeys(names) if name not in available]:
-        raise MissingColumnError(missing, available=available)
+    if absent := [name for name in dict.fromkeys(names) if name not in available]:
+        raise missing(absent, needed=[*names, *also], available=available)
 
 
 def are_apart(names: Sequence[Any], taken: Iterable[Any]) -> bool:

@@ -7,6 +7,9 @@ below 2**53 add up exactly in floats, in any order and on every engine, and floa
 which an engine makes an error or a wrong number. A float's own noise around a decimal of up to eight places is not left
 over, so the sum of such amounts is the decimal that one would get by hand.
 
+A sum of amounts of which one is unknown is unknown. So where an amount is null or not finite, its fourth part is
+infinite, which no other part ever is and no addition undoes, and `total` makes null of it.
+
 Bounds: whatever its size, a sum is right to 1e-15 of the sum of magnitudes. Its last bit does not depend on the order
 of up to 2**24 (1.7e7) rows of a group with sums of up to 7e25 coins, and of more rows in so far as they do not all lie
 near the largest count of a part. What is left is added as a float, which is exact too for amounts of 4e-11 coin and
@@ -19,10 +22,13 @@ Examples
 >>> frame = nw.from_native(pl.DataFrame({"amount": [0.1, 0.2, 0.3]}))
 >>> frame["amount"].sum(), in_parts(frame, "amount").select(summed("amount")).select(total("amount"))["amount"][0]
 (0.6000000000000001, 0.6)
+>>> frame = nw.from_native(pl.DataFrame({"amount": [0.1, None]}))
+>>> in_parts(frame, "amount").select(summed("amount")).select(total("amount"))["amount"][0]
 """
 
 from __future__ import annotations
 
+from math import inf
 from typing import Any, Final, TypeVar
 
 import narwhals.stable.v2 as nw
@@ -64,10 +70,10 @@ def in_parts(frame: _Frame, *columns: str) -> _Frame:
     Returns
     -------
     frame of the same kind
-        Five columns more for each, float64, named after it; null where it is, and not all finite where it is not.
+        Five columns more for each, float64 and never null, named after it.
     """
     parted: Any = frame.with_columns(
-        nw.col(name).cast(nw.Float64()).alias(_name(name, "left")) for name in columns
+        nw.col(name).cast(nw.Float64()).fill_null(0.0).alias(_name(name, "left")) for name in columns
     )
     # One step after the other, each of columns: what two expressions share, pandas would compute twice.
     for part, exponent, scale in _STEPS:
@@ -107,11 +113,8 @@ def where(condition: nw.Expr, column: str, name: str) -> list[nw.Expr]:
 
 
 def difference(column: str, less: str, name: str) -> list[nw.Expr]:
-    """Return the parts of the difference of two columns of amounts, whose parts the frame has; null counts as 0."""
-    return [
-        (_part(column, part).fill_null(0.0) - _part(less, part).fill_null(0.0)).alias(_name(name, part))
-        for part in _PARTS
-    ]
+    """Return the parts of the difference of two columns of known amounts, whose parts the frame has."""
+    return [(_part(column, part) - _part(less, part)).alias(_name(name, part)) for part in _PARTS]
 
 
 def together(column: str, more: str, name: str) -> list[nw.Expr]:
@@ -135,7 +138,7 @@ def running(*columns: str) -> nw.Expr:
 
 
 def total(column: str) -> nw.Expr:
-    """Return the amounts that sums of parts make, named as the column of the amounts.
+    """Return the amounts that sums of parts make, named as the column of the amounts; null where one is unknown.
 
     Parameters
     ----------
@@ -151,7 +154,8 @@ def total(column: str) -> nw.Expr:
     counted = (huge + whole) * _UNITS + (units + (rest + left) / _RESTS)
     # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one.
     exact = counted / (huge * 0.0 + _UNITS)
-    return nw.when(huge.abs() < _MOST).then(exact).otherwise(huge).alias(column)
+    amount = nw.when(huge.abs() < _MOST).then(exact).otherwise(huge)
+    return nw.when(rest.abs() < _MOST).then(amount).alias(column)
 
 
 def rounded(value: nw.Expr, exponent: int = 0) -> nw.Expr:
@@ -164,7 +168,8 @@ def rounded(value: nw.Expr, exponent: int = 0) -> nw.Expr:
 def _without_noise(amount: str) -> nw.Expr:
     left = _part(amount, "left")
     is_more = left.abs() > nw.col(amount).abs() * (_NOISE * _UNITS * _RESTS)
-    return nw.when(is_more).then(left).otherwise(0.0).alias(_name(amount, "left"))
+    nothing = nw.when(nw.col(amount).cast(nw.Float64()).is_finite()).then(0.0).otherwise(inf)
+    return nw.when(is_more).then(left).otherwise(nothing).alias(_name(amount, "left"))
 
 
 def _part(column: str, part: str) -> nw.Expr:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
+from tidytape import catalogue
 from tidytape.frames import exact
 from tidytape.frames.doors import Frame
 
-__all__ = ["EARLIEST", "IDLE", "LATEST", "carried", "reduced", "summed", "traded"]
+__all__ = [
+    "COVERAGE",
+    "EARLIEST",
+    "IDLE",
+    "LATEST",
+    "carried",
+    "reduced",
+    "summed",
+    "traded",
+    "with_coverage",
+]
+
+COVERAGE: Final = catalogue.COVERAGE.column
+"""Share of the rows of a sum whose amounts are known. [1]"""
 
 LATEST: Final = 2**63 - 1
 """A time no point is as late as. [ns]"""
@@ -29,11 +43,34 @@ def traded(frame: Any, keys: Sequence[str]) -> Any:
     return frame.with_columns(idle).filter(nw.col(IDLE) == nw.col(IDLE).min().over(*keys))
 
 
+def with_coverage(frame: Any, columns: Collection[str], *, point: Sequence[str] = ()) -> Any:
+    """Return points with `COVERAGE`: 1 where their amounts are known, else 0.
+
+    Parameters
+    ----------
+    frame : frame, n rows
+        Points.
+    columns : collection of str
+        Their payload. A row is known where all columns that are summed are finite, or the first close if none is.
+    point : sequence of str
+        Columns that name what one point will be made of, if points have levels: the coverage is then the share of rows
+        of that point that are known, on each of its levels.
+    """
+    amounts = [name for name in columns if _rule(name) == "sum"]
+    amounts = amounts or [name for name in columns if _rule(name) == "close"][:1]
+    known = nw.all_horizontal(*(nw.col(name).is_finite() for name in amounts), ignore_nulls=False)
+    frame = frame.with_columns(nw.when(known).then(1.0).otherwise(0.0).alias(COVERAGE))
+    if not point or (isinstance(frame, nw.DataFrame) and frame[COVERAGE].min() == 1.0):
+        return frame
+    return frame.with_columns(nw.col(COVERAGE).mean().over(*point))
+
+
 def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first: str, last: str) -> Frame:
     """Return one row per keys, with the columns joined by the rule that their names say.
 
     Opens are the first that is not null by the whole numbers in column ``first``, closes the last by those in ``last``;
-    no two rows of the same keys have the same. What is null in every row stays null.
+    no two rows of the same keys have the same. What is null in every row stays null, and a sum of which one amount is
+    unknown is null.
     """
     rules = {name: _rule(name) for name in columns}
     ends = {
@@ -61,12 +98,14 @@ def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first:
 
 
 def summed(frame: Frame, keys: Sequence[str], columns: Iterable[str]) -> Frame:
-    """Return one row per keys, with the sums of the columns; of nothing but nulls null."""
-    return _joined(frame, keys, dict.fromkeys(columns, "sum"))
+    """Return one row per keys, with the sums of the columns, null where one of the amounts is unknown."""
+    return _joined(frame, keys, {name: "share" if name == COVERAGE else "sum" for name in columns})
 
 
 def _rule(column: str) -> str:
-    """Return what a column's name says of how points join: open, high, low, close or sum."""
+    """Return what a column's name says of how points join: open, high, low, close, sum or share."""
+    if column == COVERAGE:
+        return "share"
     word = {"first_timestamp": "low", "last_timestamp": "high"}.get(column, column.rpartition("_")[2])
     return word if word in {"open", "high", "low", "close"} else "sum"
 
@@ -80,12 +119,10 @@ def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
     parts = [
         *(nw.col(name).max() for name in highs),
         *(nw.col(name).min() for name in lows),
+        *(nw.col(name).mean() for name, rule in rules.items() if rule == "share"),
         *([exact.summed(*sums)] if sums else []),
-        *(nw.col(name).count().alias(f"__count_{name}") for name in sums),
     ]
-    results = {
-        name: nw.when(nw.col(f"__count_{name}") > 0).then(exact.total(name)).alias(name) for name in sums
-    }
+    results = {name: exact.total(name) for name in sums}
     points = (
         frame.group_by(*keys).agg(*parts).select(*keys, *(results.get(name, nw.col(name)) for name in rules))
     )

@@ -9,18 +9,30 @@ import narwhals.stable.v2 as nw
 
 from tidytape.frames import exact
 from tidytape.frames.doors import Frame
-from tidytape.frames.joined import EARLIEST, LATEST, carried, reduced, traded
+from tidytape.frames.joined import EARLIEST, IDLE, LATEST, carried, reduced, traded
 from tidytape.frames.neighbours import with_neighbour
 
-__all__ = ["MOST", "STANDING", "as_texts", "consolidated", "matched", "standing", "standing_sums"]
+__all__ = [
+    "MOST",
+    "STANDING",
+    "UNKNOWN",
+    "as_texts",
+    "consolidated",
+    "matched",
+    "standing",
+    "standing_sums",
+]
 
 STANDING: Final = "__standing"
 """How many reports a sum is of."""
 
+UNKNOWN: Final = "__unknown"
+"""How many of those reports say no amount, or one beyond `MOST`."""
+
 MOST: Final = 1e24
 """What a report is at most to be added and taken off again without a trace; no stock is as large. [coin]"""
 
-_ASKED, _INSANE = "__asked", "__insane"
+_ASKED = "__asked"
 _EVER: Final = 2**62  # 146 years, as good as no limit; there is room to add it to a time
 
 
@@ -57,8 +69,10 @@ def consolidated(
     """Return one candle per keys: volumes added, extremes, the open of who traded first, the close of who did last.
 
     Of members that traded at one time the first by name opens, the last closes. A candle that only fills a gap counts
-    where no member traded.
+    where no member traded. Where there are several members, and it is not known when one of them traded first (last),
+    nobody knows the open (close), nor the time of the first (last) trade.
     """
+    columns = list(columns)
     frame = traded(frame, keys).with_columns(
         nw.col("first_timestamp").cast(nw.Int64()).fill_null(LATEST).alias("__first"),
         nw.col("last_timestamp").cast(nw.Int64()).fill_null(EARLIEST).alias("__last"),
@@ -66,7 +80,21 @@ def consolidated(
     for place in ("__first", "__last"):
         frame = frame.with_row_index(f"{place}_place", order_by=[place, *members])
     frame = frame.with_columns(nw.col("__first_place", "__last_place").cast(nw.Int64()))
+    for place, of_place in (("first_timestamp", "open"), ("last_timestamp", "close")):
+        frame = _without_unknown(frame, keys, place, [one for one in (of_place, place) if one in columns])
     return reduced(frame, keys, columns, first="__first_place", last="__last_place")
+
+
+def _without_unknown(frame: Frame, keys: Sequence[str], place: str, columns: Sequence[str]) -> Frame:
+    """Return candles with null in columns where one of several members traded, and nobody knows at which time."""
+    lacks = nw.col(place).is_null() & (nw.col(IDLE) == 0)
+    rows = frame.with_columns(
+        nw.lit(1).alias("__one"), nw.when(lacks).then(nw.lit(1)).otherwise(nw.lit(0)).alias("__lacks")
+    ).with_columns(nw.col("__lacks").max().over(*keys), nw.col("__one").sum().over(*keys))
+    is_known = (nw.col("__lacks") == 0) | (nw.col("__one") == 1)
+    known = [nw.when(is_known).then(nw.col(name)).alias(f"__known_{name}") for name in columns]
+    rows = rows.with_columns(*known).drop(*columns, "__one", "__lacks")
+    return rows.rename({f"__known_{name}": name for name in columns})
 
 
 def standing(
@@ -133,7 +161,8 @@ def standing_sums(
     ----------
     reports : frame, n rows, key (members, series, timestamp), in any order
         Reports of a stock. The last of the columns is what stands when its interval ends, its close: it holds until the
-        next report, and counts for the others where they are null or not reported. Without it there is no report.
+        next report, and counts for the others where they are null or not reported. Where it is null, the stock is
+        unknown until the next report.
     moments : frame, m rows
         ``series`` and ``timestamp`` int64 [ns], each once or more often.
     members, series : sequence of str
@@ -148,21 +177,22 @@ def standing_sums(
     Returns
     -------
     frame, one row per series and moment
-        ``series``, ``timestamp``; the columns, null where nothing holds, or a report beyond `MOST` does, which would
-        drown what comes after it; `STANDING`, how many reports hold; and the counts.
+        ``series``, ``timestamp``; the columns, null where nothing holds, or where a report holds that is unknown or
+        beyond `MOST`, which would drown what comes after it; `STANDING`, how many reports hold; `UNKNOWN`, how many of
+        them are unknown; and the counts.
     """
     close, others = columns[-1], list(columns[:-1])
     whose = [*members, *series]
-    reports, texts = matched(reports.filter(~nw.col(close).is_null()), whose)
+    reports, texts = matched(reports, whose)
     of_series = [text for text in texts if text not in {f"__of_{name}" for name in members}]
     reports = reports.with_columns(nw.coalesce(name, close).alias(name) for name in others)
     is_sane = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
     reports = reports.with_columns(
-        nw.when(is_sane).then(0.0).otherwise(1.0).alias(_INSANE),
+        nw.when(is_sane).then(0.0).otherwise(1.0).alias(UNKNOWN),
         nw.lit(1.0).alias(STANDING),
         nw.col("timestamp").alias("__order"),
     ).with_columns(
-        nw.when(nw.col(_INSANE) == 0).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns
+        nw.when(nw.col(UNKNOWN) == 0).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns
     )
     reports = with_neighbour(reports, "timestamp", name="__next", over=texts, order=["__order"], back=-1)
     lapses = nw.col("timestamp") + (min(carry, _EVER) + 1)
@@ -170,7 +200,7 @@ def standing_sums(
     reports = exact.in_parts(
         reports.with_columns(__end=nw.when(is_followed).then(nw.col("__next")).otherwise(lapses)), *columns
     )
-    held = [*exact.parts_of(close), STANDING, _INSANE, *counts]
+    held = [*exact.parts_of(close), STANDING, UNKNOWN, *counts]
     beside = [name for other in others for name in exact.parts_of(_beside(other))]
     reports = reports.with_columns(
         part for other in others for part in exact.difference(other, close, _beside(other))
@@ -198,11 +228,10 @@ def standing_sums(
     sums = sums.with_columns(
         part for other in others for part in exact.together(close, _beside(other), other)
     )
-    holds = (nw.col(STANDING) > 0) & (nw.col(_INSANE) == 0)
-    sums = sums.select(
-        *key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), STANDING, *counts
-    )
-    return moments.join(sums, on=key).select(*series, "timestamp", *columns, STANDING, *counts)
+    holds = (nw.col(STANDING) > 0) & (nw.col(UNKNOWN) == 0)
+    more = [STANDING, UNKNOWN, *counts]
+    sums = sums.select(*key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), *more)
+    return moments.join(sums, on=key).select(*series, "timestamp", *columns, *more)
 
 
 def _beside(name: str) -> str:

@@ -22,10 +22,24 @@ each, by their key; a row that contradicts the one it repeats is an error. Write
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING
+
 from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.store import Appended, Lake
 from tidytape.lake.table import Column, Table
 from tidytape.lake.tables import BOOK, MARKETS, PREDICTION_MARKETS, TABLES, TRADES
+
+if TYPE_CHECKING:
+    from tidytape.lake import hygiene, ingest, rollup
+else:
+
+    def __getattr__(name):
+        # Loaded when they are first used, because reading a lake needs none of them.
+        if name in {"hygiene", "ingest", "rollup"}:
+            return import_module(f"tidytape.lake.{name}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = [
     "BOOK",
@@ -39,4 +53,7 @@ __all__ = [
     "Lake",
     "Spool",
     "Table",
+    "hygiene",
+    "ingest",
+    "rollup",
 ]

@@ -12,6 +12,7 @@ import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -25,7 +26,7 @@ from deltalake.transaction import AddAction
 from tidytape.lake.batch import Part
 from tidytape.lake.table import ROW_GROUP, Table
 
-__all__ = ["filesystem", "moved", "removed", "written"]
+__all__ = ["filed", "filesystem", "removed", "written"]
 
 _FILE = 32 * ROW_GROUP
 _WAITING = 8 * ROW_GROUP
@@ -86,33 +87,39 @@ def written(parts: Sequence[Part], table: Table, files: pyarrow.fs.FileSystem) -
     return actions
 
 
-def moved(
+def filed(
     frames: Iterable[pl.DataFrame],
     values: Mapping[str, str],
     table: Table,
     files: pyarrow.fs.FileSystem,
     *,
-    target: int,
+    target: float = math.inf,
+    new: bool = True,
+    others: Mapping[str, pa.DataType] = MappingProxyType({}),
 ) -> list[AddAction]:
-    """Write rows that a table has already as new files, to be put in the place of the old ones.
+    """Write the rows of one partition as new files, which are nobody's until they are committed.
 
     Parameters
     ----------
     frames : iterable of polars.DataFrame
-        All rows of one partition, in the table's order.
+        The rows, in the table's order.
     values : mapping of str to str
         The partition.
     table : Table
         Whose rows they are.
     files : pyarrow.fs.FileSystem
         The table's folder.
-    target : int
+    target : float
         A file that has reached this size is ended. [bytes]
+    new : bool
+        Whether the table does not have these rows yet.
+    others : mapping of str to pyarrow.DataType
+        Types of the columns of ``frames`` that are none of the table's.
 
     Returns
     -------
     list of AddAction
-        One per file, which say that no row is new.
+        One per file.
     """
     actions: list[AddAction] = []
     file: _File | None = None
@@ -120,13 +127,13 @@ def moved(
         for frame in frames:
             for group in frame.drop(values.keys()).iter_slices(table.row_group):
                 if file is None:
-                    file = _File(values, group, files, dictionaries=_dictionaries(table))
+                    file = _File(values, group, files, dictionaries=_dictionaries(table), others=others)
                 file.write(group)
                 if file.size >= target:
-                    actions.append(file.close(new=False))
+                    actions.append(file.close(new=new))
                     file = None
         if file is not None:
-            actions.append(file.close(new=False))
+            actions.append(file.close(new=new))
     except BaseException:
         if file is not None:
             file.abandon()
@@ -258,6 +265,7 @@ class _File:
         files: pyarrow.fs.FileSystem,
         *,
         dictionaries: list[str],
+        others: Mapping[str, pa.DataType] = MappingProxyType({}),
     ) -> None:
         self.values = values
         folder = "".join(f"{name}={quote(value, safe='-_.~')}/" for name, value in values.items())
@@ -265,7 +273,10 @@ class _File:
         self.rows = 0
         self._files = files
         self._facts: list[pl.DataFrame] = []
-        self._schema = pa.schema([(name, _ARROW[dtype]) for name, dtype in rows.schema.items()])
+        types = {name: others.get(name) or _ARROW[dtype] for name, dtype in rows.schema.items()}
+        self._schema = pa.schema(list(types.items()))
+        # What this release does not know may be a list, or a structure, which has no smallest value.
+        self._compared = [name for name in types if name not in others]
         self._sink = files.open_output_stream(self.path)
         self._writer = pq.ParquetWriter(
             self._sink,
@@ -285,12 +296,12 @@ class _File:
         """Write a row group."""
         self._writer.write_table(rows.to_arrow().cast(self._schema), row_group_size=ROW_GROUP)
         self.rows += rows.height
-        every = pl.all()
+        compared = pl.col(self._compared)
         self._facts.append(
             rows.select(
-                every.min().name.prefix("min "),
-                every.max().name.prefix("max "),
-                every.null_count().name.prefix("null "),
+                compared.min().name.prefix("min "),
+                compared.max().name.prefix("max "),
+                pl.all().null_count().name.prefix("null "),
             )
         )
 
@@ -319,16 +330,15 @@ class _File:
 
     def _stats(self) -> str:
         facts = pl.concat(self._facts)
-        names = self._schema.names
-        least = {name: facts[f"min {name}"].min() for name in names}
-        most = {name: facts[f"max {name}"].max() for name in names}
-        told = [name for name in names if _can_be_told(least[name]) and _can_be_told(most[name])]
+        least = {name: facts[f"min {name}"].min() for name in self._compared}
+        most = {name: facts[f"max {name}"].max() for name in self._compared}
+        told = [name for name in self._compared if _can_be_told(least[name]) and _can_be_told(most[name])]
         return json.dumps(
             {
                 "numRecords": self.rows,
                 "minValues": {name: least[name] for name in told},
                 "maxValues": {name: most[name] for name in told},
-                "nullCount": {name: int(facts[f"null {name}"].sum()) for name in names},
+                "nullCount": {name: int(facts[f"null {name}"].sum()) for name in self._schema.names},
             },
             allow_nan=False,
         )

@@ -25,6 +25,14 @@ _SINCE = "available_since"
 _TOLD = [name for name in PREDICTION_MARKETS.names if name not in _REPORT]
 _MOST_NAMES_TO_COMPARE = 2_000
 
+_DECIMALS = 12  # of a probability: 1 - 0.9 is 0.1
+# Figures that a report gives of the first outcome, as they are of the second of two.
+_OPPOSITES = {
+    "last_price": (1.0 - pl.col("last_price")).round(_DECIMALS),
+    "one_day_price_change": 0.0 - pl.col("one_day_price_change"),
+    "prices": pl.col("prices").list.eval((1.0 - pl.element()).round(_DECIMALS)),
+}
+
 
 def merged(registered: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
     """Return the reports with more of them put in, each with only what no newer one tells.
@@ -36,12 +44,12 @@ def merged(registered: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
     Parameters
     ----------
     registered, said : polars.DataFrame, n and m rows, in any order
-        The table PREDICTION_MARKETS.
+        The table PREDICTION_MARKETS. Columns of ``registered`` that a newer release stored stay as they are.
 
     Returns
     -------
     polars.DataFrame, one row per report that still tells something, sorted by the key
-        The table PREDICTION_MARKETS; of each market every column is told by one report at most.
+        The columns of ``registered``; of each market every column of PREDICTION_MARKETS is told by one report at most.
 
     Examples
     --------
@@ -54,11 +62,12 @@ def merged(registered: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
     [(5, None, 1.5), (9, 0.7, None)]
     """
     floats = [column.name for column in PREDICTION_MARKETS.columns if column.dtype == "float64"]
+    others = [name for name in registered.columns if name not in PREDICTION_MARKETS.names]
     reports = (
-        pl.concat([registered, said])
+        pl.concat([registered, said], how="diagonal")
         .with_columns(pl.col(floats).fill_nan(None))
         .group_by(_REPORT)
-        .agg(_larger(name) for name in _TOLD)
+        .agg(*(_larger(name) for name in _TOLD), *(pl.col(name).drop_nulls().first() for name in others))
     )
     newest = pl.col("reported").max()
     told = [
@@ -73,8 +82,10 @@ def merged(registered: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
     since = pl.when(pl.col("reported") == newest.over(_OWNER)).then(pl.col(_SINCE).min().over(_OWNER))
     pruned = reports.with_columns(*told, since.alias(_SINCE))
     # The newest stays in any case: it says when the market was last seen.
-    stays = pl.any_horizontal(pl.col(_TOLD).is_not_null()) | (pl.col("reported") == newest.over(_OWNER))
-    return pruned.filter(stays).select(PREDICTION_MARKETS.names).sort(_REPORT)
+    stays = pl.any_horizontal(pl.col(*_TOLD, *others).is_not_null()) | (
+        pl.col("reported") == newest.over(_OWNER)
+    )
+    return pruned.filter(stays).select(*PREDICTION_MARKETS.names, *others).sort(_REPORT)
 
 
 def _larger(name: str) -> pl.Expr:
@@ -116,23 +127,34 @@ def by_instrument(predictions: pl.DataFrame) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per outcome that has an instrument, in the order of ``predictions``
-        ``raw_symbol`` and ``outcome`` (null where it has no name), and its columns but ``raw_symbols``.
+        ``raw_symbol`` and ``outcome`` (null where it has no name), and its columns but ``raw_symbols``. A report gives
+        ``last_price``, ``one_day_price_change`` and ``prices`` of the first outcome; here they are those of each
+        outcome. Of two outcomes one will happen, so the probability of the second is 1 less that of the first. Those of
+        the second and later of three or more outcomes are null: no report gives them.
 
     Examples
     --------
     >>> yes_no = pl.DataFrame({"slug": ["a"], "outcomes": [["Yes", "No"]], "raw_symbols": [["1", "2"]]})
     >>> by_instrument(yes_no).select("slug", "raw_symbol", "outcome").rows()
     [('a', '1', 'Yes'), ('a', '2', 'No')]
+    >>> by_instrument(yes_no.with_columns(last_price=0.51))["last_price"].to_list()
+    [0.51, 0.49]
     """
     places = pl.int_ranges(pl.col("raw_symbols").list.len()).alias("_place")
     one = (
         predictions.filter(pl.col("raw_symbols").list.len() > 0)
-        .with_columns(places)
+        .with_columns(places, _outcomes=pl.col("raw_symbols").list.len())
         .explode("raw_symbols", "_place")
         .rename({"raw_symbols": "raw_symbol"})
     )
     outcome = pl.col("outcomes").list.get(pl.col("_place"), null_on_oob=True).alias("outcome")
-    return one.with_columns(outcome).drop("_place")
+    is_first, is_second_of_two = pl.col("_place") == 0, (pl.col("_place") == 1) & (pl.col("_outcomes") == 2)
+    own = [
+        pl.when(is_first).then(pl.col(name)).when(is_second_of_two).then(opposite).alias(name)
+        for name, opposite in _OPPOSITES.items()
+        if name in one.columns
+    ]
+    return one.with_columns(outcome, *own).drop("_place", "_outcomes")
 
 
 def instruments(predictions: pl.DataFrame, *, quote_coin: str, quote_coin_name: str) -> pl.DataFrame:
@@ -220,7 +242,9 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
                 "event",
                 got=slug,
                 expected="the slug of a prediction market or event that the lake holds for the venues asked for",
-                hint=f"did you mean {close!r}?" if close else "ask /v1/markets for what there is",
+                hint=f"did you mean {close!r}?"
+                if close
+                else "client.markets(), or /v1/markets, lists what there is",
                 code="INVALID_SYMBOL",
             )
     wanted = list(slugs)

@@ -20,7 +20,7 @@ def merged(registered: pl.DataFrame, said: pl.DataFrame, *, replace: Collection[
     Parameters
     ----------
     registered : polars.DataFrame, n rows, key (exchange, raw_symbol, tenor)
-        The table MARKETS.
+        The table MARKETS, and columns that a newer release stored, which stay as they are.
     said : polars.DataFrame, m rows, key (exchange, raw_symbol, tenor)
         The same columns.
     replace : collection of str
@@ -29,7 +29,7 @@ def merged(registered: pl.DataFrame, said: pl.DataFrame, *, replace: Collection[
     Returns
     -------
     polars.DataFrame, one row per market in either, sorted by (exchange, raw_symbol, tenor)
-        The table MARKETS.
+        The columns of ``registered``.
 
     Examples
     --------
@@ -52,4 +52,5 @@ def merged(registered: pl.DataFrame, said: pl.DataFrame, *, replace: Collection[
             columns.append(pl.coalesce(f"{name}_said", name).alias(name))
         else:
             columns.append(pl.coalesce(name, f"{name}_said"))
-    return both.select(columns).sort(key)
+    others = [name for name in registered.columns if name not in MARKETS.names]
+    return both.select(*columns, *others).sort(key)

@@ -13,6 +13,8 @@ from deltalake import DeltaTable
 
 from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError, nearest
 from tidytape.lake import _delta
+from tidytape.lake._columns import require_writable
+from tidytape.lake._delta import Facts
 from tidytape.lake.batch import Batch
 from tidytape.lake.dedupe import fresh
 from tidytape.lake.names import is_storable
@@ -23,7 +25,7 @@ from tidytape.lake.registry import merged
 from tidytape.lake.table import Table
 from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS, REGISTRIES, TABLES
 
-__all__ = ["Appended", "Lake"]
+__all__ = ["Appended", "Facts", "Lake"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +105,7 @@ class Lake:
         self.path = _delta.root_of(path)
         self.storage_options = dict(storage_options) if storage_options else None
         self._forget()
-        if not _delta.exists(self.uri(MARKETS.name), self.storage_options):
-            raise LakeError(f"no lake at {self.path}: {self._what_is_there()}", path=self.path)
+        self._require_lake()
 
     @classmethod
     def create(cls, path: str | Path, *, storage_options: Mapping[str, str] | None = None) -> Self:
@@ -279,8 +280,9 @@ class Lake:
         if delta is None:
             return None, None
         files = _delta.files(delta, partition)
-        first, last = files["first"].min(), files["last"].max()
-        return (None, None) if first is None else (first, last)  # type: ignore[return-value]  # polars types any value
+        firsts = [file.first for file in files if file.first is not None]
+        lasts = [file.last for file in files if file.last is not None]
+        return (min(firsts), max(lasts)) if firsts and lasts else (None, None)
 
     def may_hold(self, table: str, *partition: str, start: int, end: int) -> bool:
         """Whether an instrument may have events in a span of time, as the table's log says, without reading rows.
@@ -335,6 +337,29 @@ class Lake:
             names = dict.fromkeys(kind.partitions, pl.String)
             return pl.DataFrame(schema=names | dict.fromkeys(("first", "last"), pl.Int64))
         return _delta.extents(delta)
+
+    def files(self, table: str, *partition: str) -> list[Facts]:
+        """Return what the log of a table says of the files of one partition, without reading rows.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table, rollups included.
+        *partition : str
+            Values of the table's partition columns, e.g. ``"BINANCE", "BTCUSDT"``.
+
+        Returns
+        -------
+        list of (rows, first, last, low, high)
+            Rows, timestamps [ns since the epoch] and prices [quote per coin] of each file; None where the log does not
+            say. Empty where there is no such table yet.
+
+        Raises
+        ------
+        LakeError
+            If the table cannot be opened.
+        """
+        return _delta.files(self.delta(table), partition) if self.has_table(table) else []
 
     def highest(self, table: str, column: str) -> pl.DataFrame:
         """Return the highest value that every instrument of a table ever had, as its log says, without reading rows.
@@ -441,7 +466,7 @@ class Lake:
 
         self._make(kind)
 
-        def attempt(delta: DeltaTable) -> Appended:
+        def attempt(delta: _delta.Opened) -> Appended:
             if delta.transaction_version(_source(source)) is not None:
                 return Appended(table, source, batch.rows, 0, already_ingested=True)
             new, superseded = self._fresh(delta, batch)
@@ -457,6 +482,17 @@ class Lake:
         """Raise IngestError if appending the batch would, as the lake is now."""
         with _delta.failing("read the table", self.uri(batch.table.name), self.storage_options):
             self._fresh(self._find(batch.table), batch)
+
+    def require_writable(self, *tables: Table) -> None:
+        """Raise LakeError if this release cannot write to one of some tables; one that is not there can be made.
+
+        Who writes to several tables asks before the first commit, so that a lake of a newer release is written to as a
+        whole or not at all.
+        """
+        for table in tables:
+            delta = self._find(table)
+            if delta is not None:
+                require_writable(delta, table)
 
     def has_source(self, table: str, source: str) -> bool:
         """Whether a source was appended to a table, or registered with its markets, before."""
@@ -547,13 +583,20 @@ class Lake:
             version = -1 if delta is None else delta.version()
             known, rows = self._registries.get(table.name, (None, None))
             if rows is None or known != version:
-                rows = _registered(delta, table, self.storage_options)
+                rows = _registered(delta, table, self.storage_options).select(table.names)
                 self._registries[table.name] = version, rows
             return rows
 
     def _find(self, table: Table) -> _delta.Opened | None:
         """Return the newest version of a table, None where the lake is older than it."""
-        return self.delta(table.name) if self.has_table(table.name) else None
+        if self.has_table(table.name):
+            return self.delta(table.name)
+        self._require_lake()  # else a lake that was removed would look like one without events
+        return None
+
+    def _require_lake(self) -> None:
+        if not _delta.exists(self.uri(MARKETS.name), self.storage_options):
+            raise LakeError(f"no lake at {self.path}: {self._what_is_there()}", path=self.path)
 
     def _make(self, table: Table) -> None:
         if not _delta.exists(self.uri(table.name), self.storage_options):
@@ -622,7 +665,8 @@ class Lake:
 
 
 def _registered(delta: DeltaTable | None, table: Table, options: Mapping[str, str] | None) -> pl.DataFrame:
-    return _delta.scanned(delta, table, options).collect().sort(table.key)
+    """The rows of a registry, with the columns that this release does not know."""
+    return _delta.scanned(delta, table, options, every=True).collect().sort(table.key)
 
 
 def _table(name: str) -> Table:

@@ -55,7 +55,7 @@ class Volume:
 
 
 def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Candles:
-    """Draw candles: a wick from low to high, a body between open and close.
+    """Draw candles, or open interest as candles: a wick from low to high, a body between open and close.
 
     A candle stands over the interval it covers, from ``timestamp`` on. Blue closed higher than it opened, vermillion
     lower, grey where it opened.
@@ -63,8 +63,9 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     Parameters
     ----------
     frame : frame, n rows, key timestamp, any order
-        Schema TRADE_SIDE_AGNOSTIC_AGG of one instrument, or one side of TRADE_AGG. Uses ``timestamp`` [UTC], ``open``,
-        ``high``, ``low`` and ``close`` [quote per coin]; identity columns give title, units and width where they are
+        Schema TRADE_SIDE_AGNOSTIC_AGG of one instrument, one side of TRADE_AGG, or OPEN_INTEREST_AGG. Uses
+        ``timestamp`` [UTC], ``open``, ``high``, ``low`` and ``close`` [quote per coin; of open interest as
+        ``amount_unit`` says]; identity columns give title, units and width where they are
         there. A row that lacks a price is a gap.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
@@ -117,12 +118,12 @@ def volume(
     Parameters
     ----------
     frame : frame, n rows, key timestamp, any order
-        As for `candles`. Uses ``timestamp`` [UTC] and ``volume`` [coin; USD if so asked]. A row that lacks its volume
+        As for `candles`. Uses ``timestamp`` [UTC] and ``volume`` [as ``amount_unit`` says]. A row that lacks its volume
         is a gap.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
     quote : str, optional
-        The ``quote`` that the volumes were asked for in, e.g. ``"USD"``, which a frame does not say itself.
+        Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
     timezone : str or tzinfo
         Zone of the time axis.
 
@@ -144,7 +145,7 @@ def volume(
     >>> import polars as pl
     >>> from matplotlib.figure import Figure
     >>> times = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 1, 3)]
-    >>> frame = pl.DataFrame({"coin": "BTC", "timestamp": times, "volume": [5.0, 7.0, 2.0]})
+    >>> frame = pl.DataFrame({"coin": "BTC", "amount_unit": "COIN", "timestamp": times, "volume": [5.0, 7.0, 2.0]})
     >>> drawn = volume(frame, ax=Figure().add_subplot())
     >>> drawn.steps.get_data().values, drawn.ax.get_ylabel()
     (array([ 5.,  7., nan,  2.]), 'Volume [BTC]')
@@ -179,7 +180,10 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
     ax.add_collection(drawn.bodies)
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
-    style.price_axis(ax.yaxis, series.instrument.price_unit)
+    if series.is_open_interest:
+        style.amount_axis(ax.yaxis, series.instrument.amounts(None), bins=8, name="Open interest")
+    else:
+        style.price_axis(ax.yaxis, series.instrument.price_unit)
     if series.start.size:
         set_time_limits(ax, series.start, series.width)
         ax.set_ylim(*padded(series.low.min(), series.high.max()))
@@ -196,7 +200,7 @@ def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote
     drawn = Volume(ax, ax.stairs(values, edges, fill=True, color=style.VOLUME, linewidth=0.5, zorder=2))
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
-    style.volume_axis(ax.yaxis, series.instrument.volume_unit(quote), bins=4)
+    style.amount_axis(ax.yaxis, series.instrument.amounts(quote), bins=4)
     if series.start.size:
         set_time_limits(ax, series.start, series.width)
         ax.set_ylim(0, series.volume.max() * 1.06 or 1)

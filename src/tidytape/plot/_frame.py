@@ -8,7 +8,8 @@ from typing import Any, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame
 
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
+from tidytape.frames.doors import require
 
 __all__ = ["opened", "timed"]
 
@@ -21,8 +22,7 @@ def opened(frame: object, parameter: str, needed: Iterable[str] = ()) -> nw.Data
         expected = "a frame of polars or pandas"
         raise QueryError(parameter, got=type(frame).__name__, expected=expected) from None
     eager = found.collect() if isinstance(found, nw.LazyFrame) else found
-    if missing := [name for name in needed if name not in eager.columns]:
-        raise MissingColumnError(missing, available=eager.columns)
+    require(needed, eager.columns)
     return eager
 
 

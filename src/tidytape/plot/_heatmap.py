@@ -19,7 +19,8 @@ from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
 from tidytape.catalogue import BookSide, Interval
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
+from tidytape.frames.doors import require
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
 from tidytape.plot._series import Instrument, _interval, _numbers, _opened
@@ -86,7 +87,7 @@ def book_heatmap(
     ----------
     frame : frame, n rows, key (timestamp, side, price), any order
         Schema BLOCK_BOOK_SNAPSHOT_AGG of one instrument. Uses ``timestamp`` [UTC], ``side`` (BID or ASK), ``price``
-        [quote per coin], the low edge of its block, and ``size`` [coin; USD if so asked]. A book stands over the
+        [quote per coin], the low edge of its block, and ``size`` [as ``amount_unit`` says]. A book stands over the
         interval from its ``timestamp`` on; a timestamp that is not there is a gap. Rows that lack a value, and sizes
         that are not above 0, are not drawn.
     ax : matplotlib.axes.Axes, optional
@@ -98,7 +99,7 @@ def book_heatmap(
         Lowest and highest price to show; without it, those within a tenth of the prices between bids and asks.
         [quote per coin]
     quote : str, optional
-        The ``quote`` that the sizes were asked for in, e.g. ``"USD"``, which a frame does not say itself.
+        Unit of the sizes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
     timezone : str or tzinfo
         Zone of the time axis.
 
@@ -161,7 +162,7 @@ def book_heatmap(
         )
     ax.grid(visible=False)
     ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
-    unit = f"{instrument.volume_unit(quote)} per {style.price_text(cells.height, cells.height)} {instrument.quote}"
+    unit = instrument.amounts(quote, style.price_text(cells.height, cells.height))
     for place, side in enumerate(images):
         _scale(ax, images[side], place, style.label(f"{side.value.title()}s", unit))
     return BookHeatmap(ax, images[BookSide.BID], images[BookSide.ASK], cells.height)
@@ -174,8 +175,7 @@ def _read(
     given: Any = nw.from_native(frame, pass_through=True)
     if isinstance(given, nw.DataFrame | nw.LazyFrame):
         names = given.collect_schema().names()
-        if "side" not in names:
-            raise MissingColumnError(["side"], available=names)
+        require(("timestamp", "side", "price", "size"), names)
         given = given.rename({"side": "book_side"})  # it is no part of the identity here
     opened, instrument = _opened(given, "frame", ("timestamp", "book_side", "price", "size"))
     opened = timed(opened, "frame").filter(~nw.col("timestamp").is_null())

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple, cast
 
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.patches import Rectangle
@@ -21,6 +21,7 @@ from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded
 from tidytape.plot._profile import Profile, Rules, draw_legend, draw_profile, mark, profile_rows
 from tidytape.plot._series import Instrument, candle_series, volume_series
+from tidytape.plot._windows import time_of_profile
 
 if TYPE_CHECKING:
     from matplotlib.figure import SubFigure
@@ -106,7 +107,7 @@ def panels(figure: Figure | SubFigure | None = None) -> Panels:
 
     Examples
     --------
-    >>> from matplotlib.figure import Figure
+    >>> from matplotlib.figure import Figure, FigureBase
     >>> axes = panels(Figure(figsize=(7, 9)))
     >>> axes.price.get_shared_y_axes().joined(axes.price, axes.profile)
     True
@@ -115,6 +116,8 @@ def panels(figure: Figure | SubFigure | None = None) -> Panels:
         import matplotlib.pyplot as plt
 
         figure = plt.figure(figsize=(14, 8))
+    if not isinstance(figure, FigureBase):
+        raise QueryError("figure", got=type(figure).__name__, expected="a matplotlib figure, or None")
     if isinstance(figure, Figure) and figure.get_layout_engine() is None and not figure.axes:
         figure.set_layout_engine(ConstrainedLayoutEngine(w_pad=_MARGIN, h_pad=_MARGIN, wspace=0, hspace=0))
     grid = figure.add_gridspec(2, 2, width_ratios=_WIDTHS, height_ratios=_HEIGHTS)
@@ -148,14 +151,15 @@ def candles_with_profile(
         As for `candles`, with ``volume``.
     profile : frame, m rows, key (timestamp, price), any order
         As for `volume_profile`. It may be another instrument's of the same coin and quote, or that of several venues
-        together; the legend then says whose.
+        together; the legend then says whose. It is of all the candles that have a volume; where it is of a longer time,
+        the legend says which.
     axes : Panels or sequence of three matplotlib.axes.Axes, optional
         Where to draw: axes of price, profile and volume; share theirs if they are to move together. Those of
         `panels` in a new figure otherwise.
     share, rule, tie, stop, row_size
         As for `volume_profile`.
     quote : str, optional
-        The ``quote`` that the volumes were asked for in, e.g. ``"USD"``, which a frame does not say itself.
+        Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
     timezone : str or tzinfo
         Zone of the time axis.
 
@@ -169,14 +173,14 @@ def candles_with_profile(
     MissingColumnError
         If a column is absent.
     QueryError
-        If a frame holds several instruments, the two differ in ``normalized_symbol``, or an argument is not one of
-        those listed.
+        If a frame holds several instruments, the two differ in ``normalized_symbol``, candles with a volume lie outside
+        the time of the profile, or an argument is not one of those listed.
 
     Examples
     --------
     >>> from datetime import UTC, datetime
     >>> import polars as pl
-    >>> from matplotlib.figure import Figure
+    >>> from matplotlib.figure import Figure, FigureBase
     >>> whose = {"exchange": "X", "raw_symbol": "BTCUSDT", "normalized_symbol": "BTC-USDT"}
     >>> bars = pl.DataFrame({
     ...     **whose, "timestamp": [datetime(2024, 8, 8, h, tzinfo=UTC) for h in (0, 1)], "open": [60.0, 62.0],
@@ -198,6 +202,7 @@ def candles_with_profile(
     bars, volumes = replace(bars, instrument=whose), replace(volumes, instrument=whose)
     rows = rows if rows.area else replace(rows, levels=replace(rows.levels, instrument=whose))
     style.zone(timezone)
+    when = time_of_profile(volumes, profile, rows.levels.instrument, timezone)
     place = _placed(axes)
 
     drawn = draw_candles(place.price, bars, timezone)
@@ -220,7 +225,7 @@ def candles_with_profile(
     place.profile.xaxis.label.set(x=1.0, ha="right")
     place.price.xaxis.offsetText.set_visible(False)
     place.price.set_title(whose.title, loc="left", color=style.INK)
-    _legend(place, beside, bars.instrument, rows.levels.instrument)
+    _legend(place, beside, bars.instrument, rows.levels.instrument, when)
     cast("Figure | SubFigure", place.price.get_figure()).align_ylabels([place.price, place.volume])
     return CandlesWithProfile(place, drawn, below, beside, shade, lines)
 
@@ -245,11 +250,11 @@ def _placed(axes: Panels | Sequence[Axes] | None) -> Panels:
     return Panels(*axes)
 
 
-def _legend(place: Panels, profile: Profile, candles: Instrument, whose: Instrument) -> None:
+def _legend(place: Panels, profile: Profile, candles: Instrument, whose: Instrument, when: str) -> None:
     if profile.row_height is None:
         return
     other = whose.name if candles.name and whose.name != candles.name else ""
-    title = "\n".join(filter(None, (other, profile.note))) or None
+    title = "\n".join(filter(None, (other, when, profile.note))) or None
     if place.key is None:
         draw_legend(place.profile, profile, title)
         return

@@ -137,8 +137,8 @@ def volume_profile(
     ----------
     profile : frame, n rows, key (timestamp, price), any order
         Schema VOLUME_PROFILE_AGG of one instrument. Uses ``price`` [quote per coin], ``buy_volume`` and
-        ``sell_volume`` [coin; USD if so asked], or ``volume`` where it has neither, as a profile of candles. Levels of
-        one price are added up over the timestamps, and the title says how many these are; a level that lacks a value
+        ``sell_volume`` [as ``amount_unit`` says], or ``volume`` where it has neither, as a profile of candles. Levels
+        of one price are added up over the timestamps, and the title says how many these are; a level that lacks a value
         does not count.
     ax : matplotlib.axes.Axes, optional
         Where to draw; a new figure otherwise.
@@ -150,7 +150,7 @@ def volume_profile(
         too many to see, several are drawn as one; the POC is then that of the levels, and the legend says so.
         [quote per coin]
     quote : str, optional
-        The ``quote`` that the volumes were asked for in, e.g. ``"USD"``, which a frame does not say itself.
+        Unit of the volumes of a frame that does not say it in ``amount_unit``, e.g. ``"USD"``.
 
     Returns
     -------
@@ -221,14 +221,14 @@ def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
     """Draw a profile without a title and without saying what its prices are."""
     style.frame_axes(ax)
     instrument, area = rows.levels.instrument, rows.area
-    unit = instrument.volume_unit(quote)
+    unit = instrument.amounts(quote)
     if area is None:
         edges, volumes = np.array([0.0, 1.0]), dict.fromkeys(rows.levels.volumes, np.array([np.nan]))
         height = None
     else:
         edges, volumes = _drawn_rows(rows.levels, area.step)
         height = float(edges[1] - edges[0])
-        unit = f"{unit} per {style.price_text(height, height)} {instrument.quote}"
+        unit = instrument.amounts(quote, style.price_text(height, height))
 
     # One outline per colour, not a bar each: no seams between rows, and none to beat with the pixels.
     def stack(value: NDArray[np.float64], base: NDArray[np.float64], colour: str, label: str) -> StepPatch:
@@ -249,7 +249,7 @@ def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
         drawn[name] = stack(base + volume, base, *_LOOKS[name])
         base = base + volume
     buy, sell, both = (drawn.get(name) for name in _LOOKS)
-    style.volume_axis(ax.xaxis, unit, bins=4)
+    style.amount_axis(ax.xaxis, unit, bins=4)
     if area is None:
         style.no_data(ax)
         return Profile(ax, buy, sell, None, {}, None, None, None, None, None, volume=both)
@@ -290,7 +290,7 @@ def _value_area(given: Levels, rules: Rules, part: slice = slice(None)) -> list[
 
     frame = pl.DataFrame({"price": given.price[part], "volume": given.total[part]})
     found = profiles.value_area(
-        frame.with_columns(profile=0),
+        frame.with_columns(profile=0, block_size=pl.lit(given.block_size, pl.Float64)),
         by="profile",
         share=rules.share,
         rule=rules.rule,

@@ -11,7 +11,7 @@ import numpy as np
 from matplotlib.dates import date2num
 from numpy.typing import NDArray
 
-from tidytape.catalogue import Interval
+from tidytape.catalogue import AmountUnit, Interval
 from tidytape.errors import QueryError
 from tidytape.plot._frame import opened, timed
 from tidytape.schema import schema_of
@@ -19,6 +19,7 @@ from tidytape.schema import schema_of
 # The per-side schema has all of them: two sides in one frame are two series too.
 _IDENTITY = schema_of("TRADE_AGG").identity
 _CANDLE = schema_of("TRADE_AGG")
+_TRADED = {"volume", "first_timestamp", "last_timestamp"}
 _SIDES = ("buy_volume", "sell_volume")
 _DAY_NS = 86_400_000_000_000
 
@@ -34,6 +35,7 @@ class Instrument:
     category: str = ""
     interval: str = ""
     side: str = ""
+    amount_unit: str = ""
 
     @property
     def name(self) -> str:
@@ -63,9 +65,18 @@ class Instrument:
         unit = _CANDLE["open"].unit  # quote per coin
         return " ".join({"quote": self.quote, "coin": self.base}.get(word, word) for word in unit.split())
 
-    def volume_unit(self, quote: str | None) -> str:
-        """Return the unit of its volumes, which are in ``quote`` if they were asked for in it."""
-        return quote or self.base
+    def amounts(self, quote: str | None, per: str = "") -> str:
+        """Return the unit of its amounts, e.g. ``BTC``, ``USD`` or ``BTC per 10 USDT``; empty where it is not known.
+
+        Parameters
+        ----------
+        quote : str or None
+            The unit of amounts whose frame does not say it.
+        per : str
+            Height of the levels that the amounts are of, if they are of levels.
+        """
+        unit = self.base if self.amount_unit == AmountUnit.COIN else self.amount_unit or quote or ""
+        return f"{unit} per {per} {self.quote}" if unit and per else unit
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +84,7 @@ class CandleSeries:
     """Candles that can be drawn, in order of time."""
 
     instrument: Instrument
+    is_open_interest: bool
     start: NDArray[np.float64]  # [matplotlib dates, d]
     width: float  # length of the interval [d]
     open: NDArray[np.float64]
@@ -102,6 +114,7 @@ class Levels:
     price: NDArray[np.float64]
     volumes: dict[str, NDArray[np.float64]]
     timestamps: int = 1  # how many were added up
+    block_size: float | None = None  # None where it is not known, or not the same of all
 
     @property
     def total(self) -> NDArray[np.float64]:
@@ -125,7 +138,10 @@ def candle_series(frame: object, parameter: str) -> CandleSeries:
     names = ("open", "high", "low", "close")
     given, instrument = _opened(frame, parameter, ("timestamp", *names))
     start, width, values = _over_time(given, parameter, names, instrument)
-    return CandleSeries(instrument, start, width, *(values[name] for name in names))
+    # Amounts need a unit, prices do not; candles have a volume that it is of.
+    is_open_interest = "amount_unit" in given.columns and not _TRADED & {*given.columns}
+    prices = (values[name] for name in names)
+    return CandleSeries(instrument, is_open_interest, start, width, *prices)
 
 
 def volume_series(frame: object, parameter: str) -> VolumeSeries:
@@ -146,7 +162,8 @@ def levels(frame: object, parameter: str) -> Levels:
     price, place = np.unique(values["price"][known], return_inverse=True)
     volumes = {name: added(place, values[name][known], price.size) for name in names[1:]}
     times = given.get_column("timestamp").drop_nulls().n_unique() if "timestamp" in columns else 1
-    return Levels(instrument, price, volumes, times)
+    sizes = given.get_column("block_size").unique().to_list() if "block_size" in columns else []
+    return Levels(instrument, price, volumes, times, sizes[0] if len(sizes) == 1 else None)
 
 
 def added(place: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
@@ -157,13 +174,15 @@ def added(place: NDArray[np.int64], values: NDArray[np.float64], size: int) -> N
 def _opened(frame: object, parameter: str, columns: tuple[str, ...]) -> tuple[nw.DataFrame[Any], Instrument]:
     """Return the frame of one instrument."""
     given = opened(frame, parameter, columns)
-    found = {name: _values(given, name) for name in _IDENTITY if name in given.columns}
+    found = {name: _values(given, name) for name in (*_IDENTITY, "amount_unit") if name in given.columns}
+    if "amount_unit" in found and given.get_column("amount_unit").null_count():
+        del found["amount_unit"]  # of some rows it is not known, so not of their sums
     for name, values in found.items():
         if len(values) > 1:
             raise QueryError(
                 parameter,
                 got=f"{len(values)} values of {name}: {_listed(values)}",
-                expected="one instrument, with one interval and side",
+                expected="one instrument, with one interval, side and unit of amounts",
                 hint=f"filter the frame to one {name} first",
             )
     return given, Instrument(**{name: values[0] for name, values in found.items() if values})

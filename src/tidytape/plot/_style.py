@@ -80,11 +80,11 @@ def price_axis(axis: Axis, unit: str) -> None:
     _name(axis, label("Price", unit))
 
 
-def volume_axis(axis: Axis, unit: str, *, bins: int) -> None:
-    """Make an axis one of volumes from zero."""
+def amount_axis(axis: Axis, unit: str, *, bins: int, name: str = "Volume") -> None:
+    """Make an axis one of amounts."""
     axis.set_major_locator(MaxNLocator(nbins=bins, steps=[1, 2, 2.5, 5, 10]))
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    _name(axis, label("Volume", unit))
+    _name(axis, label(name, unit))
 
 
 def _name(axis: Axis, text: str) -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 from tidytape.catalogue import DATA_TYPES, DataType, Selection
 from tidytape.errors import QueryError
+from tidytape.query import values
 from tidytape.query._readers import CODES
 
 if TYPE_CHECKING:
@@ -24,12 +25,13 @@ def check_interval(query: PointsQuery, kind: DataType) -> None:
             hint="for example '1m' or '1h'",
             code="INVALID_INTERVAL",
         )
-    if query.points > kind.max_points:
+    # A query without an interval asks for trades, which the service counts.
+    if query.points > kind.max_points and query.interval is not None:
         raise QueryError(
             "end",
             got=f"{query.points} points",
             expected=f"at most {kind.max_points} points of {kind.name} in one request",
-            hint=f"a window of {kind.max_points * query.step} seconds at most, or a coarser interval",
+            hint=f"{values.window_hint(kind.max_points * query.step)}, or a coarser interval",
             code="POINT_LIMIT_EXCEEDED",
         )
 

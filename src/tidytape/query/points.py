@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, ClassVar, Self
 
@@ -255,6 +255,29 @@ class PointsQuery(Query):
         step, offset = grid.seconds, grid.offset
         first, last = (-(-(second - offset) // step) * step + offset for second in (self.start, self.end))
         return first, last
+
+    @property
+    def around(self) -> int | None:
+        """Start of the interval or session that the whole window lies inside of; None where one starts in it. [s]
+
+        Examples
+        --------
+        >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=90, end=100).around
+        60
+        """
+        last = self._start_of(self.end - 1)
+        return last if last is not None and last < self.start else None
+
+    def _start_of(self, second: int) -> int | None:
+        """Return the start of the interval or session that a second lies in; None where points lie anywhere."""
+        if self.tpo_session is TPOSession.MONTHLY:
+            month = datetime.fromtimestamp(second, UTC).replace(day=1, hour=0, minute=0, second=0)
+            return int(month.timestamp())
+        of_session = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK}
+        interval = of_session[self.tpo_session] if self.tpo_session else self.interval
+        if interval is None:
+            return None
+        return second - (second - interval.offset) % interval.seconds
 
     @property
     def is_aggregation(self) -> bool:

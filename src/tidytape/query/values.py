@@ -32,10 +32,12 @@ __all__ = [
     "decimal_number",
     "epoch_seconds",
     "flag",
+    "hinted_window",
     "many",
     "milliseconds",
     "text",
     "whole_number",
+    "window_hint",
     "written_time",
 ]
 
@@ -310,3 +312,26 @@ def _numpy_moment(value: Any, parameter: str) -> int:
     if seconds != value:
         raise QueryError(parameter, got=value, expected="a whole second", hint=_SECONDS)
     return int(seconds.astype("int64"))
+
+
+def window_hint(seconds: int) -> str:
+    """Return an error's hint that names the longest window that fits. [s]
+
+    Examples
+    --------
+    >>> window_hint(900)
+    'a window of 900 seconds at most'
+    """
+    return f"a window of {seconds} seconds at most"
+
+
+def hinted_window(message: str) -> int | None:
+    """Return how long a window may be, from a message with `window_hint`; None where it does not say. [s]
+
+    Examples
+    --------
+    >>> hinted_window("period: got 799,918 trades, expected ...; " + window_hint(900))
+    900
+    """
+    found = re.search(r"a window of (\d{1,15}) seconds at most", message)
+    return int(found[1]) if found else None

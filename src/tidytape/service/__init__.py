@@ -2,12 +2,41 @@
 
 from __future__ import annotations
 
-from tidytape.service.app import KEY_HEADER, create_app
-from tidytape.service.buckets import Buckets, MemoryBuckets
-from tidytape.service.computing import Processes
-from tidytape.service.keys import Key, KeyFile, Keys, hashed
-from tidytape.service.redis_buckets import RedisBuckets
-from tidytape.service.tiers import tiers_of
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tidytape.service.app import KEY_HEADER, create_app
+    from tidytape.service.buckets import Buckets, MemoryBuckets
+    from tidytape.service.keys import Key, KeyFile, Keys, hashed
+    from tidytape.service.processes import Processes
+    from tidytape.service.redis_buckets import RedisBuckets
+    from tidytape.service.tiers import tiers_of
+else:
+    # Each name is imported when it is first used: a worker process loads the engine, and no web framework.
+    _HOMES = {
+        "KEY_HEADER": "app",
+        "Buckets": "buckets",
+        "Key": "keys",
+        "KeyFile": "keys",
+        "Keys": "keys",
+        "MemoryBuckets": "buckets",
+        "Processes": "processes",
+        "RedisBuckets": "redis_buckets",
+        "create_app": "app",
+        "hashed": "keys",
+        "tiers_of": "tiers",
+    }
+
+    def __getattr__(name):
+        if name not in _HOMES:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = globals()[name] = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+        return value
+
+    def __dir__():
+        return sorted(__all__)
+
 
 __all__ = [
     "KEY_HEADER",

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 
 from fastapi import FastAPI, Request, Response
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from starlette.exceptions import HTTPException
 
 from tidytape.budget import TIERS, Tier
@@ -69,6 +70,7 @@ def create_app(
     FastAPI
     """
     workers, engine = Workers(), Engine(lake, clock=clock)
+    computes = computing or Threads(engine)
     counted = buckets or MemoryBuckets(clock=clock)
 
     @asynccontextmanager
@@ -85,12 +87,36 @@ def create_app(
         lifespan=lifespan,
     )
     figures = Figures()
+    figures.watch(
+        CounterMetricFamily,
+        "tidytape_key_file_faults",
+        "Times the key file was found deleted, unreadable or writable by every user.",
+        lambda: keys.faults,
+    )
+    figures.watch(
+        CounterMetricFamily,
+        "tidytape_bucket_store_faults",
+        "Requests to the bucket store that got no answer.",
+        lambda: counted.faults,
+    )
+    figures.watch(
+        GaugeMetricFamily,
+        "tidytape_queries_waiting",
+        "Queries that wait for a worker.",
+        lambda: computes.waiting,
+    )
+    figures.watch(
+        CounterMetricFamily,
+        "tidytape_workers_ended",
+        "Workers that ended before their answer was there.",
+        lambda: computes.ended,
+    )
     accounts = Accounts(keys, buckets=counted, clock=clock, tiers=tiers)
     app.add_middleware(Gate, accounts=accounts, key_header=key_header)
     app.add_middleware(Observer, figures=figures)  # the last one added is the outermost
     app.include_router(health(lake, counted, figures, openapi.document(key_header=key_header)))
     app.include_router(page(key_header=key_header, tiers=tiers))
-    app.include_router(points(engine, workers, computing or Threads(engine), clock=clock))
+    app.include_router(points(engine, workers, computes, clock=clock))
     app.include_router(discovery(lake, workers, clock=clock))
 
     @app.exception_handler(QueryError)

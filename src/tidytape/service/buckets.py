@@ -25,7 +25,14 @@ class Buckets(Protocol):
 
     An owner is the public id of a key, never the key. Every method but `close` raises `UnreachableError` where nobody
     answers. Time is in whole microseconds, the finest that every store can tell, so that all of them answer the same.
+
+    Attributes
+    ----------
+    faults : int
+        How many requests to it got no answer.
     """
+
+    faults: int
 
     async def take(self, owner: str, tier: Tier, weight: int) -> Admission:
         """Take a weight if the bucket holds it, else nothing.
@@ -59,6 +66,7 @@ class MemoryBuckets:
     """
 
     def __init__(self, *, clock: Callable[[], int] = time.time_ns) -> None:
+        self.faults = 0
         self._clock = clock
         self._buckets: dict[tuple[str, Tier], TokenBucket] = {}
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+import socket
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType
@@ -17,10 +18,11 @@ import h11
 import orjson
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
+from tidytape.errors import QueryError
 from tidytape.service.gate import LONGEST_TARGET
 from tidytape.service.refusals import refusal
 
-__all__ = ["LISTENING", "Connection"]
+__all__ = ["LISTENING", "Connection", "require_free"]
 
 _log = logging.getLogger("tidytape.access")
 
@@ -28,6 +30,7 @@ _LONGEST_HEAD = LONGEST_TARGET + (1 << 15)  # bytes of request line and headers
 _PATIENCE = 30.0  # seconds for a request to arrive
 _LINGER = 2.0  # seconds for a caller to read why it was refused
 _TOO_LONG = 431
+_NOSNIFF = (b"x-content-type-options", b"nosniff")
 
 
 class Connection(H11Protocol):
@@ -69,7 +72,12 @@ class Connection(H11Protocol):
         answer = self._why(sys.exception())
         request_id = secrets.token_hex(8)
         _log.info(orjson.dumps({"id": request_id, "status": answer.status_code}).decode())
-        headers = [*answer.raw_headers, (b"x-request-id", request_id.encode()), (b"connection", b"close")]
+        headers = [
+            *answer.raw_headers,
+            (b"x-request-id", request_id.encode()),
+            (b"connection", b"close"),
+            _NOSNIFF,
+        ]
         parts = (
             h11.Response(status_code=answer.status_code, headers=headers),
             h11.Data(data=bytes(answer.body)),
@@ -114,3 +122,15 @@ LISTENING: Mapping[str, Any] = MappingProxyType(
     }
 )
 """Arguments of ``uvicorn.run``."""
+
+
+def require_free(host: str, port: int) -> None:
+    """Raise QueryError where nobody can listen on a port, before a service starts."""
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        socket.create_server(address[:2], family=family).close()
+    except OSError as error:
+        expected = f"a port that is free on {host}"
+        raise QueryError(
+            "port", got=port, expected=expected, hint=str(error.strerror).partition(" (")[0]
+        ) from None

@@ -12,27 +12,28 @@ The engine answers one query with one frame per data type, in the schema the cli
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import polars as pl
 
 from tidytape import aggregate
-from tidytape.catalogue import BookSide, Interval, Side, SortDirection
+from tidytape.catalogue import BookSide, Interval, Selection, Side, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
-from tidytape.service.options import Instrument, grouped, last_closes
-from tidytape.service.plans import PLANS, Want, recorded_lengths, tpo_of_members
+from tidytape.service.describing import descriptions, with_descriptors
+from tidytape.service.estimate import UNHURRIED, Limits
+from tidytape.service.notes import able_intervals, noted
+from tidytape.service.options import Instrument, Subjects, grouped, last_closes
+from tidytape.service.plans import PLANS, Want, require_touched, tpo_of_members
 from tidytape.service.selection import selected
+from tidytape.wire import Note
 
 __all__ = ["Engine", "Instrument", "Subjects"]
 
 _NS = 1_000_000_000
 _CARRY = 86_400 * _NS
-
-Subjects = Mapping[str, list[Instrument]]
-"""What a query selects, by data type."""
 
 
 class Engine:
@@ -44,11 +45,16 @@ class Engine:
         The recorded events.
     clock : callable
         Returns epoch nanoseconds: no gap is filled that has not begun. [ns]
+    limits : Limits
+        What one answer may take.
     """
 
-    def __init__(self, lake: Lake, *, clock: Callable[[], int] = time.time_ns) -> None:
+    def __init__(
+        self, lake: Lake, *, clock: Callable[[], int] = time.time_ns, limits: Limits = UNHURRIED
+    ) -> None:
         self.lake = lake
         self.clock = clock
+        self.limits = limits
 
     def instruments(self, query: PointsQuery) -> Subjects:
         """Return what a query selects: by data type, its subjects in the order of their names.
@@ -93,10 +99,14 @@ class Engine:
         return [(name, self._frame(name, query, instruments[name])) for name in query.type]
 
     def _frame(self, name: str, query: PointsQuery, subjects: list[Instrument]) -> pl.DataFrame:
-        schema = schema_of(name)
+        schema = schema_of(name, grouped=query.group_by is not None)
         interval = query.interval or Interval.MINUTE
         # Open interest is a stock: what was last reported counts on, so a group needs the day before.
         before = _CARRY if query.group_by and name == "OPEN_INTEREST_AGG" else 0
+        # Before the events are read: what comes in meanwhile is not taken as known.
+        described = descriptions(name, (Want(self.lake, one, query) for one in subjects))
+        if name == "TPO_AGG":
+            require_touched([Want(self.lake, one, query, limits=self.limits) for one in subjects])
         if query.group_by and name == "TPO_AGG":
             frame = self._united(query, subjects)
         else:
@@ -107,24 +117,50 @@ class Engine:
             frame = frame.filter(pl.col("timestamp") >= query.span[0] * _NS)
         if query.gapfill:
             frame = self._filled(name, frame, query, subjects, interval)
-        frame = schema.conform(frame)
+        by_coin = query.group_by is not None or data_type(name).selection is Selection.TOKEN
+        frame = with_descriptors(schema.conform(frame), described, name, by_coin=by_coin)
         newest_first = query.sort_direction is SortDirection.DESC
         order = schema.key_of(grouped=query.group_by is not None)
         if name == "BLOCK_BOOK_SNAPSHOT_AGG":
             return _closest_first(frame, order, query)
         return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
 
+    def notes(
+        self, query: PointsQuery, instruments: Subjects, frames: Iterable[tuple[str, pl.DataFrame]]
+    ) -> list[Note]:
+        """Return what `tidytape.service.notes` says of the markets whose points do not fill the window.
+
+        Parameters
+        ----------
+        query : PointsQuery
+        instruments : dict of str to list of Instrument
+            What ``instruments`` returned for the query.
+        frames : sequence of (str, polars.DataFrame)
+            What ``frames`` returned for the query.
+        """
+        now = self.clock()
+        return [
+            note
+            for name, frame in frames
+            for note in noted(self.lake, query, name, instruments[name], frame, now=now)
+        ]
+
     def refuse_finer(self, query: PointsQuery, instruments: Subjects) -> None:
-        """Raise QueryError if there can be no candle, because those that were recorded are longer than is asked for."""
+        """Raise QueryError where markets have nothing but recorded candles that are longer than is asked for.
+
+        Of a group that is any member; of other queries it is every market.
+        """
         subjects = instruments.get("TRADE_SIDE_AGNOSTIC_AGG", [])
-        lengths = {length for one in subjects for length in recorded_lengths(Want(self.lake, one, query))}
-        if lengths and not any(query.step % length == 0 for length in lengths):
-            able = [one for one in Interval if any(one.seconds % length == 0 for length in lengths)]
+        able = [
+            intervals for one in subjects if (intervals := able_intervals(self.lake, query, one)) is not None
+        ]
+        if able and (query.group_by is not None or len(able) == len(subjects)):
+            intervals = [one for one in Interval if any(one in many for many in able)]
             raise QueryError(
                 "interval",
                 got=str(query.interval),
                 expected="one that the recorded candles of this market make up: "
-                + (", ".join(able) or "none does"),
+                + (", ".join(intervals) or "none does"),
                 hint="there are no trades of it, and candles cannot be taken apart",
                 code="INVALID_INTERVAL",
             )
@@ -152,25 +188,32 @@ class Engine:
             part.drop("exchange", "raw_symbol").with_columns(*members[0].named(interval))
             for members, part in zip(coins.values(), parts, strict=True)
         ]
-        return pl.concat(named)
+        is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
+        return pl.concat(named).with_columns(coverage=is_known.mean().over("coin", "timestamp"))
 
     def _weights(self, query: PointsQuery, subjects: list[Instrument], rates: pl.DataFrame) -> pl.DataFrame:
-        """Return the members' open interest in USD at the close of each bucket, as last reported, at most a day ago."""
+        """Return every member's open interest in USD at each bucket's close, as last reported, at most a day ago."""
         reports = self._points("OPEN_INTEREST_AGG", query, subjects, _CARRY)
         member = ["exchange", "raw_symbol"]
+        members = pl.DataFrame(
+            [(one.exchange, one.raw_symbol) for one in subjects],
+            schema=dict.fromkeys(member, pl.String),
+            orient="row",
+        )
         return (
-            rates.select(*member, "timestamp")
+            rates.select("timestamp")
             .unique()
+            .join(members, how="cross")
             .sort("timestamp")
             .join_asof(
-                reports.select(*member, "timestamp", "close").drop_nulls("close").sort("timestamp"),
+                reports.select(*member, "timestamp", "close").sort("timestamp"),
                 on="timestamp",
                 by=member,
                 strategy="backward",
                 tolerance=_CARRY,
                 check_sortedness=False,  # sorted by time just now, which is not seen by group
             )
-            .drop_nulls("close")
+            .select(*member, "timestamp", "close")
         )
 
     def _filled(

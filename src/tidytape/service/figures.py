@@ -2,12 +2,14 @@
 
 The 24 hours end with the newest trade of the lake, or now where that is earlier: a lake that was recorded in August has
 the figures of its last day in August. They are of five-minute points, the one in progress as it stands.
+
+Markets that are known by recorded candles alone have figures of their own 24 hours, of points of an hour, which end
+with the newest candle of such a market. Newer candles of one exchange then change no figure of the markets with trades.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
 
 import polars as pl
 
@@ -16,9 +18,8 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
-from tidytape.service.engine import Engine
 from tidytape.service.options import Instrument
-from tidytape.service.plans import SOURCES
+from tidytape.service.plans import PLANS, Want, recorded_candles, traded_candles
 from tidytape.service.remembered import Remembered
 
 __all__ = ["FIGURES", "Figures"]
@@ -27,12 +28,12 @@ FIGURES = ("last_price", "volume_24h", "volume_change_24h", "price_change_24h", 
 """Columns of a market entry that are computed."""
 
 _KEY = ["exchange", "raw_symbol"]
-_INTERVAL = Interval.FIVE_MINUTES
-_STEP = _INTERVAL.seconds
+_INTERVALS = {"trades": Interval.FIVE_MINUTES, "candles": Interval.HOUR}
 _DAY = 86_400
 _NS = 10**9
 _TRUE_RANGES = 14
-_AT_ONCE = 200
+_AT_ONCE = 5_000
+_VALUES = ("high", "low", "close", "volume")
 _CANDLES, _INTEREST = "TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG"
 
 _MORE = {MarketSortField.PCT_FROM_ATH: "pct_from_ath", MarketSortField.ATR_PERCENT: "atr_percent"}
@@ -51,7 +52,6 @@ class Figures:
     def __init__(self, lake: Lake, *, clock: Callable[[], int]) -> None:
         self._lake = lake
         self._clock = clock
-        self._engine = Engine(lake, clock=clock)
         self._known: Remembered[dict[tuple[str, str], tuple[float | None, ...]]] = Remembered(lake)
 
     def of(self, markets: pl.DataFrame, *, sort_field: MarketSortField | None = None) -> pl.DataFrame:
@@ -73,34 +73,46 @@ class Figures:
             against the last price [%], null where there are fewer.
         """
         column = _MORE.get(sort_field) if sort_field is not None else None
-        end = self._end()
         names = (*FIGURES, *([column] if column else []))
-        known = self._known.get((end, column), dict)
+        ends = {table: self._end(table) for table in _INTERVALS}
+        known = self._known.get((*ends.values(), column), dict)
         wanted = markets.unique(_KEY, maintain_order=True)
         missing = wanted.filter([key not in known for key in wanted.select(_KEY).iter_rows()])
-        if end is not None:
-            for part in missing.iter_slices(_AT_ONCE):
-                for *key, row in self._made(part, end, column):
+        for table, end in ends.items():
+            if end is None:
+                continue
+            alone = self._candles_alone()
+            of_table = missing.join(
+                alone, on=_KEY, how="semi" if table == "candles" else "anti", maintain_order="left"
+            )
+            for part in of_table.iter_slices(_AT_ONCE):
+                for *key, row in self._made(part, end, column, _INTERVALS[table]):
                     known[(key[0], key[1])] = row
         nothing = (None,) * len(names)
         rows = [known.get(key, nothing) for key in markets.select(_KEY).iter_rows()]
         figures = pl.DataFrame(rows, schema=dict.fromkeys(names, pl.Float64), orient="row")
         return markets.drop(names, strict=False).hstack(figures)
 
-    def _end(self) -> int | None:
-        """End of the 24 hours, on the interval's grid; None where nothing was ever traded. [s]"""
-        newest = [last for table in ("trades", "candles") for last in self._lake.extents(table)["last"]]
-        if not newest:
+    def _candles_alone(self) -> pl.DataFrame:
+        """Return the first and the last candle of the markets that have candles and no trades."""
+        return self._lake.extents("candles").join(self._lake.extents("trades"), on=_KEY, how="anti")
+
+    def _end(self, table: str) -> int | None:
+        """Return the end of the 24 hours of markets with trades, or with candles alone; None without any. [s]"""
+        held = self._candles_alone() if table == "candles" else self._lake.extents(table)
+        if held.is_empty():
             return None
-        last: int = min(max(newest), self._clock())
-        return (last // _NS // _STEP + 1) * _STEP
+        last: int = min(max(held["last"]), self._clock())
+        step = _INTERVALS[table].seconds
+        return (last // _NS // step + 1) * step
 
     def _made(
-        self, markets: pl.DataFrame, end: int, column: str | None
+        self, markets: pl.DataFrame, end: int, column: str | None, interval: Interval
     ) -> Iterator[tuple[str, str, tuple[float | None, ...]]]:
         start = end - 2 * _DAY
-        candles = self._in_usd(markets, start, end)
-        interest = self._points(_INTEREST, _subjects(markets), start, end)
+        candles = self._candles(markets, start, end, interval, quote="USD")
+        query = _query(_INTEREST, start, end, interval)
+        interest = self._points(query, markets, "open_interest", PLANS[_INTEREST])
         found = _joined(markets.select(_KEY), _traded(candles, end), _changed(interest, end))
         found = self._with_last_price(found, end)
         if column:
@@ -110,51 +122,71 @@ class Figures:
         ).iter_rows():
             yield exchange, symbol, tuple(row)
 
-    def _in_usd(self, markets: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
-        """Candles of markets with volumes in USD, null where the worth of a quote is not known."""
-        query = _query(_CANDLES, start, end, _INTERVAL, quote="USD")
-        parts = []
-        for (_,), group in markets.group_by("quote_coin", maintain_order=True):
-            subjects = _subjects(group)
-            try:
-                self._engine.require_rates(_CANDLES, query, subjects[:1])
-            except QueryError:
-                coins = self._points(_CANDLES, subjects, start, end)
-                parts.append(coins.with_columns(volume=pl.lit(None, pl.Float64)))
-            else:
-                parts.append(self._points(_CANDLES, subjects, start, end, quote="USD"))
-        return pl.concat(parts).sort("timestamp")
+    def _candles(
+        self,
+        markets: pl.DataFrame,
+        start: int,
+        end: int,
+        interval: Interval,
+        *,
+        quote: str | None = None,
+    ) -> pl.DataFrame:
+        """Candles of markets: of their trades, or of those that were recorded as candles alone."""
+        traded = self._lake.extents("trades")
+        recorded = self._candles_alone()
+        query = _query(_CANDLES, start, end, interval, quote)
+        return pl.concat(
+            [
+                self._points(query, markets.join(traded, on=_KEY, how="semi"), "trades", traded_candles),
+                self._points(query, markets.join(recorded, on=_KEY, how="semi"), "candles", recorded_candles),
+            ]
+        ).sort("seconds")
 
     def _with_last_price(self, found: pl.DataFrame, end: int) -> pl.DataFrame:
-        """Add the last price of markets that have not traded for two days: of their last trade."""
+        """Add the last price where the points have none: of the last trade, or the last recorded candle."""
         older = found.filter(pl.col("last_price").is_null())
         last = (
             self._lake.extents("trades").join(older, on=_KEY, how="semi").filter(pl.col("last") < end * _NS)
         )
+        day = (pl.col("last") // (_DAY * _NS)).alias("day")
         trades = [
-            self._lake.scan("trades", exchange=exchange, raw_symbol=symbol, start=time, end=time + 1)
-            .sort("sequence")
-            .select(*_KEY, older="price")
-            .tail(1)
-            for exchange, symbol, time in last.select(*_KEY, "last").iter_rows()
+            # Of one day, so that files are skipped by time whatever day the others traded last.
+            self._lake.scan(
+                "trades",
+                exchange=str(exchange),
+                raw_symbol=markets["raw_symbol"],
+                start=markets["last"].min(),  # type: ignore[arg-type]  # polars types any value
+                end=markets["last"].max() + 1,  # type: ignore[operator, arg-type]
+            )
+            .join(markets.lazy(), left_on=[*_KEY, "timestamp"], right_on=[*_KEY, "last"], how="semi")
+            .group_by(_KEY)
+            .agg(older=pl.col("price").sort_by("sequence").last())
+            for (exchange, _), markets in last.group_by("exchange", day)
         ]
-        if not trades:
+        alone = self._candles_alone().join(older, on=_KEY, how="semi")
+        candles = [
+            # A candle that is not over yet has no close.
+            self._lake.scan("candles", exchange=str(exchange), raw_symbol=markets["raw_symbol"])
+            .filter(pl.col("timestamp") + pl.col("interval") <= self._clock())
+            .group_by(_KEY)
+            .agg(older=pl.col("close").sort_by(pl.col("timestamp") + pl.col("interval")).last())
+            for (exchange,), markets in alone.group_by("exchange")
+        ]
+        if not (trades or candles):
             return found
-        prices = pl.concat(pl.collect_all(trades))
+        prices = pl.concat(pl.collect_all([*trades, *candles], engine="streaming"))
         return (
             _joined(found, prices).with_columns(last_price=pl.coalesce("last_price", "older")).drop("older")
         )
 
     def _with_range(self, found: pl.DataFrame, markets: pl.DataFrame, end: int) -> pl.DataFrame:
         """Add ``pct_from_ath`` and ``atr_percent``."""
-        subjects, today = _subjects(markets), end // _DAY * _DAY
+        today = end // _DAY * _DAY
         highest = pl.concat([self._lake.highest("trades", "price"), self._lake.highest("candles", "high")])
         highest = highest.group_by(_KEY).agg(pl.col("highest").max())
         # Of the day before the first only the close counts.
-        days = self._points(
-            _CANDLES, subjects, today - (_TRUE_RANGES + 1) * _DAY, today, interval=Interval.DAY
-        )
-        before = pl.col("close").shift(1).over(_KEY, order_by="timestamp")
+        days = self._candles(markets, today - (_TRUE_RANGES + 1) * _DAY, today, Interval.DAY)
+        before = pl.col("close").shift(1).over(_KEY, order_by="seconds")
         ranges = (
             days.with_columns(
                 range=pl.max_horizontal("high", before) - pl.min_horizontal("low", before), before=before
@@ -170,27 +202,44 @@ class Figures:
         )
 
     def _points(
-        self,
-        name: str,
-        subjects: list[Instrument],
-        start: int,
-        end: int,
-        interval: Interval = _INTERVAL,
-        **more: str,
+        self, query: PointsQuery, markets: pl.DataFrame, table: str, plan: Callable[[Want], pl.LazyFrame]
     ) -> pl.DataFrame:
-        """Points of any number of markets, as a query of them would be answered; those without events are not asked."""
-        within = (pl.col("last") >= start * _NS) & (pl.col("first") < end * _NS)
-        extents = pl.concat([self._lake.extents(table) for table in SOURCES[name]]).filter(within)
-        known = set(extents.select(_KEY).iter_rows())
-        subjects = [one for one in subjects if (one.exchange, one.raw_symbol) in known]
-        if not subjects:
-            empty = schema_of(name).empty().with_columns(pl.col(_KEY).cast(pl.String))
-            return empty.with_columns(pl.lit(None, pl.Int64).alias("seconds"))
-        query = _query(name, start, end, interval, **more)
-        ((_, frame),) = self._engine.frames(query, {name: subjects})
-        return frame.with_columns(
-            pl.col(_KEY).cast(pl.String), pl.col("timestamp").dt.epoch("s").alias("seconds")
+        """Points of the markets that have events in a table, in one plan per exchange and quote.
+
+        Amounts are null where they are wanted in USD and the worth of the quote is not known.
+        """
+        start, end = (second * _NS for second in query.span)
+        within = (pl.col("last") >= start) & (pl.col("first") < end)
+        held = markets.join(
+            self._lake.extents(table).filter(within), on=_KEY, how="semi", maintain_order="left"
         )
+        in_coin = query.model_copy(update={"quote": None})
+        plans = []
+        for (exchange, quote_coin), alike in held.group_by("exchange", "quote_coin", maintain_order=True):
+            symbol, *others = alike["raw_symbol"].unique(maintain_order=True)
+            quote = None if quote_coin is None else str(quote_coin)
+            one = Instrument(str(exchange), symbol, None, None, None, None, quote)
+            want = Want(self._lake, one, query, others=tuple(others))
+            try:
+                _ = want.rates if want.needs_rates else None
+            except QueryError:
+                points = plan(Want(self._lake, one, in_coin, others=tuple(others)))
+                plans.append(points.with_columns(volume=pl.lit(None, pl.Float64)))
+            else:
+                plans.append(plan(want))
+        names = [name for name in _VALUES if name in schema_of(query.type[0]).names]
+        seconds = (pl.col("timestamp") // _NS).alias("seconds")
+        empty = pl.DataFrame(schema={**dict.fromkeys(_KEY, pl.String), "seconds": pl.Int64})
+        empty = empty.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
+        parts = [points.select(*_KEY, seconds, *names) for points in plans]
+        return pl.concat([empty, *pl.collect_all(parts, engine="streaming")]).sort("seconds")
+
+
+def _query(name: str, start: int, end: int, interval: Interval, quote: str | None = None) -> PointsQuery:
+    # The plan is handed the markets; the names only make the query whole.
+    return PointsQuery(
+        type=name, exchange="-", raw_symbol="-", interval=interval, start=start, end=end, quote=quote
+    )
 
 
 def _traded(candles: pl.DataFrame, end: int) -> pl.DataFrame:
@@ -211,7 +260,7 @@ def _traded(candles: pl.DataFrame, end: int) -> pl.DataFrame:
 
 def _changed(interest: pl.DataFrame, end: int) -> pl.DataFrame:
     new, close = pl.col("seconds") >= end - _DAY, pl.col("close")
-    ends = interest.drop_nulls("close").sort("timestamp").group_by(_KEY, maintain_order=True)
+    ends = interest.drop_nulls("close").sort("seconds").group_by(_KEY, maintain_order=True)
     now_and_before = ends.agg(now=close.filter(new).last(), before=close.filter(~new).last())
     return now_and_before.select(*_KEY, oi_change_24h=_percent(pl.col("now"), pl.col("before")))
 
@@ -225,18 +274,3 @@ def _joined(frame: pl.DataFrame, *others: pl.DataFrame) -> pl.DataFrame:
     for other in others:
         frame = frame.join(other, on=_KEY, how="left", maintain_order="left")
     return frame
-
-
-def _query(name: str, start: int, end: int, interval: Interval, **more: Any) -> PointsQuery:
-    # The engine is handed the markets; the names only make the query whole.
-    return PointsQuery(
-        type=name, exchange="-", raw_symbol="-", interval=interval, start=start, end=end, **more
-    )
-
-
-def _subjects(markets: pl.DataFrame) -> list[Instrument]:
-    return [_subject(*names) for names in markets.select(*_KEY, "quote_coin").iter_rows()]
-
-
-def _subject(exchange: str, raw_symbol: str, quote_coin: str | None = None) -> Instrument:
-    return Instrument(exchange, raw_symbol, None, None, None, None, quote_coin)

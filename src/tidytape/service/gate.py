@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -45,6 +46,7 @@ class Gate:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        _in_origin_form(scope)
         started = False
 
         async def send_with_headers(message: Message) -> None:
@@ -77,6 +79,9 @@ class Gate:
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Let a request through that has a key, or needs none."""
+        is_ambiguous = _is_ambiguous(scope)
+        # Where an ambiguous body ends is not known, nor where the next request begins.
+        closing = {"Connection": "close"} if is_ambiguous else {}
         if scope["path"].startswith(_GUARDED):
             secret = Headers(scope=scope).get(self._key_header)
             account = self._accounts.of(secret) if secret else None
@@ -86,13 +91,37 @@ class Gate:
                     f"{self._key_header}: got {'an unknown or expired key' if secret else 'no key'}, "
                     "expected a valid API key",
                 )
+                answer.headers.update(closing)
                 await answer(scope, receive, send)
                 return
             scope["state"]["account"] = account
             scope["state"]["facts"].update(key=account.key.id, tier=account.tier.name)
+        if is_ambiguous:
+            answer = refusal(
+                "INVALID_REQUEST", "headers: got Content-Length and Transfer-Encoding, expected one"
+            )
+            answer.headers.update(closing)
+            await answer(scope, receive, send)
+            return
         length = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
         if length > LONGEST_TARGET:
             message = f"path and query: got {length} bytes, expected at most {LONGEST_TARGET}"
             await refusal("URI_TOO_LONG", message)(scope, receive, send)
             return
         await self._app(scope, receive, send)
+
+
+def _in_origin_form(scope: Scope) -> None:
+    """Read ``GET http://host/path`` as ``GET /path``: HTTP/1.1 has every server accept both."""
+    raw = scope.get("raw_path") or b""
+    if not raw.lower().startswith((b"http://", b"https://")):
+        return
+    path = b"/" + raw.split(b"://", 1)[1].partition(b"/")[2]
+    scope["raw_path"] = path
+    scope["path"] = unquote(path.decode("ascii"))
+
+
+def _is_ambiguous(scope: Scope) -> bool:
+    """Whether two headers say where the body ends, which a proxy before the service may read differently."""
+    names = {name for name, _ in scope["headers"]}
+    return {b"content-length", b"transfer-encoding"} <= names

@@ -53,11 +53,37 @@ class Holdings:
         """
         return self._known.get("summaries", self._option_summaries)
 
+    def marketcaps(self) -> pl.DataFrame:
+        """Return the last known market capitalization of each coin, by the reports of token supply.
+
+        Returns
+        -------
+        polars.DataFrame, one row per coin of which one is known
+            ``coin``, ``marketcap`` [USD]. Of several tokens of one coin, that of the largest counts: others are wrapped
+            or pegged to it.
+        """
+        return self._known.get("marketcaps", lambda: _marketcaps(self.lake))
+
     def _option_summaries(self) -> pl.DataFrame:
         held = self.all()
         key = ["type", "exchange", "raw_symbol", "coin"]
         names = ("exchange", "raw_symbol", "normalized_symbol", "coin", "category", "tenor")
         return tenors(self.lake, held).join(held, on=key).select(*names, available_since="first")
+
+
+def _marketcaps(lake: Lake) -> pl.DataFrame:
+    marketcap, coin = pl.col("marketcap"), pl.col("coin")
+    # Of each fact the newest report that has it: a report may lack the coin, or the number.
+    known = pl.when(marketcap.is_finite() & (marketcap >= 0)).then(marketcap)
+    tokens = (
+        lake.scan("token_supply")
+        .group_by("token_name")
+        .agg(
+            coin.sort_by("timestamp").drop_nulls().last(),
+            known.sort_by("timestamp").drop_nulls().last().alias("marketcap"),
+        )
+    )
+    return tokens.drop_nulls().group_by("coin").agg(marketcap.max()).collect(engine="streaming")
 
 
 def holdings(lake: Lake) -> pl.DataFrame:

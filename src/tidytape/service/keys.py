@@ -13,6 +13,7 @@ import logging
 import os
 import re
 import secrets
+import stat
 import sys
 import tempfile
 import threading
@@ -72,6 +73,11 @@ class Keys:
     ----------
     keys : sequence of Key
 
+    Attributes
+    ----------
+    faults : int
+        How often the place they come from could not be used; of keys in memory always 0.
+
     Examples
     --------
     >>> keys = Keys([Key("demo", hashed("secret"), "basic", created=0, expires=100)])
@@ -81,6 +87,7 @@ class Keys:
 
     def __init__(self, keys: list[Key]) -> None:
         self._keys = keys
+        self.faults = 0
 
     def find(self, key: str, *, now: float) -> Key | None:
         """Return the valid key that ``key`` is, or None if it is unknown or has expired."""
@@ -108,44 +115,66 @@ class KeyFile(Keys):
         The file; it need not exist until a key is asked for.
     tiers : mapping of str to Tier
         The tiers that keys may name.
+
+    Attributes
+    ----------
+    faults : int
+        How often the file was found deleted, unreadable or writable by every user since it was first read.
     """
 
     def __init__(self, path: str | os.PathLike[str], *, tiers: Mapping[str, Tier] = TIERS) -> None:
         super().__init__([])
         self._tiers = tiers
         self.path = Path(path)
+        self._fault: str | None = None
+        self._is_read = False
         self._seen: tuple[int, int, int] | None = None
         self._lock = threading.Lock()
 
     def all(self) -> list[Key]:
-        """Return every key in the file as it is now.
+        """Return every key in the file as it is now; the keys read before, while the file cannot be trusted.
 
         Raises
         ------
         TidytapeError
-            If the file is absent, is not a file of keys, or has a key of a tier that there is not.
+            Only before the file was read once: if it is absent, is not a file of keys, can be written by every user
+            of the machine, or has a key of a tier that there is not.
         """
         with self._lock:
             try:
-                status = self.path.stat()
-            except OSError:
-                if self._seen is not None:
-                    return self._keys
-                raise _no_file(self.path) from None
-            seen = (status.st_mtime_ns, status.st_size, status.st_ino)
-            if seen != self._seen:
-                self._read_again(seen)
+                status = self._trusted()
+                seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+                if seen != self._seen or not self._is_read:
+                    self._seen = (
+                        seen  # before it is read: what is no file of keys is not read at every request
+                    )
+                    self._keys = self._read()
+                    self._is_read = True
+                self._fault = None
+            except TidytapeError as error:
+                if not self._is_read:
+                    raise
+                self._report(error)
             return self._keys
 
-    def _read_again(self, seen: tuple[int, int, int]) -> None:
+    def _trusted(self) -> os.stat_result:
         try:
-            self._keys = self._read()
-        except TidytapeError as error:
-            if self._seen is None:
-                raise
-            # A service that is running goes on with the keys it knows; its log says why.
+            status = self.path.stat()
+        except OSError:
+            raise _no_file(self.path) from None
+        if sys.platform != "win32" and status.st_mode & stat.S_IWOTH:
+            raise TidytapeError(
+                f"every user of this machine can write to {self.path}, so whoever likes can add a key; "
+                f"'chmod 600 {self.path}' mends it"
+            )
+        return status
+
+    def _report(self, error: TidytapeError) -> None:
+        """Log a fault of the file once, and count it: a service that runs goes on with the keys it knows."""
+        if self._fault != error.message:
+            self._fault = error.message
+            self.faults += 1
             _log.error("%s; the keys read before stay in force", error.message)
-        self._seen = seen
 
     def new(self, tier_name: str, *, expires: int | None = None) -> tuple[Key, str]:
         """Make a key and store its hash.

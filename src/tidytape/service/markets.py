@@ -103,6 +103,10 @@ def _with_predictions(markets: pl.DataFrame, predictions: pl.DataFrame) -> pl.Da
 def _filtered(holdings: Holdings, query: MarketsQuery) -> pl.DataFrame:
     known = [holdings.lake.markets(), holdings.option_summaries()]
     markets = pl.concat(known, how="diagonal").unique(_ORDER, keep="first")
+    reported = holdings.marketcaps().rename({"marketcap": "reported"})
+    markets = markets.join(reported, on="coin", how="left", maintain_order="left")
+    # What was registered with the market is older than what reports say.
+    markets = markets.with_columns(marketcap=pl.coalesce("reported", "marketcap")).drop("reported")
     for column in ("exchange", "coin", "category"):
         wanted = [str(one) for one in getattr(query, column)]
         if wanted:

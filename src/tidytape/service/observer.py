@@ -5,9 +5,12 @@ from __future__ import annotations
 import logging
 import secrets
 import time
+from collections.abc import Callable, Iterator
 
 import orjson
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import Metric
+from prometheus_client.registry import Collector
 from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -38,6 +41,8 @@ class Figures:
         self._weight = Counter("tidytape_weight", "Weight that was charged.", ["tier"], registry=here)
         self._rows = Counter("tidytape_rows", "Rows that were sent.", ["type"], registry=here)
         self._open = Gauge("tidytape_requests_open", "Requests that are being answered.", registry=here)
+        self._read = _Read()
+        here.register(self._read)
 
     def begun(self) -> None:
         """Count a request that came in."""
@@ -54,9 +59,34 @@ class Figures:
         if rows := facts.get("rows"):
             self._rows.labels(str(facts.get("type"))).inc(float(str(rows)))
 
+    def watch(self, metric: type[Metric], name: str, meaning: str, read: Callable[[], float]) -> None:
+        """Show a number that another part of the service keeps, as it is when the page is read.
+
+        Parameters
+        ----------
+        metric : type
+            ``CounterMetricFamily`` of a number that only grows, else ``GaugeMetricFamily``.
+        name, meaning : str
+            As Prometheus shows them.
+        read : callable
+            Returns the number.
+        """
+        self._read.sources.append((metric, name, meaning, read))
+
     def page(self) -> bytes:
         """Return them as Prometheus reads them."""
         return generate_latest(self.registry)
+
+
+class _Read(Collector):
+    """Metrics that are read from elsewhere when they are asked for."""
+
+    def __init__(self) -> None:
+        self.sources: list[tuple[type[Metric], str, str, Callable[[], float]]] = []
+
+    def collect(self) -> Iterator[Metric]:
+        for metric, name, meaning, read in self.sources:
+            yield metric(name, meaning, value=read())  # type: ignore[call-arg]  # of both families
 
 
 class Observer:
@@ -88,7 +118,11 @@ class Observer:
         async def send_with_id(message: Message) -> None:
             if message["type"] == "http.response.start":
                 facts["status"] = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = str(facts["id"])
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = str(facts["id"])
+                headers["X-Content-Type-Options"] = (
+                    "nosniff"  # JSON that quotes a request is never run as a page
+                )
             await send(message)
 
         self._figures.begun()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
@@ -13,7 +13,7 @@ from tidytape.catalogue import USD_QUOTES, Interval
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 
-__all__ = ["Instrument", "grouped", "last_closes", "rates"]
+__all__ = ["Instrument", "Subjects", "grouped", "last_closes", "quote_markets", "rates"]
 
 _NS = 1_000_000_000
 _MINUTE, _HOUR, _DAY = 60 * _NS, 3_600 * _NS, 86_400 * _NS
@@ -48,6 +48,10 @@ class Instrument:
             "interval": str(interval),
         }
         return [pl.lit(value, dtype=pl.String).alias(name) for name, value in names.items()]
+
+
+Subjects = Mapping[str, list[Instrument]]
+"""What a query selects, by data type."""
 
 
 def grouped(instruments: list[Instrument]) -> list[Instrument]:
@@ -120,7 +124,7 @@ def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 
         )
     reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == quote)
     found = reported.select("quote_coin", "timestamp", "usd").collect()
-    for market in () if found.height else _markets_of(lake, quote):
+    for market in () if found.height else quote_markets(lake, quote):
         found = _closes(lake, market, start=start - before - _DAY, end=end).select(
             pl.lit(quote).alias("quote_coin"),
             pl.col("timestamp") + _MINUTE,  # a close is known when its minute is over
@@ -142,7 +146,8 @@ def _is_known(rates: pl.DataFrame, start: int) -> bool:
     return not rates.filter(pl.col("timestamp") <= start).is_empty()
 
 
-def _markets_of(lake: Lake, quote: str) -> Iterable[tuple[str, str]]:
+def quote_markets(lake: Lake, quote: str) -> Iterable[tuple[str, str]]:
+    """Return the markets that trade a quote for US dollars, by exchange and symbol."""
     markets = lake.markets().filter(pl.col("coin") == quote, pl.col("quote_coin").is_in(USD_QUOTES))
     return markets.select("exchange", "raw_symbol").iter_rows()
 

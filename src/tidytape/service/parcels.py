@@ -8,10 +8,7 @@ import weakref
 from collections.abc import Iterator
 from pathlib import Path
 
-from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
-
-__all__ = ["Parcel", "ParcelResponse", "laid_down"]
+__all__ = ["Parcel", "laid_down"]
 
 _LARGE = 256 * 1024  # bytes; below it a pipe is as good
 _PART = 256 * 1024  # bytes
@@ -56,18 +53,3 @@ def laid_down(body: bytes, path: str | None) -> bytes | None:
     except OSError:
         return body
     return None
-
-
-class ParcelResponse(Response):
-    """A response whose body is a parcel. It is read as fast as the caller takes it, and never held whole."""
-
-    def __init__(self, parcel: Parcel, *, headers: dict[str, str], media_type: str) -> None:
-        super().__init__(headers={**headers, "Content-Length": str(parcel.size)}, media_type=media_type)
-        self._parcel = parcel
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        for part in self._parcel.parts():
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -25,12 +25,22 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
-from tidytape.lake.rollup import minutes
+from tidytape.lake.rollup import minutes, minutes_of_many
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
+from tidytape.service.estimate import UNHURRIED, Limits
 from tidytape.service.options import Instrument, last_closes, rates
 
-__all__ = ["PLANS", "SOURCES", "Want", "in_usd", "tpo_of_members"]
+__all__ = [
+    "PLANS",
+    "SOURCES",
+    "Want",
+    "in_usd",
+    "recorded_candles",
+    "require_touched",
+    "tpo_of_members",
+    "traded_candles",
+]
 
 _NS = 1_000_000_000
 _DAY = 86_400 * _NS
@@ -52,12 +62,23 @@ class Want:
         What is asked.
     before : int
         How much more is wanted before the window. [ns]
+    others : tuple of str
+        Symbols of more markets of the same exchange and quote, to be answered in the same plan.
+    limits : Limits
+        What the answer may take.
     """
 
     lake: Lake
     one: Instrument
     query: PointsQuery
     before: int = 0
+    others: tuple[str, ...] = ()
+    limits: Limits = UNHURRIED
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        """Symbols of the markets."""
+        return (self.one.raw_symbol, *self.others)
 
     @property
     def interval(self) -> Interval:
@@ -95,7 +116,7 @@ class Want:
         found = self.lake.scan(
             table,
             exchange=self.one.exchange,
-            raw_symbol=self.one.raw_symbol,
+            raw_symbol=self.symbols,
             start=self.start if start is None else start,
             end=self.end if end is None else end,
         )
@@ -105,6 +126,15 @@ class Want:
         self, table: str, *, block_size: Decimal | None = None, end: int | None = None
     ) -> pl.LazyFrame:
         """Minutes of the window, from a rollup where there is one."""
+        if self.others:
+            return minutes_of_many(
+                self.lake,
+                table,
+                exchange=self.one.exchange,
+                raw_symbols=self.symbols,
+                start=self.start,
+                end=end or self.end,
+            )
         return minutes(
             self.lake,
             table,
@@ -177,7 +207,12 @@ def candle_minutes(want: Want, *, by_side: bool = False, end: int | None = None)
 
 def _candles(want: Want) -> pl.LazyFrame:
     if want.has_only("candles", rather_than="trades"):
-        return _recorded_candles(want)
+        return recorded_candles(want)
+    return traded_candles(want)
+
+
+def traded_candles(want: Want) -> pl.LazyFrame:
+    """Candles made of trades."""
     return _of_interval(want, candle_minutes(want), by_side=False)
 
 
@@ -201,10 +236,15 @@ def recorded_lengths(want: Want) -> list[int]:
     return [one // _NS for one in lengths]
 
 
-def _recorded_candles(want: Want) -> pl.LazyFrame:
+def _resampled(want: Want, points: pl.LazyFrame, name: str) -> pl.LazyFrame:
+    """Points of the interval asked for. Of one market, an unknown amount is null, and there is no coverage."""
+    return aggregate.resample(points, data_type=name, interval=want.interval).drop("coverage")
+
+
+def recorded_candles(want: Want) -> pl.LazyFrame:
     """Candles made of recorded ones; of several lengths, each of those that tell of most of it, the longest of them."""
     recorded = want.lake.scan(
-        "candles", exchange=want.one.exchange, raw_symbol=want.one.raw_symbol, start=want.start, end=want.end
+        "candles", exchange=want.one.exchange, raw_symbol=want.symbols, start=want.start, end=want.end
     )
     if in_usd(want.query):
         recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
@@ -214,18 +254,16 @@ def _recorded_candles(want: Want) -> pl.LazyFrame:
     recorded = recorded.with_columns(first_timestamp=unknown, last_timestamp=unknown)
     lengths = recorded.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
     whole = sorted((one for one in lengths if not want.interval.seconds * _NS % one), reverse=True)
-    points = []
+    market, points = ["exchange", "raw_symbol"], []
     for one in whole or [0]:
         mine = recorded.filter(pl.col("interval") == one).drop("interval")
-        made = aggregate.resample(mine, data_type="TRADE_SIDE_AGNOSTIC_AGG", interval=want.interval)
+        made = _resampled(want, mine, "TRADE_SIDE_AGNOSTIC_AGG")
         step, offset = want.interval.seconds * _NS, want.interval.offset * _NS
         bucket = pl.col("timestamp") - (pl.col("timestamp") - offset) % step
-        told = mine.group_by(timestamp=bucket).agg(told=pl.len().cast(pl.Int64) * one)
-        points.append(made.join(told, on="timestamp").sort("timestamp"))
+        told = mine.group_by(*market, timestamp=bucket).agg(told=pl.len().cast(pl.Int64) * one)
+        points.append(made.join(told, on=[*market, "timestamp"]).sort(*market, "timestamp"))
     longest_first = pl.concat(points).sort("told", descending=True, maintain_order=True)
-    return longest_first.unique(
-        ["exchange", "raw_symbol", "timestamp"], keep="first", maintain_order=True
-    ).drop("told")
+    return longest_first.unique([*market, "timestamp"], keep="first", maintain_order=True).drop("told")
 
 
 def _candles_by_side(want: Want) -> pl.LazyFrame:
@@ -251,19 +289,67 @@ def _require_rows(highest: float | None, size: Decimal) -> None:
         raise QueryError("block_size", got=str(size), expected=expected)
 
 
-def _require_block_rows(minutes: pl.LazyFrame, size: Decimal, *, block: int) -> None:
-    """Refuse a size that cuts the range of a block into more rows than there can be; the lazy query would fail."""
-    spans = minutes.group_by("exchange", "raw_symbol", pl.col("timestamp") // block).agg(
-        span=pl.col("high").max() - pl.col("low").min()
-    )
-    widest = spans.select(pl.col("span").max()).collect(engine="streaming").item()
-    if (
-        widest is not None and widest / float(size) > MOST_ROWS - 2
-    ):  # at its ends it may reach into two rows more
-        expected = f"a size that cuts the range of every block into at most {MOST_ROWS - 2:,} rows"
-        raise QueryError(
-            "block_size", got=str(size), expected=expected, hint=f"one has {widest / float(size):,.0f}"
+def require_touched(wants: Sequence[Want]) -> None:
+    """Refuse a block size at which the time blocks of market profiles touch more levels than one request may make.
+
+    A time block touches each level between its lowest and its highest price. The minutes of candles are read for that.
+    """
+    touched = listed = 0
+    for want in wants:
+        query, size = want.query, float(want.block_size)
+        block = (query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60 * _NS
+        if query.tpo_session is None:
+            block = min(block, query.step * _NS)
+        minutes = candle_minutes(want, end=_end_of_sessions(want))
+        levels = pl.col("levels")
+        of_blocks = (
+            minutes.group_by(pl.col("timestamp") // block, _session_of(want).alias("session"))
+            .agg(pl.col("high").max(), pl.col("low").min())
+            .with_columns(levels=(pl.col("high") - pl.col("low")) / size + 1)
+            .collect(engine="streaming")
         )
+        highest, total = of_blocks.select(levels.max(), total=levels.sum()).row(0)
+        touched += round(total)
+        of_sessions = of_blocks.group_by("session").agg(
+            levels=(pl.col("high").max() - pl.col("low").min()) / size + 1
+        )
+        listed += of_sessions.select((levels**2).sum()).item()
+        most = MOST_ROWS - 2  # at its ends a time block may reach into two levels more
+        if highest is not None and highest > most:
+            expected = f"a size that cuts the range of every time block into at most {most:,} levels"
+            raise QueryError(
+                "block_size", got=str(want.block_size), expected=expected, hint=f"one has {highest:,.0f}"
+            )
+        if touched > want.limits.touched:
+            raise QueryError(
+                "block_size",
+                got=str(want.block_size),
+                expected=f"a size at which the time blocks touch at most {want.limits.touched:,} levels together",
+                hint=f"at this size they touch {touched:,}; a shorter window has fewer, too",
+            )
+        if listed > want.limits.listed:
+            raise QueryError(
+                "block_size",
+                got=str(want.block_size),
+                expected="a size at which the lists of single prints, one for each level, have at most "
+                f"{want.limits.listed:,} prices together",
+                hint=f"at this size they may have {listed:,.0f}; a quarter of that with blocks twice as high",
+            )
+
+
+def _session_of(want: Want) -> pl.Expr:
+    """Return what tells the sessions of minutes apart."""
+    session, time = want.query.tpo_session, pl.col("timestamp")
+    if session is TPOSession.MONTHLY:
+        return pl.from_epoch(time, "ns").dt.truncate("1mo")
+    length = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK}.get(session, want.interval)  # type: ignore[arg-type]  # None is no key
+    return (time - length.offset * _NS) // (length.seconds * _NS)
+
+
+def _end_of_sessions(want: Want) -> int:
+    """Return the end of the last session that starts in the window."""
+    session = want.query.tpo_session
+    return want.end if session is None else want.end + _LONGEST_SESSION[session]
 
 
 def _volume_profile(want: Want) -> pl.LazyFrame:
@@ -280,13 +366,8 @@ def tpo_of_members(wants: Sequence[Want], *, united: bool = True) -> pl.LazyFram
     """Market profile of one subject, or one of all the members of a group: their blocks united, volumes summed."""
     query, first = wants[0].query, wants[0]
     session = query.tpo_session
-    # A session that starts in the window may end after it.
-    end = first.end if session is None else first.end + _LONGEST_SESSION[session]
+    end = _end_of_sessions(first)
     minutes = pl.concat([candle_minutes(want, end=end) for want in wants])
-    block = (query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60 * _NS
-    _require_block_rows(
-        minutes, first.block_size, block=min(block, query.step * _NS) if session is None else block
-    )
     made = minutes, pl.concat([_profile_minutes(want, end=end) for want in wants])
     cut: dict[str, Any] = {
         "interval": first.interval,
@@ -315,9 +396,7 @@ _TPO_LISTS = {"is_poor_high": "poor_highs", "is_poor_low": "poor_lows", "is_sing
 
 
 def _open_interest(want: Want) -> pl.LazyFrame:
-    points = aggregate.resample(
-        want.minutes("open_interest_1m"), data_type="OPEN_INTEREST_AGG", interval=want.interval, source="1m"
-    )
+    points = _resampled(want, want.minutes("open_interest_1m"), "OPEN_INTEREST_AGG")
     if not in_usd(want.query):
         return points
     worth = want.rates
@@ -333,7 +412,7 @@ def _open_interest(want: Want) -> pl.LazyFrame:
 def _closes(want: Want) -> pl.LazyFrame:
     """Closes of the window, and the last one before it."""
     if want.has_only("candles", rather_than="trades"):
-        closes = _recorded_candles(want)
+        closes = recorded_candles(want)
     else:
         closes = aggregate.candles_of(want.minutes("candles_of_both_1m"), interval=want.interval)
     columns = ["exchange", "raw_symbol", "timestamp", "close"]
@@ -345,9 +424,7 @@ def _closes(want: Want) -> pl.LazyFrame:
 
 
 def _funding(want: Want) -> pl.LazyFrame:
-    points = aggregate.resample(
-        want.minutes("funding_1m"), data_type="FUNDING_RATE_AGG", interval=want.interval, source="1m"
-    )
+    points = _resampled(want, want.minutes("funding_1m"), "FUNDING_RATE_AGG")
     asked = want.query.funding_interval or DEFAULT_FUNDING_INTERVAL_MS
     rate = [name for name in schema_of("FUNDING_RATE_AGG").names if name.startswith(("rate_", "predicted_"))]
     return points.with_columns(pl.col(rate) * (asked / DEFAULT_FUNDING_INTERVAL_MS))
@@ -360,9 +437,7 @@ def _liquidations(want: Want) -> pl.LazyFrame:
     else:
         name = "quote_liquidations" if in_usd(want.query) else "liquidations"
         made = want.minutes("liquidations_1m").with_columns(liquidations=pl.col(name))
-        found = aggregate.resample(
-            made.drop("quote_liquidations"), data_type="LIQUIDATION_AGG", interval=want.interval, source="1m"
-        )
+        found = _resampled(want, made.drop("quote_liquidations"), "LIQUIDATION_AGG")
     return found.filter(pl.col("side") == str(want.query.side)) if want.query.side else found
 
 

@@ -3,26 +3,33 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
 
 import anyio
 from fastapi import APIRouter, Request, Response
 
 from tidytape import wire
 from tidytape.budget import weight
-from tidytape.errors import QueryError, counted
+from tidytape.errors import LakeError, QueryError, counted
 from tidytape.query import PointsQuery, respelled
 from tidytape.query.values import written_time
 from tidytape.service.buckets import UnreachableError
-from tidytape.service.computing import Answer, Computing, OverloadedError, StoppedError, Task
+from tidytape.service.computing import Computing, OverloadedError, StoppedError
 from tidytape.service.engine import Engine, Subjects
+from tidytape.service.estimate import Estimate, estimated, require_trades
 from tidytape.service.limits import Account
-from tidytape.service.parcels import Parcel, ParcelResponse
+from tidytape.service.parcels import Parcel
 from tidytape.service.refusals import refusal
+from tidytape.service.sending import ParcelResponse
+from tidytape.service.statistics import LakeStatistics
 from tidytape.service.validators import etag, is_known
+from tidytape.service.work import Task
 from tidytape.service.workers import Workers
 
 __all__ = ["points"]
+
+R = TypeVar("R")
 
 _log = logging.getLogger("tidytape.service")
 _NS = 10**9
@@ -45,6 +52,7 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         Returns epoch nanoseconds. [ns]
     """
     router = APIRouter()
+    statistics = LakeStatistics(engine.lake)
 
     @router.get("/v1/points")
     async def answer_points(request: Request) -> Response:
@@ -55,13 +63,21 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         _require_tier(account, query, now=clock() // _NS)
         form = wire.ARROW_MIME if len(query.type) == 1 and _takes_arrow(accept) else wire.JSON_MIME
 
-        def known() -> tuple[Subjects, str | None]:
-            return engine.instruments(query), etag(engine.lake, query, form=form, now=clock() // _NS)
+        def known() -> tuple[Subjects, str | None, Estimate]:
+            subjects = engine.instruments(query)
+            tag = etag(engine.lake, query, form=form, now=clock() // _NS)
+            estimate = estimated(query, subjects, statistics)
+            estimate.require(query, computing.limits)
+            require_trades(query, subjects, statistics)
+            return subjects, tag, estimate
 
         try:
-            instruments, tag = await workers.run(known)
+            looked_up = await _while_connected(request, lambda: workers.run(known))
         except QueryError as error:
             raise respelled(error, PointsQuery.WIRE) from None
+        if looked_up is None:
+            return Response(status_code=_GONE)
+        instruments, tag, estimate = looked_up
         if is_known(tag, request.headers.get("if-none-match")):
             return Response(status_code=304, headers=_headers(tag))
         cost = weight(query)
@@ -73,29 +89,35 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
                 retry_after=admission.retry_after,
             )
         facts.update(weight=cost)
-        found = None
+        coding = request.headers.get("accept-encoding", "")
+        task = Task(query, instruments, form, coding, key=account.key.id, heavy=estimate.is_heavy)
+        is_charged = False
         try:
-            task = Task(query, instruments, form, request.headers.get("accept-encoding", ""))
-            found = await _while_connected(request, computing, task)
+            answer = await _while_connected(request, lambda: computing.answer(task))
+            # A caller who hangs up pays for what had begun, as it is computed to its end all the same.
+            is_charged = answer is not None or task.begun
         except QueryError as error:
             raise respelled(error, PointsQuery.WIRE) from None
         except OverloadedError:
             return refusal("UNAVAILABLE", "too many queries are waiting; try again", retry_after=_PAUSE)
         except StoppedError as error:
+            _log.error("request %s: its worker %s", facts["id"], error)
             if error.too_long:
+                is_charged = True  # else it would cost nothing to keep the service busy
                 return refusal("TIMEOUT", f"the answer took too long; request {facts['id']}")
-            return refusal("INTERNAL_ERROR", f"the answer took more than it may; request {facts['id']}")
+            return refusal(
+                "INTERNAL_ERROR", f"the worker ended before the answer was there; request {facts['id']}"
+            )
         finally:
-            if found is None:
-                # No answer, no charge: also when the caller hung up while it was waited for.
+            if not is_charged:
                 await _give_back(account, cost, facts)
-        if found is None:
+        if answer is None:
             return Response(status_code=_GONE)
-        facts["rows"] = found.rows
-        headers = {**_headers(tag), **found.headers}
-        if isinstance(found.body, Parcel):
-            return ParcelResponse(found.body, headers=headers, media_type=form)
-        return Response(found.body, headers=headers, media_type=form)
+        facts["rows"] = answer.rows
+        headers = {**_headers(tag), **answer.headers}
+        if isinstance(answer.body, Parcel):
+            return ParcelResponse(answer.body, headers=headers, media_type=form)
+        return Response(answer.body, headers=headers, media_type=form)
 
     return router
 
@@ -111,25 +133,25 @@ async def _give_back(account: Account, cost: int, facts: dict[str, object]) -> N
             facts.pop("weight")
 
 
-async def _while_connected(request: Request, computing: Computing, task: Task) -> Answer | None:
-    """Return what is computed, None where the caller hung up before it was."""
-    found, failure = None, None
+async def _while_connected(request: Request, work: Callable[[], Awaitable[R]]) -> R | None:
+    """Return what the work returns; None where the caller hung up before, and the work was cancelled."""
+    result, failure = None, None
     async with anyio.create_task_group() as group:
         group.start_soon(_cancel_when_gone, request, group.cancel_scope)
         try:
-            found = await computing.answer(task)
-        except (QueryError, OverloadedError, StoppedError) as error:
+            result = await work()
+        except (QueryError, LakeError, OverloadedError, StoppedError) as error:
             failure = error  # raised outside, for a task group raises groups
         if group.cancel_scope.cancel_called:  # while a thread was busy with it, which nothing can interrupt
-            found = None
+            result, failure = None, None
         group.cancel_scope.cancel()
     if failure is not None:
         raise failure
-    return found
+    return result
 
 
 async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
-    """Cancel what is done for a caller that has hung up; what waits for a worker then never starts."""
+    """Cancel the work for a caller that has hung up."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
     scope.cancel()

@@ -13,6 +13,7 @@
 -- bursts up to 150 million are exact. Nothing is divided: what is shown is worked out by who asked, in integers.
 
 local WINDOW = 60000000 -- 60 s [us]
+local CLOCK_WAS_SET = 1000000 -- 1 s [us]
 local TOKEN = 60000000 -- [unit]
 
 local bucket = KEYS[1]
@@ -47,8 +48,18 @@ if state then
   at, missing, used = read(state)
 end
 
--- What flowed in. A clock that steps back adds nothing until it has caught up. A product beyond 2^53 is rounded, but it
--- is more than any bucket can miss.
+-- A clock that was set back: the bucket goes on from there, as full as it was.
+if now < at - CLOCK_WAS_SET then
+  local taken = redis.call('LRANGE', bucket, 0, -1)
+  redis.call('DEL', bucket)
+  for _, entry in ipairs(taken) do
+    local since, weight = read(entry)
+    redis.call('RPUSH', bucket, written(math.max(0, since + now - at), weight))
+  end
+  at = now
+end
+
+-- What flowed in. A product beyond 2^53 is rounded, but it is more than any bucket can miss.
 if now > at then
   missing = math.max(0, missing - (now - at) * per_minute)
   at = now

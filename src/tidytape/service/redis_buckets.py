@@ -58,6 +58,7 @@ class RedisBuckets:
         timeout: float = 1.0,
         clock: Callable[[], int] | None = None,
     ) -> None:
+        self.faults = 0
         self._redis = _opened(url)
         self._ask = self._redis.register_script(_SCRIPT.read_text("utf-8"))
         self._prefix = prefix
@@ -123,6 +124,7 @@ class RedisBuckets:
             async with asyncio.timeout(self._timeout):
                 answer: list[int] = await self._ask(keys=[name], args=arguments)
         except (RedisError, OSError, TimeoutError) as error:
+            self.faults += 1
             if not self._away:
                 self._away = True
                 _log.error("the bucket store cannot be reached, requests get 503: %r", error)

@@ -103,7 +103,7 @@ def _market(row: Mapping[str, object], query: PointsQuery) -> Instrument:
 def _options(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
     """Options of a coin on a venue; of summaries, each flavour that the type has."""
     chains = lake.instruments("option_quotes")
-    _require(query.exchange, (venue for venue, _ in chains), "exchange", "INVALID_EXCHANGE")
+    _require(query.exchange, (venue for venue, _ in chains), "exchange", "INVALID_EXCHANGE", of="options")
     chains = [(venue, coin) for venue, coin in chains if venue in query.exchange]
     for selector in ("coin", "normalized_symbol"):  # which is the coin
         if wanted := getattr(query, selector):
@@ -134,7 +134,7 @@ def _tokens(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
 def _coins(lake: Lake, query: PointsQuery, name: str) -> list[Instrument]:
     """A coin across all markets of one venue that are quoted alike."""
     venues = sorted({venue for venue, _ in lake.instruments("liquidations")})
-    _require(query.exchange, venues, "exchange", "INVALID_EXCHANGE")
+    _require(query.exchange, venues, "exchange", "INVALID_EXCHANGE", of="liquidations")
     if not query.exchange and HEATMAP_VENUE not in venues and len(venues) != 1:
         raise QueryError(
             "exchange",
@@ -181,8 +181,10 @@ def _decimal(size: object) -> Decimal | None:
     return None if size is None else Decimal(repr(size))
 
 
-def _require(wanted: Iterable[str], known: Iterable[str | None], parameter: str, code: str) -> None:
-    """Refuse the first name that is not known."""
+def _require(
+    wanted: Iterable[str], known: Iterable[str | None], parameter: str, code: str, *, of: str | None = None
+) -> None:
+    """Refuse the first name that is not known; ``of`` is the only kind of data of which names are known."""
     names = {one for one in known if one is not None}
     for name in wanted:
         if name not in names:
@@ -190,7 +192,9 @@ def _require(wanted: Iterable[str], known: Iterable[str | None], parameter: str,
             raise QueryError(
                 parameter,
                 got=name,
-                expected="one that the lake holds",
-                hint=f"did you mean {close!r}?" if close else "ask /v1/markets for what there is",
+                expected=f"one of which the lake holds {of}" if of else "one that the lake holds",
+                hint=f"did you mean {close!r}?"
+                if close
+                else "client.markets(), or /v1/markets, lists what there is",
                 code=code,
             )

@@ -14,6 +14,9 @@ by name.
 `from_arrow`, `to_arrow`  the same tidy frame as an Arrow IPC stream
 `concatenated`            frames of several answers, whose unknown fields may be of different kinds
 `fitted`                  a column of one answer as the dtype it has in another
+`finality`                whether the interval of each row can still change
+`Note`                    what an answer says of a market whose points do not fill the window
+`notes_in_json`           the notes of a JSON body; `notes_in_arrow`, `read_notes`, `write_notes`
 ========================  ==============================================================
 
 Examples
@@ -28,15 +31,21 @@ True
 
 from __future__ import annotations
 
-from tidytape.wire.arrow import ARROW_MIME, from_arrow, to_arrow
+from tidytape.wire.arrow import ARROW_BEGIN, ARROW_END, ARROW_MIME, from_arrow, to_arrow
 from tidytape.wire.decode import JSON_MIME, decode
 from tidytape.wire.encode import encode, encode_all
+from tidytape.wire.final import DATA_UNTIL, finality
 from tidytape.wire.kinds import concatenated, fitted
 from tidytape.wire.lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
+from tidytape.wire.notes import Note, notes_in_arrow, notes_in_json, read_notes, write_notes
 
 __all__ = [
+    "ARROW_BEGIN",
+    "ARROW_END",
     "ARROW_MIME",
+    "DATA_UNTIL",
     "JSON_MIME",
+    "Note",
     "concatenated",
     "decode",
     "decode_block_sizes",
@@ -46,7 +55,12 @@ __all__ = [
     "encode",
     "encode_all",
     "encode_markets",
+    "finality",
     "fitted",
     "from_arrow",
+    "notes_in_arrow",
+    "notes_in_json",
+    "read_notes",
     "to_arrow",
+    "write_notes",
 ]

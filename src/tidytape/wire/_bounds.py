@@ -17,8 +17,8 @@ MOST_CELLS = 2**29
 """How many cells, rows times columns, a frame may have."""
 
 _FREE_CELLS = 2**24
-# A level in the fewest bytes, "55,1,0,", is of 11 cells.
-_CELLS_PER_BYTE = 1.6
+# A level in the fewest bytes, "55,1,0,", is of 15 cells.
+_CELLS_PER_BYTE = 2.2
 _FREE_CONTAINERS = 2**20
 _BYTES_PER_CONTAINER = 8
 

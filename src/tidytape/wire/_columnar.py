@@ -13,6 +13,7 @@ a place, never trusted to be one.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from functools import cache
 from typing import Any
 
@@ -22,10 +23,18 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.json
 
-from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Kind, Levels
+from tidytape.catalogue import COVERAGE, NOTE_FIELDS, DataType, Field, Kind, Levels
 from tidytape.schema import schema_of
 from tidytape.wire._bounds import check_series
-from tidytape.wire._parts import MOST_NESTING, Counts, Levelled, Parts, has_empty_struct, unknown_column
+from tidytape.wire._parts import (
+    MOST_NESTING,
+    SERIES_FIELDS,
+    Counts,
+    Levelled,
+    Parts,
+    has_empty_struct,
+    unknown_column,
+)
 
 __all__ = ["PIECE", "document_type", "pieces", "read"]
 
@@ -54,7 +63,7 @@ class _Unusual(Exception):  # noqa: N818 - a signal between functions of this mo
     """The body is not for this lane."""
 
 
-def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
+def read(body: bytes, kind: DataType, *, unknown: bool, types: Collection[str] = ()) -> Parts | None:
     """Read a body into columns.
 
     Parameters
@@ -67,6 +76,8 @@ def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
     unknown : bool
         Whether fields that the catalogue does not know are read too; otherwise a body with one is not for
         this lane.
+    types : collection of str
+        The types that the body may hold beside this one.
 
     Returns
     -------
@@ -79,7 +90,7 @@ def read(body: bytes, kind: DataType, *, unknown: bool) -> Parts | None:
         If there are too many series.
     """
     try:
-        parts = _parts(_document(body, kind, unknown=unknown), kind)
+        parts = _parts(_document(body, kind, unknown=unknown), kind, types)
     except (_Unusual, pa.ArrowException):
         return None
     # pyarrow takes for infinite some words that no writer of JSON writes, and numbers of too many digits.
@@ -156,22 +167,27 @@ def _levels_type(levels: Levels) -> Any:
 
 @cache
 def document_type(kind: DataType) -> Any:
-    """Return the type of a body as the specification has it."""
-    payload = pa.struct(_types(kind.fields) | {levels.name: _levels_type(levels) for levels in kind.levels})
+    """Return the type of a body as the specification has it, with the notes of our service."""
+    fields = kind.fields if kind.group_by is None else (*kind.fields, COVERAGE)
+    payload = pa.struct(_types(fields) | {levels.name: _levels_type(levels) for levels in kind.levels})
     point = pa.struct({kind.envelope: payload}) if kind.envelope else payload
-    identity = pa.struct({"type": pa.string()} | _types(IDENTITY_FIELDS))
+    identity = pa.struct({"type": pa.string()} | _types(SERIES_FIELDS))
     series = pa.struct({"id": identity, "points": pa.list_(pa.struct({"Point": point}))})
-    return pa.struct([("series", pa.list_(series))])
+    return pa.struct([("series", pa.list_(series)), ("notes", pa.list_(pa.struct(_types(NOTE_FIELDS))))])
 
 
 # --- from nested arrays to tables ---------------------------------------------------------------------------
 
 
-def _parts(table: Any, kind: DataType) -> Parts:
+def _parts(table: Any, kind: DataType, types: Collection[str]) -> Parts:
+    if table.num_columns > 1 and table["series"].null_count:
+        raise _Unusual  # an object with other fields and no series
     identity, counts, points = _series(table["series"])
-    types = pl.Series(identity.flatten()[0], dtype=pl.String)
-    wanted = ((types == kind.name) | types.is_null()).to_numpy()
+    named = pl.Series(identity.flatten()[0], dtype=pl.String)
+    wanted = ((named == kind.name) | named.is_null()).to_numpy()
     if not wanted.all():
+        if not named.drop_nulls().is_in([kind.name, *types]).all():
+            raise _Unusual
         points = points.filter(pa.array(np.repeat(wanted, counts)))
         identity, counts = identity.filter(pa.array(wanted)), counts[wanted]
     _all_present(points)
@@ -182,7 +198,7 @@ def _parts(table: Any, kind: DataType) -> Parts:
         _all_present(payload)
     arrays = {levels.name for levels in kind.levels}
     return Parts(
-        _table(identity, IDENTITY_FIELDS, kind, without={"type"}),
+        _table(identity, SERIES_FIELDS, kind, without={"type"}),
         counts,
         _table(payload, kind.fields, kind, without=arrays),
         tuple(_levelled(payload.field(levels.name), levels, kind) for levels in kind.levels),
@@ -243,7 +259,7 @@ def _table(array: Any, fields: tuple[Field, ...], kind: DataType, *, without: se
             raise _Unusual  # two spellings of one column
         if field is None and has_empty_struct(values.type):
             raise _Unusual
-        if field and field not in IDENTITY_FIELDS and not schema[column].nullable:
+        if field and field not in SERIES_FIELDS and not schema[column].nullable:
             _all_present(values)
         columns[column] = _time(values) if field and field.kind == "timestamp" else pl.Series(column, values)
     return pl.DataFrame(columns)

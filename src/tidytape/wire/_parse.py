@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Collection
 from typing import Any
 
 import orjson
 
-from tidytape.errors import DecodeError
+from tidytape.errors import DecodeError, shown
 from tidytape.wire._bounds import check_containers
 from tidytape.wire._faults import Fault
 
-__all__ = ["check_utf8", "nesting", "parsed"]
+__all__ = ["check_holds", "check_utf8", "nesting", "parsed"]
 
 _MOST_NESTING = 1024  # orjson's own limit
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -54,6 +55,16 @@ def parsed(body: bytes, data_type: str | None = None) -> Any:
     if document is None:
         raise DecodeError(f"the body is not JSON: {refused}", data_type=data_type)
     return document
+
+
+def check_holds(document: Any, name: str, *, beside: Collection[str] = ()) -> None:
+    """Raise Fault if an object has other fields, but not the one that holds the data.
+
+    An empty object is an empty answer, since proto3 leaves out empty arrays. One with other fields is something else,
+    such as an error that was sent as an answer.
+    """
+    if isinstance(document, dict) and name not in document and document.keys() - {*beside}:
+        raise Fault(f"the body has no {name}, but {shown(', '.join(sorted(document)))}")
 
 
 def _parsed_with_words(body: bytes) -> Any:

@@ -7,7 +7,7 @@ in how they get there; from here on there is one way.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
 
@@ -16,12 +16,14 @@ import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
 
-from tidytape.catalogue import IDENTITY_FIELDS, DataType
+from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, DataType, Field
 from tidytape.schema import column_name, schema_of
 from tidytape.wire._bounds import check_cells
+from tidytape.wire.final import DATA_UNTIL, described
 
 __all__ = [
     "MOST_NESTING",
+    "SERIES_FIELDS",
     "Counts",
     "Levelled",
     "Parts",
@@ -32,6 +34,9 @@ __all__ = [
 
 Counts = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.uint32]
+
+SERIES_FIELDS = (*IDENTITY_FIELDS, *DESCRIPTOR_FIELDS)
+"""The fields of a series identifier, beside ``type``."""
 
 MOST_NESTING = 16
 """How deep an unknown field may nest and still be kept as lists and structs."""
@@ -89,6 +94,20 @@ class Parts:
     points: pl.DataFrame
     levels: tuple[Levelled, ...] = ()
 
+    def with_zeros(self, kind: DataType) -> Parts:
+        """Return the parts with null replaced by 0 in the numbers that every point has."""
+
+        def filled(rows: pl.DataFrame, fields: Sequence[Field]) -> pl.DataFrame:
+            plain = [field.column for field in fields if field.plain and field.column in rows.columns]
+            return rows.with_columns(pl.col(plain).fill_null(0.0))
+
+        levels = zip(kind.levels, self.levels, strict=True)
+        return replace(
+            self,
+            points=filled(self.points, kind.fields),
+            levels=tuple(replace(one, rows=filled(one.rows, own.fields)) for own, one in levels),
+        )
+
     def check(self, kind: DataType, size: int) -> None:
         """Raise Fault if the frame would be out of proportion to a body of this size. [byte]"""
         tables = [self.series, self.points, *(levels.rows for levels in self.levels)]
@@ -100,7 +119,9 @@ class Parts:
     def frame(self, kind: DataType) -> pl.DataFrame:
         """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""
         # Categories are made here, once per series and not once per row.
-        series = self.series.with_columns(pl.col(identity_columns(kind)).cast(pl.Categorical()))
+        names = [*identity_columns(kind), "amount_unit"]
+        series = self.series.with_columns(*described(self.series.columns))
+        series = series.with_columns(pl.col(names).cast(pl.Categorical()))
         # Columns of nothing are left out while they are short.
         series = pl.DataFrame([c for c in series if c.name in _homes(kind) or c.null_count() < len(c)])
         owner = _owners(self.counts)
@@ -141,29 +162,46 @@ def _owners(counts: Counts) -> Rows:
 @cache
 def _homes(kind: DataType) -> dict[str, str]:
     """Return which table each column of the schema comes from."""
-    homes = dict.fromkeys(schema_of(kind.name).names, "level")
+    schema = schema_of(kind.name)
+    homes = dict.fromkeys(schema.names, "level")
     homes |= dict.fromkeys((field.column for field in kind.fields), "point")
-    return homes | dict.fromkeys(identity_columns(kind), "series")
+    homes |= dict.fromkeys((*identity_columns(kind), *schema.descriptors, DATA_UNTIL), "series")
+    return homes
 
 
 def _merged(kind: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.DataFrame:
     """Put tables of equally many rows, innermost first, side by side."""
-    homes, dtypes, identity = _homes(kind), schema_of(kind.name).polars(), identity_columns(kind)
+    homes, identity = _homes(kind), identity_columns(kind)
     known: dict[str, pl.Series] = {}
     extras: dict[str, pl.Series] = {}
+    repeated: list[tuple[str, pl.Series]] = []
     for place, table in tables:
         for column in table.get_columns():
             name = column.name
             if homes.get(name) == place:
-                inner = known.get(name)
-                known[name] = column if inner is None else inner.zip_with(inner.is_not_null(), column)
+                known[name] = column
             elif name in identity and column.dtype == pl.String:
-                # A payload that names its own coin; the series fills in where it does not.
-                known.setdefault(name, column.cast(dtypes[name]))
+                repeated.append((place, column))
             elif column.null_count() < len(column):
-                while name in homes or name in extras:
-                    name = f"{place}_{name}"
-                extras[name] = column.alias(name)
+                extras[_free(name, place, {*homes, *extras})] = column
+    for place, column in repeated:
+        name = column.name
+        # The single-venue heatmap names its coin in the payload: it fills in where the series names none.
+        known[name] = known[name].zip_with(known[name].is_not_null(), column.cast(known[name].dtype))
+        if (known[name].cast(pl.String) != column).any():  # nulls are not compared
+            extras[_free(name, place, {*homes, *extras})] = column
     if "volume" in homes and "volume" not in known:
         known["volume"] = known["buy_volume"] + known["sell_volume"]  # the schema's one derived column
-    return pl.DataFrame([known[name].alias(name) for name in homes] + list(extras.values()))
+    if "is_final" in homes:  # it follows from what was sent, see `with_finality`
+        known["is_final"] = pl.Series("is_final", [None], pl.Boolean).new_from_index(0, tables[0][1].height)
+    if known[DATA_UNTIL].null_count() == len(known[DATA_UNTIL]):
+        del known[DATA_UNTIL]
+    columns = [known[name].alias(name) for name in homes if name in known]
+    return pl.DataFrame(columns + [column.alias(name) for name, column in extras.items()])
+
+
+def _free(name: str, place: str, taken: set[str]) -> str:
+    """Return a name for a column that no other has: the name itself, or with the place it comes from before it."""
+    while name in taken:
+        name = f"{place}_{name}"
+    return name

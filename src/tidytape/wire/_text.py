@@ -35,20 +35,24 @@ def join(*pieces: Piece) -> pl.Expr:
     return pl.concat_str(expressions, ignore_nulls=True)
 
 
-def member(name: str, column: pl.Series) -> list[Piece]:
-    """Return the pieces of ``,"name":value``; a null leaves out all of it.
+def member(name: str, column: pl.Series, *, null: bool = False) -> list[Piece]:
+    """Return the pieces of ``,"name":value``; a null leaves out all of it, or with ``null`` is written.
 
     Examples
     --------
     >>> frame = pl.DataFrame({"x": [0.5, None]})
     >>> frame.select(pl.concat_str(member("high", frame["x"]))).to_series().to_list()
     [',"high":0.5', None]
+    >>> frame.select(pl.concat_str(member("high", frame["x"], null=True))).to_series().to_list()
+    [',"high":0.5', ',"high":null']
     """
-    nulls = column.null_count()
+    nulls, head = column.null_count(), f",{_quoted(name)}:"
     if len(column) and nulls == len(column):
-        return []
-    whole = [f",{_quoted(name)}:", *value(column)]
-    return [_whole(whole)] if nulls else whole
+        return [f"{head}null"] if null else []
+    whole = [head, *value(column)]
+    if not nulls:
+        return whole
+    return [_whole(whole).fill_null(f"{head}null") if null else _whole(whole)]
 
 
 def value(column: pl.Series) -> list[Piece]:

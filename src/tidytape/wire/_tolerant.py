@@ -12,6 +12,7 @@ that says where. Besides the spellings of `_values` it takes
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
@@ -19,13 +20,15 @@ import polars as pl
 import pyarrow as pa
 
 from tidytape.catalogue import IDENTITY_FIELDS, DataType, Field, Levels
+from tidytape.errors import shown
 from tidytape.schema import schema_of
 from tidytape.wire import _values
 from tidytape.wire._bounds import check_series
 from tidytape.wire._faults import Fault, placed, series_name
-from tidytape.wire._parse import nesting
+from tidytape.wire._parse import check_holds, nesting
 from tidytape.wire._parts import (
     MOST_NESTING,
+    SERIES_FIELDS,
     Levelled,
     Parts,
     has_empty_struct,
@@ -39,7 +42,7 @@ __all__ = ["Table", "array", "read"]
 _MOST_TEXT_NESTING = 500  # Python writes JSON by recursion
 
 
-def read(document: Any, kind: DataType) -> Parts:
+def read(document: Any, kind: DataType, *, types: Collection[str] = (), zeros: bool = False) -> Parts:
     """Read a parsed body.
 
     Parameters
@@ -48,6 +51,8 @@ def read(document: Any, kind: DataType) -> Parts:
         What a JSON parser made of the body.
     kind : DataType
         What it holds.
+    types : collection of str
+        The types that the body may hold beside this one.
 
     Returns
     -------
@@ -61,9 +66,10 @@ def read(document: Any, kind: DataType) -> Parts:
     with placed(kind.name):
         if not isinstance(document, dict):
             raise Fault("the body is not a JSON object")
+        check_holds(document, "series")
         all_series = array(document.get("series"), "series")
         check_series(len(all_series))
-    body = _Body(kind)
+    body = _Body(kind, zeros=zeros)
     for position, series in enumerate(all_series):
         with placed(kind.name, str(position)):
             if not isinstance(series, dict):
@@ -71,8 +77,12 @@ def read(document: Any, kind: DataType) -> Parts:
             identity = series.get("id")
             if not isinstance(identity, dict | None):
                 raise Fault("its id is not an object")
-        if (identity or {}).get("type") in (None, kind.name):
-            body.add(series, identity or {}, series_name(identity, position))
+            identity = identity or {}
+            type_ = identity.get("type")
+            if type_ not in (None, kind.name, *types):
+                raise Fault(f"it is of type {shown(type_)}, and {kind.name} was asked for")
+        if type_ in (None, kind.name):
+            body.add(series, identity, series_name(identity, position))
     return body.parts()
 
 
@@ -96,13 +106,21 @@ class Table:
         By column.
     without : iterable of str
         Wire names that are neither.
+    zeros : bool
+        Whether numbers that every row has are 0 where they are absent.
     """
 
     def __init__(
-        self, fields: tuple[Field, ...], dtypes: dict[str, pl.DataType], *, without: Any = ()
+        self,
+        fields: tuple[Field, ...],
+        dtypes: dict[str, pl.DataType],
+        *,
+        without: Any = (),
+        zeros: bool = False,
     ) -> None:
         self.rows = 0
         self._fields = {field.column: field for field in fields}
+        self._absent = {field.column: 0.0 if zeros and field.plain else None for field in fields}
         self._dtypes = dtypes
         self._without = frozenset(without)
         self._columns = {field.name: field.column for field in fields}
@@ -111,7 +129,7 @@ class Table:
 
     def add(self, record: dict[str, Any]) -> dict[str, Any]:
         """Add a row and return its documented values by column."""
-        row: dict[str, Any] = dict.fromkeys(self._fields)
+        row: dict[str, Any] = dict(self._absent)
         for name, value in record.items():
             column = self._columns.get(name)
             if column is None:
@@ -168,7 +186,7 @@ def _json(value: Any) -> str:
 class _Body:
     """The tables of a body, filled series by series."""
 
-    def __init__(self, kind: DataType) -> None:
+    def __init__(self, kind: DataType, *, zeros: bool) -> None:
         self.kind = kind
         self.schema = schema_of(kind.name)
         dtypes = self.schema.polars()
@@ -176,11 +194,13 @@ class _Body:
         # A payload may name what its series leaves open, as the single-venue heatmap names its coin.
         taken = {field.column for field in kind.fields}
         spare = [field for field in IDENTITY_FIELDS if field.column in identity and field.column not in taken]
-        self.series = Table(IDENTITY_FIELDS, dtypes, without=["type"])
-        self.points = Table((*kind.fields, *spare), dtypes, without=[levels.name for levels in kind.levels])
+        self.series = Table(SERIES_FIELDS, dtypes | {"block_size": pl.Float64()}, without=["type"])
+        arrays = [levels.name for levels in kind.levels]
+        self.points = Table((*kind.fields, *spare), dtypes, without=arrays, zeros=zeros)
         self.counts: list[int] = []
         self.levels = [
-            _FlatRows(levels) if levels.flat else _ObjectRows(levels, dtypes) for levels in kind.levels
+            _FlatRows(levels) if levels.flat else _ObjectRows(levels, dtypes, zeros=zeros)
+            for levels in kind.levels
         ]
 
     def add(self, series: dict[str, Any], identity: dict[str, Any], name: str) -> None:
@@ -263,10 +283,10 @@ class _FlatRows:
 class _ObjectRows:
     """Levels written as one object each."""
 
-    def __init__(self, levels: Levels, dtypes: dict[str, pl.DataType]) -> None:
+    def __init__(self, levels: Levels, dtypes: dict[str, pl.DataType], *, zeros: bool) -> None:
         self.name = levels.name
         self._counts: list[int] = []
-        self._table = Table(levels.fields, dtypes)
+        self._table = Table(levels.fields, dtypes, zeros=zeros)
 
     def add(self, values: list[Any]) -> None:
         self._counts.append(len(values))

@@ -6,8 +6,8 @@ The stream is plain Arrow: any Arrow implementation reads it. Identity columns a
 
 from __future__ import annotations
 
-import io
 import struct
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
@@ -15,27 +15,38 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.ipc
 
-from tidytape.errors import DecodeError
+from tidytape.catalogue import DATA_TYPES
+from tidytape.errors import DecodeError, shown
 from tidytape.schema import data_type as kind_of
 from tidytape.schema import schema_of
-from tidytape.wire._faults import placed
+from tidytape.wire._faults import Fault, placed
 from tidytape.wire._unknown import check_unknown
+from tidytape.wire.final import DATA_UNTIL, described, with_finality
+from tidytape.wire.notes import ARROW_KEY, Note, write_notes
 
-__all__ = ["ARROW_MIME", "from_arrow", "to_arrow"]
+__all__ = ["ARROW_BEGIN", "ARROW_END", "ARROW_MIME", "from_arrow", "to_arrow"]
 
 ARROW_MIME = "application/vnd.apache.arrow.stream"
 """The media type of an Arrow IPC stream."""
 
-_END = b"\xff\xff\xff\xff\0\0\0\0"
+_TYPE = b"tidytape.type"
+"""Where the metadata of a stream names the data type."""
+
+ARROW_BEGIN, ARROW_END = b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0"
+"""The first bytes of a stream, and its last."""
 
 
-def to_arrow(frame: pl.DataFrame) -> bytes:
+def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None = None) -> bytes:
     """Write a tidy frame as an Arrow IPC stream.
 
     Parameters
     ----------
     frame : polars.DataFrame, n rows
-        A tidy frame of any data type.
+        A tidy frame.
+    data_type : str
+        Its type. The metadata of the stream names it under ``tidytape.type``.
+    notes : sequence of Note, optional
+        What the metadata say of markets whose points do not fill the window, under ``tidytape.notes``.
 
     Returns
     -------
@@ -45,13 +56,16 @@ def to_arrow(frame: pl.DataFrame) -> bytes:
     Examples
     --------
     >>> frame = schema_of("TRADE").empty()
-    >>> from_arrow(to_arrow(frame), "TRADE").equals(frame)
+    >>> from_arrow(to_arrow(frame, "TRADE"), "TRADE").equals(frame)
     True
     """
-    sink = io.BytesIO()
     # The classic layout of strings, which every reader knows; polars' own views are newer.
-    frame.rechunk().write_ipc_stream(sink, compat_level=pl.CompatLevel.oldest())
-    return sink.getvalue()
+    table = frame.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    said = {_TYPE: data_type} | ({} if notes is None else {ARROW_KEY: write_notes(notes)})
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema.with_metadata(said)) as writer:
+        writer.write_table(table)
+    return bytes(sink.getvalue())
 
 
 def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
@@ -67,20 +81,23 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
-        The schema's columns first, others after them. A column that may be null and is absent is null.
+        The schema's columns first, others after them. A column that may be null and is absent is null, if the
+        metadata names the type.
 
     Raises
     ------
     QueryError
         If the catalogue has no such type.
     DecodeError
-        If the body is not a whole and valid Arrow stream, its columns are not the schema's, it has more than 256 beside
-        them, or it is compressed.
+        If the body is not a whole and valid Arrow stream, is of another type, its columns are not the schema's, it has
+        more than 256 beside them, or it is compressed.
 
     Notes
     -----
-    The columns are looked at before any row is. Compressed buffers are refused: Arrow would allocate what they claim to
-    hold, which is without bound; a stream can be compressed as a whole where it is carried, as HTTP does.
+    The columns are looked at before any row is. A stream whose metadata does not name its type is of the type whose
+    columns it has: all of the payload, and none that only other types have. Compressed buffers are refused: Arrow would
+    allocate what they claim to hold, which is without bound; a stream can be compressed as a whole where it is carried,
+    as HTTP does.
 
     Examples
     --------
@@ -92,16 +109,19 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     kind_of(data_type)
     frame = _read(body, data_type)
     _check_nulls(frame, data_type)
-    return schema_of(data_type).conform(frame)
+    schema = schema_of(data_type)
+    frame = schema.conform(frame)
+    return with_finality(frame.with_columns(*described(schema.descriptors)), data_type)
 
 
 def _read(body: bytes, data_type: str) -> pl.DataFrame:
-    if not body.endswith(_END):
+    if not body.endswith(ARROW_END):
         # Arrow lets a stream simply stop, so one cut between two batches would read as a shorter frame.
         raise DecodeError("the body is not an Arrow stream: it has no end", data_type=data_type)
     try:
         with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
             with placed(data_type):
+                _check_type(reader.schema, data_type)
                 check_unknown(_unknown_fields(reader.schema, data_type))
             plain = pa.schema([_plain(field) for field in reader.schema])
             _check_dtypes(pl.from_arrow(plain.empty_table()), data_type)
@@ -123,6 +143,29 @@ def _read(body: bytes, data_type: str) -> pl.DataFrame:
         raise DecodeError(f"the body is not an Arrow stream: {error}", data_type=data_type) from None
     assert isinstance(frame, pl.DataFrame)  # a table gives a frame
     return frame
+
+
+def _check_type(schema: Any, data_type: str) -> None:
+    """Raise Fault if the stream is of another type."""
+    named = (schema.metadata or {}).get(_TYPE)
+    if named is not None:
+        if named != data_type.encode():
+            raise Fault(f"the stream is of type {shown(named.decode('utf-8', 'replace'))}")
+        return
+    kind, names = kind_of(data_type), set(schema.names)
+    payload = {
+        field.column for fields in (kind.fields, *(one.fields for one in kind.levels)) for field in fields
+    }
+    if kind.per_side:
+        payload.add("side")
+    others = [schema_of(other) for other in DATA_TYPES]
+    of_others = {name for other in others for name in other.names if name not in other.descriptors}
+    of_others -= {*schema_of(data_type).names}
+    for verb, columns in (("lacks", payload - names), ("has", of_others & names)):
+        if columns:
+            raise Fault(
+                f"the stream does not name its type, and {verb} {', '.join(sorted(columns))}, unlike {data_type}"
+            )
 
 
 _MOST_SHARED = 8
@@ -178,7 +221,7 @@ def _check_values(column: Any) -> None:
 
 def _unknown_fields(schema: Any, data_type: str) -> int:
     """Count the columns that the schema of the data type has not, with the fields inside them."""
-    known = set(schema_of(data_type).names)
+    known = {*schema_of(data_type).names, DATA_UNTIL}
     return sum(1 + _inner_fields(field.type) for field in schema if field.name not in known)
 
 
@@ -268,6 +311,11 @@ _FLAT = (
 def _check_dtypes(frame: Any, data_type: str) -> None:
     """Refuse columns of another dtype: a cast would make numbers of what are none."""
     dtypes = schema_of(data_type).polars()
+    if DATA_UNTIL in frame.columns and frame.schema[DATA_UNTIL] != dtypes["timestamp"]:
+        got = frame.schema[DATA_UNTIL]
+        raise DecodeError(
+            f"{data_type}: column {DATA_UNTIL} is {got}, not {dtypes['timestamp']}", data_type=data_type
+        )
     for column in schema_of(data_type).columns:
         wanted = dtypes[column.name]
         if column.name not in frame.columns:

@@ -5,6 +5,9 @@ The contract is the specification's; the decoder takes more than our service wri
 
 from __future__ import annotations
 
+from collections.abc import Collection
+from typing import Literal
+
 import polars as pl
 
 from tidytape.schema import data_type as kind_of
@@ -12,7 +15,9 @@ from tidytape.wire import _columnar, _tolerant
 from tidytape.wire._bounds import check_containers, check_sparse
 from tidytape.wire._faults import placed
 from tidytape.wire._parse import check_utf8, parsed
+from tidytape.wire._parts import Parts
 from tidytape.wire._unknown import check_unknown, unknown_fields
+from tidytape.wire.final import with_finality
 
 __all__ = ["JSON_MIME", "decode"]
 
@@ -20,7 +25,13 @@ JSON_MIME = "application/json"
 """The media type of a JSON body."""
 
 
-def decode(body: bytes, data_type: str) -> pl.DataFrame:
+def decode(
+    body: bytes,
+    data_type: str,
+    *,
+    among: Collection[str] | None = None,
+    absent: Literal["null", "zero"] = "null",
+) -> pl.DataFrame:
     """Decode the body of ``/v1/points``.
 
     Parameters
@@ -28,34 +39,43 @@ def decode(body: bytes, data_type: str) -> pl.DataFrame:
     body : bytes
         JSON in UTF-8. [byte]
     data_type : str
-        Series of this type are read, and series that do not say their type; others are passed over.
+        The type to read. Series that do not say their type are of this one.
+    among : collection of str, optional
+        The types that the body may hold, where several were asked for; series of the others are left out. Only
+        ``data_type`` if absent.
+    absent : {"null", "zero"}
+        What a number is that a point leaves out although every point has it: unknown, or 0, as of a service that
+        leaves out zeros as proto3 does. Optional numbers, such as open interest and predicted rates, and numbers that
+        are written as null are null in both cases.
 
     Returns
     -------
     polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
         In the order of the body: series, points, levels; of a book, bids before asks. The schema's columns
-        come first. An unknown field of a payload, a level or a series identifier follows under
-        ``column_name(field)``: numbers, strings, booleans, lists and structs as they are, and nothing
-        where it is null throughout. Where the kinds of its values differ, or they are objects without fields, it is
-        text: strings as they are, other values as JSON. Where that name is taken, the column is
-        called ``series_…``, ``point_…`` or ``level_…``. Unknown fields elsewhere are not kept. A body may have up to
-        256 different unknown fields, those inside unknown fields included.
+        come first. A field of a point never replaces one of its series' identity: it fills in where the series has
+        none, and is the column ``point_…`` where it differs. An unknown field of a payload, a level or a series
+        identifier follows under ``column_name(field)``: numbers, strings, booleans, lists and structs as they are, and
+        nothing where it is null throughout. Where the kinds of its values differ, or they are objects without fields,
+        it is text: strings as they are, other values as JSON. Where that name is taken, the column is called
+        ``series_…``, ``point_…`` or ``level_…``. Where the service sent ``dataUntil``, ``is_final`` follows from it,
+        and ``data_until`` [UTC] is one of the columns after the schema's. Unknown fields elsewhere are not kept. A body
+        may have up to 256 different unknown fields, those inside unknown fields included.
 
     Raises
     ------
     QueryError
         If the catalogue has no such type.
     DecodeError
-        If the body is not what the contract says, or would become a frame out of proportion to its length;
-        ``series``, ``point`` and ``length`` say where, if it is known.
+        If the body is not what the contract says, has series of another type than those it may hold, or would
+        become a frame out of proportion to its length; ``series``, ``point`` and ``length`` say where, if it is known.
 
     Notes
     -----
-    Taken as proto3 JSON has it: absent or null fields are null, absent or null arrays are empty (so ``{}`` is
-    an empty result), numbers may be strings, ``s`` and ``ns`` of a timestamp default to 0, and so does the
-    price of a level that is an object. A point without levels gives no row. Of a key given twice the last
-    counts. The bare words ``NaN``, ``Infinity`` and ``-Infinity``, which some writers use for numbers, are
-    read as such.
+    Taken as proto3 JSON has it: absent or null fields are null, absent or null arrays are empty, numbers may be
+    strings, ``s`` and ``ns`` of a timestamp default to 0, and so does the price of a level that is an object. So
+    ``{}`` is an empty result; an object with other fields and no ``series`` is refused. A point without levels gives
+    no row. Of a key given twice the last counts. The bare words ``NaN``, ``Infinity`` and ``-Infinity``, which some
+    writers use for numbers, are read as such.
 
     Examples
     --------
@@ -65,16 +85,25 @@ def decode(body: bytes, data_type: str) -> pl.DataFrame:
     [(100.0, 1.5, 2.0, 3.5), (101.0, 0.0, 3.0, 3.0)]
     """
     kind = kind_of(data_type)
+    types = {data_type, *(among or ())}
+    zeros = absent == "zero"
+
+    def fast(*, unknown: bool) -> Parts | None:
+        if zeros and b"null" in body:  # what is absent and what is null look the same in columns
+            return None
+        parts = _columnar.read(body, kind, unknown=unknown, types=types)
+        return parts.with_zeros(kind) if parts is not None and zeros else parts
+
     check_utf8(body, data_type)
     with placed(data_type):
         check_containers(body)
-        parts = _columnar.read(body, kind, unknown=False)
+        parts = fast(unknown=False)
         if parts is None:
             # The parser bounds the nesting, which is what the fast lane needs to follow unknown fields.
             document = parsed(body, data_type)
             unknown = unknown_fields([document], _columnar.document_type(kind))
             check_unknown(unknown)
             check_sparse(body, unknown)
-            parts = _columnar.read(body, kind, unknown=True) or _tolerant.read(document, kind)
+            parts = fast(unknown=True) or _tolerant.read(document, kind, types=types, zeros=zeros)
         parts.check(kind, len(body))
-    return parts.frame(kind)
+    return with_finality(parts.frame(kind), data_type)

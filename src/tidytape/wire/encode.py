@@ -13,12 +13,14 @@ from typing import Any
 
 import polars as pl
 
-from tidytape.catalogue import IDENTITY_FIELDS, DataType, Levels
+from tidytape.catalogue import COVERAGE, DataType, Levels
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import data_type as kind_of
 from tidytape.schema import schema_of
-from tidytape.wire._parts import identity_columns
+from tidytape.wire._parts import SERIES_FIELDS, identity_columns
 from tidytape.wire._text import Piece, join, member, value
+from tidytape.wire.final import DATA_UNTIL
+from tidytape.wire.notes import Note, write_notes
 
 __all__ = ["encode", "encode_all"]
 
@@ -47,7 +49,8 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
     bytes
         JSON in UTF-8; ``{"series":[]}`` for no rows. Series are in the order in which they first appear, and
         so are the points of a level type within a series and the levels within a point (bids before asks):
-        rows need not lie together. Null fields are left out, and ``ns`` where it is 0. [byte]
+        rows need not lie together. A null number that every point should have is written as null; other null
+        fields are left out, and ``ns`` where it is 0. [byte]
 
     Raises
     ------
@@ -61,7 +64,8 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
     Notes
     -----
     Fields of a point that repeat on its level rows (a TPO's point of control, unknown ones of flat levels)
-    are taken from the first of them. The derived ``volume`` of a volume profile is not on the wire.
+    are taken from the first of them. The derived ``volume`` of a volume profile is not on the wire, and neither is
+    ``is_final``: a column ``data_until`` [UTC] of the frame is written, from which the reader derives it.
 
     Examples
     --------
@@ -72,13 +76,15 @@ def encode(frame: pl.DataFrame, data_type: str) -> bytes:
     return encode_all([(data_type, frame)])
 
 
-def encode_all(frames: Sequence[tuple[str, pl.DataFrame]]) -> bytes:
+def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Sequence[Note] | None = None) -> bytes:
     """Encode frames of several data types as one body.
 
     Parameters
     ----------
     frames : sequence of (str, polars.DataFrame)
         Data type and tidy frame; their series follow one another.
+    notes : sequence of Note, optional
+        What the body says beside the series of markets whose points do not fill the window.
 
     Returns
     -------
@@ -99,7 +105,8 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]]) -> bytes:
     for name, frame in frames:
         if frame.height:
             chunks += [b"," if chunks else b"", *_series(frame, kind_of(name))]
-    return b"".join([b'{"series":[', *chunks, b"]}"])
+    noted = b"" if notes is None else b',"notes":' + write_notes(notes)
+    return b"".join([b'{"series":[', *chunks, b"]", noted, b"}"])
 
 
 def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
@@ -138,7 +145,7 @@ def _checked(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
 
 def _ordered(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
     """Bring rows of one series together, and of one point; add which array of levels each belongs to."""
-    keys = identity_columns(kind)
+    keys = _series_columns(frame, kind)
     frame = _grouped(frame, keys)
     if not kind.levels:
         return frame
@@ -155,6 +162,12 @@ def _ordered(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
     if not frame.select((pl.col(_POINT) * len(sides) + pl.col(_PART)).is_sorted()).item():
         frame = frame.sort(_POINT, _PART, maintain_order=True)
     return frame.drop(_POINT)
+
+
+def _series_columns(frame: pl.DataFrame, kind: DataType) -> tuple[str, ...]:
+    """Return the columns that are written once per series: what tells it apart and what describes it."""
+    has = {*identity_columns(kind), *schema_of(kind.name).descriptors, DATA_UNTIL} & set(frame.columns)
+    return tuple(field.column for field in SERIES_FIELDS if field.column in has)
 
 
 def _changes(keys: Sequence[str]) -> pl.Expr:
@@ -186,11 +199,12 @@ def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
 
 def _leads(frame: pl.DataFrame, kind: DataType) -> tuple[pl.Series, str]:
     """Return the text that comes before each row's own, and the text after the last row."""
-    new_series = frame.select(_changes(identity_columns(kind))).to_series()
+    keys = _series_columns(frame, kind)
+    new_series = frame.select(_changes(keys)).to_series()
     heads = _series_heads(frame.filter(new_series), kind)
     if not kind.levels:
         return _spread(heads, new_series), "]}"
-    starts = frame.select(_changes([*identity_columns(kind), "timestamp"])).to_series()
+    starts = frame.select(_changes([*keys, "timestamp"])).to_series()
     before = frame[_PART].shift(1)
     marks = starts | before.ne_missing(frame[_PART])
     last = frame[_PART][-1]
@@ -246,8 +260,8 @@ def _empty(skipped: Sequence[Levels]) -> str:
 
 
 def _identity_pieces(series: pl.DataFrame, kind: DataType) -> list[Piece]:
-    names = identity_columns(kind)
-    fields = [field for field in IDENTITY_FIELDS if field.column in names]
+    names = _series_columns(series, kind)
+    fields = [field for field in SERIES_FIELDS if field.column in names]
     return [piece for field in fields for piece in member(field.name, series[field.column])]
 
 
@@ -257,7 +271,9 @@ def _point_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
     first, *others = kind.fields
     pieces: list[Piece] = [f'{{"Point":{{{envelope}"{first.name}":', *value(frame[first.column])]
     for field in others:
-        pieces += member(field.name, frame[field.column])
+        pieces += member(field.name, frame[field.column], null=field.plain)
+    if COVERAGE.column in frame.columns:
+        pieces += member(COVERAGE.name, frame[COVERAGE.column])
     if not _object_levels(kind):
         pieces += _unknown_pieces(frame, kind)
     return pieces
@@ -275,7 +291,7 @@ def _level_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
         return [*value(frame[first.column]), *rest]
     pieces: list[Piece] = [f'{{"{first.name}":', *value(frame[first.column])]
     for field in others:
-        pieces += member(field.name, frame[field.column])
+        pieces += member(field.name, frame[field.column], null=field.plain)
     return [*pieces, *_unknown_pieces(frame, kind), "}"]
 
 
@@ -290,5 +306,5 @@ def _object_levels(kind: DataType) -> bool:
 
 
 def _unknown_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
-    known = {*schema_of(kind.name).names, _PART, _POINT, _BEFORE, _SERIES}
+    known = {*schema_of(kind.name).names, COVERAGE.column, DATA_UNTIL, _PART, _POINT, _BEFORE, _SERIES}
     return [piece for name in frame.columns if name not in known for piece in member(name, frame[name])]

@@ -16,7 +16,7 @@ from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKET_ENTRY, colum
 from tidytape.wire import _values
 from tidytape.wire._bounds import check_sparse
 from tidytape.wire._faults import Fault, placed
-from tidytape.wire._parse import parsed
+from tidytape.wire._parse import check_holds, parsed
 from tidytape.wire._text import Piece, join, member
 from tidytape.wire._tolerant import Table, array
 from tidytape.wire._unknown import unknown_fields
@@ -32,7 +32,7 @@ def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
     """Decode the body of a list endpoint such as ``/v1/coins``.
 
     The specification does not show these bodies, so three shapes are taken: an object with one of the named
-    fields, a bare array, and an object that holds exactly one array.
+    fields, a bare array, and an object that holds exactly one array and no error.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def decode_list(body: bytes, names: Sequence[str]) -> list[Any]:
             if name in document and found is None:
                 return []
         arrays = [value for value in document.values() if isinstance(value, list)]
-        if len(arrays) == 1:
+        if len(arrays) == 1 and not document.keys() & {"error", "errors"}:
             return arrays[0]
         if not document:
             return []
@@ -187,6 +187,7 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
         check_sparse(body, unknown_fields([document]))
         if not isinstance(document, dict):
             raise Fault("the body is not a JSON object")
+        check_holds(document, "symbols", beside=["nextOffset"])
         try:
             next_offset = _values.read(document.get("nextOffset"), "int64")
         except Fault as fault:

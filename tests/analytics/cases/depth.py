@@ -108,6 +108,20 @@ CASES = [
         label="quote",
     ),
     Case(
+        "slippage",
+        lambda book: depth.slippage(book, size=[0.05, 0.5]),
+        [BOOK.with_columns(block_size=pl.when(pl.col("exchange") == "A").then(0.2))],
+        [*KEY, "side", "size"],
+        label="heights",
+    ),
+    Case(
+        "imbalance",
+        lambda book: depth.imbalance(book, bps=[5, 30]),
+        [BOOK.with_columns(block_size=pl.when(pl.col("exchange") == "A").then(0.2))],
+        [*KEY, "bps"],
+        label="heights",
+    ),
+    Case(
         "walls",
         lambda book: depth.walls(book, threshold=1, snapshots=1),
         [BOOK],

@@ -80,7 +80,9 @@ def spoiled() -> pl.DataFrame:
 BAD = pl.concat([spoiled(), candles(None, 60)])
 _BY = ["exchange", "raw_symbol", "interval"]
 # What candles can have, whatever the order of the rows.
-ORDERED = [name for name in quality._checks.CHECKS if name not in {"crossed_book", "unordered"}]
+ORDERED = [
+    name for name in quality._checks.CHECKS if name not in {"crossed_book", "quote_mismatch", "unordered"}
+]
 OPEN_INTEREST = changed(candles("A", 30).drop("volume", "side"), 4, open=-1.0)
 LEVELS = pl.DataFrame(
     {
@@ -109,6 +111,17 @@ TRADES = pl.DataFrame(
         "timestamp": [START + timedelta(minutes=5 * (n // 2)) for n in range(60)],
         "price": [100 + off for off in _SWINGS] + [1_000.0, 0.0, None, math.nan] + [100.0] * 26,
         "amount": 1.0,
+    },
+    schema_overrides={"timestamp": pl.Datetime("us", "UTC")},
+)
+QUOTED = pl.DataFrame(
+    {
+        "raw_symbol": ["A"] * 6 + ["B"] * 3 + [None] * 2,
+        "timestamp": [START + timedelta(minutes=5 * n) for n in range(11)],
+        "low": 100.0,
+        "high": 110.0,
+        "volume": [1.0, 2.0, None, math.nan, math.inf, -1.0, 1.0, 2.0, 0.0, 3.0, 1.0],
+        "quote_volume": [61_700.0, 123_400.0, 5.0, 5.0, 5.0, 5.0, 105.0, 210.0, 0.0, 3.0, None],
     },
     schema_overrides={"timestamp": pl.Datetime("us", "UTC")},
 )
@@ -160,6 +173,7 @@ CASES = [
             ("rates", FUNDING, "exchange", "outlier"),
             ("trades", TRADES, "raw_symbol", "outlier"),
             ("books", BOOK, "exchange", "crossed_book"),
+            ("amounts in the quote", QUOTED, "raw_symbol", "quote_mismatch"),
         )
     ),
     Case(

@@ -155,7 +155,9 @@ def test_open_interest_of_an_inverse_contract_needs_a_price(lake):
     got = converted(OPEN_INTEREST, inverse, amount=[5.0], quote_amount=[None], price=[25.0])
     assert got.select("amount", "quote_amount").rows() == [(2.0, 50.0)]
     for price in ({}, {"price": [None]}, {"price": [0.0]}):
-        with pytest.raises(IngestError, match="open_interest: 1 amount of inverse contracts without a price"):
+        with pytest.raises(
+            IngestError, match="open_interest: 1 amount of inverse contracts or in the quote without"
+        ):
             converted(OPEN_INTEREST, inverse, amount=[5.0], **price)
     linear = Contract(ContractKind.LINEAR, Decimal("0.001"))
     assert converted(OPEN_INTEREST, linear, amount=[3.0])["amount"].to_list() == [0.003]
@@ -178,7 +180,7 @@ def test_a_helper_price_is_not_stored(lake):
 
 CANDLE = {
     "interval": 60, "open": 1.0, "high": 1.0, "low": 1.0, "close": 1.0, "volume": 3.0, "buy_volume": 1.0,
-    "quote_volume": 7.0,
+    "quote_volume": 7.0, "buy_quote_volume": None,
 }  # fmt: skip
 
 
@@ -187,15 +189,18 @@ def test_volumes_of_linear_contracts(lake):
     assert got.select("volume", "buy_volume", "quote_volume").rows() == [(0.003, 0.001, 7.0)]
 
 
-def test_volumes_of_inverse_contracts_need_their_coins():
+def test_volumes_of_inverse_contracts_without_coins_are_known_in_the_quote_alone():
     inverse = Contract(ContractKind.INVERSE, Decimal(100))
+    names = ("volume", "buy_volume", "quote_volume", "buy_quote_volume")
+    bare = CANDLE | {"quote_volume": None}
+    got = converted(RECORDED_CANDLES, inverse, **bare)
+    assert got.select(names).rows() == [(None, None, 300.0, 100.0)]
     with pytest.raises(
-        IngestError, match="candles: 1 volume of inverse contracts, which are not told in coin"
+        IngestError, match=r"not as the file says in quote: 300 by the size .* and 7 by the file"
     ):
         converted(RECORDED_CANDLES, inverse, **CANDLE)
-    both = CANDLE | {"contracts": 30.0, "buy_contracts": 10.0, "buy_quote_volume": None}
+    both = bare | {"contracts": 30.0, "buy_contracts": 10.0}
     got = converted(RECORDED_CANDLES, inverse, **both)
-    names = ("volume", "buy_volume", "quote_volume", "buy_quote_volume")
     assert got.select(names).rows() == [(3.0, 1.0, 3000.0, 1000.0)]
 
 

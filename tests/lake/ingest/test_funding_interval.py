@@ -19,7 +19,7 @@ HEAD = (
     "exchange,symbol,timestamp,local_timestamp,funding_timestamp,funding_rate,predicted_funding_rate,"
     "open_interest,last_price,index_price,mark_price"
 )
-TICKER = f"bitmex,XBTUSD,{T}000000,{T}000160,,0.0001,,5,,,"
+TICKER = f"binance-futures,BTCUSDT,{T}000000,{T}000160,,0.0001,,5,,,"
 
 
 def intervals(lake):
@@ -47,7 +47,7 @@ def test_reports_that_will_not_be_served_are_counted(write, lake):
 def test_the_service_answers_where_the_interval_is_known(write, lake, said, points):
     ingest(write(HEAD, TICKER), lake, layout="tardis", funding_interval=said)
     with Client.local(lake.path) as client:
-        asked = {"exchange": "BITMEX", "raw_symbol": "XBTUSD", "start": T - 3600, "end": T + 3600}
+        asked = {"exchange": "BINANCE_FUTURES", "raw_symbol": "BTCUSDT", "start": T - 3600, "end": T + 3600}
         found = client.points(PointsQuery(type="FUNDING_RATE_AGG", interval="1h", **asked))
     assert found["rate_close"].to_list() == [0.0002] * points  # over 8 h
 
@@ -101,6 +101,9 @@ def test_what_is_no_duration(write, lake, said):
 
 def test_the_recorded_tickers_state_none(recorded, lake):
     report = ingest(
-        recorded / "tardis-node_normalized_derivative_ticker.jsonl.gz", lake, layout="tardis-node"
+        recorded / "tardis-node_normalized_derivative_ticker.jsonl.gz",
+        lake,
+        layout="tardis-node",
+        amount_unit="coin",
     )
     assert noted(report)[UNSTATED] == 59 + 14  # overtaken ones too

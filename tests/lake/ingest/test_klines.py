@@ -137,7 +137,7 @@ def test_more_was_bought_than_traded_in_coin(write, lake):
 
 def test_the_service_answers_from_them_and_lists_the_market(write, lake):
     lines = [
-        kline(T + n * 60_000, prices=f"{n + 1},{n + 3},{n + 1},{n + 2}", volumes=(1, 2, 1, 1, 2))
+        kline(T + n * 60_000, prices=f"{n + 1},{n + 3},{n + 1},{n + 2}", volumes=(1, n + 2, 1, 1, 2))
         for n in range(10)
     ]
     put(write(*lines, name="BTCUSDT-1m-2024-08-08.csv"), lake)
@@ -235,7 +235,7 @@ def test_candles_of_recorded_minutes_are_those_of_the_trades(tmp_path_factory, f
     made = []
     for row in minutes.iter_rows(named=True):
         prices = ",".join(str(row[name]) for name in ("open", "high", "low", "close"))
-        volumes = (row["volume"], row["volume"], 1, 0, 0)
+        volumes = (row["volume"], row["volume"] * row["close"], 1, 0, 0)
         made.append(kline(int(row["timestamp"].timestamp() * 1000), prices=prices, volumes=volumes))
     (folder / "BTCUSDT-1m-2024-08-08.csv").write_text("\n".join([*made, ""]))
     put(folder / "BTCUSDT-1m-2024-08-08.csv", Lake.create(folder / "b"))
@@ -251,7 +251,9 @@ def test_recorded_hours(recorded, lake, tmp_path):
         pl.col("Date").str.to_datetime("%d-%m-%Y %H:%M", time_unit="ms").dt.epoch("ms")
     )
     lines = [
-        kline(time, 3_600_000, f"{open_},{high},{low},{close}", (volume, 0, int(volume > 0), 0, 0))
+        kline(
+            time, 3_600_000, f"{open_},{high},{low},{close}", (volume, volume * close, int(volume > 0), 0, 0)
+        )
         for time, open_, high, low, close, volume in hours.iter_rows()
     ]
     (tmp_path / "BTCUSDT-1h-2024-01.csv").write_text("\n".join([*lines, ""]))

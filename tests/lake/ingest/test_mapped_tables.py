@@ -397,3 +397,51 @@ def test_the_recorded_daily_funding(lake, recorded):
     assert found["timestamp"][0] == 1_568_073_600 * NS  # 2019-09-10
     assert found["rate"][0] == 1e-4
     assert found["timestamp"].diff().drop_nulls().unique().to_list() == [86_400 * NS]
+
+
+OPTION = "timestamp,expiry,strike,option_type,coin"
+
+
+def test_times_of_each_column_are_written_in_a_way_of_their_own(write, lake):
+    path = write(OPTION, "1700000000000,2024-03-29,60000,call,BTC")
+    market = {"layout": "csv", "table": "option_quotes", "exchange": "X", "raw_symbol": "BTC-29MAR24-60000-C"}
+    with pytest.raises(IngestError, match="the expiry '2024-03-29' is not"):
+        ingest(path, lake, time_unit="ms", **market)
+    report = ingest(path, lake, time_unit={"timestamp": "ms", "expiry": "date"}, **market)
+    (quote,) = lake.scan("option_quotes").collect().select("timestamp", "expiry").rows()
+    assert quote == (1_700_000_000 * 10**9, 1_711_670_400 * 10**9)
+    assert report.files[0].time_unit == "ms"
+    again = write(OPTION, "1700000001000,2024-03-29,60000,call,BTC", name="b")
+    ingest(again, lake, time_unit={"expiry": "date"}, **market)  # the other column says it itself
+    assert lake.scan("option_quotes").collect().height == 2
+
+
+def test_a_parquet_file_may_say_a_unit_of_one_column(tmp_path, lake):
+    times = pl.Series([1_700_000_000_000_000]).cast(pl.Datetime("us"))
+    rows = pl.DataFrame({"timestamp": ["2023-11-14T22:13:20Z"], "next_funding": times, "rate": [1e-4]})
+    rows.write_parquet(tmp_path / "a.parquet")
+    market = {"layout": "parquet", "table": "funding", "exchange": "X", "raw_symbol": "BTCUSDT"}
+    with pytest.raises(QueryError, match="time_unit: left out, expected iso, to say that next_funding"):
+        ingest(tmp_path / "a.parquet", lake, time_unit={"timestamp": "iso"}, **market)
+    ingest(tmp_path / "a.parquet", lake, time_unit={"next_funding": "iso"}, **market)
+    assert lake.scan("funding").collect()["timestamp"].to_list() == [1_700_000_000 * 10**9]
+
+
+@pytest.mark.parametrize(
+    ("unit", "reason"),
+    [
+        (
+            {"expires": "date"},
+            "got 'expires', expected one of the columns of times of option_quotes: .*did you mean",
+        ),
+        (
+            {"strike": "date"},
+            "got 'strike', expected one of the columns of times of option_quotes: timestamp, expiry",
+        ),
+        ({"expiry": "day"}, "got 'day', expected one of iso, date, s, ms, us, ns"),
+    ],
+)
+def test_a_unit_of_a_column_without_times_is_refused(write, lake, unit, reason):
+    market = {"layout": "csv", "table": "option_quotes", "exchange": "X", "raw_symbol": "A"}
+    with pytest.raises(QueryError, match=f"time_unit: {reason}"):
+        ingest(write(OPTION, "1700000000000,2024-03-29,60000,call,BTC"), lake, time_unit=unit, **market)

@@ -77,10 +77,10 @@ def test_what_is_no_file_with_text_is_not_waited_for(tmp_path):
 
 def test_files_of_several_layouts_go_in_together(lake, recorded):
     names = ("tardis_bitmex_trades_XBTUSD.csv", "tardis-node_normalized_liquidation.jsonl")
-    report = ingest([recorded / name for name in names], lake)
+    report = ingest([recorded / name for name in names], lake, amount_unit="quote")
     assert report.trades_new == 10
     assert lake.scan("liquidations").collect().height == 37
-    again = ingest([recorded / name for name in names], lake)
+    again = ingest([recorded / name for name in names], lake, amount_unit="quote")
     assert all(file.already_ingested for file in again.files)
 
 

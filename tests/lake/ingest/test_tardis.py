@@ -35,7 +35,7 @@ def put(path, lake, **options):
     return ingest(path, lake, layout="tardis", **options)
 
 
-def line(*fields, time=T, exchange="bitmex", symbol="XBTUSD"):
+def line(*fields, time=T, exchange="binance-futures", symbol="BTCUSDT"):
     return ",".join(map(str, (exchange, symbol, time, time + 160, *fields)))
 
 
@@ -48,7 +48,7 @@ def test_a_trade_is_kept_in_full(write, lake, packed):
     put(write(TRADES, line("a-1", "sell", 8531.5, 2152), name="bitmex_trades_x.csv", packed=packed), lake)
     assert rows(lake, "trades") == [
         {
-            "exchange": "BITMEX", "raw_symbol": "XBTUSD", "id": "a-1", "timestamp": T * US, "sequence": 2,
+            "exchange": "BINANCE_FUTURES", "raw_symbol": "BTCUSDT", "id": "a-1", "timestamp": T * US, "sequence": 2,
             "side": "SELL", "price": 8531.5, "amount": 2152.0, "quote_amount": 8531.5 * 2152,
             "received": (T + 160) * US,
         }
@@ -63,7 +63,7 @@ def test_the_venue_is_spelled_as_ours_unless_it_is_given(write, lake):
     both = write(
         TRADES, line(1, "buy", 1, 1), line(1, "buy", 1, 1, exchange="deribit"), name="y_trades_x.csv"
     )
-    with pytest.raises(IngestError, match="holds bitmex, deribit and not OTHER alone"):
+    with pytest.raises(IngestError, match="holds binance-futures, deribit and not OTHER alone"):
         put(both, lake, exchange="OTHER")
 
 
@@ -243,9 +243,9 @@ def test_what_is_refused(write, lake, lines, said):
         (("sell", "Verkauf"), "the side '.*' is not one of buy, sell, unknown"),
         (("8531.5", "1e999"), "the price '.*' is not a finite number"),
         (("2152", "-1"), "the amount '.*' is not a finite number above 0"),
-        (("XBTUSD", ""), "no symbol"),
-        (("XBTUSD", "X" * 300), "the symbol '.*' is not a printable name"),
-        (("bitmex", ""), "no exchange"),
+        (("BTCUSDT", ""), "no symbol"),
+        (("BTCUSDT", "X" * 300), "the symbol '.*' is not a printable name"),
+        (("binance-futures", ""), "no exchange"),
         ((",2152", ""), "7 columns, and the header has 8"),
     ],
 )
@@ -267,22 +267,24 @@ def test_a_stream_that_breaks_off_is_a_bad_line(tmp_path, lake):
 
 
 def test_the_recorded_trades(lake, recorded):
-    report = put(recorded / "tardis_bitmex_trades_XBTUSD.csv", lake)
+    report = put(recorded / "tardis_bitmex_trades_XBTUSD.csv", lake, contract="inverse", contract_size=1)
     assert (report.trades_new, report.files[0].ignored) == (10, ())
     trades = rows(lake, "trades", "timestamp", "sequence")
     assert {row["exchange"] for row in trades} == {"BITMEX"}
     assert {row["price"] for row in trades} == {8531.5}
-    assert sum(row["amount"] for row in trades) == 2161  # contracts of a dollar
+    assert sum(row["quote_amount"] for row in trades) == 2161  # contracts of a dollar
+    assert sum(row["amount"] for row in trades) == pytest.approx(2161 / 8531.5)
     assert trades[0]["id"] == "ccc3c1fa-212c-e8b0-1706-9b9c4f3d5ecf"
 
 
 def test_the_recorded_updates(lake, recorded):
-    report = put(recorded / "tardis_deribit_incremental_book_L2_BTC-PERPETUAL.csv", lake)
+    report = put(recorded / "tardis_deribit_incremental_book_L2_BTC-PERPETUAL.csv", lake, amount_unit="quote")
     assert report.book_rows_new == 15
     runs = book_runs(lake.scan("book").collect())
     assert runs.height == 15
     assert runs["side"].unique().to_list() == ["ASK"]
-    assert (runs["price"].min(), runs["size"].sum()) == (6421.5, 317_490.0)
+    assert runs["price"].min() == 6421.5
+    assert (runs["price"] * runs["size"]).sum() == pytest.approx(317_490.0)
 
 
 def test_the_recorded_snapshots(lake, recorded):

@@ -127,8 +127,7 @@ def parsed(recorded, kind):
     ],
 )  # fmt: skip
 def test_the_recorded_messages(recorded, lake, kind, lines, kept, superseded, venues, ignored, bad):
-    report = put(recorded / FILES[kind], lake, skip_bad=True)
-    print(report.files[0])
+    report = put(recorded / FILES[kind], lake, skip_bad=True, amount_unit="coin")
     (file,) = report.files
     assert file.lines == lines
     assert {one.table: one.new for one in file.counts} == kept
@@ -139,7 +138,7 @@ def test_the_recorded_messages(recorded, lake, kind, lines, kept, superseded, ve
 
 
 def test_every_recorded_ticker_is_accounted_for(recorded, lake):
-    counts = put(recorded / FILES["derivative_ticker"], lake)
+    counts = put(recorded / FILES["derivative_ticker"], lake, amount_unit="coin")
     texts = pl.concat(
         block["text"] for block in numbered(recorded / FILES["derivative_ticker"], BadLines(), lambda _: None)
     )

@@ -114,7 +114,7 @@ class TestTheService:
 
 def test_the_recorded_one(recorded, lake):
     path = recorded / "tardis-node_normalized_trade.jsonl.gz"
-    report = ingest(path, lake, layout="tardis-node", skip_bad=True)
+    report = ingest(path, lake, layout="tardis-node", skip_bad=True, amount_unit="coin")
     assert report.trades_new == 154
     assert "BUSZ2" in {symbol for _, symbol in report.unnamed}
     print(report.unnamed)

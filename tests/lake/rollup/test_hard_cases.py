@@ -127,13 +127,13 @@ def test_one_bad_instrument_keeps_no_other_from_being_made(lake: Lake) -> None:
     bad = TRADES.conform(trades(10, price=float("nan")))
     write_deltalake(f"{lake.path}/trades", bad.to_arrow(), mode="append")
     lake.append("trades", trades(10, symbol="B"), source="good")
-    with pytest.raises(LakeError, match="profile_1m X A failed"):
+    with pytest.raises(LakeError, match="candles_1m X A failed"):
         rollup(lake)
     assert ("X", "B") in {
         (row["exchange"], row["raw_symbol"])
         for row in pl.read_delta(f"{lake.path}/profile_1m").iter_rows(named=True)
     }
-    with pytest.raises(LakeError, match="profile_1m X A failed"):  # not passed over the next time
+    with pytest.raises(LakeError, match="candles_1m X A failed"):  # not passed over the next time
         rollup(lake)
 
 
@@ -161,8 +161,13 @@ def test_only_what_changed_is_asked_again(lake: Lake, monkeypatch: pytest.Monkey
         lake.append("trades", trades(10, symbol=symbol), source=symbol)
     rollup(lake)
     asked: list[str] = []
-    run = build._Job.run
-    monkeypatch.setattr(build._Job, "run", lambda job: asked.append(job.names[1]) or run(job))
+    make = build._Maker.make
+
+    def listed(maker: build._Maker, instruments: list[tuple[str, str]]) -> int:
+        asked.extend(symbol for _, symbol in instruments)
+        return make(maker, instruments)
+
+    monkeypatch.setattr(build._Maker, "make", listed)
     rollup(lake)
     assert asked == []
     lake.append("trades", trades(10, symbol="B", at=10), source="more")

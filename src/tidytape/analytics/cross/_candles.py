@@ -7,9 +7,9 @@ from collections.abc import Iterable
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled
+from tidytape.analytics._across import MARKET, MIXED, across, finite, twice, unlevelled
 from tidytape.frames import members
-from tidytape.frames.joined import IDLE, traded
+from tidytape.frames.joined import COVERAGE, IDLE, traded, with_coverage
 from tidytape.frames.table import Table
 
 __all__ = ["consolidated"]
@@ -23,7 +23,9 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
 
     Volumes are summed, high and low are the extremes, the open is of the market that traded first and the close of the
     one that traded last. Of markets that traded at the same moment, the first by (exchange, raw_symbol) opens and the
-    last closes. A candle that only fills a gap counts where no market traded.
+    last closes. Where it is not known when one of several markets traded first (last), as of recorded candles, the open
+    (close) is null. A candle that only fills a gap counts where no market traded. A sum of which one volume is unknown
+    is unknown; high and low are known all the same.
 
     Parameters
     ----------
@@ -38,8 +40,10 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     -------
     frame, one row per by and timestamp, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [as in ``frame``],
-        ``first_timestamp``, ``last_timestamp`` and ``venues`` : int64, markets that traded. Where a market is there
-        twice, prices and volume are null, and the others are as if one of its candles were there, any that traded.
+        ``first_timestamp``, ``last_timestamp``, ``venues`` : int64, markets that traded, and ``coverage`` : float64,
+        share of the candles whose volume is known [1]. Where a market is there twice, prices and volume are null, and
+        the others are as if one of its candles were there, any that traded. Where ``amount_unit`` says several units
+        in one series, volume and ``coverage`` are null, and the prices are known all the same.
 
     Raises
     ------
@@ -70,19 +74,28 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
     table = Table.opened(frame, MARKET, times=["timestamp", *_TIMES], numbers=[*_PRICES, "volume"])
-    series = across(table, by, without=[*MARKET, *_PRICES, "volume", *_TIMES, "venues"])
+    series = across(table, by, without=[*MARKET, *_PRICES, "volume", *_TIMES, "venues", COVERAGE])
     unlevelled(table, series)
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     rows = rows.with_columns(finite(name) for name in (*_PRICES, "volume"))
-    rows, own = twice(rows, series)
+    rows, own = twice(rows, series, of_amounts=True)
     rows = traded(rows, [*own, "timestamp"])
     rows, parts = members.matched(rows.unique(subset=[*own, "timestamp"], keep="any"), series)
     rows = rows.with_columns(venues=1.0 - nw.col(IDLE))
-    rows = rows.with_columns(__again=nw.col(TWICE).max().over(*parts, "timestamp"))
+    again = nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0)
+    rows = rows.with_columns(__again=again).with_columns(nw.col("__again").max().over(*parts, "timestamp"))
+    rows = with_coverage(rows, ["volume"])
     keys = [*series, "timestamp"]
     joined = members.consolidated(
-        rows, keys, [*_PRICES, "volume", *_TIMES, "venues", "__again"], members=MARKET
+        rows, keys, [*_PRICES, "volume", *_TIMES, "venues", "__again", MIXED, COVERAGE], members=MARKET
     )
-    known = [nw.when(nw.col("__again") == 0).then(nw.col(name)).alias(name) for name in (*_PRICES, "volume")]
-    result = joined.select(*keys, *known, *_TIMES, nw.col("venues").cast(nw.Int64()))
+    once, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
+    result = joined.select(
+        *keys,
+        *(nw.when(once).then(nw.col(name)).alias(name) for name in _PRICES),
+        nw.when(once, of_one_unit).then(nw.col("volume")).alias("volume"),
+        *_TIMES,
+        nw.col("venues").cast(nw.Int64()),
+        nw.when(of_one_unit).then(nw.col(COVERAGE)).alias(COVERAGE),
+    )
     return table.closed(result, sort=keys)

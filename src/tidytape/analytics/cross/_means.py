@@ -11,6 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._across import (
     MARKET,
+    MIXED,
     TWICE,
     Duration,
     across,
@@ -19,10 +20,13 @@ from tidytape.analytics._across import (
     one_engine,
     unlevelled,
 )
+from tidytape.catalogue import AmountUnit
 from tidytape.errors import MissingColumnError
+from tidytape.frames.joined import COVERAGE
 from tidytape.frames.members import matched, standing, standing_sums
 from tidytape.frames.steps import length_of
-from tidytape.frames.table import Table
+from tidytape.frames.table import IDENTITY, Table
+from tidytape.frames.units import AMOUNT_UNIT, counting
 from tidytape.frames.weighted import weighted
 
 __all__ = ["oi_weighted", "volume_weighted"]
@@ -45,7 +49,8 @@ def oi_weighted(
        \bar f = \frac{\sum_{i \in B} f_i O_i}{\sum_{i \in B} O_i}, \qquad
        \mathrm{coverage} = \frac{\sum_{i \in B} O_i}{\sum_i O_i}
 
-    over the markets B that have both. 0.05% on 10 billion and 0.2% on 0.1 billion are 0.051485%.
+    over the markets B that have both. 0.05% on 10 billion and 0.2% on 0.1 billion are 0.051485%. A market without open
+    interest stays out.
 
     Parameters
     ----------
@@ -76,8 +81,9 @@ def oi_weighted(
         - ``open_interest`` : float64, of all markets. [USD]
         - ``venues`` : int64, markets that have both.
 
-        Markets whose open interest is not positive count as having none. Where a market is there twice in either
-        frame, all numbers but ``venues`` are null.
+        ``coverage`` and ``open_interest`` are null where the open interest of a market is not known: it has a rate and
+        no report that still counts, or its last report has no number. Where a market is there twice in either frame,
+        or ``amount_unit`` says several units, all numbers but ``venues`` are null.
 
     Raises
     ------
@@ -104,6 +110,8 @@ def oi_weighted(
     )
     one_engine(table, other, "open_interest")
     series = across(table, by, without=[*MARKET, rate, *results])
+    if by is None:
+        series = [name for name in series if name in IDENTITY or name in other.names]
     shared = [name for name in series if name != "interval"]
     if missing := [name for name in shared if name not in other.names]:
         raise MissingColumnError(missing, available=other.names)
@@ -124,10 +132,12 @@ def oi_weighted(
         *shared,
         (nw.col("timestamp") + length).alias("timestamp"),
         finite(interest).alias("__weight"),
+        *(nw.col(name) for name in other.names if name == AMOUNT_UNIT),
     )
-    reports = once(reports.filter(~nw.col("__weight").is_null()), shared, amounts=["__weight"])
-    weight = nw.when(nw.col("__weight") > 0).then(nw.col("__weight")).otherwise(0.0)
-    reports = reports.with_columns(__weight=weight)
+    reports = once(reports, shared, amounts=["__weight"])
+    reports = reports.with_columns(
+        __weight=nw.when(nw.col("__weight") < 0).then(0.0).otherwise(nw.col("__weight"))
+    )
     asked = asked.filter(~nw.col(rate).is_null())
     moments = asked.select(*MARKET, *shared, nw.col("__until").alias("timestamp"))
     whole = standing_sums(
@@ -138,25 +148,32 @@ def oi_weighted(
     whole = whole.select(
         *parts, until, nw.col("__weight").alias("open_interest"), nw.col(TWICE).alias("__again")
     )
-    # A market that is there twice has both, and no number.
-    counted = nw.when(nw.col(TWICE) > 0).then(1.0).otherwise(nw.col("__weight")).alias("__weight")
+    # A market that is there twice has both, and no number. An unknown report holds, and has no weight: -1.
+    counted = (
+        nw.when(nw.col(TWICE) > 0).then(1.0).otherwise(nw.col("__weight").fill_null(-1.0)).alias("__weight")
+    )
     weights = standing(
         reports.with_columns(counted), moments, members=MARKET, series=shared, column="__weight", carry=held
-    ).filter(nw.col("__weight") > 0)
+    )
     both, markets = matched(asked, [*MARKET, *shared])
-    both = both.join(weights.select(*markets, until, "__weight"), on=[*markets, "__until"])
-    means = weighted(both, [*series, "timestamp", "__until"], [rate, TWICE], weight="__weight")
+    both = both.join(weights.select(*markets, until, "__weight"), on=[*markets, "__until"], how="left")
+    both, of_series = matched(both.with_columns(nw.col("__weight").fill_null(-1.0)), series)
+    lacks = nw.col("__weight").min().over(*of_series, "timestamp") < 0
+    both = both.with_columns(__lacks=nw.when(lacks).then(1.0).otherwise(0.0)).filter(nw.col("__weight") > 0)
+    keys = [*series, "timestamp", "__until", "__lacks"]
+    means = weighted(both, keys, [rate, TWICE], weight="__weight")
     result = matched(means, shared)[0].join(whole, on=[*parts, "__until"])
     used = nw.col(f"__used_{rate}")
     # Both sums are rounded, each for itself; no share is above 1.
     coverage = nw.min_horizontal(used / nw.col("open_interest"), nw.lit(1.0))
     unique = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
+    known = unique & (nw.col("__lacks") == 0) & ~nw.col("open_interest").is_null()
     result = result.select(
         *series,
         "timestamp",
         nw.when(unique).then(nw.col(rate)).alias(rate),
-        coverage=nw.when(unique).then(coverage),
-        open_interest=nw.when(unique).then(nw.col("open_interest")),
+        coverage=nw.when(known).then(coverage),
+        open_interest=nw.when(known).then(nw.col("open_interest")),
         venues=nw.col("__members").cast(nw.Int64()),
     )
     return table.closed(result, sort=[*series, "timestamp"])
@@ -192,8 +209,10 @@ def volume_weighted(
     -------
     frame, one row per by and timestamp with a volume, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``vwap`` : float64 [quote per coin], ``volume`` : float64 [coin] and ``venues`` : int64,
-        markets in it. A market whose price or volume is not finite or not positive is not. Where a market is there
-        twice, average and volume are null.
+        markets in it. A market that did not trade, whose volume is 0, is not. Where the price or the volume of a market
+        is unknown, or one is there twice, or ``amount_unit`` says several units, average and volume are null. And
+        ``coverage`` : float64, share of the markets whose price and volume are known, null where they have several
+        units [1].
 
     Raises
     ------
@@ -201,7 +220,8 @@ def volume_weighted(
         If a column is absent.
     QueryError
         If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if prices or
-        volumes are no numbers, or the unit is not one of those listed.
+        volumes are no numbers, or the unit is not one of those listed, or ``amount_unit`` of an eager frame says that
+        volumes count something else than ``unit``; of a lazy frame such volumes are unknown.
 
     Examples
     --------
@@ -216,24 +236,44 @@ def volume_weighted(
     ...     }
     ... )
     >>> volume_weighted(candles).rows()
-    [(0, 11.0, 4.0, 2)]
+    [(0, 11.0, 4.0, 2, 1.0)]
     """
     arguments.one_of("unit", unit, ("coin", "quote"))
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[price, volume])
-    series = across(table, by, without=[*MARKET, price, volume, "vwap", "venues"])
+    series = across(table, by, without=[*MARKET, price, volume, "vwap", "venues", COVERAGE])
     unlevelled(table, series, used=[price])
+    counted = {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[unit].value
+    hint = "unit='quote' where they count USD, unit='coin' where they count coins"
+    table = counting(
+        table, counted, [volume], parameter="unit", expected="volumes that count what unit says", hint=hint
+    )
     rows = table.rows.filter(~nw.col("timestamp").is_null())
+    own, traded = nw.col("vwap"), nw.col("__volume")
     rows = rows.with_columns(vwap=finite(price), __volume=finite(volume))
-    rows = rows.filter(nw.col("vwap") > 0, nw.col("__volume") > 0)
-    rows = once(rows, series)
-    coins = nw.col("__volume") / nw.col("vwap") if unit == "quote" else nw.col("__volume")
+    rows = rows.filter((traded > 0) | traded.is_null())
+    is_known = (own > 0) & (traded > 0)
+    # A market whose price or volume is unknown has any, so that its time has a row; its coverage says so.
+    rows = rows.with_columns(
+        nw.when(is_known).then(1.0).otherwise(0.0).alias(COVERAGE),
+        *(
+            nw.when(is_known).then(value).otherwise(1.0).alias(name)
+            for name, value in (("vwap", own), ("__volume", traded))
+        ),
+    )
+    rows, of_series = matched(once(rows, series, amounts=["__volume"]), series)
+    rows = rows.with_columns(
+        __weight=traded / own if unit == "quote" else traded,
+        __venues=nw.col(COVERAGE).sum().over(*of_series, "timestamp"),
+    )
     keys = [*series, "timestamp"]
-    means = weighted(rows.with_columns(__weight=coins), keys, ["vwap", TWICE], weight="__weight")
-    unique = nw.col(TWICE) == 0
+    means = weighted(rows, [*keys, "__venues", MIXED], ["vwap", TWICE], weight="__weight")
+    coverage = nw.col("__venues") / nw.col("__members")
+    known = (nw.col(TWICE) == 0) & (coverage == 1)
     result = means.select(
         *keys,
-        nw.when(unique).then(nw.col("vwap")).alias("vwap"),
-        nw.when(unique).then(nw.col("__used_vwap")).alias("volume"),
-        venues=nw.col("__members").cast(nw.Int64()),
+        nw.when(known).then(nw.col("vwap")).alias("vwap"),
+        nw.when(known).then(nw.col("__used_vwap")).alias("volume"),
+        nw.col("__venues").cast(nw.Int64()).alias("venues"),
+        nw.when(nw.col(MIXED) == 0).then(coverage).alias(COVERAGE),
     )
     return table.closed(result, sort=keys)

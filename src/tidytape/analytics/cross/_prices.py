@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping
 from functools import reduce
 from operator import and_
@@ -12,7 +13,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError, nearest, shown
 from tidytape.frames import exact
 from tidytape.frames.members import matched
 from tidytape.frames.table import Table
@@ -165,6 +166,11 @@ def premium(
         If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if
         ``reference`` is none of those, or ``value`` does not hold numbers.
 
+    Warns
+    -----
+    NoMatchWarning
+        If no row is of the market that is the reference. Only frames in memory are looked at.
+
     Examples
     --------
     >>> import polars as pl
@@ -187,6 +193,8 @@ def premium(
         picks = [nw.col(name).cast(nw.String()) == wanted for name, wanted in reference.items()]
         rule = ", ".join(f"{name}={wanted}" for name, wanted in reference.items())
         picked, of_group = reduce(and_, picks), nw.col("__value").max()
+        if table.eager is not None:
+            _warn_unless_picked(table, picked, reference)
     else:
         arguments.one_of("reference", reference, ("median", "mean"))
         picked, rule = None, reference
@@ -206,6 +214,20 @@ def premium(
         *key, nw.col("__value").alias(value), "reference", premium=over, reference_rule=nw.lit(rule)
     )
     return table.closed(result, sort=key)
+
+
+def _warn_unless_picked(table: Table[Any], picked: nw.Expr, reference: Mapping[str, str]) -> None:
+    """Warn if a frame has rows, and none is of the market that is the reference."""
+    if len(table.rows.head(1).collect()) == 0 or len(table.rows.filter(picked).head(1).collect()) > 0:
+        return
+    message = f"premium: no row is of the reference {shown(dict(reference))}, so every premium is null"
+    for name, wanted in reference.items():
+        there = (
+            table.rows.select(nw.col(name).cast(nw.String())).unique().collect()[name].drop_nulls().to_list()
+        )
+        close = None if wanted in there else nearest(wanted, there)
+        message += f"; did you mean {close!r}?" if close else ""
+    warnings.warn(NoMatchWarning(message, keys=reference), stacklevel=3)
 
 
 _ENDS = {"lowest": "below", "highest": "above"}

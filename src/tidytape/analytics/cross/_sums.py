@@ -10,6 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._across import (
     MARKET,
+    MIXED,
     TWICE,
     Duration,
     across,
@@ -21,8 +22,8 @@ from tidytape.analytics._across import (
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.doors import listed
-from tidytape.frames.joined import summed
-from tidytape.frames.members import STANDING, matched, standing_sums
+from tidytape.frames.joined import COVERAGE, summed
+from tidytape.frames.members import STANDING, UNKNOWN, matched, standing_sums
 from tidytape.frames.table import Table
 
 __all__ = ["dominance", "market_share", "total"]
@@ -40,11 +41,14 @@ def total(
 
     .. math:: A = \sum_i a_i
 
+    A sum of which one amount is unknown is unknown. A market that has no row counts nothing.
+
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
         Points of single markets. Amounts all in one unit: coins of different contracts and quotes do not add up, so
-        fetch them with ``quote="USD"``.
+        fetch them with ``quote="USD"``. Where ``amount_unit`` says several units in one series, its sums and
+        ``coverage`` are null.
     amount : str or iterable of str
         Columns to sum, e.g. ``"liquidations"``, or ``("open", "high", "low", "close")`` of open interest.
     by : str or iterable of str, optional
@@ -59,9 +63,10 @@ def total(
     Returns
     -------
     frame, one row per by and timestamp, sorted so, of the kind of ``frame``
-        ``by``, ``timestamp``, the sums : float64, null where no market has a finite amount, or one is there twice
-        [as ``amount``]; ``venues`` : int64, markets that have an amount. With ``carry`` also null where an amount
-        beyond 1e24 stands.
+        ``by``, ``timestamp``, the sums : float64, null where the amount of a market is not finite, or one is there
+        twice [as ``amount``]; ``venues`` : int64, markets that have all amounts; ``coverage`` : float64, share of the
+        markets with a row that have them [1]. With ``carry`` a sum is also null while the last report of a market has
+        no last amount, or an amount beyond 1e24 stands.
 
     Raises
     ------
@@ -79,29 +84,31 @@ def total(
     ...     {"exchange": ["A", "B", "A"], "raw_symbol": "X", "timestamp": [0, 0, hour], "close": [0.1, 0.2, 0.4]}
     ... )
     >>> total(points, amount="close").rows()
-    [(0, 0.3, 2), (3600000000000, 0.4, 1)]
+    [(0, 0.3, 2, 1.0), (3600000000000, 0.4, 1, 1.0)]
     >>> total(points, amount="close", carry="24h").rows()
-    [(0, 0.3, 2), (3600000000000, 0.6, 2)]
+    [(0, 0.3, 2, 1.0), (3600000000000, 0.6, 2, 1.0)]
     """
-    amounts = arguments.columns("amount", amount, taken=["venues"])
+    amounts = arguments.columns("amount", amount, taken=["venues", COVERAGE])
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=amounts)
-    series = across(table, by, without=[*MARKET, *amounts, "venues"])
+    series = across(table, by, without=[*MARKET, *amounts, "venues", COVERAGE])
     unlevelled(table, series, used=amounts)
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
     keys = [*series, "timestamp"]
     if carry is not None:
         held = arguments.duration("carry", carry)
-        reports = once(rows.filter(~nw.col(amounts[-1]).is_null()), series, amounts=amounts)
+        reports = once(rows, series, amounts=amounts)
         sums = standing_sums(
-            reports, rows, members=MARKET, series=series, columns=amounts, carry=held, counts=[TWICE]
-        ).with_columns(venues=nw.col(STANDING))
+            reports, rows, members=MARKET, series=series, columns=amounts, carry=held, counts=[TWICE, MIXED]
+        ).with_columns(venues=nw.col(STANDING) - nw.col(UNKNOWN), __markets=nw.col(STANDING))
     else:
         rows = once(rows, series, amounts=amounts)
-        has = nw.any_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
-        rows = rows.with_columns(venues=nw.when(has).then(nw.lit(1.0)).otherwise(0.0))
-        sums = summed(rows, keys, [*amounts, "venues", TWICE])
+        has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
+        rows = rows.with_columns(venues=nw.when(has).then(1.0).otherwise(0.0), __markets=nw.lit(1.0))
+        sums = summed(rows, keys, [*amounts, "venues", "__markets", TWICE, MIXED])
     known = [nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in amounts]
-    result = sums.select(*keys, *known, nw.col("venues").cast(nw.Int64()))
+    is_shared = (nw.col("__markets") > 0) & (nw.col(MIXED) == 0)
+    share = nw.when(is_shared).then(nw.col("venues") / nw.col("__markets")).alias(COVERAGE)
+    result = sums.select(*keys, *known, nw.col("venues").cast(nw.Int64()), share)
     return table.closed(result, sort=keys)
 
 
@@ -124,9 +131,9 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     frame, a row per row that has a time, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
         The frame's columns, and
 
-        - ``total`` : float64, the sum of the amounts that are finite; null where a market is there twice.
+        - ``total`` : float64, the sum; null where an amount is not finite, or a market is there twice.
           [as ``amount``]
-        - ``share`` : float64, null where the amount is not finite or the total not positive. [1]
+        - ``share`` : float64, null where the total is null or not positive. [1]
 
     Raises
     ------
@@ -150,7 +157,7 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     series = across(table, by, without=[*MARKET, amount, "total", "share"])
     unlevelled(table, series, used=[amount])
     rows = table.rows.filter(~nw.col("timestamp").is_null())
-    rows, parts = matched(twice(rows, series)[0], series)
+    rows, parts = matched(twice(rows, series, of_amounts=True)[0], series)
     rows = rows.with_columns(__own=finite(amount), total=finite(amount))
     rows = exact.in_parts(rows, "total")
     rows = rows.with_columns(exact.summed("total").over(*parts, "timestamp")).with_columns(
@@ -178,6 +185,8 @@ def dominance(
 
     .. math:: d_i = M_i / \sum_{j \in U} M_j
 
+    Where the market cap of one token of the universe is unknown, so is the sum, and no share is a number.
+
     Parameters
     ----------
     frame : frame, n rows, key (token, by, timestamp), any order
@@ -200,10 +209,9 @@ def dominance(
 
         - ``dominance`` : float64, null outside the universe and where the market cap is not finite or the sum not
           positive. [1]
-        - ``universe_total`` : float64, the sum; null where one of its tokens was there twice when it last reported.
-          [USD]
-        - ``universe_known`` : int64, tokens of the universe in the sum; where it is less than ``universe_size``, be
-          it for a name that no token has, the shares are too large; where it is 0, the sum is null.
+        - ``universe_total`` : float64, the sum; null where ``universe_known`` is less than ``universe_size``, be it
+          for a name that no token has, and where a token was there twice when it last reported. [USD]
+        - ``universe_known`` : int64, tokens of the universe whose market cap is known.
         - ``universe_size`` : int64, tokens of the universe.
 
     Raises
@@ -231,17 +239,18 @@ def dominance(
     series = across(table, by, without=[token, marketcap, *added])
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     within = nw.col(token).is_in(names)
-    caps = rows.filter(within).with_columns(__cap=finite(marketcap)).filter(~nw.col("__cap").is_null())
+    caps = rows.filter(within).with_columns(__cap=finite(marketcap))
     caps = once(caps, series, members=[token], amounts=["__cap"])
     sums = standing_sums(
         caps, rows, members=[token], series=series, columns=["__cap"], carry=held, counts=[TWICE]
     )
     sums, parts = matched(sums, series)
+    known = nw.col(STANDING) - nw.col(UNKNOWN)
     sums = sums.select(
         *parts,
         "timestamp",
-        universe_total=nw.when(nw.col(TWICE) == 0).then(nw.col("__cap")),
-        universe_known=nw.col(STANDING).cast(nw.Int64()),
+        universe_total=nw.when(nw.col(TWICE) == 0, known == len(names)).then(nw.col("__cap")),
+        universe_known=known.cast(nw.Int64()),
     )
     kept = [name for name in table.names if name not in added]
     rows = matched(rows.select(*kept), series)[0].join(sums, on=[*parts, "timestamp"], how="left")

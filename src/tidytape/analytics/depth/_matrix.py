@@ -26,6 +26,7 @@ from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.doors import listed
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
+from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
 
 if TYPE_CHECKING:
     import xarray
@@ -135,7 +136,8 @@ def matrix(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the frame holds more than one series or another side, times that are no multiple of the interval apart,
+        If the frame holds more than one series, ``amount_unit`` or ``block_size``, or another side, an eager frame a
+        ``block_size`` of which the argument is no whole multiple, times that are no multiple of the interval apart,
         prices of no common step, or more than 2**28 cells; if prices are beyond 2**53 blocks from zero, where floats do
         not tell one from the next, unless ``prices`` leaves them out; or an argument is not as listed.
 
@@ -249,7 +251,10 @@ def _arrays(
         raise QueryError(
             "frame", got="a heatmap of liquidations", expected="a book", hint="liquidation_matrix takes it"
         ) from None
-    whose = one_series(table, table.series(without=["side"]))
+    described = [name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names]
+    whose = one_series(table, [*table.series(without=["side"]), *described])
+    if grid is not None:
+        table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size")
     if step is None and whose.get("interval") is not None:
         step = interval_of(whose["interval"]).seconds * SECOND
 

@@ -43,8 +43,9 @@ def depth_within(
     bps : float or iterable of float, > 0
         x, the distance, both ends included; several are a row each. [1e-4 of the mid]
     block_size : Decimal, int, float or str, > 0, optional
-        Height of the frame's blocks: a block then counts at its middle. Without it, it counts at ``price``, its low
-        edge, which leaves every mid half a block low. [quote per coin]
+        Height of the frame's blocks; by default its column ``block_size``, if it has one. A block counts at its middle;
+        where the height is not known at ``price``, its low edge, which leaves every mid half a block low.
+        [quote per coin]
     by : str or iterable of str, optional
         The columns that tell series apart; those of the identity that there are, unless said.
 
@@ -55,7 +56,8 @@ def depth_within(
 
         - ``bps`` : float64, the distance.
         - ``mid`` : float64, null where a side is empty or something of the book is not known. [quote per coin]
-        - ``bid_depth``, ``ask_depth`` : float64, null where there is no mid. [coin; USD if so asked]
+        - ``bid_depth``, ``ask_depth`` : float64, null where there is no mid, or where the distance is known to be less
+          than half a block: what lies where inside a block is not known. [coin; USD if so asked]
         - ``bid_covered``, ``ask_covered`` : bool, whether what was sent of the side reaches so far. If not, the depth
           is a lower bound. Null where there is no mid.
         - ``is_crossed`` : bool, whether the best bid lies above the best ask, null where there is no mid. Numbers of
@@ -66,7 +68,9 @@ def depth_within(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column does not hold what it should.
+        If an argument is not as listed, or a column does not hold what it should. Or if an eager frame has several
+        ``amount_unit`` in one series, several ``block_size`` in one book, or another than the argument says; of a lazy
+        frame such a book is not known.
 
     Notes
     -----
@@ -110,7 +114,7 @@ def depth_within(
         rows.group_by(*books.book)
         .agg(
             mid.max(),
-            nw.col("__overlap").max(),
+            nw.col("__overlap", "__height").max(),
             nw.col("__below").max(),
             nw.col("__above").max(),
             exact.summed(*sums),
@@ -118,6 +122,11 @@ def depth_within(
         .with_columns(*(exact.total(name) for name in sums))
     )
     has_mid = ~mid.is_null()
+
+    def total(side: str, number: int) -> nw.Expr:
+        reach = mid.abs() * (distances[number] + _NOISE * _BPS)
+        is_inside_block = (reach < nw.col("__height") / 2 * _BPS).fill_null(value=False)
+        return nw.when(has_mid & ~is_inside_block).then(nw.col(f"{side}_{number}"))
 
     def covered(side: str, distance: float) -> nw.Expr:
         return nw.when(has_mid).then(nw.col(side) >= mid.abs() * (distance - _NOISE * _BPS))
@@ -129,8 +138,8 @@ def depth_within(
                 *books.book,
                 nw.lit(distance).alias("bps"),
                 mid,
-                nw.when(has_mid).then(nw.col(f"__below_{number}")).alias("bid_depth"),
-                nw.when(has_mid).then(nw.col(f"__above_{number}")).alias("ask_depth"),
+                total("__below", number).alias("bid_depth"),
+                total("__above", number).alias("ask_depth"),
                 covered("__below", distance).alias("bid_covered"),
                 covered("__above", distance).alias("ask_covered"),
                 is_crossed(),
@@ -173,7 +182,9 @@ def imbalance(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column does not hold what it should.
+        If an argument is not as listed, or a column does not hold what it should. Or if an eager frame has several
+        ``amount_unit`` in one series, several ``block_size`` in one book, or another than the argument says; of a lazy
+        frame such a book is not known.
 
     References
     ----------

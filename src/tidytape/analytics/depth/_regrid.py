@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Literal
 
 import narwhals.stable.v2 as nw
@@ -15,6 +16,7 @@ from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
+from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 
 __all__ = ["regrid"]
 
@@ -58,14 +60,17 @@ def regrid(
     frame, one row per series, timestamp, side and price that there is, sorted by these, of the kind of ``frame``
         The columns of the series, with ``interval`` as asked; ``timestamp``, start of the interval; ``side`` of a book;
         ``price``, low edge of the row [quote per coin]; ``size`` or ``liquidations``, float64, null where one that went
-        into it is not known; and ``time_rule``, what became of times.
+        into it is not known; ``block_size``, as asked or as in ``frame``, null where that of a block is not known, and
+        ``amount_unit``, each where ``frame`` has it; and ``time_rule``, what became of times.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not one of those listed, or a column does not hold what it should.
+        If an argument is not one of those listed, or a column does not hold what it should. Or if an eager frame has a
+        ``block_size`` of which the argument is no whole multiple, or several ``amount_unit`` or, of one time, several
+        ``block_size`` in one series; of a lazy frame the sizes or prices are null there.
 
     Notes
     -----
@@ -95,19 +100,28 @@ def regrid(
     rule = ("last" if value == "size" else "sum") if time is None else time
     one_of("time", rule, ("last", "mean", "sum"))
     sides = ["side"] if value == "size" else []
-    series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", *sides])
+    series = table.series(by, without=["timestamp", "start", "price", value, "time_rule", BLOCK_SIZE, *sides])
+    described = [name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names and name not in series]
+    table = of_one(table, AMOUNT_UNIT, series, [value])
+    if grid is not None:
+        table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size")
+    # Blocks of several heights make up rows of one, but those of one time would count twice.
+    table = of_one(table, BLOCK_SIZE, series if grid is None else [*series, "timestamp"], ["price"])
 
     price, size = nw.col("price"), nw.col(value)
     is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)
     if wanted is not None and "interval" in table.names:
         is_known = is_known & _fits(wanted)
     rows = table.rows.with_columns(
-        __known=is_known,
         price=nw.when(price.is_finite()).then(price),
         start=nw.col("timestamp") if wanted is None else bucket_start(nw.col("timestamp"), wanted),
         __count=nw.lit(1.0),
-    ).with_columns(nw.when("__known").then(size).otherwise(0.0).alias(value))
+    ).with_columns(nw.when(is_known).then(size).alias(value))
     bucket = [*series, "start"]
+    if grid is not None and BLOCK_SIZE in described:
+        rows = rows.with_columns(__sized=~nw.col(BLOCK_SIZE).is_null())
+        is_sized = nw.col("__sized").all().over(bucket)
+        rows = rows.with_columns(nw.when(is_sized).then(nw.lit(float(grid.size))).alias(BLOCK_SIZE))
     if rule == "last":
         latest = nw.col("timestamp").max().over(bucket)
         rows = rows.filter(nw.col("timestamp") == latest)
@@ -116,13 +130,13 @@ def regrid(
         rows = rows.with_columns(__count=nw.col("__order").max().over(bucket))
     if grid is not None:
         rows = rows.with_columns(price=grid.edge(price))
-    keys = [*bucket, *sides, "price"]
+    keys = [*bucket, *sides, "price", *described]
     result = (
         exact.in_parts(rows, value)
         .group_by(*keys)
-        .agg(exact.summed(value), nw.col("__known").all(), nw.col("__count").max())
+        .agg(exact.summed(value), nw.col("__count").max())
         .with_columns(exact.total(value))
-        .with_columns(nw.when("__known").then(size / nw.col("__count")).alias(value))
+        .with_columns((size / nw.col("__count")).alias(value))
         .select(
             *(name for name in series if name != "interval"),
             *_interval(series, wanted),
@@ -130,9 +144,10 @@ def regrid(
             *sides,
             "price",
             value,
+            *described,
             time_rule=nw.lit(rule),
         )
-        .select(*series, "timestamp", *sides, "price", value, "time_rule")
+        .select(*series, "timestamp", *sides, "price", value, *described, "time_rule")
     )
     told = table if wanted is None else table.with_words({"interval": None})
     return told.closed(result, sort=[*series, "timestamp", *sides, "price"])
@@ -140,7 +155,7 @@ def regrid(
 
 def _opened(frame: IntoFrameT) -> tuple[Table[IntoFrameT], str]:
     """Return the frame opened, and the column that it adds."""
-    table = Table.opened(frame, times=["timestamp"], numbers=["price"])
+    table = Table.opened(frame)
     value = "size" if "size" in table.names or "liquidations" not in table.names else "liquidations"
     needed = ["side"] if value == "size" else []
     return Table.opened(frame, needed, times=["timestamp"], numbers=["price", value]), value

@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.depth._book import IS_ASK, IS_BID, books_of, is_crossed, numbers, stacked
-from tidytape.catalogue import Side
+from tidytape.catalogue import AmountUnit, Side
 
 __all__ = ["slippage"]
 
@@ -45,10 +45,12 @@ def slippage(
     size : float or iterable of float, > 0
         Q, what is traded; several are a row each. [coin or quote]
     amount : {"coin", "quote"}
-        What sizes count, those of the frame and those to trade; ``"quote"`` for a frame that was asked for in USD.
+        What sizes count, those of the frame and those to trade; ``"quote"`` for a frame that was asked for in USD. It
+        must be what the column ``amount_unit`` says, where there is one.
     block_size : Decimal, int, float or str, > 0, optional
-        Height of the frame's blocks: what is in a block then trades at its middle. Without it, at ``price``, its low
-        edge, which makes both buys and sells half a block low. [quote per coin]
+        Height of the frame's blocks; by default its column ``block_size``, if it has one. What is in a block trades at
+        its middle; where the height is not known at ``price``, its low edge, which makes buys and sells half a block
+        low. [quote per coin]
     by : str or iterable of str, optional
         The columns that tell series apart; those of the identity that there are, unless said.
 
@@ -62,7 +64,9 @@ def slippage(
         - ``filled``, ``unfilled`` : float64, what the book sent has of it, and what it lacks. [as ``amount`` says]
         - ``average_price``, ``worst_price`` : float64, null where something is unfilled. [quote per coin]
         - ``mid`` : float64, null where a side is empty. [quote per coin]
-        - ``slippage`` : float64, null where something is unfilled or there is no mid. [1e-4 of the mid]
+        - ``slippage`` : float64, null where something is unfilled, there is no mid, or the whole size trades in the one
+          block that holds the best bid and the best ask. [1e-4 of the mid]
+        - ``shares_block`` : bool, whether one block holds the best bid and the best ask, null where there is no mid.
         - ``is_crossed`` : bool, whether the best bid lies above the best ask, null where there is no mid. Numbers of
           such a book mean little; see the notes.
 
@@ -71,7 +75,9 @@ def slippage(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column does not hold what it should.
+        If an argument is not as listed, a column does not hold what it should, or ``amount_unit`` of a frame in memory
+        says that sizes count something else than ``amount``, or ``block_size`` something else than the argument or
+        several heights in one book; of a lazy frame such a book has null everywhere.
 
     Notes
     -----
@@ -81,6 +87,9 @@ def slippage(
     Where the best bid lies above the best ask, a small trade gains: its slippage is below 0. A book of one venue is
     crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out. In one that unites
     venues it is what trading on both at once would gain, before fees.
+
+    Where one block holds both the best bid and the best ask, the book does not say how far apart they are. What a trade
+    inside that block costs is then unknown; ask for smaller blocks.
 
     What lacks less than 1e-12 of a size to be all of it is all of it. Average prices are right to some last bits of
     theirs, and slippage, a difference of prices, to 1e-11 of its unit: a smaller one is the noise of floats.
@@ -99,8 +108,9 @@ def slippage(
     """
     one_of("amount", amount, ("coin", "quote"))
     wanted = numbers("size", size)
-    results = ("filled", "unfilled", "average_price", "worst_price", "slippage")
-    books = books_of(frame, by, block_size, results=results)
+    unit = {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[amount].value
+    results = ("filled", "unfilled", "average_price", "worst_price", "slippage", "shares_block")
+    books = books_of(frame, by, block_size, results=results, unit=unit)
     price, here, mid = nw.col("price"), nw.col("size"), nw.col("mid")
     rows = books.rows.with_columns(__outward=nw.when(IS_BID).then(-price).otherwise(price))
     before = here.cum_sum().over(*books.book, "side", order_by="__outward") - here
@@ -135,12 +145,16 @@ def slippage(
         )
     )
 
+    shares_block = nw.col("__overlap") == 0
+
     def row(side: Side, n: int, name: str) -> list[str | nw.Expr]:
         filled, other = nw.col(f"{name}_size"), nw.col(f"{name}_other")
         lacking = wanted[n] - filled
         is_whole = nw.col("__known") & (lacking <= _NOISE * wanted[n])
         average = other / filled if amount == "coin" else filled / other
         cost = (average - mid) / mid * 1e4 if side is Side.BUY else (mid - average) / mid * 1e4
+        worst = nw.col(f"{name}_worst")
+        is_within_block = (shares_block & (worst == mid)).fill_null(value=False)
         return [
             *books.book,
             nw.lit(side.value).alias("side"),
@@ -150,9 +164,10 @@ def slippage(
             .alias("filled"),
             nw.when("__known").then(nw.when(is_whole).then(nw.lit(0.0)).otherwise(lacking)).alias("unfilled"),
             nw.when(is_whole).then(average).alias("average_price"),
-            nw.when(is_whole).then(nw.col(f"{name}_worst")).alias("worst_price"),
+            nw.when(is_whole).then(worst).alias("worst_price"),
             mid,
-            nw.when(is_whole).then(cost).alias("slippage"),
+            nw.when(is_whole & ~is_within_block).then(cost).alias("slippage"),
+            nw.when(~mid.is_null()).then(shares_block).alias("shares_block"),
             is_crossed(),
         ]
 

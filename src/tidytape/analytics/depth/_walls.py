@@ -11,6 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import nanoseconds, positive, whole
 from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.table import Table
+from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
 __all__ = ["walls"]
 
@@ -65,7 +66,8 @@ def walls(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is not as listed, or a column does not hold what it should.
+        If an argument is not as listed, a column does not hold what it should, or an eager frame has several
+        ``amount_unit`` or ``block_size`` in one series; of a lazy frame such a series has no walls.
 
     Notes
     -----
@@ -99,6 +101,8 @@ def walls(
     )
     series = table.series(by, without=[*_TAKEN, *results])
 
+    for column in (AMOUNT_UNIT, BLOCK_SIZE):
+        table = of_one(table, column, series, ["size"])
     time, number, size = nw.col("__at"), nw.col("__number"), nw.col("size")
     one = [*series, "__all"]  # a window needs a column, and a frame may hold one series that nothing names
     rows = table.rows.filter(~nw.col("timestamp").is_null()).select(

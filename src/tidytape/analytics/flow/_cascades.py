@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from math import inf
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._liquidations import LIQUIDATIONS
+from tidytape.analytics.flow._sides import usable
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.table import Table
+from tidytape.frames.times import nullable
+from tidytape.frames.units import AMOUNT_UNIT, of_one
 
 __all__ = ["liquidation_cascades"]
 
@@ -73,10 +77,10 @@ def liquidation_cascades(
         ``by``, and
 
         - ``start``, ``end`` : time, of the first and of the last row; of intervals, their starts.
-        - ``liquidations`` : float64, the sum. [as in ``frame``]
+        - ``liquidations`` : float64, the sum, null where an amount of the run is unknown. [as in ``frame``]
         - ``count`` : int64. [rows]
-        - ``largest`` : float64, the largest row. [as in ``frame``]
-        - ``largest_at`` : time, of the first row as large.
+        - ``largest`` : float64, the largest row, null as ``liquidations``. [as in ``frame``]
+        - ``largest_at`` : time, of the first row as large, null as ``liquidations``.
         - ``is_lower_bound`` : bool, the argument ``sampled``: whether there were these at least.
         - ``threshold``, ``smallest`` [as in ``frame``], ``gap`` [s] : float64, the arguments.
 
@@ -85,13 +89,17 @@ def liquidation_cascades(
     MissingColumnError
         If a column is absent.
     QueryError
-        If an argument is none of those, a time has no zone, or amounts are no numbers.
+        If an argument is none of those, a time has no zone, or amounts are no numbers. Or if an eager frame has several
+        ``amount_unit`` in one series; of a lazy frame such amounts are unknown.
 
     Notes
     -----
     Recorded feeds are sampled (many show the largest liquidation of a second and no other), so totals are lower bounds,
-    and a cascade that was not shown is not found. Rows of an amount that is null, not finite or not above zero, or
-    without a time, are left out: with them there would be as many at least.
+    and a cascade that was not shown is not found.
+
+    An amount that is null, not finite or below zero is unknown. It takes part in its run, and the run stays in the
+    result whatever else adds up in it, because it may be a cascade: ``liquidations`` is null there. Rows of zero, of
+    less than ``smallest`` or without a time are left out.
 
     The last cascade may go on: its end is known once ``gap`` has passed after it.
 
@@ -114,13 +122,17 @@ def liquidation_cascades(
         name = next((name for name in LIQUIDATIONS if name in table.names), LIQUIDATIONS[0])
     table = Table.opened(frame, times=["timestamp"], numbers=[name])
     keys = table.series(by, without=["timestamp", *_RESULTS])
+    table = of_one(table, AMOUNT_UNIT, keys, [name])
     series = [*keys, "__all"]
     amount, time = nw.col("__amount"), nw.col("__time")
-    rows = table.rows.select(
-        *keys, __all=nw.lit(0), __amount=nw.col(name), __time=nw.col("timestamp")
-    ).filter(amount.is_finite() & (amount > 0) & (amount >= least) & ~time.is_null())
-    # One row per time, so that rows of one time have no order to be given.
-    rows = exact.in_parts(rows, "__amount").with_columns(__count=nw.lit(1, nw.Int64()), __largest=amount)
+    known = nw.when(usable(nw.col(name))).then(nw.col(name))
+    rows = table.rows.select(*keys, __all=nw.lit(0), __amount=known, __time=nw.col("timestamp"))
+    rows = rows.filter(~time.is_null(), amount.is_null() | ((amount > 0) & (amount >= least)))
+    # One row per time, so that rows of one time have no order to be given. An unknown amount may be the largest.
+    rows = exact.in_parts(rows, "__amount").with_columns(
+        __count=nw.lit(1, nw.Int64()),
+        __largest=nw.when(~amount.is_null()).then(amount).otherwise(inf),
+    )
     rows = rows.group_by(*series, "__time").agg(
         exact.summed("__amount"), nw.col("__count").sum(), nw.col("__largest").max()
     )
@@ -137,7 +149,8 @@ def liquidation_cascades(
     rows = rows.with_columns(__last=time.max().over(run)).with_columns(
         __largest_at=nw.when(largest == nw.col("__most")).then(time).otherwise(nw.col("__last"))
     )
-    cascades = (
+    is_known = ~amount.is_null()
+    runs = (
         rows.with_columns(start=time, end=time)
         .group_by(run)
         .agg(
@@ -147,20 +160,20 @@ def liquidation_cascades(
             nw.col("__count").sum(),
         )
         .with_columns(exact.total("__amount"))
-        .filter(amount >= threshold)
-        .select(
-            *keys,
-            "start",
-            "end",
-            liquidations=amount,
-            count=nw.col("__count").cast(nw.Int64),
-            largest=largest,
-            largest_at=nw.col("__largest_at"),
-            is_lower_bound=nw.lit(arguments.flag("sampled", sampled)),
-            threshold=nw.lit(threshold),
-            gap=nw.lit(pause / SECOND),
-            smallest=nw.lit(least),
-        )
+        .filter((amount >= threshold) | ~is_known)
+    )
+    cascades = nullable(runs, "__largest_at").select(
+        *keys,
+        "start",
+        "end",
+        liquidations=amount,
+        count=nw.col("__count").cast(nw.Int64),
+        largest=nw.when(is_known).then(largest),
+        largest_at=nw.when(is_known).then(nw.col("__largest_at")),
+        is_lower_bound=nw.lit(arguments.flag("sampled", sampled)),
+        threshold=nw.lit(threshold),
+        gap=nw.lit(pause / SECOND),
+        smallest=nw.lit(least),
     )
     times = dict.fromkeys(("start", "end", "largest_at"), "timestamp")
     return table.closed(cascades, sort=[*keys, "start"], times=times)

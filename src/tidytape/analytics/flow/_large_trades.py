@@ -15,6 +15,7 @@ from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
+from tidytape.frames.units import AMOUNT_UNIT, of_one
 
 __all__ = ["large_trade_share"]
 
@@ -72,7 +73,8 @@ def large_trade_share(
         If a column is absent.
     QueryError
         If not exactly one of both thresholds is given, or it is none; if the interval is unknown, a time has no zone,
-        or amounts are no numbers.
+        or amounts are no numbers. Or if an eager frame has several ``amount_unit`` in one series; of a lazy frame such
+        amounts are unknown.
 
     Notes
     -----
@@ -105,6 +107,7 @@ def large_trade_share(
         for name in table.series(by, without=["timestamp", *results, "threshold", "threshold_rule"])
         if by is not None or name != "side"
     ]
+    table = of_one(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
     time, labels = nw.col("timestamp"), dict[str, nw.Expr]()
     if interval is not None:
         wanted = interval_of(interval)
@@ -115,12 +118,10 @@ def large_trade_share(
     if interval is not None and "interval" in table.names and "id" not in table.names:
         # As of `sides`: what was summed over more than is asked for cannot be told apart again.
         known = known & (length_of(nw.col("interval")) <= interval_of(interval).seconds * SECOND)
-    known = known.fill_null(value=False)
     rows = (
         table.rows.filter(~nw.col("timestamp").is_null())
         .with_columns(__bucket=time if interval is not None else nw.lit(0, nw.Int64()), __time=time)
-        .with_columns(__known=known)
-        .with_columns(__volume=nw.when("__known").then(nw.col(volume)).otherwise(0.0))
+        .with_columns(__volume=nw.when(known).then(nw.col(volume)))
     )
     groups.append("__bucket")
     amount = nw.col("__volume")
@@ -143,7 +144,7 @@ def large_trade_share(
         is_large = amount > nw.col("__threshold")
     large = "__large"
     rows = (
-        rows.with_columns(__is_large=is_large)
+        rows.with_columns(__is_large=is_large.fill_null(value=False))
         .pipe(exact.in_parts, "__volume")
         .with_columns(
             *exact.where(nw.col("__is_large"), "__volume", large),
@@ -156,24 +157,20 @@ def large_trade_share(
             nw.col("__large_trades", "__trades").sum(),
             nw.col("__time").min(),
             nw.col("__threshold").max(),
-            nw.col("__known").all(),
         )
         .with_columns(exact.total("__volume"), exact.total(large))
     )
-
-    def if_known(value: nw.Expr) -> nw.Expr:
-        return nw.when("__known").then(value)
-
+    is_known = ~amount.is_null()
     rows = rows.select(
         *(labels[name].alias(name) if name in labels else nw.col(name) for name in keys),
         nw.col("__time").alias("timestamp"),
-        if_known(nw.col(large)).alias("large_volume"),
-        if_known(amount).alias("volume"),
+        nw.when(is_known).then(nw.col(large)).alias("large_volume"),
+        amount.alias("volume"),
         # Counts are never null, of which pandas would make floats; DuckDB sums to larger ones than others have.
         nw.col("__large_trades").cast(nw.Int64).alias("large_trades"),
         nw.col("__trades").cast(nw.Int64).alias("trades"),
-        if_known(quotient(nw.col(large), amount)).alias("large_trade_share"),
-        if_known(nw.col("__threshold")).alias("threshold"),
+        quotient(nw.col(large), amount).alias("large_trade_share"),
+        nw.when(is_known).then(nw.col("__threshold")).alias("threshold"),
         nw.lit(rule).alias("threshold_rule"),
     )
     return table.with_words(dict.fromkeys(labels)).closed(rows, sort=[*keys, "timestamp"])

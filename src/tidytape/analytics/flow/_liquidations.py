@@ -61,12 +61,14 @@ def liquidation_imbalance(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result.
+        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result. Or
+        if an eager frame has several ``amount_unit`` in one series; of a lazy frame the results are null there.
 
     Notes
     -----
     Recorded feeds are sampled (many show the largest liquidation of a second and no other), so totals are lower bounds,
-    and the imbalance is that of what was shown. A time without a row need not be one without liquidations.
+    and the imbalance is that of what was shown. A frame of one side alone is a frame in which the other side was not
+    liquidated, so fetch both sides. A time without a row need not be one without liquidations.
 
     Where an amount is null, not finite or below zero, or a side is neither BUY nor SELL, the results of that time are
     null. A row without a time is left out.

@@ -10,11 +10,14 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._across import one_engine
 from tidytape.analytics._arguments import number, one_of
+from tidytape.analytics._meeting import warn_unless_met
+from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 from tidytape.frames.times import nullable
+from tidytape.frames.units import counting
 
 __all__ = ["oi_price_quadrant"]
 
@@ -60,15 +63,15 @@ def oi_price_quadrant(
     Parameters
     ----------
     open_interest : frame, n rows, key (by, timestamp), in any order
-        Schema OPEN_INTEREST_AGG: ``timestamp``, ``close`` and, if asked for, ``open`` [coin, or USD]. In coin: in USD
-        it moves with the price.
+        Schema OPEN_INTEREST_AGG: ``timestamp``, ``close`` and, if asked for, ``open`` [coin]. In USD it moves with the
+        price, and has other quadrants.
     candles : frame, m rows, key (by, timestamp), in any order
         Schema TRADE_SIDE_AGNOSTIC_AGG, of the same interval: ``timestamp``, ``close`` and, if asked for, ``open``
         [quote per coin]. Of the same kind as ``open_interest``, in DuckDB of the same connection.
     by : str or iterable of str, optional
         The columns that tell one series from another; without it, those of ``exchange``, ``raw_symbol``, ``coin`` and
-        ``interval`` that both have. Null is a value. So frames of two intervals have no row in common, and the result
-        has none: fetch both with the same, or resample one.
+        ``interval`` that both have. Null is a value. Frames of two intervals have no row in common: fetch both with
+        the same, or resample one.
     change : {"close_to_close", "open_to_close"}
         Since when: since the close of the row before, or since the interval's open.
     price_band, oi_band : float, >= 0
@@ -93,7 +96,13 @@ def oi_price_quadrant(
         If a column is absent.
     QueryError
         If ``change`` is none of those, a band is no number of 0 or more, ``open_interest`` has the volume of candles,
-        candles are by side, the frames are of two engines, a time has no zone, or a column holds no numbers.
+        candles are by side, the frames are of two engines, a time has no zone, or a column holds no numbers. Or if
+        ``amount_unit`` of an eager ``open_interest`` is USD; of a lazy one its changes and quadrants are null.
+
+    Warns
+    -----
+    NoMatchWarning
+        If no series is in both frames, so that the result is empty. Only frames in memory are looked at.
 
     Notes
     -----
@@ -136,9 +145,18 @@ def oi_price_quadrant(
         raise QueryError(
             "candles", got="candles by side", expected="candles of both sides", hint="fetch without by_side"
         )
+    table = counting(
+        table,
+        AmountUnit.COIN.value,
+        columns,
+        parameter="open_interest",
+        expected="open interest in coin, for in USD it moves with the price",
+        hint="fetch it of single markets, without quote='USD'",
+    )
     shared = [name for name in _SERIES if name in table.names and name in other.names]
     keys = table.series(shared if by is None else by, without=["side", "timestamp", *_RESULTS])
     other.series(keys)
+    warn_unless_met("oi_price_quadrant", table, other, keys, called=("open_interest", "candles"))
     series = [*keys, "__all"]
     # Not a join, which would lose a series of which a key is null; each frame has zeros where the other has values.
     dtypes = table.rows.collect_schema()

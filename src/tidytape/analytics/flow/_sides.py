@@ -11,10 +11,12 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import Side
+from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
+from tidytape.frames.units import AMOUNT_UNIT, of_one
 
 __all__ = ["Sides", "quotient", "sides", "usable"]
 
@@ -47,6 +49,7 @@ def sides(
     candidates: Sequence[str],
     names: tuple[str, str],
     results: Sequence[str] = (),
+    need_both: bool = False,
 ) -> Sides[IntoFrameT]:
     """Return what the sides BUY and SELL amount to.
 
@@ -66,13 +69,18 @@ def sides(
         What the amounts of BUY and of SELL are called.
     results : sequence of str
         What else the caller will add.
+    need_both : bool
+        Whether candles of which all are of one side are refused, if eager, and else unknown: they say nothing of the
+        other side.
     """
     table = Table.opened(frame, times=["timestamp"])
     present = table.names
-    if amount is None and set(names) <= set(present):
+    is_by_side = amount is not None or not set(names) <= set(present)
+    if not is_by_side:
         table = Table.opened(frame, times=["timestamp"], numbers=names)
         bought, sold = (nw.col(name) for name in names)
         known = usable(bought) & usable(sold)
+        amounts = list(names)
     else:
         if amount is None:
             amount = next((name for name in candidates if name in present), candidates[0])
@@ -81,7 +89,13 @@ def sides(
         is_buy, is_sell = side == str(Side.BUY), side == str(Side.SELL)
         known = (is_buy | is_sell) & usable(value)
         bought, sold = (nw.when(one).then(value).otherwise(0.0) for one in (is_buy, is_sell))
+        amounts = [amount]
     keys = table.series(by, without=["side", "timestamp", *names, *results])
+    # A trade has one side; candles of one side were asked for by side.
+    is_checked = need_both and is_by_side and "interval" in present and "id" not in present
+    if is_checked and table.eager is not None:
+        _require_both(table)
+    table = of_one(table, AMOUNT_UNIT, keys, amounts)
     rows, time = table.rows, nw.col("timestamp")
     labels: dict[str, nw.Expr] = {}
     if interval is not None:
@@ -92,28 +106,40 @@ def sides(
         labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
         time = bucket_start(time, wanted)
     groups = [name for name in keys if name not in labels]
-    known = known.fill_null(value=False)
+    if is_checked and table.eager is None:
+        known = known & _has_both()
+        rows = rows.with_columns(__all=nw.lit(0))
     # Working names, because a column may have one of the results' names and be something else.
     rows = (
         rows.filter(~nw.col("timestamp").is_null())
-        .with_columns(__known=known, __buy=bought, __sell=sold, __time=time)
-        .with_columns(
-            nw.when("__known").then(nw.col(name)).otherwise(0.0).alias(name) for name in ("__buy", "__sell")
-        )
+        .with_columns(__buy=nw.when(known).then(bought), __sell=nw.when(known).then(sold), __time=time)
         .pipe(exact.in_parts, "__buy", "__sell")
         .group_by(*groups, "__time")
-        .agg(exact.summed("__buy", "__sell"), nw.col("__known").all())
+        .agg(exact.summed("__buy", "__sell"))
         .with_columns(exact.total("__buy"), exact.total("__sell"))
         .select(
             *(labels[name].alias(name) if name in labels else nw.col(name) for name in keys),
             nw.col("__time").alias("timestamp"),
-            *(
-                nw.when("__known").then(nw.col(own)).alias(name)
-                for own, name in zip(("__buy", "__sell"), names, strict=True)
-            ),
+            *(nw.col(own).alias(name) for own, name in zip(("__buy", "__sell"), names, strict=True)),
         )
     )
     return Sides(table.with_words(dict.fromkeys(labels)), rows, keys)
+
+
+def _require_both(table: Table[IntoFrameT]) -> None:
+    """Raise QueryError if a frame has rows of one side, BUY or SELL, and none of the other."""
+    present = table.rows.select(nw.col("side").cast(nw.String)).unique().collect()["side"].to_list()
+    (*found,) = (str(side) for side in Side if str(side) in present)
+    if len(found) == 1:
+        expected, hint = "candles of both sides", "fetch them with by_side=True, without side"
+        raise QueryError("frame", got=f"candles of side {found[0]} alone", expected=expected, hint=hint)
+
+
+def _has_both() -> nw.Expr:
+    """Return whether a frame has rows of both sides; its rows need a column ``__all``, the same in all."""
+    side = nw.col("side").cast(nw.String)
+    both = [nw.when(side == str(one)).then(1).otherwise(0).max().over("__all") for one in Side]
+    return nw.min_horizontal(*both) > 0
 
 
 def usable(value: nw.Expr) -> nw.Expr:

@@ -32,6 +32,7 @@ def bought_and_sold(
         candidates=("volume", "amount"),
         names=_NAMES,
         results=results,
+        need_both=True,
     )
 
 
@@ -76,7 +77,9 @@ def delta(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result.
+        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result. Or
+        if an eager frame has several ``amount_unit`` in one series, or candles of one side alone (``side="BUY"``); of a
+        lazy frame the results are null there.
 
     See Also
     --------

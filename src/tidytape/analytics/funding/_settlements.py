@@ -23,6 +23,7 @@ __all__ = ["accrued", "predicted_error"]
 
 _EACH_ROW = "row"
 
+_PAID = ("payment", "accrued", "missed", "coverage")
 _ERRORS = ("known_at", "predicted_known_at", "predicted", "settled", "error")
 
 
@@ -81,10 +82,11 @@ def accrued(
         - ``payment`` : float64, received at this settlement; below 0, paid. Null where rate, position or price is not
           finite or the row is there twice, and of rows whose column ``interval`` is longer than ``settled_every`` or
           names no interval. [as ``position`` times ``price``]
-        - ``accrued`` : float64, sum of the payments so far. [the same]
+        - ``accrued`` : float64, sum of the payments so far; null from the first settlement on whose payment is not
+          known. [the same]
         - ``missed`` : int64, settlements of the series so far whose payment is not known, because the row is absent or
-          the payment null; those within a row longer than ``settled_every`` are among them. Above 0, ``accrued`` is not
-          all there was.
+          the payment null; those within a row longer than ``settled_every`` are among them.
+        - ``coverage`` : float64, share of the settlements so far whose payment is known. [1]
 
     Raises
     ------
@@ -102,15 +104,15 @@ def accrued(
     >>> hours = pl.DataFrame({"timestamp": [hour * 3_600_000_000_000 for hour in range(24)]})
     >>> points = hours.with_columns(rate_close=pl.Series([0.0001] * 8 + [0.0003] * 8 + [-0.0002] * 8))
     >>> paid = accrued(points, settled_every="8h", funding_interval="8h", position=1000.0)
-    >>> paid.select(pl.col("payment", "accrued").round(6), "missed").rows()
-    [(-0.1, -0.1, 0), (-0.3, -0.4, 0), (0.2, -0.2, 0)]
+    >>> paid.select(pl.col("payment", "accrued").round(6), "missed", "coverage").rows()
+    [(-0.1, -0.1, 0, 1.0), (-0.3, -0.4, 0, 1.0), (0.2, -0.2, 0, 1.0)]
     """
     every = _pause(settled_every)
     if not isinstance(position, str) and not arguments.is_number(position):
         raise QueryError("position", got=position, expected="a finite number, or a column")
     columns = [rate, *([position] if isinstance(position, str) else []), *([] if price is None else [price])]
     table = Table.opened(frame, times=["timestamp"], numbers=columns)
-    series = table.series(by, without=["timestamp", "payment", "accrued", "missed", *columns])
+    series = table.series(by, without=["timestamp", *_PAID, *columns])
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     scale: Any = 1.0
     within, after = _lengths(table, interval, every)
@@ -146,9 +148,12 @@ def accrued(
         # In floats, rounded: what is divided is a whole multiple, and Spark would divide in floats anyway.
         steps = (nw.col("timestamp") - nw.col("__first")).cast(nw.Float64()) / float(every)
         due = (steps + 1.5).floor().cast(nw.Int64()) + after
+    missed = (due - nw.col("__known")).cast(nw.Int64())
     result = rows.with_columns(
-        accrued=nw.col("__payment"), missed=(due - nw.col("__known")).cast(nw.Int64())
-    ).select(*dict.fromkeys([*table.names, "payment", "accrued", "missed"]))
+        accrued=nw.when(missed == 0).then(nw.col("__payment")),
+        missed=missed,
+        coverage=nw.col("__known").cast(nw.Float64()) / due.cast(nw.Float64()),
+    ).select(*dict.fromkeys([*table.names, *_PAID]))
     return table.closed(result, sort=[*series, "timestamp"])
 
 

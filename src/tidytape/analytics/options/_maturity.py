@@ -8,6 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics._apart import of_rows
 from tidytape.analytics._arguments import is_number
 from tidytape.analytics.options._structures import single
 from tidytape.catalogue import Tenor
@@ -50,7 +51,8 @@ def constant_maturity(
     days : float, str, or iterable of these, > 0
         The maturities, in days [d] or as tenors, e.g. ``"1m"``, which has 30.
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; otherwise the identity columns that there are, and ``moneyness`` or
+        ``strike`` if ``points`` have one.
     columns : iterable of str, optional
         The columns of volatilities; otherwise those named ``iv_…``.
 
@@ -123,8 +125,15 @@ def in_days(parameter: str, maturity: object) -> float:
 
 
 def series_of(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterable[str]) -> list[str]:
-    """Return the columns that tell series apart: those of ``by`` or of identity, and the rules that made the points."""
-    keys = table.series(by, without=("tenor", "timestamp", "days", *without))
+    """Return the columns that tell series of points apart, and the rules that made the points.
+
+    Without ``by`` these are the identity columns and whatever else tells points of one time and maturity apart, such as
+    ``moneyness``.
+    """
+    left_out = ("tenor", "timestamp", "days", *without)
+    if by is None:
+        return of_rows(table, without=("expiry", *left_out))
+    keys = table.series(by, without=left_out)
     return [*keys, *(name for name in _RULES if name in table.names and name not in keys)]
 
 

@@ -9,13 +9,18 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._across import MARKET, one_engine
-from tidytape.analytics.pit import asof_join, known_at
+from tidytape.analytics._arguments import nanoseconds
+from tidytape.analytics._meeting import warn_unless_met
+from tidytape.analytics.pit import known_at
+from tidytape.analytics.pit._join import joined
+from tidytape.analytics.pit._known import of_facts
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
+from tidytape.frames.times import nullable
 
 __all__ = ["volatility_risk_premium"]
 
-_WHOSE = {name: f"realized_{name}" for name in MARKET}
+_WHOSE = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
 _RESULTS = ("volatility_risk_premium", "variance_risk_premium")
 
 
@@ -42,7 +47,7 @@ def volatility_risk_premium(
         and the interval.
     realized : frame of the same engine, key (market, timestamp), any order
         What `realized_volatility` returns. Uses ``timestamp``, ``on``, ``realized_volatility`` [%] and the interval;
-        ``exchange`` and ``raw_symbol`` tell its markets apart.
+        ``exchange`` and ``raw_symbol`` tell its markets apart, ``estimator`` and ``window`` how they were measured.
     on : str
         Column of both that says what is volatile.
     implied_interval, realized_interval : str, optional
@@ -53,11 +58,12 @@ def volatility_risk_premium(
 
     Returns
     -------
-    frame, one row per row of ``implied`` and market of ``realized`` of the same ``on``
+    frame, one row per row of ``implied`` and market, estimator and window of ``realized`` of the same ``on``
         Sorted by ``on``, the series of ``implied``, the market and ``timestamp``. The columns of ``implied``, and
 
         - ``known_at`` : time at which the row is known, the end of its interval.
-        - ``realized_exchange``, ``realized_raw_symbol`` : the market, where ``realized`` names it.
+        - ``realized_exchange``, ``realized_raw_symbol``, ``realized_estimator``, ``realized_window`` : the market and
+          its measure, where ``realized`` names them.
         - ``realized_volatility`` : float64, the last known by then, null if none is. [%]
         - ``volatility_risk_premium`` : float64, above zero where options pay more than was realised. [vol points]
         - ``variance_risk_premium`` : float64, the same of variances, which add over time. [1 per year]
@@ -69,6 +75,11 @@ def volatility_risk_premium(
     QueryError
         If an argument is none of what it may be, the frames are of two engines, or ``implied`` has a column of a
         result, or ``known_at_realized``.
+
+    Warns
+    -----
+    NoMatchWarning
+        If no ``on`` of ``implied`` is one of ``realized``. Only frames in memory are looked at.
 
     See Also
     --------
@@ -95,6 +106,7 @@ def volatility_risk_premium(
     >>> premium["volatility_risk_premium"].to_list()
     [10.5]
     """
+    limit = None if tolerance is None else nanoseconds("tolerance", tolerance)
     left = Table.opened(
         implied, [on], times=["timestamp"], numbers=["implied_volatility"], parameter="implied"
     )
@@ -118,21 +130,22 @@ def volatility_risk_premium(
     rows = facts.rows.select(
         on, "known_at", "realized_volatility", **{alias: nw.col(name) for name, alias in whose.items()}
     )
+    # Implied volatilities that no market meets have no window, and pandas would make floats of the others.
+    rows = nullable(rows, *(alias for name, alias in whose.items() if facts.schema[name].is_integer()))
     asked = Table.opened(known_at(implied, interval=implied_interval), times=["known_at"])
     # Every market of the realised is asked for at every time of the implied: none is taken for another.
     markets = _with_text(rows, on).select(*keys).unique()
     decisions = _with_text(asked.rows.drop("known_at_rule", strict=False), on).join(
         markets, on=on, how="left"
     )
-    joined = asof_join(
-        asked.with_words({alias: name for name, alias in whose.items()}, of=facts).closed(decisions),
-        cast("IntoFrame", facts.with_words({alias: name for name, alias in whose.items()}).closed(rows)),
-        on="known_at",
-        by=keys,
-        tolerance=tolerance,
-        suffix="_realized",
+    words = {alias: name for name, alias in whose.items()}
+    of_markets = Table.opened(asked.with_words(words, of=facts).closed(decisions), times=["known_at"])
+    last, known = of_facts(cast("IntoFrame", facts.with_words(words).closed(rows)))
+    premium = joined(of_markets, last, known, on="known_at", by=keys, limit=limit, suffix="_realized")
+    warn_unless_met(
+        "volatility_risk_premium", left, right, [on], called=("implied", "realized"), parameter="on"
     )
-    result = Table.opened(joined, numbers=["implied_volatility", "realized_volatility"])
+    result = Table.opened(premium, numbers=["implied_volatility", "realized_volatility"])
     ours, theirs = nw.col("implied_volatility"), nw.col("realized_volatility")
     rows = result.rows.drop("known_at_realized").with_columns(
         volatility_risk_premium=ours - theirs,

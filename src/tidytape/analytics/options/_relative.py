@@ -11,6 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._across import finite
+from tidytape.analytics._apart import of_rows
 from tidytape.analytics._arguments import whole
 from tidytape.analytics.options._ranks import with_percentile
 from tidytape.analytics.options._structures import single
@@ -48,8 +49,10 @@ def z_score(
     least : int, optional
         How many values there must be among them; all n otherwise.
     by : str or iterable of str, optional
-        The columns that tell one series from another; the identity columns that there are otherwise, ``tenor`` and
-        ``side`` among them.
+        The columns that tell one series from another. By default the identity columns that there are, ``tenor`` and
+        ``side`` among them, and what else tells rows of one time apart: the ``expiry`` or the ``days`` of a maturity,
+        ``strike``, ``moneyness``, ``price`` of levels, ``bps``, the other market of a spread, ``estimator`` and
+        ``window``.
 
     Returns
     -------
@@ -129,7 +132,7 @@ def percentile(
     least : int, optional
         How many values there must be among them; all n otherwise.
     by : str or iterable of str, optional
-        The columns that tell one series from another; the identity columns that there are otherwise.
+        The columns that tell one series from another; by default as for `z_score`.
 
     Returns
     -------
@@ -211,9 +214,10 @@ def _opened(
     if least > window:
         raise QueryError("least", got=least, expected=f"at most the window, {window}")
     table = Table.opened(frame, times=["timestamp"], numbers=[value])
+    taken = ("timestamp", value)
     if result in table.names:
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
-    series = table.series(by, without=("timestamp", value))
+    series = of_rows(table, without=taken) if by is None else table.series(by, without=taken)
     rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
     rows = single(rows, [*series, "timestamp"], ["__value"])
     return table, rows, ["__one", *series], window, least

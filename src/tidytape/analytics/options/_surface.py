@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -57,6 +58,7 @@ def smile(
         - ``strike`` : float64. [quote per coin]
         - ``implied_volatility`` : float64, null without a fit or time, where total variance is negative, and outside of
           the range. [%]
+        - ``rmse`` : float64, if ``fits`` has it: how far the curve is from its quotes. [vol points]
 
     Raises
     ------
@@ -100,9 +102,8 @@ def smile(
     volatility = _volatility(nw.col("__variance"), nw.col("days")).alias("implied_volatility")
     strike = (nw.col("forward") * nw.col("moneyness").exp()).alias("strike")
     chain = [*keys, "timestamp", "expiry"]
-    return table.closed(
-        rows.select(*chain, "days", "moneyness", strike, volatility), sort=[*chain, "moneyness"]
-    )
+    result = rows.select(*chain, "days", "moneyness", strike, volatility, *_quality(table))
+    return table.closed(result, sort=[*chain, "moneyness"])
 
 
 def surface(
@@ -136,7 +137,8 @@ def surface(
     Returns
     -------
     frame, one row per (by, timestamp, days, moneyness), sorted by these, of the kind of ``fits``
-        ``implied_volatility`` : float64, null where a curve around it has no value. [%]
+        - ``implied_volatility`` : float64, null where a curve around it has no value. [%]
+        - ``rmse`` : float64, if ``fits`` has it: the larger one of the curves around it. [vol points]
 
     Raises
     ------
@@ -174,7 +176,8 @@ def surface(
     life = nw.col("days")
     known = table.rows.filter(life.is_finite() & (life > 0)).drop("moneyness", strict=False)
     known = single(known, [*chain, "days"], ["a"])
-    names = [*PARAMETERS, *_RANGE]
+    quality = _quality(table)
+    names = [*PARAMETERS, *_RANGE, *quality]
     expiries = with_next(known, ("days", *names), over=chain, order_by=("days",))
     rows = crossed(crossed(expiries, "__length", wanted), "moneyness", places)
     length = nw.col("__length")
@@ -184,28 +187,43 @@ def surface(
         nw.when(there).then(_variance(next_of)).alias(next_of("__variance")),
     )
     # Every expiry meets every maturity, and has an answer if it is the last before it.
+    volatility = _volatility(interpolated(length, "days", "__variance"), length)
     result = (
-        rows.with_columns(__value=_volatility(interpolated(length, "days", "__variance"), length))
-        .group_by(*chain, "__length", "moneyness")
-        .agg(nw.col("__value").max())
-        .select(
-            *chain,
-            length.alias("days"),
-            "moneyness",
-            nw.col("__value").alias("implied_volatility"),
+        rows.with_columns(implied_volatility=volatility)
+        .with_columns(
+            nw.when(~nw.col("implied_volatility").is_null())
+            .then(
+                nw.when(nw.col(next_of(name)) > nw.col(name), life < length)
+                .then(nw.col(next_of(name)))
+                .otherwise(nw.col(name))
+            )
+            .alias(name)
+            for name in quality
         )
+        .group_by(*chain, "__length", "moneyness")
+        .agg(nw.col("implied_volatility", *quality).max())
+        .select(*chain, length.alias("days"), "moneyness", "implied_volatility", *quality)
     )
     return table.closed(result, sort=[*chain, "days", "moneyness"])
 
 
+_RMSE = "rmse"
+
 _RESERVED = (
-    "timestamp", "expiry", "days", "forward", "moneyness", "strike", "implied_volatility", *PARAMETERS, *_RANGE
+    "timestamp", "expiry", "days", "forward", "moneyness", "strike", "implied_volatility", _RMSE, *PARAMETERS,
+    *_RANGE,
 )  # fmt: skip
 
 
 def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> Table[IntoFrameT]:
     needed = ["days", *numbers, *PARAMETERS, *_RANGE]
-    return Table.opened(fits, times=times, numbers=needed, parameter="fits")
+    quality = _quality(Table.opened(fits, parameter="fits"))
+    return Table.opened(fits, times=times, numbers=[*needed, *quality], parameter="fits")
+
+
+def _quality(table: Table[Any]) -> list[str]:
+    """Return the column that says how far a curve is from its quotes, if there is one."""
+    return [_RMSE] if _RMSE in table.names else []
 
 
 def _places(moneyness: object) -> list[float]:

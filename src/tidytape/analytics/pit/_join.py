@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from datetime import timedelta
 from typing import Any
@@ -10,20 +11,20 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._across import one_engine
+from tidytape.analytics._apart import is_of_levels, of_rows
 from tidytape.analytics._arguments import column, nanoseconds
+from tidytape.analytics._meeting import warn_unless_met
 from tidytape.analytics.pit._known import IS_KNOWN, WHEN, of_facts
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 from tidytape.frames.doors import require
 from tidytape.frames.members import as_texts
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.times import dated, nullable
 
-__all__ = ["asof_join"]
+__all__ = ["asof_join", "joined"]
 
 _NEVER = -(2**62)  # before 1824; there is room to subtract from it
 _EVER = 2**61  # 73 years, as good as no limit
-_LEVELS = {"size", "liquidations", "tpo_count", "volume", "block_ids", "block_id", "buy_volume"}
-_POINTS = {"id", "open", "close"}
 _WORDS = (nw.String, nw.Categorical, nw.Enum)
 
 
@@ -56,7 +57,7 @@ def asof_join(
     by : str or iterable of str, optional
         Columns of both that must be equal, null being equal to null. Without it, the columns of the identity that both
         have, but for ``interval``, which says how often a thing is told and not what it is. Facts of another market or
-        venue share no such key, and then all is null: join those ``by="coin"``, or by what they share.
+        exchange share no such key: join those ``by="coin"``, or by what they share.
     order : str, optional
         Column of the facts that says which of those alike in time is the last: ``"sequence"`` or ``"id"`` of trades.
         Numbers, or whole numbers as text, as venues write ids: without a sign or zeros in front; null is before all.
@@ -80,10 +81,14 @@ def asof_join(
         be there twice, or the facts have a column that tells several of a time apart and is none of ``by``: ``tenor``,
         ``side`` (of trades, which have an ``id``, it does not), ``strike`` and ``option_type``, or ``price`` of levels.
 
+    Warns
+    -----
+    NoMatchWarning
+        If no decision has the key of a fact, or no fact is alone with its key and times, so that all is null. Only
+        frames in memory are looked at.
+
     Notes
     -----
-    That no key of the decisions is one of the facts is not told: only a scan would show it.
-
     Facts and decisions are put below each other, and the number of facts so far is a running maximum, so that one
     definition serves engines with and without such a join of their own. Facts with all of the key alike have no order,
     so that none of them is taken, lest the answer be that of the order of the rows: say one with ``order``.
@@ -101,7 +106,26 @@ def asof_join(
     left = Table.opened(decisions, times=[on], parameter="decisions")
     right, told = of_facts(facts, parameter="facts")
     one_engine(left, right, "facts")
-    by = _by(left, right, by, on)
+    keys = _by(left, right, by, on)
+    result = joined(left, right, told, on=on, by=keys, order=order, limit=limit, suffix=suffix)
+    warn_unless_met("asof_join", left, right, keys, called=("decisions", "facts"))
+    if order is None:
+        _warn_of_repeated(right, told, keys)
+    return result
+
+
+def joined(
+    left: Table[IntoFrameT],
+    right: Table[Any],
+    told: nw.LazyFrame[Any],
+    *,
+    on: str,
+    by: list[str],
+    order: str | None = None,
+    limit: int | None = None,
+    suffix: str,
+) -> IntoFrameT:
+    """Return what `asof_join` does of frames that are open; the rows of the facts are those of `of_facts`."""
     names = _names(left, right, by, suffix)
     keys = [f"__key_{number}" for number, _ in enumerate(by)]
 
@@ -146,8 +170,26 @@ def asof_join(
     result = asked.join(found, on=[*keys, "__at"], how="left", suffix="__found").join(
         told, on=[*keys, "__number"], how="left", suffix="__told"
     )
-    joined = left.with_words({new: name for name, new in names.items()}, of=right)
-    return joined.closed(result.select(*left.names, *names.values()), sort=[*by, on])
+    table = left.with_words({new: name for name, new in names.items()}, of=right)
+    return table.closed(result.select(*left.names, *names.values()), sort=[*by, on])
+
+
+def _warn_of_repeated(facts: Table[Any], told: nw.LazyFrame[Any], by: list[str]) -> None:
+    """Warn if no fact in memory is the only one of its keys and times, so that none is taken."""
+    if facts.eager is None:
+        return
+    texts = [text.alias(f"__key_{number}") for number, text in enumerate(as_texts(told, by).values())]
+    times = [name for name in ("timestamp",) if name in facts.names]
+    known = told.filter(nw.col(IS_KNOWN)).select(*texts, *times, __at=nw.col(WHEN))
+    counts = known.group_by(*known.collect_schema().names()).agg(__count=nw.len()).collect()["__count"]
+    if len(counts) == 0 or (counts == 1).any():
+        return
+    others = [name for name in of_rows(facts) if name not in (*by, "interval")]
+    hint = f"; join by {', '.join(others)}, or keep one of each" if others else "; say an order"
+    message = (
+        f"asof_join: every fact is there more than once with the same keys and times, so none is taken{hint}"
+    )
+    warnings.warn(NoMatchWarning(message, keys=by), stacklevel=3)
 
 
 def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
@@ -196,8 +238,7 @@ def _telling_apart(names: list[str]) -> list[str]:
         "side": "id" not in names,
         "strike": "id" not in names,
         "option_type": "id" not in names,
-        # A trade and a candle have a price too; a row with a size or a count and no price of its own is a level.
-        "price": not _POINTS.intersection(names) and bool(_LEVELS.intersection(names)),
+        "price": is_of_levels(names),
     }
     return [name for name, does in apart.items() if does and name in names]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
+from fractions import Fraction
 from typing import Final
 
 import narwhals.stable.v2 as nw
@@ -14,10 +15,11 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import row_price, step_of, with_place
-from tidytape.analytics.profile._opening import SESSION, Profiles, opened
+from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
 from tidytape.frames.steps import length_of
 from tidytape.frames.times import nullable
+from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
 __all__ = ["composite"]
 
@@ -63,6 +65,8 @@ def composite(
     frame, one row per (by, price), sorted so, of the kind of ``levels``
         ``by``, and
 
+        - ``block_size`` : float64, the ``row_size``, null where that of a level is not known; and ``amount_unit`` of
+          amounts. Each where ``levels`` has it.
         - ``timestamp`` : as in ``levels``, the start of the first session; not there without one.
         - ``period_end`` : as ``timestamp``, the end of the last session; null if one of them has none, and not there
           where nothing says when sessions end.
@@ -77,7 +81,9 @@ def composite(
         If ``levels`` lacks a column named here.
     QueryError
         If ``row_size`` is no positive number, a column is not numeric, ``timestamp`` or ``period_end`` no time, or
-        there is no column to tell series apart.
+        there is no column to tell series apart. Or if an eager frame has a ``block_size`` of which ``row_size`` is no
+        whole multiple, several in one session, or several ``amount_unit`` in one series; of a lazy frame the counts or
+        prices are null there.
 
     Notes
     -----
@@ -107,12 +113,15 @@ def composite(
         raise QueryError("row_size", got=row_size, expected="a finite number above 0")
     # Under these names an argument is meant, whichever of the counts it is.
     results, numbers = [*counts, _SESSIONS], {"price": price}
-    profiles = opened(levels, by, results=results, numbers=numbers, session=False)
+    profiles = opened(levels, by, results=results, numbers=numbers, session=False, step=step)
     is_timed = SESSION in profiles.table.names
     if is_timed:
-        profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION], session=False)
+        profiles = opened(
+            levels, by, results=results, numbers=numbers, times=[SESSION], session=False, step=step
+        )
     for name in counts:
         profiles.require_number("count", name)
+    profiles = _described(profiles, counts, step)
     if is_timed:
         profiles = _of_spans(profiles)
     keys = profiles.keys
@@ -134,6 +143,29 @@ def composite(
     )
     has_clock = SESSION_END in profiles.table.clocks or SESSION_END not in profiles.names.values()
     return profiles.closed(result, sort=[price], times={} if has_clock else {SESSION_END: SESSION})
+
+
+def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str], step: Fraction) -> Profiles[IntoFrameT]:
+    """Return profiles that keep what their counts count, and whose ``block_size`` is that of the composite's rows.
+
+    Both are the same in all rows of a composite, so they tell nothing apart, and stay.
+    """
+    series = list(profiles.names.values())
+    amounts = [name for name in counts if not is_of_blocks(name)]
+    table = (
+        of_one(profiles.table, AMOUNT_UNIT, series, amounts, parameter="levels")
+        if amounts
+        else profiles.table
+    )
+    added = [name for name in (BLOCK_SIZE, AMOUNT_UNIT) if name in table.names and name not in series]
+    if not amounts:
+        added = [name for name in added if name != AMOUNT_UNIT]
+    if BLOCK_SIZE in added:
+        rows = table.rows.with_columns(__sized=~nw.col(BLOCK_SIZE).is_null(), __all=nw.lit(0))
+        is_known = nw.col("__sized").all().over(*series, "__all")
+        size = nw.when(is_known).then(nw.lit(float(step))).alias(BLOCK_SIZE)
+        table = replace(table, rows=rows.with_columns(size).drop("__sized", "__all"), given=None)
+    return replace(profiles, table=table, names=working_names([*series, *added]))
 
 
 def _of_spans(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
@@ -166,6 +198,5 @@ def _of_spans(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
         start.min().over(*series),
         (nw.col("__one").sum().over(*series) + 0.5).floor().cast(nw.Int64).alias(_SESSIONS),
     )
-    columns = dict.fromkeys([*series, *added])
-    names = {f"by_{position}": name for position, name in enumerate(columns)}
+    names = working_names(dict.fromkeys([*series, *added]))
     return replace(profiles, table=replace(table, rows=rows, given=None), names=names)

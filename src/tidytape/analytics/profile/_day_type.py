@@ -142,6 +142,8 @@ def day_type(
         times=[SESSION],
         session=False,
         anonymous=True,
+        blocks=True,
+        step=step,
     )
     sessions = profiles.of_sessions()
     rows = touched_rows(sessions, price, step, block_length(sessions, block_minutes))

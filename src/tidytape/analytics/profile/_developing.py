@@ -113,7 +113,7 @@ def developing(
         count = None
     results = ("block", "known_at", "poc", "val", "vah", "value_area_share", *rules.columns())
     numbers = {"price": price} if count is None else {"price": price, "count": count}
-    profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION])
+    profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION], blocks=True, step=step)
     names = profiles.table.names
     if count is not None and "block_id" not in names:
         raise QueryError(

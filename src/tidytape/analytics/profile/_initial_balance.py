@@ -116,7 +116,7 @@ def initial_balance(
     minutes = arguments.positive("minutes", minutes)
     one_of("extension_from", extension_from, EDGES)
     step = step_of(row_size)
-    profiles = opened(levels, by, results=BALANCE_RESULTS, numbers={"price": price})
+    profiles = opened(levels, by, results=BALANCE_RESULTS, numbers={"price": price}, blocks=True, step=step)
     rows = touched_rows(profiles, price, step, block_length(profiles, block_minutes))
     found = balances(rows, profiles.keys, step, minutes=minutes)
     return profiles.closed(

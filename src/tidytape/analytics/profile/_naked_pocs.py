@@ -108,6 +108,7 @@ def naked_pocs(
         times=[SESSION],
         session=False,
         anonymous=True,
+        step=step,
     )
     keys = profiles.keys
     sessions = profiles.of_sessions()

@@ -93,7 +93,7 @@ def nodes(
     """
     within = arguments.whole("within", within)
     step = step_of(row_size)
-    profiles = opened(levels, by, results=_RESULTS, numbers={"price": price, "count": count})
+    profiles = opened(levels, by, results=_RESULTS, numbers={"price": price, "count": count}, step=step)
     given = counted_levels(profiles, {"count": count}, price, step)
     rows = counted_rows(given, profiles.keys, tie="center", step=step)
     found = found_nodes(rows, profiles.keys, step, within=within)

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import Any, Generic
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._sessions import SESSION_END, knows_length
-from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.doors import are_apart, listed
+from tidytape.errors import QueryError
+from tidytape.frames.doors import are_apart, listed, require
 from tidytape.frames.table import Table
+from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 
-__all__ = ["BLOCKS", "SESSION", "TOUCH", "Profiles", "holds", "is_of_blocks", "opened"]
+__all__ = ["BLOCKS", "SESSION", "TOUCH", "Profiles", "holds", "is_of_blocks", "opened", "working_names"]
 
 SESSION = "timestamp"
 """Start of a profile's session, beside the identity columns what tells one profile from another."""
@@ -65,11 +67,13 @@ class Profiles(Generic[IntoFrameT]):
         """Return the profiles of the sessions of series: they start at ``timestamp``, and stay with their end."""
         series = [*self.names.values(), SESSION]
         if SESSION_END not in self.table.names or SESSION_END in series:
-            return replace(self, names=_keys(series))
+            return replace(self, names=working_names(series))
         # Of a series no two sessions start at once.
         rows = self.table.rows.with_columns(nw.col(SESSION_END).max().over(*series))
         return replace(
-            self, table=replace(self.table, rows=rows, given=None), names=_keys([*series, SESSION_END])
+            self,
+            table=replace(self.table, rows=rows, given=None),
+            names=working_names([*series, SESSION_END]),
         )
 
     def require_number(self, parameter: str, name: str) -> None:
@@ -77,8 +81,7 @@ class Profiles(Generic[IntoFrameT]):
         schema = self.table.schema
         if name == BLOCKS and TOUCH in schema:
             return
-        if name not in schema:
-            raise MissingColumnError([name], available=self.table.names)
+        require([name], self.table.names)
         if not schema[name].is_numeric():
             raise QueryError(parameter, got=f"{name}: {schema[name]}", expected="a numeric column")
 
@@ -111,6 +114,8 @@ def opened(
     times: Iterable[str] = (),
     session: bool = True,
     anonymous: bool = False,
+    blocks: bool = False,
+    step: Fraction | None = None,
 ) -> Profiles[IntoFrameT]:
     """Return the caller's profiles.
 
@@ -129,7 +134,14 @@ def opened(
     needed, times : iterable of str
         Columns it must have, and those of them that are opened as times.
     anonymous : bool
-        Whether a frame without any of those columns is one profile, instead of none.
+        Whether a frame without any of those columns is one series of sessions, instead of none.
+    blocks : bool
+        Whether the levels must say which time blocks touched them: for the error of other frames.
+    step : Fraction, optional
+        Height of the rows that the levels are read in. Where the frame has ``block_size``, rows that are no whole
+        multiple of it raise on an eager frame; on a lazy one the prices are null, so that no result is known. So do
+        levels of several ``block_size`` in one profile, or in one session of it where there is a ``step``, and counts
+        of several ``amount_unit``.
     """
     numbers = numbers or {}
     columns = None if by is None else listed(by)
@@ -139,14 +151,14 @@ def opened(
         raise QueryError("by", got=columns, expected=expected)
     times = tuple(times)
     always = [name for name in numbers.values() if not is_of_blocks(name)]
-    table = Table.opened(
-        levels, (*(columns or ()), *always, *needed, *times), times=times, parameter="levels"
-    )
+    required = (*(columns or ()), *always, *needed, *times)
+    if blocks:
+        require(required, Table.opened(levels, parameter="levels").names, also=["block_ids"])
+    table = Table.opened(levels, required, times=times, parameter="levels")
     if columns is None:
         columns = table.series(without=taken)
         if session:
-            if SESSION not in table.names:
-                raise MissingColumnError([SESSION], available=table.names)
+            require([SESSION], table.names)
             columns.append(SESSION)
         if not columns and not anonymous:
             raise QueryError("by", got=None, expected=f"{expected}, for the frame has no identity columns")
@@ -155,13 +167,36 @@ def opened(
         columns = [*columns, SESSION_END]
     if has_end and SESSION in times and SESSION_END not in times:
         table = Table.opened(levels, times=[*times, SESSION_END], parameter="levels")
+    table = _of_one_kind(table, columns, numbers, step=step, of_sessions=anonymous)
     unsaid = [
         name for name in ("interval",) if by is None and name in columns and not knows_length(table.names)
     ]
-    profiles = Profiles(table, _keys(columns), tuple(unsaid))
+    profiles = Profiles(table, working_names(columns), tuple(unsaid))
     for parameter, name in numbers.items():
         profiles.require_number(parameter, name)
     return profiles
+
+
+def _of_one_kind(
+    table: Table[IntoFrameT],
+    columns: list[str],
+    numbers: Mapping[str, str],
+    *,
+    step: Fraction | None,
+    of_sessions: bool,
+) -> Table[IntoFrameT]:
+    """Return levels that make up profiles; see ``step`` of `opened`."""
+    price, count = numbers.get("price"), numbers.get("count")
+    if price is None or price not in table.names:
+        return table
+    sessions = [SESSION] if SESSION in table.names and SESSION not in columns else []
+    of_units = [*columns, *(sessions if of_sessions else [])]
+    of_blocks = [*columns, *(sessions if of_sessions or step is not None else [])]
+    if count is not None and not is_of_blocks(count):
+        table = of_one(table, AMOUNT_UNIT, of_units, [price], parameter="levels")
+    if step is not None and BLOCK_SIZE not in columns:
+        table = on_blocks(table, step, price, parameter="row_size")
+    return of_one(table, BLOCK_SIZE, of_blocks, [price], parameter="levels")
 
 
 def is_of_blocks(column: object) -> bool:
@@ -169,7 +204,7 @@ def is_of_blocks(column: object) -> bool:
     return isinstance(column, str) and column == BLOCKS
 
 
-def _keys(columns: Iterable[str]) -> dict[str, str]:
+def working_names(columns: Iterable[str]) -> dict[str, str]:
     """Return working names of columns."""
     return {f"by_{position}": name for position, name in enumerate(columns)}
 

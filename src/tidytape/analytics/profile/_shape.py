@@ -110,7 +110,7 @@ def shape(
     thresholds = checked(limits)
     results = ("shape", *SHAPE_FEATURES, *SHAPE_THRESHOLDS)
     step = step_of(row_size)
-    profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
+    profiles = opened(levels, by, results=results, numbers={"price": price, "count": count}, step=step)
     given = counted_levels(profiles, {"count": count}, price, step)
     rows = counted_rows(given, profiles.keys, tie="center", step=step)
     found = features(rows, profiles.keys, min_second=thresholds["min_second"])

@@ -182,6 +182,7 @@ def summary(
         times=[SESSION],
         session=False,
         anonymous=True,
+        step=step,
     )
     columns["has_blocks"] = nw.lit(has_blocks(series))
     keys, profiles = series.keys, series.of_sessions()

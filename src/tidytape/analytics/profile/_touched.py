@@ -31,7 +31,9 @@ def opened_rows(
     """Return the caller's sessions, and their rows as `flagged`."""
     step, block_minutes = step_of(row_size), said_minutes(block_minutes)
     times = () if now is None else (SESSION,)
-    profiles = opened(levels, by, results=results, numbers={"price": price}, times=times)
+    profiles = opened(
+        levels, by, results=results, numbers={"price": price}, times=times, blocks=True, step=step
+    )
     if now is None:
         return profiles, flagged(touched_rows(profiles, price, step), profiles.keys, step, now=None)
     length = block_length(profiles, block_minutes)

@@ -96,10 +96,10 @@ def value_area(
 
     Notes
     -----
-    .. warning:: A ``row_size`` below the height of the levels, which no frame says, gives another area, and no error.
-       Of levels of 50 on rows of 10 every fifth row has a level, and the four between them count zero: two rows at a
-       time are soon two of nothing, all behind them ranks as nothing, and the area grows to one side alone. Take the
-       ``block_size`` that the levels were asked for, or a multiple of it.
+    .. warning:: A ``row_size`` below the height of the levels gives another area. Of levels of 50 on rows of 10 every
+       fifth row has a level, and the four between them count zero: two rows at a time are soon two of nothing, and the
+       area grows to one side alone. Where ``levels`` has ``block_size``, a ``row_size`` that is no whole multiple of it
+       is a QueryError, and on a lazy frame the area is null. Where it has none, or null, nothing is checked.
 
     A profile whose counts are all zero has no value area, nor has one with a price or count that is null, not
     finite, or a count below zero: what is unknown could turn the growth. Other profiles are not affected.
@@ -124,8 +124,8 @@ def value_area(
     """
     rules = Rules(share, rule, tie, stop, poc_tie)
     results = ("poc", "val", "vah", "value_area_share", *rules.columns())
-    profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
     step = step_of(row_size)
+    profiles = opened(levels, by, results=results, numbers={"price": price, "count": count}, step=step)
     if profiles.table.eager is not None:
         return areas_in_memory(profiles, price, count, rules, step)
     rows = counted_levels(profiles, {"count": count}, price, step)

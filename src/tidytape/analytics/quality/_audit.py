@@ -41,6 +41,8 @@ def audit(
     ``infinite_value``    error    with an infinite number
     ``inconsistent_ohlc`` error    with an open, close or low above the high, or below the low
     ``negative_amount``   error    with an amount below zero: volume, open interest, size, liquidations, …
+    ``quote_mismatch``    error    whose quote amount is no price between low and high times the amount, where the sums
+                                   of the series are not either: one of them counts contracts, or another coin
     ``unknown_side``      error    with a ``side`` that is none of BUY, SELL, BID, ASK
     ``crossed_book``      warning  of a book: bids above the lowest ask of their time, and asks below the highest bid
     ``unknown_interval``  warning  whose ``interval`` is none, so that no other finding of intervals can be made of them

@@ -38,6 +38,7 @@ _ALL = (
     Check("infinite_value", "error", "an infinite number"),
     Check("inconsistent_ohlc", "error", "an open, close or low above the high, or below the low"),
     Check("negative_amount", "error", "a volume, amount or open interest below zero"),
+    Check("quote_mismatch", "error", "an amount in the quote that is not the amount in coin times a price"),
     Check("unknown_side", "error", "a side that is none"),
     Check("crossed_book", "warning", "bids above an ask of their time, and asks below a bid"),
     Check("unknown_interval", "warning", "an interval that is none"),

@@ -44,6 +44,7 @@ _MOVING: Final = (
 )
 # Rates come back to where they were, and change seldom: the level tells what is usual, and not the move.
 _RATES: Final = ("rate_close", "predicted_close")
+_QUOTED: Final = (("price", "price", "amount", "quote_amount"), ("low", "high", "volume", "quote_volume"))
 # What keeps its size for a while, too.
 _SIZED: Final = ("volume", "circulating_supply", "total_supply")
 
@@ -68,6 +69,8 @@ class Columns:
         What stays about one level, and may be below zero.
     traded : tuple of str
         Prices of events.
+    quoted : tuple of str
+        Lowest and highest price, amount in coin and amount in the quote; empty where one of them is not there.
     key : tuple of str
         What names a row beside its series and time: the id of an event, or else its price and amount; the price of a
         level.
@@ -89,6 +92,7 @@ class Columns:
     sized: tuple[str, ...]
     rates: tuple[str, ...]
     traded: tuple[str, ...]
+    quoted: tuple[str, ...]
     key: tuple[str, ...]
     is_book: bool
     is_sparse: bool
@@ -125,6 +129,7 @@ class Columns:
             sized=moving + (() if key else tuple(name for name in _SIZED if name in numbers)),
             rates=tuple(name for name in _RATES if name in numbers),
             traded=tuple(name for name in ("price",) if is_raw and name in numbers),
+            quoted=next((four for four in _QUOTED if set(four) <= set(numbers)), ()),
             key=key,
             is_book=not is_raw and "side" in schema and {"price", "size"} <= set(numbers),
             is_sparse="liquidations" in schema,

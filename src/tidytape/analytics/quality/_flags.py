@@ -19,6 +19,9 @@ __all__ = ["ABSENT", "flag", "with_flags"]
 
 Rows = nw.LazyFrame[Any]
 
+_ROUNDED: Final = 0.01
+"""Relative difference that rounding by the exchange explains; a wrong unit differs by a factor."""
+
 _SIDES = tuple(map(str, (*Side, *BookSide)))
 
 ABSENT: Final[Mapping[str, tuple[str, str, str]]] = MappingProxyType(
@@ -71,6 +74,27 @@ def _inconsistent_ohlc(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr
 
 def _negative_amount(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
     return rows, _any(nw.col(subject.numbers[name]) < 0 for name in subject.columns.amounts)
+
+
+def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
+    low, high, amount, quote = (nw.col(subject.numbers[name]) for name in subject.columns.quoted)
+    known = (amount > 0) & amount.is_finite() & quote.is_finite() & low.is_finite() & high.is_finite()
+    rows = rows.with_columns(__quote_known=known.fill_null(value=False))
+    known = nw.col("__quote_known")
+    rows = rows.with_columns(
+        __quote=nw.when(known).then(quote),
+        __least=nw.when(known).then(low * amount * (1 - _ROUNDED)),
+        __most=nw.when(known).then(high * amount * (1 + _ROUNDED)),
+    )
+    sums = ("__quote", "__least", "__most")
+    rows = rows.with_columns(nw.col(name).sum().over(subject.series).alias(f"{name}_sum") for name in sums)
+
+    def is_outside(suffix: str) -> nw.Expr:
+        amount_in_quote = nw.col(f"__quote{suffix}")
+        return (amount_in_quote < nw.col(f"__least{suffix}")) | (amount_in_quote > nw.col(f"__most{suffix}"))
+
+    # Rounding can put one row outside; a wrong unit puts the whole series there.
+    return rows, is_outside("") & is_outside("_sum")
 
 
 def _unknown_side(_: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
@@ -180,6 +204,7 @@ _FLAGS: Final[Mapping[str, Callable[[Subject[Any], Rows], tuple[Rows, nw.Expr]]]
         "infinite_value": _infinite_value,
         "inconsistent_ohlc": _inconsistent_ohlc,
         "negative_amount": _negative_amount,
+        "quote_mismatch": _quote_mismatch,
         "unknown_side": _unknown_side,
         "crossed_book": _crossed_book,
         "unknown_interval": _unknown_interval,

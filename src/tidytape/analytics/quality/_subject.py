@@ -10,6 +10,7 @@ from typing import Any, Generic
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics._apart import of_rows
 from tidytape.analytics.quality._checks import CHECKS, Limits, chosen
 from tidytape.analytics.quality._columns import Columns
 from tidytape.analytics.quality._grid import with_grid
@@ -73,7 +74,13 @@ class Subject(Generic[IntoFrameT]):
         table, is_ordered = _opened(native)
         schema = table.rows.collect_schema()
         names = [name for name in schema.names() if name != ROW]
-        keys = table.series(by, without=["timestamp", *without])
+        taken = ["timestamp", *without]
+        # Prices and sizes are looked at, also where they tell levels apart.
+        keys = (
+            table.series(by, without=taken)
+            if by is not None
+            else of_rows(table, without=[*taken, "price", "size"])
+        )
         columns = Columns.of({name: schema[name] for name in names}, by=keys)
         # A trade says of which interval it was asked for, and a session of which it is made.
         has_own = "interval" in names and not columns.is_periodic and not columns.is_raw
@@ -140,6 +147,7 @@ def _applying(
         "crossed_book": columns.is_book,
         "outlier": columns.moving + columns.rates + columns.traded,
         "unit_jump": columns.sized,
+        "quote_mismatch": columns.quoted,
     }
     reasons: dict[str, tuple[str, str | None]] = {
         name: ("a frame with the columns it looks at", None) for name, found in looked_at.items() if not found

@@ -41,7 +41,8 @@ class Derivatives(Asking[ResultT]):
     ) -> ResultT:
         """Fetch the open interest of perpetuals.
 
-        An interval in which nothing was reported has no row.
+        An interval in which nothing was reported has no row. With ``quote="USD"`` every value is null as long as the
+        service knows no price of the market, from trades or recorded candles: `candles` of it then has no rows.
 
         Examples
         --------

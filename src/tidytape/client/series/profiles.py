@@ -12,7 +12,7 @@ from tidytape.client.series.wanted import Asking, Wanted
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.query import respelled
 from tidytape.query.values import Names, TimeLike
-from tidytape.schema import TPO_SESSIONS, schema_of
+from tidytape.schema import TPO_SESSIONS, Schema, schema_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -162,8 +162,9 @@ class Profiles(Asking[ResultT]):
         """
         wanted = _tpo(locals())
         grouped = wanted.queries[0].group_by is not None
+        schema = TPO_SESSIONS.with_coverage() if grouped else TPO_SESSIONS
         return self._points(
-            Wanted(wanted.queries, TPO_SESSIONS, lambda levels: _sessions(levels, grouped=grouped))
+            Wanted(wanted.queries, schema, lambda levels: _sessions(levels, schema, grouped=grouped))
         )
 
 
@@ -187,10 +188,11 @@ def _tpo(arguments: Mapping[str, Any]) -> Wanted:
         raise respelled(error, {query: method for method, query in prefixed.items()}) from None
 
 
-def _sessions(levels: pl.DataFrame, *, grouped: bool) -> pl.DataFrame:
-    """What each session says as a whole, once."""
-    sessions = levels.select(TPO_SESSIONS.names).unique(maintain_order=True)
-    key = TPO_SESSIONS.key_of(grouped=grouped)
+def _sessions(levels: pl.DataFrame, schema: Schema, *, grouped: bool) -> pl.DataFrame:
+    """Return one row per session, with what it says as a whole; a tape of an older release lacks some columns."""
+    names = [name for name in schema.names if name in levels.columns]
+    sessions = levels.select(names).unique(maintain_order=True)
+    key = schema.key_of(grouped=grouped)
     twice = sessions.filter(sessions.select(key).is_duplicated())
     if not twice.is_empty():
         moments = tuple(twice["timestamp"].dt.epoch("s").unique().sort())

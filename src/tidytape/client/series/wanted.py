@@ -48,7 +48,8 @@ class Wanted:
         QueryError
             If the request cannot be right.
         """
-        return cls(tuple(PointsQuery.split(type=name, **given(arguments))), schema_of(name))
+        queries = tuple(PointsQuery.split(type=name, **given(arguments)))
+        return cls(queries, schema_of(name, grouped=queries[0].group_by is not None))
 
     def __repr__(self) -> str:
         """Return it on one line."""

@@ -16,6 +16,7 @@
 
 from __future__ import annotations
 
+from tidytape.lake.hygiene._tables import tables
 from tidytape.lake.hygiene.check import check
 from tidytape.lake.hygiene.compact import Compacted, compact
 from tidytape.lake.hygiene.finding import CheckReport, Finding
@@ -31,5 +32,6 @@ __all__ = [
     "compact",
     "info",
     "instruments",
+    "tables",
     "vacuum",
 ]

@@ -17,14 +17,14 @@ from tidytape.lake.table import Table
 __all__ = ["files", "instrument_name", "of_instrument", "opened", "scanned", "store_of"]
 
 
-def opened(lake: Lake, table: Table) -> DeltaTable:
+def opened(lake: Lake, table: Table) -> _delta.Opened:
     """Return the newest version of a table."""
     return lake.delta(table.name)
 
 
-def scanned(lake: Lake, delta: DeltaTable, table: Table) -> pl.LazyFrame:
-    """Return the rows of that version."""
-    return _delta.scanned(delta, table, lake.storage_options)
+def scanned(lake: Lake, delta: DeltaTable, table: Table, *, every: bool = False) -> pl.LazyFrame:
+    """Return the rows of that version; with ``every`` column, also those that this release does not know."""
+    return _delta.scanned(delta, table, lake.storage_options, every=every)
 
 
 def files(delta: DeltaTable, table: Table) -> pl.DataFrame:

@@ -6,13 +6,17 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from tidytape.lake import _delta
 from tidytape.lake.hygiene._spans import spans
 from tidytape.lake.hygiene._subject import Found, Subject
-from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe
+from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe, within
 from tidytape.lake.rollup.state import Span, is_lost, noted, stale, without
 from tidytape.lake.table import Table
 
 __all__ = ["unlike_events"]
+
+_AT_ONCE = 10_000_000
+"""Events of many instruments that are read at once."""
 
 _CLOSE = 1e-9
 """Sums of the same numbers in another order may differ by rounding. [1]"""
@@ -24,6 +28,10 @@ def unlike_events(subject: Subject) -> Iterator[Found]:
     Minutes that are known to be changed by events that came late are left out: nobody reads them.
     """
     recipe = RECIPES[subject.table.name]
+    if subject.members:
+        if not _are_like_events(subject, recipe):
+            yield 1, "an instrument of many"
+        return
     exchange, raw_symbol = (str(value) for value in subject.partition.values())
     said = noted(subject.delta, (exchange, raw_symbol))
     if said is None:
@@ -58,6 +66,28 @@ def unlike_events(subject: Subject) -> Iterator[Found]:
                 example = _shown(wrong, subject.table)
     if count:
         yield count, example
+
+
+def _are_like_events(subject: Subject, recipe: Recipe) -> bool:
+    """Whether the minutes of many instruments are certainly what their events say.
+
+    Those of which it takes a closer look count as others: where events came late, or are too many to be read at once.
+    """
+    raw, asks, events = subject.lake.delta(recipe.raw.name), [], 0
+    subject.delta.read_notes(len(subject.members))
+    for member in subject.members:
+        exchange, raw_symbol = (str(value) for value in member.partition.values())
+        names = (exchange, raw_symbol)
+        said = noted(subject.delta, names)
+        if said is None or is_lost(raw, said[0]) or stale(recipe, raw, names, said[0]):
+            return False
+        asks.append(Ask(exchange, raw_symbol, -(2**63), said[0].until, said[1]))
+        events += sum(file.rows or 0 for file in _delta.files(raw, names))
+    if recipe.lasts or events > _AT_ONCE:
+        return False
+    made = recipe.minutes(subject.lake, *asks).select(subject.table.names)
+    ours, theirs = pl.collect_all([within(subject.rows, asks), made], engine="streaming")
+    return _differing(ours.select(subject.table.names), theirs, subject.table).is_empty()
 
 
 def _known(subject: Subject, recipe: Recipe, span: Span) -> list[Span]:

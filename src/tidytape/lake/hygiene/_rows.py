@@ -71,7 +71,9 @@ def _row(subject: Subject, condition: pl.Expr) -> str:
 
 
 def _repeated(subject: Subject, key: Sequence[str]) -> Iterator[Found]:
-    names = [name for name in key if name not in subject.table.partitions] or list(key)
+    # Of one instrument its names are the same in each row.
+    same = () if subject.members else subject.table.partitions
+    names = [name for name in key if name not in same] or list(key)
     keyed = subject.rows.filter(pl.all_horizontal(pl.col(names).is_not_null())).select(names)
     # Rows of one key have one hash, so a share of the hashes is checked by itself, in memory that is bounded.
     shares = -(-max(subject.size, 1) // _AT_ONCE)

@@ -10,6 +10,7 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError
 from tidytape.lake import _delta
+from tidytape.lake._columns import require_readable, unknown
 from tidytape.lake.hygiene import _log
 from tidytape.lake.hygiene._subject import Check, Subject
 from tidytape.lake.hygiene._tables import chosen as chosen_of
@@ -23,6 +24,9 @@ from tidytape.lake.table import Table
 
 __all__ = ["check"]
 
+_AT_ONCE = 5_000_000
+"""Rows of many instruments that are looked at together."""
+
 
 def check(
     lake: Lake,
@@ -33,9 +37,9 @@ def check(
 ) -> CheckReport:
     """Check that what a lake holds is sound.
 
-    Reads every row, one instrument at a time, in memory that does not grow with the lake: keys are compared by shares
-    of their hashes, books are rebuilt day by day. Looks at the version of each table that is the newest when the check
-    comes to it, so others may write meanwhile.
+    Reads every row, small instruments many at a time, in memory that does not grow with the lake: keys are compared by
+    shares of their hashes, books are rebuilt day by day. Looks at the version of each table that is the newest when the
+    check comes to it, so others may write meanwhile.
 
     Parameters
     ----------
@@ -81,27 +85,30 @@ def check(
                 unlike, subjects = [Finding("log", "error", table.name, "", 1, str(error))], []
             findings.extend(unlike)
             bar.total = (bar.total or 0) + sum(subject.size for subject in subjects)
-            for subject in subjects:
-                instrument = _log.instrument_name(subject.partition)
-                bar.set_description(f"{table.name} {instrument}".rstrip())
-                findings.extend(_findings(subject, instrument, chosen))
-                rows += subject.size
-                bar.update(subject.size)
+            for batch in _batches(subjects):
+                bar.set_description(f"{table.name} {_log.instrument_name(batch[0].partition)}".rstrip())
+                findings.extend(_of_batch(batch, chosen))
+                size = sum(subject.size for subject in batch)
+                rows += size
+                bar.update(size)
     return CheckReport(tuple(one.name for one in chosen), rows, tuple(findings))
 
 
 def _subjects(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[Subject]]:
     """The instruments of a table, or why its rows cannot be looked at."""
     delta = _log.opened(lake, table)
-    there = {field.name for field in delta.schema().fields}
-    # What may be null came with a newer version of this library than the lake is.
-    absent = [column.name for column in table.columns if column.name not in there and not column.nullable]
-    if absent:
-        return [Finding("columns", "error", table.name, "", len(absent), f"no column {absent[0]!r}")], []
+    try:
+        require_readable(delta, table)
+    except LakeError as error:
+        return [Finding("columns", "error", table.name, "", 1, error.message)], []
+    others = [field.name for field in unknown(delta, table)]
+    advice = f"{others[0]!r}, which this release does not know: kept, not checked" if others else ""
+    unlike = [Finding("columns", "advice", table.name, "", len(others), advice)] if others else []
     files = _log.files(delta, table)
     scanned = _log.scanned(lake, delta, table)
     names = list(table.partitions)
     subjects = []
+    by_partition = files.partition_by(names, as_dict=True) if names else {(): files}
     for values in files.select(names).unique().sort(names).iter_rows(named=True) if names else [{}]:
         mine = [pl.col(name).eq_missing(pl.lit(value, pl.String)) for name, value in values.items()]
         subjects.append(
@@ -110,12 +117,12 @@ def _subjects(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[S
                 table,
                 delta,
                 values,
-                _log.of_instrument(files, values),
+                by_partition[tuple(values.values())],
                 scanned.filter(*mine) if mine else scanned,
                 now,
             )
         )
-    return [], [subject for subject in subjects if subject.files.height] + _bare(lake, table, subjects)
+    return unlike, [subject for subject in subjects if subject.files.height] + _bare(lake, table, subjects)
 
 
 def _bare(lake: Lake, table: Table, subjects: list[Subject]) -> list[Subject]:
@@ -125,9 +132,11 @@ def _bare(lake: Lake, table: Table, subjects: list[Subject]) -> list[Subject]:
         return []
     delta = _log.opened(lake, table)
     there = {tuple(subject.partition.values()) for subject in subjects}
+    instruments = lake.instruments(recipe.raw.name)
+    delta.read_notes(len(instruments))
     bare = [
         names
-        for exchange, symbol in lake.instruments(recipe.raw.name)
+        for exchange, symbol in instruments
         if (names := (exchange, symbol)) not in there and noted(delta, names) is not None
     ]
     files = _log.files(delta, table).clear()
@@ -139,14 +148,50 @@ def _bare(lake: Lake, table: Table, subjects: list[Subject]) -> list[Subject]:
     ]
 
 
-def _findings(subject: Subject, instrument: str, chosen: list[Check]) -> Iterator[Finding]:
-    broken = list(FILES.findings(subject, instrument))
+def _batches(subjects: list[Subject]) -> Iterator[list[Subject]]:
+    """Yield subjects of one table, many of them together where they are small."""
+    batch: list[Subject] = []
+    rows = 0
+    for subject in subjects:
+        # Rows of no instrument cannot be named in a condition.
+        size = _AT_ONCE if None in subject.partition.values() else subject.size
+        if batch and rows + size > _AT_ONCE:
+            yield batch
+            batch, rows = [], 0
+        batch.append(subject)
+        rows += size
+    if batch:
+        yield batch
+
+
+def _of_batch(batch: list[Subject], chosen: list[Check]) -> Iterator[Finding]:
+    """Make the checks: of many instruments at once, and of each of them those that do not pass so."""
+    left = [one for one in chosen if one is not FILES and one.concerns(batch[0].table)]
+    files = True
+    if len(batch) > 1:
+        many = Subject.of_many(batch)
+        if _passes(FILES, many):
+            files = False
+            left = [one for one in left if not (one.together and _passes(one, many))]
+    for subject in batch:
+        yield from _findings(subject, _log.instrument_name(subject.partition), left, files=files)
+
+
+def _passes(check: Check, many: Subject) -> bool:
+    """Whether a look at many instruments at once finds nothing."""
+    try:
+        with _delta.failing(f"check {check.name}", many.lake.path):
+            return next(iter(check.find(many)), None) is None
+    except LakeError:
+        return False
+
+
+def _findings(subject: Subject, instrument: str, chosen: list[Check], *, files: bool) -> Iterator[Finding]:
+    broken = list(FILES.findings(subject, instrument)) if files else []
     if broken:
         yield from broken
         return
     for one in chosen:
-        if one is FILES or not one.concerns(subject.table):
-            continue
         try:
             with _delta.failing(f"check {one.name}", subject.lake.path):
                 yield from list(one.findings(subject, instrument))

@@ -27,7 +27,8 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError, QueryError, counted
 from tidytape.lake import _delta
-from tidytape.lake._parquet import moved, removed
+from tidytape.lake._columns import arrow_types, require_rewritable
+from tidytape.lake._parquet import filed, removed
 from tidytape.lake.hygiene import _log
 from tidytape.lake.hygiene._spans import spans
 from tidytape.lake.hygiene._tables import tables as kept
@@ -83,7 +84,8 @@ def compact(
 ) -> tuple[Compacted, ...]:
     """Put the rows of each instrument into few files, in the order of time.
 
-    The rows stay the same, and so does what the lake knows of its sources. One commit per instrument; others may write
+    The rows stay the same, columns that this release does not know included, and so does what the lake knows of its
+    sources. One commit per instrument; others may write
     at the same time. The old files stay for those who read them until `vacuum` deletes them.
 
     Parameters
@@ -121,12 +123,13 @@ def compact(
     if target < 1:
         raise QueryError("target", got=target, expected="a number of bytes above 0")
     work: list[tuple[Table, dict[str, str], pl.DataFrame]] = []
-    for table in kept(lake, tables):
-        if "timestamp" in table.names:  # the registry is one file at all times
-            work.extend(
-                (table, values, files)
-                for values, files in _worth_it(lake, table, target, everything=everything)
-            )
+    chosen = [table for table in kept(lake, tables) if "timestamp" in table.names]  # a registry is one file
+    for table in chosen:  # all of them before the first commit
+        require_rewritable(lake.delta(table.name), table)
+    for table in chosen:
+        work.extend(
+            (table, values, files) for values, files in _worth_it(lake, table, target, everything=everything)
+        )
     total = sum(int(files["bytes"].sum()) for _, _, files in work)
     done = []
     with tqdm(
@@ -173,11 +176,13 @@ def _rewrite(lake: Lake, table: Table, values: Mapping[str, str], target: int) -
         files = _log.of_instrument(_log.files(delta, table), values)
         if files.is_empty():
             return
-        rows = _log.scanned(lake, delta, table)
+        rows = _log.scanned(lake, delta, table, every=True)
         mine = rows.filter(*(pl.col(name) == value for name, value in values.items())) if values else rows
         expected = int(mine.select(pl.len()).collect(engine="streaming").item())
         store = _log.store_of(lake, table)
-        new = moved(_in_order(mine, table, expected), values, table, store, target=target)
+        others = arrow_types(delta, table)
+        frames = _in_order(mine, table, expected)
+        new = filed(frames, values, table, store, target=target, new=False, others=others)
         try:
             _delta.rewritten(delta, table, values, new)
         except CommitFailedError:

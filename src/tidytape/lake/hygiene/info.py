@@ -5,10 +5,19 @@ from __future__ import annotations
 import polars as pl
 from deltalake import DeltaTable
 
+from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.hygiene import _log
 from tidytape.lake.hygiene._tables import tables
 from tidytape.lake.store import Lake
 from tidytape.lake.table import Table
+from tidytape.lake.tables import (
+    BOOK,
+    CME_OPEN_INTEREST,
+    LIQUIDATIONS,
+    OPEN_INTEREST,
+    RECORDED_CANDLES,
+    TRADES,
+)
 
 __all__ = ["info", "instruments"]
 
@@ -66,6 +75,8 @@ def instruments(lake: Lake) -> pl.DataFrame:
         - ``rows``, ``files`` : int64, how many
         - ``bytes`` : int64 [bytes]
         - ``first``, ``last`` : time of the first and the last row [UTC, ns]
+        - ``recorded_in`` : what the amounts of the files counted before they became coins, as it was said or known when
+          they went in: ``coin``, ``quote``, or the contract, e.g. ``INVERSE 100``; null where nothing was said
 
     Raises
     ------
@@ -93,9 +104,31 @@ def instruments(lake: Lake) -> pl.DataFrame:
             .select(pl.lit(table.name).alias("table"), *names, *_TOTAL_NAMES)
             .sort(names)
         )
-    return pl.concat(found)
+    return _with_units(pl.concat(found), lake.markets())
 
 
+def _with_units(found: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
+    """Add what the amounts of the files counted: by table, else by the market's contract."""
+    said = markets.select(
+        "exchange",
+        "raw_symbol",
+        "amount_units",
+        __contract=pl.format(
+            "{} {}", "contract", pl.col("contract_size").cast(pl.String).str.strip_suffix(".0")
+        ),
+    ).unique(["exchange", "raw_symbol"])
+    unit = pl.format("(?:^|,){}=([a-z]+)", "table")
+    by_table = pl.col("amount_units").str.extract(unit, 1)
+    contract = pl.when(pl.col("table").is_in(_CONTRACTED)).then("__contract")
+    other = pl.when(by_table != AmountUnit.CONTRACTS.value).then(by_table)
+    recorded_in = pl.coalesce(other, contract)
+    joined = found.join(said, on=["exchange", "raw_symbol"], how="left", maintain_order="left")
+    return joined.with_columns(recorded_in=recorded_in).drop("amount_units", "__contract")
+
+
+_CONTRACTED = tuple(
+    table.name for table in (TRADES, BOOK, RECORDED_CANDLES, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
+)
 _TOTALS = (
     pl.col("rows").sum(),
     pl.len().cast(pl.Int64).alias("files"),

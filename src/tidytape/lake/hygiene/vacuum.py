@@ -12,6 +12,7 @@ from deltalake import DeltaTable
 
 from tidytape.errors import LakeError, QueryError, counted
 from tidytape.lake import _delta
+from tidytape.lake._columns import require_rewritable
 from tidytape.lake.hygiene import _log
 from tidytape.lake.hygiene._tables import tables as kept
 from tidytape.lake.store import Lake
@@ -97,7 +98,10 @@ def vacuum(
     if retention_hours is not None and retention_hours < 0:
         raise QueryError("retention_hours", got=retention_hours, expected="0 or more hours")
     done = []
-    for table in kept(lake, tables):
+    chosen = kept(lake, tables)
+    for table in chosen:  # of a format that this release does not know, any file may be needed
+        require_rewritable(lake.delta(table.name), table)
+    for table in chosen:
         attempt = partial(_of_table, lake, table, retention_hours, dry_run=dry_run)
         # It commits that it begins and ends, and loses to whoever replaces files at the same time.
         done.append(_delta.retrying(lake.uri(table.name), attempt, lake.storage_options))

@@ -7,8 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from tidytape.errors import QueryError
+from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.ingest._lines import BadLines
+from tidytape.lake.ingest.contracts import Contract
 from tidytape.lake.ingest.report import Note
 from tidytape.lake.table import Table
 from tidytape.lake.tables import TABLES
@@ -32,8 +34,8 @@ class Job:
         Our column to the file's, for layouts with columns.
     delimiter : str or None
         Between the columns; None to see from the header.
-    time_unit : str or None
-        How its times are written, a unit or a format; None to see from the values.
+    time_unit : str, mapping of str to str, or None
+        How its times are written, a unit or a format, or that of each column; None to see from the values.
     table : str or None
         Name of the table that its rows are for, for layouts with a column map; None is trades.
     coin : str or None
@@ -51,12 +53,16 @@ class Job:
     raw_symbol: str | None = None
     columns: Mapping[str, str] | None = None
     delimiter: str | None = None
-    time_unit: str | None = None
+    time_unit: str | Mapping[str, str] | None = None
     table: str | None = None
     coin: str | None = None
     interval: int | None = None
     funding_interval: int | None = None
     layout: str | None = None
+
+    def time_unit_of(self, column: str) -> str | None:
+        """Return how the caller said that the times of one of our columns are written, None if it was not said."""
+        return self.time_unit if isinstance(self.time_unit, str | None) else self.time_unit.get(column)
 
     @property
     def venue(self) -> str:
@@ -69,6 +75,10 @@ class Job:
                 code="INVALID_EXCHANGE",
             )
         return self.exchange
+
+
+def _unknown(table: str, exchange: str, raw_symbol: str) -> None:
+    """A file that says nothing about its amounts."""
 
 
 @dataclass(slots=True)
@@ -89,10 +99,16 @@ class Parsed:
         How its times are written, where that had to be found out.
     interval : int or None
         Length of its candles, where that had to be found out. [ns]
+    amount_unit : callable
+        The unit that the file itself says, of a table's name, an exchange and a symbol; None if it says none.
     coins : set of str
         Names of the tables whose amounts the file gives in coin, also where its market counts contracts.
     inverse : set of (str, str)
-        Instruments, (exchange, raw_symbol), whose amounts are certainly numbers of inverse contracts.
+        Markets, (exchange, raw_symbol), whose messages say that they count contracts of an inverse future.
+    contracts : dict of (str, str) to Contract
+        What one contract is, for each market that the file describes.
+    exchanges : dict of str to str
+        What the file calls an exchange, by its name in the lake.
     any_class : bool
         Its venues have markets of any class, so that a trade alone does not tell that it was on a spot market.
     futures : bool
@@ -107,8 +123,11 @@ class Parsed:
     ignored: dict[str, int] = field(default_factory=dict)
     time_unit: str | None = None
     interval: int | None = None
+    amount_unit: Callable[[str, str, str], AmountUnit | None] = _unknown
     coins: set[str] = field(default_factory=set)
     inverse: set[tuple[str, str]] = field(default_factory=set)
+    contracts: dict[tuple[str, str], Contract] = field(default_factory=dict)
+    exchanges: dict[str, str] = field(default_factory=dict)
     any_class: bool = False
     futures: bool = False
     notes: list[Note] = field(default_factory=list)

@@ -20,18 +20,20 @@ taken in the table's units, as given. What differs:
 ``price``                 of open interest: the mark price, for amounts that are given in contracts
 ========================= =========================================================================================
 
-Times of each column are written in one way: the ``time_unit`` given, or what the column's first time tells.
+Times of each column are written in one way: the ``time_unit`` given, for all columns or for this one, or what the
+column's first time tells.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 import polars as pl
 
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import QueryError, nearest
+from tidytape.lake.amount_units import of_mapped
 from tidytape.lake.ingest import _mapped_trades
 from tidytape.lake.ingest._candles import INTERVAL, impossible
 from tidytape.lake.ingest._column_map import columns_of, map_error, mapped_time, unmapped
@@ -77,6 +79,8 @@ SAID = ("exchange", "raw_symbol", "coin", "interval")
 """Columns that the caller may say of the whole file instead."""
 
 _MORE = {LIQUIDATIONS.name: ("order_side",), OPEN_INTEREST.name: ("price",)}
+_NEEDED = {RECORDED_CANDLES.name: ("volume",)}
+"""Columns that a file needs, though conversion may leave them null."""
 _MADE = {LIQUIDATIONS.name: ("id", "quote_amount")}
 _LONG, _SHORT = Side.BUY.value, Side.SELL.value
 _WORDS = {
@@ -118,15 +122,21 @@ def needed_columns(table: Table) -> tuple[str, ...]:
     if table is TRADES:
         return _mapped_trades.NEEDED
     made = {"sequence", *_MADE.get(table.name, ())}
-    return tuple(column.name for column in table.columns if not column.nullable and column.name not in made)
+    return tuple(
+        column.name for column in table.columns if _is_needed(table, column) and column.name not in made
+    )
+
+
+def _is_needed(table: Table, column: Column) -> bool:
+    return not column.nullable or column.name in _NEEDED.get(table.name, ())
 
 
 class Reader(Protocol):
     """Takes blocks of a file's rows."""
 
     @property
-    def uses(self) -> Collection[str]:
-        """Names of the file's columns that it looks at."""
+    def mapped(self) -> Mapping[str, str]:
+        """The file's columns that it looks at, by ours."""
 
     def take(self, rows: pl.DataFrame) -> None:
         """Take some rows: ``line`` and one column of text per column of the file, in the file's order."""
@@ -156,6 +166,9 @@ def reader(job: Job, header: Sequence[str], parsed: Parsed) -> Reader:
     if name not in EVENTS:
         hint = _REGISTERED_BY.get(name) or _hint(name, EVENTS)
         raise QueryError("table", got=name, expected="one of " + ", ".join(EVENTS), hint=hint)
+    _require_times(job, TABLES[name])
+    parsed.amount_unit = of_mapped
+    parsed.time_unit = job.time_unit_of("timestamp")
     if name == TRADES.name:
         return _mapped_trades.Reader(job, header, parsed)
     return _Rows(job, TABLES[name], header, parsed)
@@ -171,10 +184,6 @@ class _Rows:
         self.header = list(header)
         self.mapped = _mapped(job, table, self.header)
         self.units: dict[str, str] = {}
-
-    @property
-    def uses(self) -> Collection[str]:
-        return self.mapped.values()
 
     def take(self, rows: pl.DataFrame) -> None:
         parsed, table, job = self.parsed, self.table, self.job
@@ -225,17 +234,17 @@ class _Rows:
     def _fields(self, texts: pl.DataFrame) -> dict[str, Field]:
         fields = {}
         for ours, theirs in self.mapped.items():
-            column = next((column for column in self.table.columns if column.name == ours), None)
+            column = _column(self.table, ours)
             kind = self._time(texts[ours]) if _is_time(column) else _kind(self.table, ours, column)
             if ours == "timestamp":
                 self.parsed.time_unit = self.units.get(ours, self.parsed.time_unit)
-            fields[ours] = Field(theirs, kind, needed=column is None or not column.nullable)
+            fields[ours] = Field(theirs, kind, needed=column is None or _is_needed(self.table, column))
         return fields
 
     def _time(self, texts: pl.Series) -> Kind:
         name = texts.name
         if name not in self.units:
-            found = self.job.time_unit or unit_of(texts)
+            found = self.job.time_unit_of(name) or unit_of(texts)
             if found is None:
                 return mapped_time(ISO)  # nothing of this block is a time, a later one may have some
             self.units[name] = found
@@ -260,6 +269,25 @@ def _kind(table: Table, name: str, column: Column | None) -> Kind:
             return ABOVE_ZERO
         return NOT_NEGATIVE if name in _NOT_NEGATIVE else NUMBER
     return {"string": TEXT, "int64": INTEGER, "bool": FLAG}[column.dtype]
+
+
+def _require_times(job: Job, table: Table) -> None:
+    """Raise QueryError if a unit of time is said of a column that holds no times."""
+    if isinstance(job.time_unit, str | None):
+        return
+    times = [name for name in known_columns(table) if _is_time(_column(table, name))]
+    for name in job.time_unit:
+        if name not in times:
+            raise QueryError(
+                "time_unit",
+                got=name,
+                expected=f"one of the columns of times of {table.name}: {', '.join(times)}",
+                hint=_hint(name, times),
+            )
+
+
+def _column(table: Table, name: str) -> Column | None:
+    return next((column for column in table.columns if column.name == name), None)
 
 
 def _mapped(job: Job, table: Table, header: list[str]) -> dict[str, str]:

@@ -21,7 +21,7 @@ A trade without a side is a bad line, because nobody can tell whose volume it wa
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -79,11 +79,6 @@ class Reader:
         self.mapped = _mapped(job, self.header)
         self.newest_first: bool | None = None
         self.by_id = "id" in self.mapped
-
-    @property
-    def uses(self) -> Collection[str]:
-        """Names of the file's columns that it looks at."""
-        return self.mapped.values()
 
     def take(self, rows: pl.DataFrame) -> None:
         """Take some rows: ``line`` and one column of text per column of the file, in the file's order."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass
 from decimal import Decimal
 
@@ -11,10 +11,10 @@ import polars as pl
 from tidytape.catalogue import BookSide, Category
 from tidytape.errors import QueryError, nearest
 from tidytape.frames.grid import Grid, exact, recommended_block_size
+from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.ingest._job import Parsed
-from tidytape.lake.ingest.contracts import COUNTED, Contract, ContractKind
+from tidytape.lake.ingest.contracts import Contract, ContractKind
 from tidytape.lake.symbols import Symbol, guessed, told_class
-from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
     CME_OPEN_INTEREST,
@@ -27,11 +27,9 @@ from tidytape.lake.tables import (
 )
 from tidytape.query import values
 
-__all__ = ["Given", "Instrument", "contracts_of", "registry_rows"]
+__all__ = ["Given", "Instrument", "registry_rows"]
 
 Instrument = tuple[str, str]
-_TOLD_IN_COIN = (OPEN_INTEREST, RECORDED_CANDLES)
-"""Tables whose rows of inverse contracts come with their coins beside."""
 Number = Decimal | float | str
 
 
@@ -46,6 +44,7 @@ class Given:
     block_size: Number | None = None
     contract: str | None = None
     contract_size: Number | None = None
+    amount_unit: str | None = None
 
     def __post_init__(self) -> None:
         for name in ("normalized_symbol", "coin"):
@@ -61,6 +60,25 @@ class Given:
         if self.category is not None:
             _category(self.category)
         self._check_contract()
+        if self.amount_unit is not None:
+            self._check_unit(self.amount_unit)
+
+    def _check_unit(self, value: object) -> None:
+        word = values.text(value, parameter="amount_unit").lower()
+        if word not in set(AmountUnit):
+            close = nearest(word, list(AmountUnit))
+            raise QueryError(
+                "amount_unit",
+                got=value,
+                expected="one of " + ", ".join(AmountUnit),
+                hint=f"did you mean {close!r}?" if close else None,
+            )
+        unit = AmountUnit(word)
+        if unit is AmountUnit.CONTRACTS and self.contract is None:
+            raise QueryError("contract", got=None, expected="what one contract is, and its contract_size")
+        if unit is not AmountUnit.CONTRACTS and self.contract is not None:
+            raise QueryError("amount_unit", got=value, expected="contracts, or nothing, beside contract")
+        object.__setattr__(self, "amount_unit", unit)
 
     def _check_contract(self) -> None:
         if self.contract is None:
@@ -98,105 +116,19 @@ class Given:
         return Contract(ContractKind(self.contract), exact(self.contract_size))
 
     @property
+    def unit(self) -> AmountUnit | None:
+        """What the caller said that amounts count."""
+        if self.amount_unit is not None:
+            return AmountUnit(self.amount_unit)
+        return None if self.contract is None else AmountUnit.CONTRACTS
+
+    @property
     def columns(self) -> list[str]:
         """Columns of the registry in which what was said wins."""
         named = ["normalized_symbol", "coin", "quote_coin"] if self.normalized_symbol or self.coin else []
         return named + [
-            name
-            for name in ("category", "tick_size", "block_size", "contract", "contract_size")
-            if getattr(self, name) is not None
+            name for name in ("category", "tick_size", "block_size") if getattr(self, name) is not None
         ]
-
-
-def contracts_of(
-    parsed: Parsed,
-    given: Given,
-    registered: pl.DataFrame,
-    holds_events: Callable[[Instrument, Collection[Table]], bool],
-) -> tuple[dict[Instrument, Contract], pl.DataFrame]:
-    """Return what a contract is of each instrument of a file that counts its amounts in them.
-
-    Parameters
-    ----------
-    parsed : Parsed
-        What was read.
-    given : Given
-        What the caller said; it holds for every instrument of the file.
-    registered : polars.DataFrame
-        The registry. Where the caller said nothing, a registered kind and size hold.
-    holds_events : callable
-        Whether the lake has rows of an instrument in one of some tables.
-
-    Returns
-    -------
-    dict of (str, str) to Contract
-        By (exchange, raw_symbol).
-    polars.DataFrame, one row per instrument
-        Key, ``contract`` and ``contract_size`` of those that are to be registered anew.
-
-    Raises
-    ------
-    QueryError
-        If the registry says otherwise than the caller, and amounts were stored by it; or amounts are certainly of
-        inverse contracts, and nobody said of what size.
-    """
-    instruments: set[Instrument] = {
-        (name[0], name[1]) for table in COUNTED for name in parsed.batch(table).instruments
-    }
-    known = {
-        (exchange, symbol): Contract(ContractKind(kind), exact(size))
-        for exchange, symbol, kind, size in registered.select(
-            "exchange", "raw_symbol", "contract", "contract_size"
-        ).iter_rows()
-        if kind is not None and size is not None
-    }
-    said = given.as_contract
-    for name in sorted(instruments & parsed.inverse):
-        _require_inverse(name, said or known.get(name), parsed)
-    if said is None:
-        return {name: known[name] for name in sorted(instruments & known.keys())}, _contract_rows({})
-    new = {name: said for name in sorted(instruments) if known.get(name) != said}
-    for name in new:
-        # Open interest and candles of such an instrument came with their coins, whatever was registered.
-        certain = name in parsed.inverse and name not in known
-        if holds_events(name, [table for table in COUNTED if not (certain and table in _TOLD_IN_COIN)]):
-            before = f"{known[name].kind} of {known[name].size:f}" if name in known else "amounts in coin"
-            raise QueryError(
-                "contract",
-                got=f"{said.kind} of {said.size:f}",
-                expected=f"what {' '.join(name)} was stored with: {before}",
-            )
-    return dict.fromkeys(sorted(instruments), said), _contract_rows(new)
-
-
-def _require_inverse(name: Instrument, contract: Contract | None, parsed: Parsed) -> None:
-    counted = any(name in parsed.batch(table).instruments for table in COUNTED if table not in _TOLD_IN_COIN)
-    if contract is not None and contract.kind is not ContractKind.INVERSE:
-        raise QueryError(
-            "contract",
-            got=contract.kind.value,
-            expected=f"INVERSE: {' '.join(name)} is a future with margin in coin",
-        )
-    if contract is None and counted:
-        raise QueryError(
-            "contract",
-            got=None,
-            expected=f"INVERSE, and the contract_size, for the amounts of {' '.join(name)} are numbers of contracts; "
-            "e.g. --contract inverse --contract-size 100, in USD, as the venue's specification says",
-        )
-
-
-def _contract_rows(contracts: Mapping[Instrument, Contract]) -> pl.DataFrame:
-    rows = [
-        {
-            "exchange": exchange,
-            "raw_symbol": symbol,
-            "contract": one.kind.value,
-            "contract_size": float(one.size),
-        }
-        for (exchange, symbol), one in contracts.items()
-    ]
-    return MARKETS.conform(pl.DataFrame(rows)) if rows else MARKETS.empty()
 
 
 def registry_rows(
@@ -261,8 +193,6 @@ def registry_rows(
                 "block_size": _block_size(given, facts.price),
                 # Another clock says nothing about what the exchange's clock has said.
                 "available_since": facts.received if unknown_time else facts.since,
-                "contract": given.contract,
-                "contract_size": None if given.contract_size is None else float(exact(given.contract_size)),
             }
         )
     return MARKETS.conform(

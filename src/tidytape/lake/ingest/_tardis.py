@@ -1,6 +1,7 @@
 """What Tardis's normalised data means, whichever way it is written.
 
-Numbers are those of the venue: amounts of some are contracts, see ``contract`` of `tidytape.lake.ingest.ingest`.
+Amounts are those of the exchange: coins, the quote or contracts. Tardis's own name of the exchange and the symbol say
+which, see `tidytape.lake.amount_units`, whatever the caller calls the exchange.
 
 Liquidations bear the side of the order that closed the position [1]_: a sell closed a long. Ours is that of the
 position, so their sell is our BUY, a long that was liquidated.
@@ -20,12 +21,14 @@ References
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 
 import polars as pl
 
 from tidytape.catalogue import Side
 from tidytape.errors import IngestError
+from tidytape.lake.amount_units import AmountUnit, documented
 from tidytape.lake.ingest._fields import ABOVE_ZERO, NAME, NOT_NEGATIVE, NUMBER, TEXT, Field, Kind, time, word
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._repeats import one_id_each, with_ids
@@ -144,6 +147,7 @@ def own(rows: pl.DataFrame, job: Job, parsed: Parsed, *, what: str, venues: set[
             raise IngestError(message, path=str(job.path))
         name = pl.lit(job.exchange)
     placed = rows.with_columns(name.alias("exchange"), pl.col("exchange").alias("venue"))
+    parsed.exchanges.update(placed.select("exchange", "venue").unique().iter_rows())
     if job.raw_symbol is None:
         return placed
     kept = placed.filter(pl.col("raw_symbol") == job.raw_symbol)
@@ -165,8 +169,16 @@ def put(kind: str, rows: pl.DataFrame, parsed: Parsed) -> None:
 def finish(parsed: Parsed) -> None:
     """Do what takes all of a file's rows."""
     parsed.any_class = True
+    parsed.amount_unit = partial(_amount_unit, parsed.exchanges)
     for table in (TRADES, LIQUIDATIONS):
         parsed.batch(table).counted = True
+
+
+def _amount_unit(
+    exchanges: Mapping[str, str], table: str, exchange: str, raw_symbol: str
+) -> AmountUnit | None:
+    """Return the unit by Tardis's own name of the exchange; of an exchange that is not known, none."""
+    return documented(exchanges.get(exchange, exchange), raw_symbol, table, otherwise=None)
 
 
 def _trades(rows: pl.DataFrame, parsed: Parsed) -> None:

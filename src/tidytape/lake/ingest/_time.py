@@ -32,8 +32,10 @@ _WRITTEN = (
 )
 
 
-def told(time_unit: str | None, time_format: str | None) -> str | None:
-    """Return how times are written by what the caller says: a unit, a format, or None where nothing is said.
+def told(
+    time_unit: str | Mapping[str, str] | None, time_format: str | None
+) -> str | Mapping[str, str] | None:
+    """Return how the caller says that times are written: a unit, a unit per column, a format, or None.
 
     Raises
     ------
@@ -42,8 +44,8 @@ def told(time_unit: str | None, time_format: str | None) -> str | None:
 
     Examples
     --------
-    >>> told("ms", None), told(None, "%d-%m-%Y")
-    ('ms', '%d-%m-%Y')
+    >>> told("ms", None), told(None, "%d-%m-%Y"), told({"expiry": "date"}, None)
+    ('ms', '%d-%m-%Y', {'expiry': 'date'})
     """
     if time_format is not None:
         if time_unit is not None:
@@ -52,14 +54,20 @@ def told(time_unit: str | None, time_format: str | None) -> str | None:
             )
         _time_format.check(time_format)
         return time_format
-    if time_unit is not None and time_unit not in {ISO, DATE, *UNITS}:
+    if isinstance(time_unit, str | None):
+        return None if time_unit is None else _unit_named(time_unit)
+    return {column: _unit_named(unit) for column, unit in time_unit.items()}
+
+
+def _unit_named(unit: str) -> str:
+    if unit not in {ISO, DATE, *UNITS}:
         raise QueryError(
             "time_unit",
-            got=time_unit,
+            got=unit,
             expected="one of iso, date, " + ", ".join(UNITS),
             hint="time_format says any other way of writing times",
         )
-    return time_unit
+    return unit
 
 
 def described(unit: str) -> str:

@@ -6,15 +6,17 @@ from collections.abc import Collection
 
 import polars as pl
 
+from tidytape.lake.ingest._amounts import conversions
 from tidytape.lake.ingest._funding import require_fillable
 from tidytape.lake.ingest._job import Job, Parsed
-from tidytape.lake.ingest._markets import Given, Instrument, contracts_of, registry_rows
+from tidytape.lake.ingest._markets import Given, Instrument, registry_rows
+from tidytape.lake.ingest._option_interest import in_coin_or_unknown
 from tidytape.lake.ingest._read import Read
-from tidytape.lake.ingest.contracts import assumed_coins, in_coin
+from tidytape.lake.ingest.contracts import in_coin, require_quotes
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, TableCount
 from tidytape.lake.store import Appended, Lake
 from tidytape.lake.table import Table
-from tidytape.lake.tables import TRADES
+from tidytape.lake.tables import MARKETS, TRADES
 
 __all__ = ["Writer"]
 
@@ -80,18 +82,21 @@ class Writer:
 
     def _append(self, parsed: Parsed, source: str) -> list[Appended]:
         registered = self._lake.markets()
-        contracts, stated = contracts_of(parsed, self._given, registered, self._holds_events)
-        counted = [batch for batch in parsed.batches if batch.table.name not in parsed.coins]
-        parsed.notes += assumed_coins(counted, contracts)
-        for batch in counted:
-            in_coin(batch, contracts)
+        found = conversions(parsed, self._given, registered, self._holds_events)
+        stated = found.registry
+        for batch in parsed.batches:
+            in_coin(batch, found.contracts.get(batch.table.name, {}))
+            if batch.table is not TRADES:  # whose amount in the quote is computed, never read
+                require_quotes(batch)
+        in_coin_or_unknown(parsed, self._given)
         markets, guesses = registry_rows(parsed, self._given, registered, earlier=self._instruments)
+        self._lake.require_writable(*(batch.table for batch in parsed.batches), MARKETS)
         # An append is all or nothing by itself, so only what follows the first write is checked before.
         for batch in parsed.batches if stated.height else parsed.batches[1:]:
             self._lake.check(batch)
         if stated.height:
             # Before the events, so that amounts never lie there without a word on what they were made from.
-            self._lake.register(stated, replace=["contract", "contract_size"])
+            self._lake.register(stated, replace=["contract", "contract_size", "amount_units"])
         appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
         # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
         self._lake.register(markets, replace=self._given.columns, sources=[source])
@@ -113,18 +118,27 @@ class Writer:
     def _markets(self) -> tuple[MarketReport, ...]:
         names = [*_KEY, "normalized_symbol", "coin", "quote_coin", "category", "block_size"]
         rows = self._lake.markets().sort(_KEY).select(names)
+        trades = self._trades(
+            [key for key in rows.select(_KEY).unique().iter_rows() if self._concerned(*key)]
+        )
         return tuple(
             MarketReport(
                 **row,
-                trades=self._lake.scan(TRADES.name, exchange=row["exchange"], raw_symbol=row["raw_symbol"])
-                .select(pl.len())
-                .collect()
-                .item(),
+                trades=trades.get((row["exchange"], row["raw_symbol"]), 0),
                 guessed=(row["exchange"], row["raw_symbol"]) in self._guesses,
             )
             for row in rows.iter_rows(named=True)
             if self._concerned(row["exchange"], row["raw_symbol"])
         )
+
+    def _trades(self, markets: list[Instrument]) -> dict[Instrument, int]:
+        """How many trades the lake has of some markets, in one scan."""
+        if not markets:
+            return {}
+        exchanges, symbols = zip(*markets, strict=True)
+        rows = self._lake.scan(TRADES.name, exchange=exchanges, raw_symbol=symbols)
+        counts = rows.group_by(_KEY).agg(pl.len()).collect(engine="streaming")
+        return {(exchange, symbol): count for exchange, symbol, count in counts.iter_rows()}
 
     def _concerned(self, exchange: str, raw_symbol: str) -> bool:
         # A file that went in before was not read again, so it may be of any instrument of the venue it was said to be.

@@ -45,6 +45,7 @@ import polars as pl
 
 from tidytape.catalogue import Side
 from tidytape.errors import IngestError, QueryError, counted
+from tidytape.lake.amount_units import is_coin_margined, of_binance
 from tidytape.lake.batch import Spool
 from tidytape.lake.ingest import _klines
 from tidytape.lake.ingest._delimited import split
@@ -193,8 +194,6 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
 _NAME = re.compile(
     rf"([A-Z0-9_]{{2,40}})-({'|'.join(_DUMPS)}|{_klines.INTERVALS})-\d{{4}}-\d{{2}}(?:-\d{{2}})?\.(?:zip|csv|csv\.gz)"
 )
-# BTCUSD_PERP, BTCUSD_240927; a dated USD-M future is BTCUSDT_240927.
-_COIN_MARGINED = r"^[A-Z0-9]+USD_(?:PERP|\d{6})$"
 
 
 def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
@@ -221,7 +220,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
         If the file cannot be read, is no dump, or one that holds nothing a lake has a table for.
     """
     venue = job.venue
-    parsed = Parsed(spool)
+    parsed = Parsed(spool, amount_unit=of_binance)
     for kind, rows in _blocks(job.path, parsed, progress):
         _PUT[kind](rows.with_columns(exchange=pl.lit(venue)), job, parsed)
     return parsed
@@ -339,11 +338,11 @@ def _symbol(job: Job) -> str:
 
 
 def _coin_margined(job: Job, symbol: str, parsed: Parsed, *, has_coins: bool = False) -> bool:
-    """Whether an instrument is a COIN-M future, whose amounts are inverse contracts; that is noted.
+    """Return whether a market is a COIN-M future, whose amounts are inverse contracts, and note it.
 
-    Its symbol tells, or a column of coins, which no other market has.
+    The symbol says it, or a column of coins, which no other market has.
     """
-    found = has_coins or re.fullmatch(_COIN_MARGINED, symbol) is not None
+    found = has_coins or is_coin_margined(symbol)
     if found:
         parsed.inverse.add((job.venue, symbol))
     return found
@@ -390,7 +389,8 @@ def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
             parsed.ignore("metrics of another instrument", rows.height - kept.height)
     # Of a future whose trades are contracts as well: the value is in coin.
     parsed.coins.add(OPEN_INTEREST.name)
-    coin_margined = pl.col("raw_symbol").str.contains(_COIN_MARGINED)
+    symbols = [symbol for symbol in kept["raw_symbol"].unique() if is_coin_margined(symbol)]
+    coin_margined = pl.col("raw_symbol").is_in(symbols)
     told = kept.with_columns(
         pl.when(coin_margined).then("value").otherwise("amount").alias("amount"),
         pl.when(~coin_margined).then("value").alias("quote_amount"),

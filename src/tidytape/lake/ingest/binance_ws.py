@@ -4,8 +4,11 @@ A line is the receive time in epoch nanoseconds, a space, and one message as JSO
 ``bookTicker`` of a combined stream, or the answer of the REST depth endpoint, known by its ``lastUpdateId``. Trades
 and book events are kept, other messages are counted.
 
-A depth answer names no symbol: it belongs to the only symbol of the file. That of the spot market has no time of the
-exchange either; its row then carries the receive time, by the recorder's clock.
+A depth answer of most markets names no symbol: it belongs to the only symbol of the file. That of the spot market has
+no time of the exchange either; its row then carries the receive time, by the recorder's clock.
+
+Messages of COIN-M futures name their pair, ``ps``, or their symbol says it (BTCUSD_PERP, BTCUSD_240927). Their amounts
+are contracts of some USD, whatever the caller calls the exchange, so they need ``contract`` and ``contract_size``.
 """
 
 from __future__ import annotations
@@ -17,6 +20,7 @@ import polars as pl
 
 from tidytape.catalogue import BookSide, Side
 from tidytape.errors import IngestError
+from tidytape.lake.amount_units import is_coin_margined, is_in_dollars, of_binance
 from tidytape.lake.batch import Spool
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._json import decoded
@@ -32,12 +36,15 @@ _HEAD = pl.Struct(
         "stream": pl.String(),
         "lastUpdateId": pl.Int64(),
         "E": pl.Int64(),
+        "symbol": pl.String(),  # of a depth answer of futures with margin in coin
+        "pair": pl.String(),
         "data": pl.Struct(
             {
                 "e": pl.String(),  # kind
                 "E": pl.Int64(),  # time of the event
                 "T": pl.Int64(),  # time of the trade
                 "s": pl.String(),  # symbol
+                "ps": pl.String(),  # pair: futures with margin in coin have it
                 "t": pl.Int64(),  # trade id
                 "p": pl.String(),  # price
                 "q": pl.String(),  # quantity
@@ -75,7 +82,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     IngestError
         If the file cannot be read, or has events, but none of ``raw_symbol``.
     """
-    parsed = Parsed(spool)
+    parsed = Parsed(spool, amount_unit=of_binance)
     snapshots: list[pl.DataFrame] = []
     symbols: set[str] = set()
     rows = 0
@@ -83,6 +90,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
         parsed.lines += lines.height
         messages = _messages(lines, parsed)
         symbols.update(messages["symbol"].drop_nulls().unique())
+        parsed.inverse |= _coin_margined(messages, job.venue)
         if job.raw_symbol is not None:
             messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
         parsed.batch(TRADES).add(_trades(messages, job.venue, parsed))
@@ -123,7 +131,8 @@ def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
         kind=pl.when(data.field("e").is_in(["trade", "depthUpdate"])).then(data.field("e"))
         .when(pl.col("lastUpdateId").is_not_null() & pl.col("data").is_null()).then(pl.lit("depth snapshot"))
         .otherwise(None),
-        symbol=data.field("s"),
+        symbol=pl.coalesce(data.field("s"), "symbol"),
+        pair=pl.coalesce(data.field("ps"), "pair"),
     )  # fmt: skip
     other = pl.coalesce(data.field("e"), pl.col("stream").str.extract(r"@(\w+)", 1), pl.lit("other"))
     for name, count in (
@@ -134,6 +143,16 @@ def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
     unknown = pl.col("symbol").is_in(unstorable(kept["symbol"]).implode())
     reason = pl.when(unknown).then(pl.lit("the symbol is not printable, or too long for a folder"))
     return parsed.bad.take(kept.with_columns(reason=reason))
+
+
+def _coin_margined(messages: pl.DataFrame, exchange: str) -> set[tuple[str, str]]:
+    """Return the markets whose messages or symbols say that their amounts are contracts of some USD."""
+    said = messages.select("symbol", "pair").drop_nulls("symbol").unique()
+    return {
+        (exchange, symbol)
+        for symbol, pair in said.iter_rows()
+        if is_coin_margined(symbol) or (pair is not None and is_in_dollars(pair))
+    }
 
 
 def _trades(messages: pl.DataFrame, exchange: str, parsed: Parsed) -> pl.DataFrame:
@@ -191,7 +210,7 @@ def _answers(messages: pl.DataFrame) -> pl.DataFrame:
     return data.select(
         "line",
         "received",
-        pl.lit(None, pl.String).alias("raw_symbol"),
+        pl.col("symbol").alias("raw_symbol"),
         pl.coalesce(_exchange_time("E"), "received").alias("timestamp"),
         pl.lit(None, pl.Int64).alias("first_id"),
         pl.col("lastUpdateId").alias("last_id"),
@@ -239,8 +258,13 @@ def _levels(events: pl.DataFrame, exchange: str, rows: int, parsed: Parsed) -> p
 
 
 def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None, parsed: Parsed) -> None:
-    """Give the snapshots, which name no symbol, to the only symbol there is."""
+    """Add the snapshots; those that name no symbol belong to the only symbol of the file."""
     answers = pl.concat(snapshots) if snapshots else pl.DataFrame()
+    if answers.is_empty():
+        return
+    named = pl.col("raw_symbol").is_not_null()
+    parsed.batch(BOOK).add(BOOK.conform(answers.filter(named)))
+    answers = answers.filter(~named)
     if answers.is_empty():
         return
     known = symbols or ({wanted} if wanted is not None else set())

@@ -1,4 +1,4 @@
-"""Amounts in contracts: what they are in coin and in quote.
+"""Amounts in contracts or in the quote: what they are in coin.
 
 A contract of size s is worth, for n of them at price p:
 
@@ -10,24 +10,25 @@ VANILLA     n s                 n s p
 INVERSE     n s / p             n s
 =========== =================== ===================
 
-Sizes are decimals, and n s is the float nearest to the decimal product: 3 contracts of 0.001 are 0.003.
+Sizes are decimals, and n s is the float nearest to the decimal product: 3 contracts of 0.001 are 0.003. An amount in
+the quote is an inverse contract of size 1, `QUOTE`.
 
-Candles have no price of their own. Volumes of LINEAR and VANILLA contracts are multiplied, ``quote_volume`` stays as
-the file has it. Of INVERSE ones the coins cannot be told, so they have to be there: a layout that has both hands over
-the numbers of contracts in columns ``contracts`` and ``buy_contracts`` beside the table's, and n s is ``quote_volume``.
+Candles do not say at which prices their volume traded. For LINEAR and VANILLA contracts ``volume`` is n s, and
+``quote_volume`` stays as the file has it. For INVERSE contracts n s is ``quote_volume``, and ``volume`` is null: it is
+not known, because quote over close is a guess. A layout that has the coins as well hands over the contracts in columns
+``contracts`` and ``buy_contracts`` beside the table's; then ``volume`` stays.
 
-A layout may also hand over trades with a column ``coins`` beside the table's, what the venue says they are in coin. It
-must be what comes out, or the contract is another one.
+A layout may hand over trades with a column ``coins`` beside the table's, the amount in coin as the exchange reports it.
+The converted amount has to agree with it.
 
-Open interest has no price of its own. A layout may hand over its rows with a column ``price`` beside the table's, e.g.
-the mark price of that moment; the open interest of an inverse contract cannot go in without. Of a linear contract it
-gives ``quote_amount``, which else stays as the file has it.
+A report of open interest has no price. A layout may hand over its rows with a column ``price`` beside the table's, e.g.
+the mark price of that moment; the open interest of an inverse contract is refused without. Of a linear contract it
+gives ``quote_amount``, which otherwise stays as the file has it.
 """
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
@@ -37,7 +38,7 @@ import polars as pl
 
 from tidytape.errors import IngestError, counted
 from tidytape.lake.batch import Batch
-from tidytape.lake.ingest.report import Note
+from tidytape.lake.quoted import QUOTED, description, mismatched
 from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
@@ -48,26 +49,18 @@ from tidytape.lake.tables import (
     TRADES,
 )
 
-__all__ = ["COUNTED", "Contract", "ContractKind", "assumed_coins", "in_coin"]
-
-_COUNTING = frozenset(
-    {
-        "BINANCE_DELIVERY", "BITMEX", "BYBIT", "CRYPTOFACILITIES", "DERIBIT", "GATE_IO_FUTURES", "HUOBI_DM",
-        "HUOBI_DM_LINEAR_SWAP", "HUOBI_DM_SWAP", "KUCOIN_FUTURES", "OKEX_FUTURES", "OKEX_SWAP", "PHEMEX",
-    }
-)  # fmt: skip
-"""Venues whose amounts are numbers of contracts, in all or some of their markets."""
+__all__ = ["COUNTED", "QUOTE", "Contract", "ContractKind", "in_coin", "require_quotes"]
 
 COUNTED = (TRADES, BOOK, RECORDED_CANDLES, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
 """The tables whose amounts may be numbers of contracts."""
 
-_INSTRUMENT = ["exchange", "raw_symbol"]
+_MARKET = ["exchange", "raw_symbol"]
 _DIGITS = 15
 """A float holds so many decimal digits exactly."""
 _APART = 1e-3
-"""Shares of an amount that two of its writings may lie apart: the venue's is rounded, and sizes differ by factors."""
+"""Relative difference that rounding by the exchange explains; a wrong size differs by a factor."""
 _FINEST = 1e-8
-"""What such amounts are rounded to. [coin]"""
+"""Absolute difference that rounding explains. [coin]"""
 
 
 class ContractKind(StrEnum):
@@ -94,10 +87,8 @@ class Contract:
     size: Decimal
 
 
-_TAKEN_FOR_COINS = (
-    "taken for coins, though many markets there count contracts; --contract and --contract-size, when a file first "
-    "goes in, say what one is"
-)
+QUOTE = Contract(ContractKind.INVERSE, Decimal(1))
+"""An amount that counts the quote."""
 
 
 def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None:
@@ -106,18 +97,18 @@ def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None
     Parameters
     ----------
     batch : Batch
-        Rows of one of the tables `COUNTED`, amounts in contracts; others are left alone.
+        Rows of one of the tables `COUNTED`; others are left alone.
     contracts : mapping of (str, str) to Contract
-        By (exchange, raw_symbol). The amounts of an instrument that is not among them are in coin.
+        By (exchange, raw_symbol). The amounts of a market that is not among them are in coin.
 
     Raises
     ------
     IngestError
-        When the rows are read, if they need a price and have none, or the venue says other amounts in coin.
+        When the rows are read, if they need a price and have none, or the file itself says other amounts.
     """
     if batch.table not in COUNTED or contracts.keys().isdisjoint(batch.instruments):
         return
-    rows = [(*instrument, *_facts(contract)) for instrument, contract in contracts.items()]
+    rows = [(*market, *_facts(contract)) for market, contract in contracts.items()]
     schema = {
         "exchange": pl.String,
         "raw_symbol": pl.String,
@@ -132,32 +123,31 @@ def in_coin(batch: Batch, contracts: Mapping[tuple[str, str], Contract]) -> None
         batch.change(partial(_converted, table=batch.table, sizes=sizes))
 
 
-def assumed_coins(batches: Iterable[Batch], contracts: Mapping[tuple[str, str], Contract]) -> list[Note]:
-    """Return how many amounts are taken for coins at venues that count contracts, a note for each venue.
+def require_quotes(batch: Batch) -> None:
+    """Have the rows of a batch refused when they are read, if a file's own amounts in the quote contradict the others.
 
-    Parameters
-    ----------
-    batches : iterable of Batch
-        Rows of a file whose amounts may be contracts.
-    contracts : mapping of (str, str) to Contract
-        Of the instruments whose contract is known, by (exchange, raw_symbol).
+    Raises
+    ------
+    IngestError
+        When the rows are read, if the sums of a market have a ratio at which none of it traded.
     """
-    counts: Counter[str] = Counter()
-    for batch in batches:
-        if batch.table not in COUNTED:
-            continue
-        suspects = {name for name in batch.instruments if name[0] in _COUNTING and name[:2] not in contracts}
-        if suspects:
-            venue = pl.struct(_INSTRUMENT).is_in(
-                [dict(zip(_INSTRUMENT, name, strict=True)) for name in suspects]
-            )
-            for part in batch:
-                counts.update(part.frame().filter(venue)["exchange"].to_list())
-    return [Note("amount", _TAKEN_FOR_COINS, count, venue) for venue, count in sorted(counts.items())]
+    if batch.table.name in QUOTED:
+        batch.change(partial(_with_quotes, table=batch.table))
+
+
+def _with_quotes(rows: pl.DataFrame, *, table: Table) -> pl.DataFrame:
+    wrong = mismatched(rows.lazy(), table.name, by=[pl.col(name) for name in _MARKET])
+    if wrong.height:
+        exchange, symbol, ratio = wrong.row(0)
+        raise IngestError(
+            f"{table.name}: of {exchange} {symbol} {description(table.name, ratio)}: amount_unit (--amount-unit), or "
+            "contract and contract_size (--contract, --contract-size), say what amounts count"
+        )
+    return rows
 
 
 def _facts(contract: Contract) -> tuple[bool, float, float]:
-    """The size as a fraction of integers, so that a whole number of contracts is multiplied and divided once each."""
+    """Return the size as a fraction of integers: a whole number of contracts is then multiplied and divided once."""
     times, over = contract.size.as_integer_ratio()
     return contract.kind is ContractKind.INVERSE, float(times), float(over)
 
@@ -166,14 +156,14 @@ def _converted(rows: pl.DataFrame, *, table: Table, sizes: pl.DataFrame) -> pl.D
     amount = "size" if table is BOOK else "amount"
     inverse = pl.col("__inverse").fill_null(value=False)
     known = pl.col("__times").is_not_null()
-    told = rows.join(sizes, on=_INSTRUMENT, how="left", maintain_order="left")
+    joined = rows.join(sizes, on=_MARKET, how="left", maintain_order="left")
     price = pl.col("price") if "price" in rows.columns else pl.lit(None, pl.Float64)
     needed = inverse & (pl.col(amount) != 0) & ~(price > 0).fill_null(value=False)
-    if wrong := told.select(needed.sum()).item():
-        row = told.filter(needed).row(0, named=True)
+    if wrong := joined.select(needed.sum()).item():
+        row = joined.filter(needed).row(0, named=True)
         raise IngestError(
-            f"{table.name}: {counted(wrong, 'amount')} of inverse contracts without a price above 0 to convert them to "
-            f"coin: {row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
+            f"{table.name}: {counted(wrong, 'amount')} of inverse contracts or in the quote without a price above 0 to "
+            f"convert them to coin: {row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
         )
     worth = _times(amount)
     coin = pl.when(inverse & (worth != 0)).then(worth / price).otherwise(worth)
@@ -181,47 +171,45 @@ def _converted(rows: pl.DataFrame, *, table: Table, sizes: pl.DataFrame) -> pl.D
     if "quote_amount" in rows.columns:
         quote = pl.when(inverse).then(worth).otherwise(pl.coalesce(worth * price, "quote_amount"))
         new["quote_amount"] = pl.when(known).then(quote).otherwise(pl.col("quote_amount"))
-    done = told.with_columns(**new)
+    done = joined.with_columns(**new)
     if "coins" in rows.columns:
-        _agree(done.filter(known), table)
+        _require_equal(done.filter(known), table, "amount", "coins", "coin")
     return done.select(rows.columns)
 
 
 def _times(column: str) -> pl.Expr:
-    """Contracts times size. Rounding takes the error of the product away, where a float can tell its decimals."""
+    """Contracts times size, rounded to the decimals that a float holds exactly."""
     return (pl.col(column) * pl.col("__times") / pl.col("__over")).round_sig_figs(_DIGITS)
 
 
-def _agree(rows: pl.DataFrame, table: Table) -> None:
-    """Raise IngestError where what the venue says in coin is another amount."""
-    apart = (pl.col("amount") - pl.col("coins")).abs() > _APART * pl.col("coins") + _FINEST
+def _require_equal(rows: pl.DataFrame, table: Table, ours: str, theirs: str, unit: str) -> None:
+    """Raise IngestError where a converted amount is not what the file has in another column."""
+    apart = (pl.col(ours) - pl.col(theirs)).abs() > _APART * pl.col(theirs) + _FINEST
     wrong = rows.filter(apart.fill_null(value=False))
     if wrong.is_empty():
         return
     row = wrong.row(0, named=True)
     raise IngestError(
-        f"{table.name}: {counted(wrong.height, 'amount')} not as the file says in coin: {row['amount']:.8g} by the "
-        f"size of a contract and {row['coins']:.8g} by the file, {row['exchange']} {row['raw_symbol']} at "
+        f"{table.name}: {counted(wrong.height, 'amount')} not as the file says in {unit}: {row[ours]:.8g} by the "
+        f"size of a contract and {row[theirs]:.8g} by the file, {row['exchange']} {row['raw_symbol']} at "
         f"{row['timestamp']}: is the size another?"
     )
 
 
 def _converted_candles(rows: pl.DataFrame, *, sizes: pl.DataFrame) -> pl.DataFrame:
-    told = rows.join(sizes, on=_INSTRUMENT, how="left", maintain_order="left")
+    candles = rows.join(sizes, on=_MARKET, how="left", maintain_order="left")
     inverse = pl.col("__inverse").fill_null(value=False)
-    both = "contracts" in rows.columns
-    if not both and (wrong := told.select(inverse.sum()).item()):
-        row = told.filter(inverse).row(0, named=True)
-        raise IngestError(
-            f"{RECORDED_CANDLES.name}: {counted(wrong, 'volume')} of inverse contracts, which are not told in coin: "
-            f"{row['exchange']} {row['raw_symbol']} at {row['timestamp']}"
-        )
     linear = pl.col("__times").is_not_null() & ~inverse
-    new = {
-        name: pl.when(linear).then(_times(name)).otherwise(pl.col(name)) for name in ("volume", "buy_volume")
-    }
-    if both:
-        new |= {
-            f"{side}quote_volume": pl.when(inverse).then(_times(f"{side}contracts")) for side in ("", "buy_")
-        }
-    return told.with_columns(**new).select(rows.columns)
+    has_coins = "contracts" in rows.columns
+    counted_in = "contracts" if has_coins else "volume"
+    new = {}
+    for side in ("", "buy_"):
+        volume, worth = pl.col(f"{side}volume"), _times(f"{side}{counted_in}")
+        in_coin_ = pl.when(linear).then(_times(f"{side}volume"))
+        new[f"{side}volume"] = (in_coin_ if has_coins else in_coin_.when(inverse).then(None)).otherwise(
+            volume
+        )
+        new[f"{side}quote_volume"] = pl.when(inverse).then(worth).otherwise(pl.col(f"{side}quote_volume"))
+    done = candles.with_columns(__reported=pl.col("quote_volume")).with_columns(**new)
+    _require_equal(done.filter(inverse), RECORDED_CANDLES, "quote_volume", "__reported", "quote")
+    return done.select(rows.columns)

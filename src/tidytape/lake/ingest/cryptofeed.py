@@ -4,22 +4,32 @@ A line is the address that was asked, `` -> ``, the receive time in epoch second
 instruments each contract becomes a report of funding, where it has a rate, and of open interest. Other lines are
 counted, not kept.
 
-Open interest is in contracts, as BitMEX counts it, see ``contract`` of `tidytape.lake.ingest.ingest`.
+Open interest is in contracts, and the list says what one is: of an inverse contract ``multiplier`` over
+``underlyingToSettleMultiplier`` in the quote, of a linear one ``multiplier`` over ``quoteToSettleMultiplier`` in coin
+[1]_. The registry keeps it, so trades of the same markets need no ``contract``. A quanto contract is worth another
+number of coins at every rate of two other markets: its open interest is counted, not kept.
+
+References
+----------
+.. [1] BitMEX, "API Explorer", Instrument.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import orjson
 import polars as pl
 
+from tidytape.frames.grid import exact
+from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.batch import Spool
-from tidytape.lake.ingest._fields import NAME, NOT_NEGATIVE, NUMBER, TEXT, Field, checked, time
+from tidytape.lake.ingest._fields import FLAG, NAME, NOT_NEGATIVE, NUMBER, TEXT, Field, checked, time
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import ISO, nanoseconds
+from tidytape.lake.ingest.contracts import Contract, ContractKind
 from tidytape.lake.tables import FUNDING, OPEN_INTEREST
 
 __all__ = ["parse", "recognises"]
@@ -35,6 +45,11 @@ _FIELDS = {
     "interval": Field("fundingInterval", TEXT, needed=False),
     "amount": Field("openInterest", NOT_NEGATIVE, needed=False),
     "price": Field("markPrice", NUMBER, needed=False),
+    "is_inverse": Field("isInverse", FLAG, needed=False),
+    "is_quanto": Field("isQuanto", FLAG, needed=False),
+    "multiplier": Field("multiplier", NUMBER, needed=False),
+    "underlying_multiplier": Field("underlyingToSettleMultiplier", NUMBER, needed=False),
+    "quote_multiplier": Field("quoteToSettleMultiplier", NUMBER, needed=False),
 }
 
 
@@ -59,13 +74,17 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     IngestError
         If the file cannot be read.
     """
-    parsed = Parsed(spool)
+    parsed = Parsed(spool, amount_unit=_contracts)
     for lines in numbered(job.path, parsed.bad, progress):
         parsed.lines += lines.height
         # A line is a whole answer: few and long, so one by one.
         for line, text in lines.iter_rows():
             _take(line, text, job, parsed)
     return parsed
+
+
+def _contracts(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
+    return AmountUnit.CONTRACTS
 
 
 def recognises(name: str, head: str) -> bool:
@@ -113,10 +132,32 @@ def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
     has_funding = pl.any_horizontal(pl.col("rate", "predicted_rate").is_not_null())
     parsed.batch(FUNDING).add(FUNDING.conform(placed.filter(has_funding)))
     interest = placed.filter(pl.col("amount").is_not_null())
+    quanto = interest.filter("is_quanto").height
+    if quanto:
+        parsed.ignore("open interest of a quanto contract", quanto)
+    interest = interest.filter(~pl.col("is_quanto").fill_null(value=False))
+    parsed.contracts.update(_sizes(interest))
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
     neither = placed.filter(~has_funding & pl.col("amount").is_null()).height
     if neither:
         parsed.ignore("contract without funding rate and open interest", neither)
+
+
+def _sizes(listed: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
+    """Yield what one contract is of each market whose entry says it."""
+    names = (
+        "exchange",
+        "raw_symbol",
+        "is_inverse",
+        "multiplier",
+        "underlying_multiplier",
+        "quote_multiplier",
+    )
+    for exchange, symbol, is_inverse, multiplier, underlying, quote in listed.select(names).iter_rows():
+        kind = ContractKind.INVERSE if is_inverse else ContractKind.LINEAR
+        per = underlying if is_inverse else quote
+        if is_inverse is not None and multiplier and per and multiplier / per > 0:
+            yield (exchange, symbol), Contract(kind, exact(abs(multiplier)) / exact(abs(per)))
 
 
 _YEAR_2000 = 946_684_800 * 10**9

@@ -48,7 +48,6 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
         If the file cannot be read or has no header.
     """
     parsed = Parsed(spool)
-    parsed.time_unit = job.time_unit
     rows: Reader | None = None
     header: list[str] = []
     delimiter = None if job.delimiter is None else _given_delimiter(job.delimiter)

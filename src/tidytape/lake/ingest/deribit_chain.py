@@ -28,6 +28,7 @@ from collections.abc import Callable
 import polars as pl
 
 from tidytape.errors import IngestError
+from tidytape.lake.amount_units import of_coins
 from tidytape.lake.batch import Spool
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._lines import numbered
@@ -75,7 +76,7 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     IngestError
         If the file cannot be read, or its header lacks a column.
     """
-    parsed = Parsed(spool)
+    parsed = Parsed(spool, amount_unit=of_coins)
     header: list[str] | None = None
     for block in numbered(job.path, parsed.bad, progress):
         lines = block

@@ -49,7 +49,6 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
         If the file cannot be read, or none of its first lines is an object.
     """
     parsed = Parsed(spool)
-    parsed.time_unit = job.time_unit
     rows: Reader | None = None
     names: list[str] = []
     for lines in numbered(job.path, parsed.bad, progress):

@@ -7,7 +7,7 @@ they are meant in UTC. Numbers are read in ``time_unit`` where they are times.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import polars as pl
@@ -51,7 +51,6 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
         If the file cannot be read.
     """
     parsed = Parsed(spool)
-    parsed.time_unit = job.time_unit
     size = job.path.stat().st_size if job.path.is_file() else 0
     read = 0
     try:
@@ -60,8 +59,8 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
             names = [field.name for field in file.schema_arrow if not pa.types.is_nested(field.type)]
             schema = file.schema_arrow
             rows = reader(job, names, parsed)
-            used = set(rows.uses)
-            _refuse_naive(job, [schema.field(name) for name in names if name in used])
+            used = set(rows.mapped.values())
+            _refuse_naive(job, {ours: schema.field(name) for ours, name in rows.mapped.items()})
             for batch in file.iter_batches(batch_size=ROWS, columns=[name for name in names if name in used]):
                 frame = pl.DataFrame(batch)
                 rows.take(_texts(frame, names, read))
@@ -73,20 +72,21 @@ def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
     return parsed
 
 
-def _refuse_naive(job: Job, fields: list[pa.Field]) -> None:
-    if job.time_unit == ISO:
-        return
-    for field in fields:
+def _refuse_naive(job: Job, fields: Mapping[str, pa.Field]) -> None:
+    for ours, field in fields.items():
+        unit = job.time_unit_of(ours)
+        if unit == ISO:
+            continue
         if pa.types.is_timestamp(field.type) and field.type.tz is None:
             raise QueryError(
                 "time_unit",
-                got=job.time_unit,
+                got=unit,
                 expected=f"iso, to say that {field.name} of {job.path.name}, which has no time zone, is meant in UTC",
             )
-        if pa.types.is_date(field.type) and job.time_unit != DATE:
+        if pa.types.is_date(field.type) and unit != DATE:
             raise QueryError(
                 "time_unit",
-                got=job.time_unit,
+                got=unit,
                 expected=f"date, to say that {field.name} of {job.path.name}, a date, is meant as its first instant",
             )
 

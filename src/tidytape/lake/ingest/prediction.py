@@ -14,6 +14,7 @@ from tidytape.lake.ingest._lines import BadLines, digest
 from tidytape.lake.names import storable
 from tidytape.lake.predictions import instruments
 from tidytape.lake.store import Lake
+from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS
 
 __all__ = ["LAYOUT", "PredictionFile", "PredictionReport", "ingest_prediction_markets"]
 
@@ -135,6 +136,7 @@ def ingest_prediction_markets(
         return PredictionReport((), 0, 0, changed=False)
     reports = pl.concat(rows for rows, _ in read)
     before = lake.version()
+    lake.require_writable(PREDICTION_MARKETS, MARKETS)
     lake.register_prediction_markets(reports)
     # From what is registered now and not from the files: these may be older than what another file said.
     known = lake.prediction_markets().join(

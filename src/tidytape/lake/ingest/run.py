@@ -44,12 +44,13 @@ def ingest(
     category: str | None = None,
     columns: Mapping[str, str] | None = None,
     delimiter: str | None = None,
-    time_unit: str | None = None,
+    time_unit: str | Mapping[str, str] | None = None,
     time_format: str | None = None,
     tick_size: Decimal | float | str | None = None,
     block_size: Decimal | float | str | None = None,
     contract: str | None = None,
     contract_size: Decimal | float | str | None = None,
+    amount_unit: str | None = None,
     interval: str | None = None,
     funding_interval: int | str | timedelta | None = None,
     skip_bad: bool = False,
@@ -90,8 +91,9 @@ def ingest(
         Of a ``csv``, ``jsonl`` or ``parquet``: our columns to the file's, e.g. ``{"price": "px"}``.
     delimiter : str, optional
         Of a ``csv``: what stands between its columns; found in the header where left out.
-    time_unit : {"iso", "date", "s", "ms", "us", "ns"}, optional
-        Of a ``csv``, ``jsonl`` or ``parquet``: how its times are written. Where left out, the first time that is a
+    time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
+        Of a ``csv``, ``jsonl`` or ``parquet``: how its times are written, in all columns or by our name of each, e.g.
+        ``{"timestamp": "iso", "expiry": "date"}``. Where left out, the first time that is a
         written date and time, or a number that lies between the years 2000 and 2100 in exactly one unit, decides; the
         report says which it was. Dates alone have to be said to be ``date``.
     time_format : str, optional
@@ -109,6 +111,12 @@ def ingest(
         `tidytape.lake.ingest.contracts`. The registry keeps it: left out, the registered kind and size hold.
     contract_size : Decimal, int, float or str, optional
         Size of one contract; 1 for VANILLA. [quote per contract if INVERSE, else coin per contract]
+    amount_unit : {"coin", "quote", "contracts"}, optional
+        What amounts in the files count, volumes of candles included; it holds for all tables and markets of the files,
+        and the registry keeps it. Left out, the file, the symbol or the exchange has to say it, see
+        `tidytape.lake.amount_units`; what counts contracts or the quote, or an unknown unit, is refused.
+        ``"contracts"`` needs ``contract`` and ``contract_size``. Amounts in the quote are divided by their price;
+        candles have none, so their volume becomes ``quote_volume``, and their volume in coin is null.
     interval : str, optional
         Of a ``csv``, ``jsonl`` or ``parquet`` of candles: how long all of them are, e.g. ``"1h"``, where no column
         tells.
@@ -130,7 +138,8 @@ def ingest(
     Raises
     ------
     QueryError
-        If an argument cannot be right: for none of the files. Where it is for some, it is their failure.
+        If an argument cannot be right, or amounts count contracts, the quote or an unknown unit and nothing was said
+        about them: for none of the files. Where it is for some, it is their failure.
     IngestError
         If a file cannot be read, has broken lines and ``skip_bad`` is not set, or contradicts the lake. Of several
         files ``failures`` has the reason of each, and ``report`` says what became of the others.
@@ -151,7 +160,9 @@ def ingest(
     """
     if layout is not None:
         _known(layout)
-    given = Given(normalized_symbol, coin, category, tick_size, block_size, contract, contract_size)
+    given = Given(
+        normalized_symbol, coin, category, tick_size, block_size, contract, contract_size, amount_unit
+    )
     if exchange is not None:
         exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
     raw_symbol = None if raw_symbol is None else storable(raw_symbol, parameter="raw_symbol")
@@ -189,7 +200,7 @@ def ingest(
     )
     jobs = [replace(job, path=path) for path in paths]
     # Saying something about the market takes reading, to know which one.
-    reader = Reader(lake=lake, skip_bad=skip_bad, again=bool(given.columns))
+    reader = Reader(lake=lake, skip_bad=skip_bad, again=bool(given.columns or given.unit))
     writer = Writer(lake, given)
     failures = _put_all(jobs, reader, writer, workers=min(workers, len(jobs)), progress=progress)
     report = writer.report()

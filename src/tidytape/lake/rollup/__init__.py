@@ -11,7 +11,8 @@ Examples
 from __future__ import annotations
 
 from tidytape.lake.rollup.build import RolledUp, rollup
-from tidytape.lake.rollup.read import minutes
+from tidytape.lake.rollup.many import minutes_of_many
+from tidytape.lake.rollup.read import minutes, sources
 from tidytape.lake.rollup.tables import ROLLUP_TABLES
 
-__all__ = ["ROLLUP_TABLES", "RolledUp", "minutes", "rollup"]
+__all__ = ["ROLLUP_TABLES", "RolledUp", "minutes", "minutes_of_many", "rollup", "sources"]

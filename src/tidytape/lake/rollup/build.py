@@ -1,19 +1,25 @@
-"""Making the minutes: only what is new or changed, chunk by chunk, each chunk one commit."""
+"""Making the minutes: only what is new or changed, batch by batch, each batch one commit.
+
+A batch holds the next minutes of as many instruments as memory allows. Minutes that are put in the place of others are
+a batch of their own, and so are those of a book, which may be far more than its events.
+"""
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import partial
 from typing import TYPE_CHECKING
 
 import polars as pl
 from deltalake import DeltaTable, Transaction
 from tqdm.auto import tqdm
 
-from tidytape.errors import LakeError, QueryError, counted
+from tidytape.errors import LakeError, TidytapeError, counted
 from tidytape.lake import _delta
+from tidytape.lake._columns import require_readable, require_writable
 from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe
 from tidytape.lake.rollup.state import WHOLE, Span, State, changed_since, edition, stale, state_of
 
@@ -22,11 +28,14 @@ if TYPE_CHECKING:
 
 __all__ = ["RolledUp", "rollup"]
 
+Instrument = tuple[str, str]
+"""Exchange and symbol."""
+
 _DAY = 1_440 * MINUTE
 _LONGEST = 92 * _DAY
 _PATCHES = 100
 _EVENTS = 10_000_000
-"""Raw events that a chunk is made of, about: what memory has to hold."""
+"""Raw events that a batch is made of, about: what memory has to hold."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,22 +105,26 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
         .select("exchange", "raw_symbol", "block_size")
         .iter_rows()
     }
+    for name, recipe in RECIPES.items():  # before the first commit
+        if lake.has_table(recipe.raw.name):
+            require_readable(lake.delta(recipe.raw.name), recipe.raw)
+        if lake.has_table(name):
+            require_writable(lake.delta(name), recipe.table)
     passes = {name: _Pass.of(lake, recipe, sizes) for name, recipe in RECIPES.items()}
-    work = [(one.recipe, names) for one in passes.values() for names in one.due(lake)]
+    due = {name: one.due(lake) for name, one in passes.items()}
     written = dict.fromkeys(RECIPES, 0)
-    failed: list[tuple[str, LakeError | QueryError]] = []
-    bar = tqdm(work, unit=" instruments", disable=None if progress is None else not progress)
-    for recipe, names in bar:
-        what = f"{recipe.table.name} {' '.join(names)}"
-        bar.set_description(what)
-        size = sizes.get(names) if recipe.has_rows else None
-        if size is None and recipe.has_rows:
-            continue  # nobody has said of which height its rows are
-        try:
-            written[recipe.table.name] += sum(_Job(lake, recipe, names, size).run())
-        except (LakeError, QueryError) as error:
-            failed.append((what, error))
-            passes[recipe.table.name].failed = True
+    failed: list[tuple[str, TidytapeError]] = []
+    with tqdm(
+        total=sum(map(len, due.values())),
+        unit=" instruments",
+        disable=None if progress is None else not progress,
+    ) as bar:
+        for name, one in passes.items():
+            bar.set_description(name)
+            maker = _Maker(lake, one.recipe, sizes, bar.update)
+            written[name] = maker.make(due[name])
+            failed += [(f"{name} {' '.join(names)}", error) for names, error in maker.failed]
+            one.failed = bool(maker.failed)
     for one in passes.values():
         one.note(lake)
     if failed:
@@ -168,80 +181,222 @@ class _Pass:
         uri = lake.uri(self.recipe.table.name)
         _delta.retrying(uri, attempt, lake.storage_options, known=kept)
 
-    def _kept(self, lake: Lake) -> DeltaTable | None:
+    def _kept(self, lake: Lake) -> _delta.Opened | None:
         name = self.recipe.table.name
         return lake.delta(name) if self.instruments and lake.has_table(name) else None
 
 
 @dataclass(frozen=True, slots=True)
-class _Job:
-    """The minutes of one table and instrument."""
+class _Step:
+    """The next minutes to be made of one instrument.
 
-    lake: Lake
-    recipe: Recipe
-    names: tuple[str, str]
+    Attributes
+    ----------
+    names : tuple of str
+        The instrument.
+    spans : list of Span
+        Which minutes.
+    state : State
+        What is known of its minutes once they are made.
+    block_size : Decimal or None
+        Height of their price rows.
+    events : float
+        Raw events that they are made of, about.
+    replaces : bool
+        Whether other minutes may be kept there.
+    is_last : bool
+        Whether nothing is missing afterwards.
+    """
+
+    names: Instrument
+    spans: list[Span]
+    state: State
     block_size: Decimal | None
+    events: float
+    replaces: bool
+    is_last: bool
 
-    def run(self) -> Iterator[int]:
-        """Make what is missing; yield the rows of each chunk."""
-        table, lake = self.recipe.table, self.lake
-        if not lake.has_table(table.name):
+    @property
+    def asks(self) -> list[Ask]:
+        """What is asked of a recipe, by span."""
+        return [Ask(*self.names, first, last, self.block_size) for first, last in self.spans]
+
+
+class _Maker:
+    """Makes the minutes of one table.
+
+    Parameters
+    ----------
+    lake : Lake
+    recipe : Recipe
+    sizes : mapping of tuple to Decimal or None
+        Block size of each market.
+    progress : callable
+        Takes the number of instruments that are done.
+
+    Attributes
+    ----------
+    failed : list of (tuple of str, TidytapeError)
+        Instruments whose minutes could not be made.
+    """
+
+    def __init__(
+        self,
+        lake: Lake,
+        recipe: Recipe,
+        sizes: Mapping[Instrument, Decimal | None],
+        progress: Callable[[int], object],
+    ) -> None:
+        self.lake = lake
+        self.recipe = recipe
+        self.failed: list[tuple[Instrument, TidytapeError]] = []
+        self._sizes = sizes
+        self._progress = progress
+        self._steps: list[_Step] = []
+        self._is_made = False
+
+    def make(self, instruments: Sequence[Instrument]) -> int:
+        """Make what is missing of some instruments; return how many rows were written."""
+        lake, table, written = self.lake, self.recipe.table, 0
+        if instruments and not lake.has_table(table.name):
             _delta.create(lake.uri(table.name), table, lake.storage_options)
-        uri = lake.uri(table.name)
-        # What is open already will do: with thousands of instruments, opening it for each is what takes the time.
-        while (
-            rows := _delta.retrying(uri, self._step, lake.storage_options, known=lake.delta(table.name))
-        ) is not None:
-            yield rows
+        waiting = list(instruments)
+        while waiting:
+            try:
+                # What is open already will do for the first attempt: opening a table takes long.
+                rows, left = _delta.retrying(
+                    lake.uri(table.name),
+                    partial(self._batch, waiting),
+                    lake.storage_options,
+                    known=lake.delta(table.name),
+                )
+            except TidytapeError as error:
+                if len(self._steps) == 1:
+                    rows, failed = 0, self._steps[0].names
+                    self.failed.append((failed, error))
+                    left = [names for names in waiting if names != failed]
+                elif self._is_made:
+                    raise  # what keeps a batch from being written keeps all others from it too
+                else:
+                    # One instrument with bad events keeps no other from being made: it is looked for by halves.
+                    half = len(waiting) // 2
+                    return written + self.make(waiting[:half]) + self.make(waiting[half:])
+            written += rows
+            self._progress(len(waiting) - len(left))
+            waiting = left
+        return written
 
-    def _step(self, kept: DeltaTable) -> int | None:
-        """Make the next chunk, in one commit; return its rows, None where nothing is missing."""
-        raw = self.lake.delta(self.recipe.raw.name)
-        files = _delta.files(raw, self.names)
-        if files.is_empty():
-            return None
-        first, last = files.select(pl.col("first").min(), pl.col("last").max()).row(0)
-        if first is None:
-            return None  # another tool wrote them, and did not note their times; a check says so
+    def _batch(self, waiting: list[Instrument], kept: _delta.Opened) -> tuple[int, list[Instrument]]:
+        """Make the next minutes of some instruments in one commit.
+
+        Returns
+        -------
+        int
+            Rows that were written.
+        list of tuple of str
+            Instruments of which more may be missing.
+        """
+        self._steps, self._is_made, left = [], False, []
+        kept.read_notes(len(waiting))
+        raw, events = self.lake.delta(self.recipe.raw.name), 0.0
+        for place, names in enumerate(waiting):
+            step = self._step(kept, raw, names)
+            if step is None:
+                continue
+            alone = step.replaces or self.recipe.lasts
+            if self._steps and (alone or events + step.events > _EVENTS):
+                left += waiting[place:]
+                break
+            self._steps.append(step)
+            events += step.events
+            if not step.is_last:
+                left.append(names)
+            if alone:
+                left += waiting[place + 1 :]
+                break
+        return self._written(kept, self._steps) if self._steps else 0, left
+
+    def _step(self, kept: _delta.Opened, raw: _delta.Opened, names: Instrument) -> _Step | None:
+        """Return the next minutes to be made of an instrument, None where nothing is missing."""
+        size = self._sizes.get(names) if self.recipe.has_rows else None
+        if size is None and self.recipe.has_rows:
+            return None  # its price rows have no height
+        files = _delta.files(raw, names)
+        first, last = self.lake.extent(self.recipe.raw.name, *names)
+        if first is None or last is None:
+            return None  # without a file, or another tool wrote them and did not note their times; a check says so
         begin, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
-        state = state_of(kept, self.names, self.block_size)
+        state = state_of(kept, names, size)
         if state is not None:
-            old = stale(self.recipe, raw, self.names, state)
+            old = stale(self.recipe, raw, names, state)
             if sum(last - first for first, last in old) > _LONGEST or len(old) > _PATCHES:
                 # Too much to mend at once: from the first of it on, all is made anew. Rows further on stay until they
                 # are replaced, but nobody reads what lies beyond the note.
                 state = State(state.version, old[0][0]) if old[0][0] > begin else None
             elif old:
-                return self._write(kept, old, State(edition(raw), state.until))
+                return _Step(
+                    names, old, State(edition(raw), state.until), size, 0.0, replaces=True, is_last=False
+                )
         at = begin if state is None else state.until
         if at >= newest:
             return None
-        until = min(newest, _chunk_end(files, at))
-        return self._write(kept, [(at, until)], State(edition(raw), until))
+        until, events = _chunk(files, at, newest)
+        return _Step(
+            names,
+            [(at, until)],
+            State(edition(raw), until),
+            size,
+            events,
+            replaces=_delta.may_hold(kept, names, start=at, end=until),
+            is_last=until == newest,
+        )
 
-    def _write(self, kept: DeltaTable, spans: list[Span], state: State) -> int:
-        """Make the minutes of some spans, and put them in the place of what is kept there; return how many rows."""
+    def _written(self, kept: _delta.Opened, steps: list[_Step]) -> int:
+        """Make the minutes of some steps, and commit them with their states; return how many rows."""
         table = self.recipe.table
-        asks = [Ask(*self.names, first, last, self.block_size) for first, last in spans]
-        made = [self.recipe.minutes(self.lake, ask).select(table.names) for ask in asks]
-        rows = table.conform(pl.concat(pl.collect_all(made, engine="streaming"))).sort(table.order)
-        notes = state.notes(self.names, self.block_size)
-        _delta.replace_spans(kept, table, rows, self.names, spans, notes=notes)
+        # Only a step that is a batch by itself has several spans.
+        parts = (
+            [[ask] for ask in steps[0].asks]
+            if len(steps) == 1
+            else [[ask for step in steps for ask in step.asks]]
+        )
+        with _delta.failing(f"make the minutes of {steps[0].names[0]} {steps[0].names[1]}", self.lake.path):
+            made = [self.recipe.minutes(self.lake, *asks).select(table.names) for asks in parts]
+            rows = table.conform(pl.concat(pl.collect_all(made, engine="streaming"))).sort(table.order)
+        self._is_made = True
+        notes = [note for step in steps for note in step.state.notes(step.names, step.block_size)]
+        if steps[0].replaces:
+            _delta.replace_spans(kept, table, rows, steps[0].names, steps[0].spans, notes=notes)
+        else:
+            names = [step.names for step in steps]
+            _delta.append_spans(kept, table, rows, names, notes=notes, options=self.lake.storage_options)
         return rows.height
 
 
-def _chunk_end(files: pl.DataFrame, at: int) -> int:
-    """Return the end of the longest run of whole days from ``at`` on that holds no more events than a chunk may."""
+def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, float]:
+    """Return the end of the next minutes to be made from ``at`` on, and about how many events they are made of.
+
+    They are the longest run of whole days that holds no more events than a batch may, and one day at least.
+    """
     day = at // _DAY
-    within = files.filter(pl.col("last") >= at)
-    longest = (day + _LONGEST // _DAY) * _DAY
-    if within["rows"].sum() <= _EVENTS:
-        return longest
-    span = pl.col("last") - pl.col("first") + 1
-    for days in range(1, _LONGEST // _DAY + 1):
-        end = (day + days) * _DAY
-        inside = pl.min_horizontal("last", pl.lit(end)) - pl.max_horizontal("first", pl.lit(at))
-        events = within.select((pl.col("rows") * (inside / span).clip(0, 1)).sum()).item()
-        if events > _EVENTS and days > 1:
-            return end - _DAY
-    return longest
+    until = min(newest, (day + _LONGEST // _DAY) * _DAY)
+    events = _events_within(files, at, until)
+    if events <= _EVENTS:
+        return until, events
+    previous = min(newest, (day + 1) * _DAY)
+    for days in range(2, _LONGEST // _DAY + 1):
+        end = min(newest, (day + days) * _DAY)
+        if _events_within(files, at, end) > _EVENTS:
+            break
+        previous = end
+    return previous, _events_within(files, at, previous)
+
+
+def _events_within(files: Sequence[_delta.Facts], start: int, end: int) -> float:
+    """About how many events some files hold of a span: those of a file as if they lay evenly in its time."""
+    total = 0.0
+    for rows, first, last, *_ in files:
+        if rows is not None and first is not None and last is not None:
+            inside = min(last + 1, end) - max(first, start)
+            total += rows * min(max(inside / (last - first + 1), 0.0), 1.0)
+    return total

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -9,14 +10,12 @@ import polars as pl
 
 from tidytape.lake import _delta
 from tidytape.lake.rollup.recipes import RECIPES, SKEW, Ask, Recipe
-from tidytape.lake.rollup.state import Span, stale, state_of, union, without
+from tidytape.lake.rollup.state import Span, current, state_of, without
 
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake
 
-__all__ = ["minutes"]
-
-_LAST = 2**63 - 1
+__all__ = ["Sources", "minutes", "sources"]
 
 
 def minutes(
@@ -62,21 +61,19 @@ def minutes(
         If the lake cannot be read.
     """
     recipe = RECIPES[table]
-    size = block_size
-    if recipe.has_rows and block_size and made_at and not block_size % made_at:
-        size = made_at
-    instrument = (exchange, raw_symbol)
-    kept = lake.delta(table) if lake.has_table(table) else None
-    state = None if kept is None else state_of(kept, instrument, size)
-    wanted: Span = (start, end)
-    if kept is None or state is None or state.until <= start:
-        parts, holes = [], [wanted]
-    else:
-        # Opened after the minutes, so that it is no older than what they were made of.
-        raw = lake.delta(recipe.raw.name)
-        holes = union([*stale(recipe, raw, instrument, state), (state.until, _LAST)])
-        good = without(wanted, holes)
-        rows = _delta.scanned(kept, recipe.table, lake.storage_options)
+    read = sources(
+        lake,
+        table,
+        exchange=exchange,
+        raw_symbol=raw_symbol,
+        start=start,
+        end=end,
+        block_size=block_size,
+        made_at=made_at,
+    )
+    parts = []
+    if read.kept:
+        rows = _delta.scanned(read.table, recipe.table, lake.storage_options)
         time = pl.col("timestamp")
         parts = [
             rows.filter(
@@ -85,18 +82,68 @@ def minutes(
                 time >= first,
                 time < last,
             )
-            for first, last in good
+            for first, last in read.kept
         ]
-        holes = without(wanted, good)
     names = recipe.table.names
     parts += [
-        recipe.minutes(lake, Ask(exchange, raw_symbol, first, last, size)).select(names)
-        for first, last in holes
-        if _has_events(lake, recipe, instrument, (first, last))
+        recipe.minutes(lake, Ask(exchange, raw_symbol, first, last, read.block_size)).select(names)
+        for first, last in read.holes
     ]
     if not parts:
         return recipe.table.empty().lazy()
     return pl.concat(parts) if len(parts) != 1 else parts[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """From where the minutes of a market are read.
+
+    Attributes
+    ----------
+    table : Opened or None
+        The table of kept minutes.
+    kept : list of Span
+        Spans whose kept minutes are true.
+    raw : str
+        Name of the table of raw events.
+    holes : list of Span
+        Spans whose minutes are computed from raw events.
+    block_size : Decimal or None
+        Height of the price rows, where they have any. [quote per coin]
+    """
+
+    table: _delta.Opened | None
+    kept: list[Span]
+    raw: str
+    holes: list[Span]
+    block_size: Decimal | None
+
+
+def sources(
+    lake: Lake,
+    table: str,
+    *,
+    exchange: str,
+    raw_symbol: str,
+    start: int,
+    end: int,
+    block_size: Decimal | None = None,
+    made_at: Decimal | None = None,
+) -> Sources:
+    """Return from where `minutes` reads what it returns for the same arguments."""
+    recipe = RECIPES[table]
+    size = block_size if recipe.has_rows else None
+    if recipe.has_rows and block_size and made_at and not block_size % made_at:
+        size = made_at
+    instrument = (exchange, raw_symbol)
+    kept = lake.delta(table) if lake.has_table(table) else None
+    state = None if kept is None else state_of(kept, instrument, size)
+    wanted: Span = (start, end)
+    good: list[Span] = []
+    if kept is not None and state is not None and state.until > start:
+        good = current(recipe, lake.delta(recipe.raw.name), instrument, state, wanted)
+    holes = [one for one in without(wanted, good) if _has_events(lake, recipe, instrument, one)]
+    return Sources(kept, good, recipe.raw.name, holes, size)
 
 
 def _has_events(lake: Lake, recipe: Recipe, instrument: tuple[str, str], span: Span) -> bool:

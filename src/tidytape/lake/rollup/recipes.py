@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from types import MappingProxyType
@@ -27,7 +27,7 @@ from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRA
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake
 
-__all__ = ["MINUTE", "RECIPES", "SKEW", "Ask", "Recipe"]
+__all__ = ["MINUTE", "RECIPES", "SKEW", "Ask", "Recipe", "within"]
 
 MINUTE = 60_000_000_000
 """Length of a minute. [ns]"""
@@ -72,8 +72,8 @@ class Recipe:
         Whose minutes.
     raw : Table
         The events they are made of.
-    minutes : callable
-        From a lake and what is asked to the minutes, computed from raw events alone; in no order.
+    make : callable
+        From a lake and what is asked of some instruments to their minutes, computed from raw events alone; in no order.
     has_rows : bool
         Whether they are of price rows, so of a block size.
     lasts : bool
@@ -82,46 +82,82 @@ class Recipe:
 
     table: Table
     raw: Table
-    minutes: Callable[[Lake, Ask], pl.LazyFrame]
+    make: Callable[[Lake, Sequence[Ask]], pl.LazyFrame]
     has_rows: bool = False
     lasts: bool = False
 
+    def minutes(self, lake: Lake, *asks: Ask) -> pl.LazyFrame:
+        """Return the minutes of some instruments, one span of each, computed from raw events alone; in no order."""
+        return self.make(lake, asks)
 
-def _events(lake: Lake, table: Table, ask: Ask) -> pl.LazyFrame:
-    return lake.scan(
-        table.name, exchange=ask.exchange, raw_symbol=ask.raw_symbol, start=ask.start, end=ask.end
+
+def within(rows: pl.LazyFrame, asks: Sequence[Ask]) -> pl.LazyFrame:
+    """Return the rows of some instruments in the spans asked for. Spans of one instrument lie apart."""
+    exchange, symbol, time = pl.col("exchange"), pl.col("raw_symbol"), pl.col("timestamp")
+    # By these conditions files are skipped, whoever is asked for; the join then leaves out what lies between.
+    near = rows.filter(
+        exchange.is_in(sorted({ask.exchange for ask in asks})),
+        symbol.is_in(sorted({ask.raw_symbol for ask in asks})),
+        time >= min(ask.start for ask in asks),
+        time < max(ask.end for ask in asks),
+    )
+    if len(asks) == 1:
+        return near
+    spans = pl.LazyFrame(
+        [(ask.exchange, ask.raw_symbol, ask.start, ask.end) for ask in asks],
+        schema={"exchange": pl.String, "raw_symbol": pl.String, _FIRST: pl.Int64, _END: pl.Int64},
+        orient="row",
+    )
+    inside = near.join(spans, on=["exchange", "raw_symbol"])
+    return inside.filter(time >= pl.col(_FIRST), time < pl.col(_END)).drop(_FIRST, _END)
+
+
+_FIRST, _END = "__first", "__end"
+
+
+def _events(lake: Lake, table: Table, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return within(lake.scan(table.name), asks)
+
+
+def _candles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return aggregate.minute_candles(_events(lake, TRADES, asks))
+
+
+def _candles_of_both(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return aggregate.minute_candles(_events(lake, TRADES, asks), by_side=False)
+
+
+def _profiles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    of_size: dict[Decimal, list[Ask]] = {}
+    for ask in asks:
+        of_size.setdefault(_size(ask), []).append(ask)
+    return pl.concat(
+        aggregate.minute_profile(_events(lake, TRADES, alike), block_size=size)
+        for size, alike in of_size.items()
     )
 
 
-def _candles(lake: Lake, ask: Ask) -> pl.LazyFrame:
-    return aggregate.minute_candles(_events(lake, TRADES, ask))
+def _open_interests(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return aggregate.open_interest(_events(lake, OPEN_INTEREST, asks), interval="1m")
 
 
-def _candles_of_both(lake: Lake, ask: Ask) -> pl.LazyFrame:
-    return aggregate.minute_candles(_events(lake, TRADES, ask), by_side=False)
-
-
-def _profiles(lake: Lake, ask: Ask) -> pl.LazyFrame:
-    return aggregate.minute_profile(_events(lake, TRADES, ask), block_size=_size(ask))
-
-
-def _open_interests(lake: Lake, ask: Ask) -> pl.LazyFrame:
-    return aggregate.open_interest(_events(lake, OPEN_INTEREST, ask), interval="1m")
-
-
-def _fundings(lake: Lake, ask: Ask) -> pl.LazyFrame:
-    reports = _events(lake, FUNDING, ask)
+def _fundings(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    reports = _events(lake, FUNDING, asks)
     return aggregate.funding(reports, interval="1m", funding_interval=DEFAULT_FUNDING_INTERVAL_MS)
 
 
-def _liquidated(lake: Lake, ask: Ask) -> pl.LazyFrame:
-    events = _events(lake, LIQUIDATIONS, ask)
+def _liquidated(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    events = _events(lake, LIQUIDATIONS, asks)
     in_quote = events.with_columns(amount=pl.col("quote_amount"))
     coins, quotes = (aggregate.liquidations(frame, interval="1m") for frame in (events, in_quote))
     return coins.join(quotes.rename({"liquidations": "quote_liquidations"}), on=LIQUIDATED.key)
 
 
-def _books(lake: Lake, ask: Ask) -> pl.LazyFrame:
+def _books(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
+    return pl.concat(_book(lake, ask) for ask in asks)
+
+
+def _book(lake: Lake, ask: Ask) -> pl.LazyFrame:
     events = lake.scan(BOOK.name, exchange=ask.exchange, raw_symbol=ask.raw_symbol)
     time = pl.col("timestamp")
     # A book is known from a snapshot on, so the last one before is where to begin.

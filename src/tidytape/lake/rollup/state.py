@@ -12,7 +12,6 @@ import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 from urllib.parse import quote
 
 from deltalake import DeltaTable, Transaction
@@ -25,6 +24,7 @@ __all__ = [
     "Span",
     "State",
     "changed_since",
+    "current",
     "edition",
     "is_lost",
     "noted",
@@ -36,6 +36,8 @@ __all__ = [
 
 Span = tuple[int, int]
 """Half-open, in whole minutes. [ns since the epoch]"""
+
+_LAST = 2**63 - 1
 
 WHOLE = "whole"
 """Name of the note up to which edition of the events a rollup saw to every instrument."""
@@ -90,7 +92,7 @@ def noted(delta: DeltaTable, instrument: tuple[str, str]) -> tuple[State, Decima
 
 def edition(raw: _delta.Opened) -> int:
     """Return a table's version with a mark of the table itself: one that was made anew counts from 0 again."""
-    mark = zlib.crc32(str(raw.metadata().id).encode()) % 2**23
+    mark = raw.once("mark", lambda: zlib.crc32(str(raw.metadata().id).encode()) % 2**23)
     return mark * _VERSIONS + raw.version()
 
 
@@ -103,7 +105,7 @@ def is_lost(raw: _delta.Opened, state: State) -> bool:
 def changed_since(raw: _delta.Opened, seen: int) -> set[tuple[str, ...]] | None:
     """Return the instruments that commits after an edition of a raw table wrote to; None if that is not known."""
     spans = _since(raw, seen)
-    return None if spans is None else {tuple(names) for *names, _, _ in spans}
+    return None if spans is None else set(spans)
 
 
 def stale(recipe: Recipe, raw: _delta.Opened, instrument: tuple[str, str], state: State) -> list[Span]:
@@ -118,8 +120,7 @@ def stale(recipe: Recipe, raw: _delta.Opened, instrument: tuple[str, str], state
             (first - early) // MINUTE * MINUTE,
             state.until if recipe.lasts else last // MINUTE * MINUTE + MINUTE,
         )
-        for *names, first, last in spans
-        if tuple(names) == instrument
+        for first, last in spans.get(instrument, ())
     ]
     return union((first, min(last, state.until)) for first, last in touched if first < state.until)
 
@@ -141,6 +142,16 @@ def union(spans: Iterable[Span]) -> list[Span]:
     return joined
 
 
+def current(
+    recipe: Recipe, raw: _delta.Opened, instrument: tuple[str, str], state: State, window: Span
+) -> list[Span]:
+    """Return the spans of a window whose kept minutes are still those of the raw events.
+
+    ``raw`` is opened after the minutes, so that it is no older than what they were made of.
+    """
+    return without(window, union([*stale(recipe, raw, instrument, state), (state.until, _LAST)]))
+
+
 def without(span: Span, holes: Iterable[Span]) -> list[Span]:
     """Return what is left of a span between holes, which are sorted and apart.
 
@@ -157,7 +168,7 @@ def without(span: Span, holes: Iterable[Span]) -> list[Span]:
     return [*left, (at, end)] if at < end else left
 
 
-def _since(raw: _delta.Opened, seen: int) -> list[list[Any]] | None:
+def _since(raw: _delta.Opened, seen: int) -> dict[tuple[str, ...], list[Span]] | None:
     newer = edition(raw) - seen
     of_this = 0 <= newer <= raw.version()
     return _delta.spans_since(raw, raw.version() - newer) if of_this else None

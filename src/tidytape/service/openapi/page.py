@@ -145,7 +145,8 @@ def _data_types(schemas: Document) -> Iterable[str]:
     yield (
         '`{"series": [{"id": {...}, "points": [{"Point": {...}}, ...]}, ...]}`: one series per unique identifier, and '
         "in each point the payload of its data type. A field that is not known is absent, but for those that are "
-        "**always** there."
+        "**always** there. Beside `series` stand `notes`, a list that may be empty: see [Note](#note). In Arrow the "
+        "same JSON list is metadata of the schema, under the key `tidytape.notes`."
     )
     seen: dict[str, str] = {}
     for name in schemas["DataType"]["enum"]:
@@ -234,6 +235,7 @@ _WORDS: Mapping[str, Callable[[Document], str]] = {
     "array": lambda schema: f"list of {_kind(schema['items'])}",
     "boolean": lambda schema: "`true` or `false`",
     "integer": _number,
+    "null": lambda schema: "null",
     "number": _number,
     "object": lambda schema: "objects of " + ", ".join(f"`{name}`" for name in schema["properties"]),
     "string": _text,

@@ -8,13 +8,17 @@ from typing import Any
 
 from tidytape.catalogue import (
     BLOCK_SIZE_FIELDS,
+    COVERAGE,
     DATA_TYPES,
+    DESCRIPTOR_FIELDS,
     ERROR_STATUS,
     IDENTITY_FIELDS,
     LISTS,
     MARKET_FIELDS,
+    NOTE_FIELDS,
     PREDICTION_MARKET_FIELDS,
     USAGE_FIELDS,
+    AmountUnit,
     Category,
     DataType,
     Field,
@@ -22,6 +26,7 @@ from tidytape.catalogue import (
     Interval,
     Levels,
     MarketSortField,
+    NoteCode,
     Quote,
     Side,
     SortDirection,
@@ -86,7 +91,17 @@ def schemas() -> dict[str, Any]:
         found |= _of_type(kind)
     found["Points"] = _object(
         "What `/v1/points` answers.",
-        {"series": _array({"oneOf": [ref(f"{camel(name)}Series") for name in DATA_TYPES]})},
+        {
+            "series": _array({"oneOf": [ref(f"{camel(name)}Series") for name in DATA_TYPES]}),
+            "notes": {**_array(ref("Note")), "description": _NOTES},
+        },
+    )
+    codes = "; ".join(f"`{code}`: {code.meaning}" for code in NoteCode)
+    found["NoteCode"] = _enumeration(f"What a note says. {codes}.", NoteCode)
+    found["Note"] = _object(
+        _NOTES,
+        {field.name: _field(field) | _KINDS_OF_NOTES.get(field.name, {}) for field in NOTE_FIELDS},
+        required=["code"],
     )
     found["PredictionMarket"] = _entry(
         "A prediction market.", PREDICTION_MARKET_FIELDS, PREDICTION_MARKET_ENTRY
@@ -126,6 +141,8 @@ def _of_type(kind: DataType) -> dict[str, Any]:
     ]  # a row's is no series'
     identity = {"type": {"const": kind.name, "type": "string", "description": "Data type."}}
     identity |= {field.name: _field(field) for field in IDENTITY_FIELDS if field.column in columns}
+    described = {*schema.descriptors, "data_until"}
+    identity |= {field.name: _field(field) for field in DESCRIPTOR_FIELDS if field.column in described}
     payload = {field.name: _field(field) for field in kind.fields}
     required = [field.name for field in kind.fields if not schema[field.column].nullable]
     found: dict[str, Any] = {}
@@ -135,6 +152,8 @@ def _of_type(kind: DataType) -> dict[str, Any]:
             found[f"{name}Level"] = _entry("A price level.", levels.fields, schema)
             payload[levels.name] = {**_array(ref(f"{name}Level")), "description": "Price levels, ascending."}
         required.append(levels.name)
+    if kind.group_by is not None:
+        payload[COVERAGE.name] = {**_field(COVERAGE), "description": f"Of groups. {_meaning(COVERAGE)}"}
     point = ref(f"{name}Payload")
     if kind.envelope:
         point = _object(None, {kind.envelope: point})
@@ -183,6 +202,8 @@ def _entry(description: str, fields: Iterable[Field], schema: Schema) -> dict[st
 
 
 def _field(field: Field) -> dict[str, Any]:
+    if field.plain:  # it is there on every point, and null where it is not known
+        return {"anyOf": [_NUMBER, {"type": "null"}], "description": _meaning(field)}
     # A reference may stand beside a description.
     return {**_KINDS_OF_COLUMNS.get(field.column, _KINDS[field.kind]), "description": _meaning(field)}
 
@@ -206,7 +227,14 @@ _KINDS: dict[str, dict[str, Any]] = {
     "double[]": _array(_NUMBER),
     "string[]": _array({"type": "string"}),
 }
-_KINDS_OF_COLUMNS = {name.lower(): ref(name) for name in ("Category", "Interval", "Side", "Tenor")}
+_KINDS_OF_COLUMNS = {name.lower(): ref(name) for name in ("Category", "Interval", "Side", "Tenor")} | {
+    "amount_unit": {"type": "string", "enum": [unit.value for unit in AmountUnit]}
+}
+_NOTES = (
+    "One for each market that was asked for and has no points in the window, and for each market with points of a "
+    "dense type (candles, open interest, funding) that do not reach both ends of it."
+)
+_KINDS_OF_NOTES = {"code": ref("NoteCode"), "type": ref("DataType"), "types": _array(ref("DataType"))}
 _ITEMS: dict[str, dict[str, Any]] = {
     "types": ref("DataType"),
     "categories": ref("Category"),

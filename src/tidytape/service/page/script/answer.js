@@ -51,10 +51,9 @@ const levelCount = (point, levels) =>
 
 // --- units, with the names of what is traded where a series tells them ---
 
-function unitOf(unit, id, query) {
-  const [usual, otherwise] = unit.split("; "); // as in "coin; USD if so asked or grouped"
-  const isOther = "transform.normalize.quote" in query || "transform.groupBy.type" in query;
-  const chosen = otherwise && isOther ? otherwise.split(" ")[0] : usual;
+function unitOf(unit, id) {
+  const amounts = { COIN: "coin", USD: "USD" };
+  const chosen = unit === "coin or USD, see amount_unit" ? (amounts[id.amountUnit] ?? "") : unit;
   const names = { coin: id.coin ?? "coin", quote: quoteOf(id) };
   return chosen
     .split(" ")

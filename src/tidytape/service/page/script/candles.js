@@ -23,7 +23,7 @@ function drawCandles({ answer, series: [one], width, height }) {
   const y = linear(domain, [prices.bottom, prices.top]);
   const most = [0, extentOf(candles.map(({ volume }) => volume))[1] * 1.05 || 1];
   const v = linear(most, [volumes.bottom, volumes.top]);
-  const unit = (name) => unitOf(fieldOf(answer.kind, name).unit, one.id, answer.query);
+  const unit = (name) => unitOf(fieldOf(answer.kind, name).unit, one.id);
   return {
     parts: [
       titleOf(prices, withUnit("Price", unit("close"))),

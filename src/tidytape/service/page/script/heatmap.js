@@ -11,7 +11,7 @@ function drawHeatmap({ answer, series: [one], width, height: pixels }) {
   const x = linear(span, [box.left, box.right]);
   const domain = [cells.low, cells.low + cells.rows * cells.height];
   const y = linear(domain, [box.bottom, box.top]);
-  const unit = unitOf(answer.kind.levels[0].fields.at(-1).unit, one.id, answer.query);
+  const unit = unitOf(answer.kind.levels[0].fields.at(-1).unit, one.id);
   const strong = quantileOf(
     cells.layers.flatMap(({ sums }) => [...sums.values()]),
     USUAL,
@@ -26,7 +26,7 @@ function drawHeatmap({ answer, series: [one], width, height: pixels }) {
       bottom: box.bottom,
     },
     parts: [
-      titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id, answer.query))),
+      titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id))),
       valueAxis(y, domain, box, priceText),
       timeAxis(x, span, box),
       svg("path", { class: "middle", d: middleLine(answer, one, x, y) }),

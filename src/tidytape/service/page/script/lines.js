@@ -13,7 +13,7 @@ function drawLines({ answer, series, field, width, height }) {
   const domain = padded(...extentOf(all.map(({ value }) => value)));
   const y = linear(domain, [box.bottom, box.top]);
   const shapes = answer.query.interval ? lineShapes : dotShapes;
-  const unit = unitOf(field.unit, sharedBy(series), answer.query);
+  const unit = unitOf(field.unit, sharedBy(series));
   return {
     parts: [
       titleOf(box, withUnit(field.doc, unit)),
@@ -122,7 +122,7 @@ function drawBars({ answer, series, field, width, height }) {
   const x = linear(span, [box.left, box.right]);
   const domain = padded(...extentOf([0, ...bars.map(({ value, isUp }) => (isUp ? value : -value))]));
   const y = linear(domain, [box.bottom, box.top]);
-  const unit = unitOf(field.unit, sharedBy(series), answer.query);
+  const unit = unitOf(field.unit, sharedBy(series));
   return {
     parts: [
       titleOf(box, withUnit(field.doc, unit)),

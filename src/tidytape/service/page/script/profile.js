@@ -53,13 +53,13 @@ function drawProfile({ answer, series: [one], point: place, width, height: pixel
   const largest = levels.toSorted((a, b) => b.buyVolume + b.sellVolume - (a.buyVolume + a.sellVolume))[0];
   return {
     parts: [
-      titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id, answer.query))),
+      titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id))),
       valueAxis(y, domain, box, priceText),
       amountAxis(
         x,
         most,
         box,
-        withUnit("Volume", unitOf(fieldOf(answer.kind, "buyVolume").unit, one.id, answer.query)),
+        withUnit("Volume", unitOf(fieldOf(answer.kind, "buyVolume").unit, one.id)),
       ),
       ...sums.flatMap((row) => profileShapes(row, height, x, y)),
       ...priceMark("largest", largest.price + level / 2, y, box),
@@ -123,7 +123,7 @@ function drawTpo({ answer, series: [one], point: place, width, height: pixels })
   const x = linear(most, [box.left, box.right]);
   return {
     parts: [
-      titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id, answer.query))),
+      titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id))),
       valueAxis(y, domain, box, priceText),
       amountAxis(x, most, box, "Time blocks that touched the price [TPO]"),
       ...initialBalance(point, level, y, box),

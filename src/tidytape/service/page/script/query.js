@@ -50,6 +50,8 @@ function faultsOfWindow(query, kind) {
   if (!(query.from >= 0) || !Number.isInteger(query.period))
     return ["Both ends of the window are needed, as 2024-08-09 or 2024-08-09 14:30."];
   if (query.period <= 0) return ["The window ends before it begins."];
+  // Raw trades are counted by the service: a window of them may be of any length.
+  if (!query.interval) return [];
   const most = kind.maxPoints;
   if (pointsOf(query) <= most) return [];
   const longest = durationText(most * stepOf(query));

@@ -41,7 +41,7 @@ function columnsOf({ kind, series, query }) {
   const id = sharedBy(series);
   return [...identity, timestamp, ...levels, ...own].map((field) => ({
     ...field,
-    unit: unitOf(field.unit, id, query),
+    unit: unitOf(field.unit, id),
   }));
 }
 

@@ -1,0 +1,252 @@
+"""Why a market has no points in a window, as far as the service says it or the client knows it itself."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import polars as pl
+
+from tidytape.catalogue import NoteCode
+from tidytape.client.display import spans
+from tidytape.client.steps import printable
+from tidytape.client.window import Window
+from tidytape.errors import EmptyAnswerWarning
+from tidytape.query.values import written_time
+from tidytape.wire import Note
+
+__all__ = ["Reason", "in_every_part", "in_words", "reasons_of", "warn_of_empty"]
+
+_NS = 10**9
+_SHOWN = 3
+_MARKET = ("exchange", "raw_symbol", "coin")
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why the points of a market do not fill the window.
+
+    Attributes
+    ----------
+    code : NoteCode
+        ``NO_DATA``, ``OUTSIDE``, ``NOT_BEGUN``, ``TIER``: there are no points, and Python warns. ``QUIET``: the market
+        is covered and nothing happened. ``PART``: there are points, and no others at the ends of the window.
+    data_type : str
+        What was asked for.
+    exchange, raw_symbol, coin : str or None
+        The market; all are None where the reason holds for every market.
+    start, end : int
+        The window, half-open. [s since the epoch]
+    first, last : datetime or None
+        The first and the last event that the service holds of this type, in UTC.
+    types : tuple of str
+        The types that the market has, where it does not have this one.
+    intervals : tuple of str
+        The intervals that its candles make up, where the one that was asked for is not among them.
+    tenors : tuple of str
+        The tenors that its newest quotes make up, where the one that was asked for is not among them.
+    around : datetime or None
+        Start of the interval or session that the whole window lies inside of, where none starts in the window.
+
+    Examples
+    --------
+    >>> print(Reason(NoteCode.NO_DATA, "TPO_AGG", "X", "BTCUSDT", types=("TRADE_SIDE_AGNOSTIC_AGG",)))
+    X BTCUSDT has no TPO_AGG; it has TRADE_SIDE_AGNOSTIC_AGG
+    """
+
+    code: NoteCode
+    data_type: str
+    exchange: str | None = None
+    raw_symbol: str | None = None
+    coin: str | None = None
+    start: int = 0
+    end: int = 0
+    first: datetime | None = None
+    last: datetime | None = None
+    types: tuple[str, ...] = ()
+    intervals: tuple[str, ...] = ()
+    tenors: tuple[str, ...] = ()
+    around: datetime | None = None
+
+    @property
+    def market(self) -> str:
+        """The market as people name it."""
+        names = [self.exchange, self.raw_symbol or self.coin]
+        return printable(" ".join(filter(None, names))) or "the service"
+
+    @property
+    def note(self) -> Note:
+        """The same as the service says it."""
+        first, last = (
+            None if time is None else round(time.timestamp()) * _NS for time in (self.first, self.last)
+        )
+        market = self.exchange, self.raw_symbol, self.coin
+        return Note(self.code, self.data_type, *market, first, last, self.types, self.intervals, self.tenors)
+
+    def __str__(self) -> str:
+        """Return it as a sentence."""
+        return f"{self.market} {self._said}"
+
+    @property
+    def _said(self) -> str:
+        asked, what = spans([(self.start, self.end)]), self.data_type
+        held = ""
+        if self.first is not None and self.last is not None:
+            held = f" from {_written(self.first)} to {_written(self.last)}"
+        match self.code:
+            case NoteCode.NO_DATA if self.intervals:
+                able = printable(", ".join(self.intervals))
+                return f"has no {what} of this interval; its candles make up {able}"
+            case NoteCode.NO_DATA if self.tenors:
+                able = printable(", ".join(self.tenors))
+                return f"has no {what} of this tenor; its newest quotes have tenors {able}"
+            case NoteCode.NO_DATA:
+                return f"has no {what}; it has {printable(', '.join(self.types)) or 'no other type either'}"
+            case NoteCode.OUTSIDE:
+                return f"has {what}{held}, and none in {asked}"
+            case NoteCode.NOT_BEGUN if self.around is not None:
+                return (
+                    f"has no {what} that starts in {asked}; the one around it starts {_written(self.around)}"
+                )
+            case NoteCode.NOT_BEGUN:
+                return f"has no {what} yet: no interval that starts in {asked} has begun"
+            case NoteCode.TIER:
+                return f"has no {what} in {asked} that the tier of this key sees"
+            case NoteCode.QUIET:
+                return f"has {what}{held}; nothing happened in {asked}"
+            case _:
+                return f"has {what}{held}, and in {asked} no points but these"
+
+
+def _written(time: datetime) -> str:
+    return written_time(int(time.timestamp()))
+
+
+def reasons_of(
+    window: Window, notes: Iterable[Note], frame: pl.DataFrame, *, now: float
+) -> tuple[Reason, ...]:
+    """Return one reason for each market that the notes of all parts of a window name.
+
+    Parameters
+    ----------
+    window : Window
+    notes : iterable of Note
+        Of every answer, from the service, the cache or a tape.
+    frame : polars.DataFrame
+        The points of the window. A market that has some is not empty, whatever the note of a part says.
+    now : float
+        [s since the epoch]
+
+    Returns
+    -------
+    tuple of Reason
+        In the order of the notes. Where no note says why there is nothing, the client says it of a window in which no
+        interval has begun; else there is none.
+    """
+    of_market: dict[tuple[str | None, ...], list[Note]] = {}
+    for note in notes:
+        of_market.setdefault(tuple(getattr(note, name) for name in _MARKET), []).append(note)
+    present = _present(frame)
+    is_group = window.query.group_by is not None
+    reasons = []
+    for key, many in of_market.items():
+        # A group has no market of its own: its members are what their notes say.
+        is_empty = (
+            all(note.code is not NoteCode.PART for note in many) if is_group else key[:2] not in present
+        )
+        reasons.append(_reason(window, many, is_empty=is_empty))
+    around = _around(window)
+    if not reasons and frame.is_empty() and (around is not None or window.span[0] > now):
+        start, end = window.asked
+        reasons = [Reason(NoteCode.NOT_BEGUN, window.data_type, start=start, end=end, around=around)]
+    return tuple(one for one in reasons if one is not None)
+
+
+def _present(frame: pl.DataFrame) -> set[tuple[str | None, ...]]:
+    """Return exchange and symbol of the markets that have points."""
+    names = _MARKET[:2]
+    if not set(names) <= set(frame.columns):
+        return set()
+    return set(frame.select(names).unique().cast(pl.String).iter_rows())
+
+
+def _reason(window: Window, notes: Sequence[Note], *, is_empty: bool) -> Reason | None:
+    """Return the reason of one market from its notes on the parts of a window; None where there is nothing to say."""
+    firsts = [note.first for note in notes if note.first is not None]
+    lasts = [note.last for note in notes if note.last is not None]
+    first, last = min(firsts, default=None), max(lasts, default=None)
+    codes = {note.code for note in notes}
+    if not is_empty and NoteCode.PART not in codes:
+        return None
+    code = next(one for one in _FIRST_OF if one in codes) if is_empty else NoteCode.PART
+    start, end = (second * _NS for second in window.span)
+    if code is NoteCode.OUTSIDE and first is not None and last is not None and start <= last and first < end:
+        code = NoteCode.QUIET  # parts of the window lie outside of what is held, and the whole does not
+    said = next(note for note in notes if note.code is code) if code in codes else notes[-1]
+    return Reason(
+        code,
+        window.data_type,
+        said.exchange,
+        said.raw_symbol,
+        said.coin,
+        window.start,
+        window.end,
+        _moment(first),
+        _moment(last),
+        said.types,
+        said.intervals,
+        said.tenors,
+        _around(window) if code is NoteCode.NOT_BEGUN else None,
+    )
+
+
+_FIRST_OF = (
+    NoteCode.QUIET,
+    NoteCode.PART,
+    NoteCode.TIER,
+    NoteCode.OUTSIDE,
+    NoteCode.NOT_BEGUN,
+    NoteCode.NO_DATA,
+)
+"""Of several codes of one market without points the one that counts: it is covered where a part says that it is."""
+
+
+def _around(window: Window) -> datetime | None:
+    """Return the start of what the whole window lies inside of, where nothing starts in it."""
+    around = window.request(window.start, window.end).around
+    return None if around is None else datetime.fromtimestamp(around, UTC)
+
+
+def _moment(ns: int | None) -> datetime | None:
+    return None if ns is None else datetime.fromtimestamp(ns / _NS, UTC)
+
+
+def in_every_part(window: Window, parts: Sequence[Sequence[Reason]]) -> tuple[Reason, ...]:
+    """Return the reasons of the markets that have no points in any part of a window."""
+    empty = [[one for one in part if one.code is not NoteCode.PART] for part in parts]
+    markets = [{one.market for one in part} for part in empty]
+    of_market: dict[str, list[Note]] = {}
+    for one in (one for part in empty for one in part if all(one.market in others for others in markets)):
+        of_market.setdefault(one.market, []).append(one.note)
+    reasons = (_reason(window, notes, is_empty=True) for notes in of_market.values())
+    return tuple(one for one in reasons if one is not None)
+
+
+def in_words(reasons: Sequence[Reason]) -> str:
+    """Return reasons on one line; of many the first."""
+    more = f"; and {len(reasons) - _SHOWN:,} more" if len(reasons) > _SHOWN else ""
+    return "; ".join(map(str, reasons[:_SHOWN])) + more
+
+
+def warn_of_empty(reasons: Sequence[Reason]) -> None:
+    """Warn of the markets that have no points, and not because nothing happened, at the line that asked for them."""
+    empty = [one for one in reasons if one.code.warns]
+    if not empty:
+        return
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("tidytape."):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(EmptyAnswerWarning(in_words(empty), reasons=tuple(empty)), stacklevel=level)

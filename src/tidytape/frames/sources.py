@@ -1,0 +1,149 @@
+"""Which call returns a frame with some columns: what the error about a missing column suggests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from types import MappingProxyType
+from typing import Any, Final
+
+from tidytape.catalogue import DATA_TYPES, DESCRIPTOR_FIELDS, IDENTITY_FIELDS
+from tidytape.errors import MissingColumnError
+from tidytape.schema import schema_of
+
+__all__ = ["CLIENT_CALLS", "Source", "missing", "sources", "suggestion"]
+
+CLIENT_CALLS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "TRADE_SIDE_AGNOSTIC_AGG": "candles(...)",
+        "TRADE_AGG": "candles(..., by_side=True)",
+        "TRADE": "trades(...)",
+        "OPEN_INTEREST_AGG": "open_interest(...)",
+        "CME_OPEN_INTEREST_AGG": "cme_open_interest(...)",
+        "OPTION_OPEN_INTEREST_AGG": "option_open_interest(...)",
+        "FUNDING_RATE_AGG": "funding(...)",
+        "LIQUIDATION_AGG": "liquidations(...)",
+        "TOKEN_SUPPLY_AGG": "token_supply(...)",
+        "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": "implied_volatility(...)",
+        "SKEW_OPTION_SUMMARY_AGG": "skew(...)",
+        "VOLUME_PROFILE_AGG": "volume_profile(...)",
+        "TPO_AGG": "tpo(...)",
+        "VENUEX_LIQUIDATION_AGG": "liquidation_heatmap(...)",
+        "BLOCK_BOOK_SNAPSHOT_AGG": "book_heatmap(...)",
+    }
+)
+"""Method of a client that fetches each data type."""
+
+_TRADES: Final = ("price", "amount", "side")
+_IN_ORDER: Final = (
+    *_TRADES,
+    "sequence",
+)  # trades of a lake: those of a client do not tell which of one time was first
+_CHAIN: Final = ("expiry", "option_type", "strike", "forward", "implied_volatility")
+
+# What makes a data type of a frame with some columns.
+_AGGREGATES: Final = (
+    ("candles(...)", "TRADE_SIDE_AGNOSTIC_AGG", _IN_ORDER),
+    ("candles(..., by_side=True)", "TRADE_AGG", _IN_ORDER),
+    ("volume_profile(...)", "VOLUME_PROFILE_AGG", _TRADES),
+    ("tpo(...)", "TPO_AGG", _TRADES),
+    ("candle_profile(...)", "VOLUME_PROFILE_AGG", ("low", "high", "close", "volume")),
+)
+# What makes other columns, and of which.
+_ANALYTICS: Final = (
+    (
+        "options.svi(...)",
+        ("a", "b", "rho", "m", "sigma", "lowest", "highest", "days", "forward", "expiry"),
+        _CHAIN,
+    ),
+    ("options.delta_points(...)", ("days", "iv_atm", "iv_25p", "iv_25c", "forward", "expiry"), _CHAIN),
+    ("options.term_structure(...)", ("days", "implied_volatility"), ("days", "iv_atm")),
+    ("options.realized_volatility(...)", ("realized_volatility", "coin"), ("close",)),
+)
+
+_MOST_SUGGESTED: Final = 3
+_EVERYWHERE: Final = frozenset(
+    {"timestamp", *(field.column for field in (*IDENTITY_FIELDS, *DESCRIPTOR_FIELDS))} - {"side", "tenor"}
+)
+"""Columns that do not tell one data type from another."""
+_ANYWHERE: Final = frozenset({"price"})
+"""Columns that trades, profiles, books and heatmaps have: alone they do not tell what a function takes."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """A call that returns a frame.
+
+    Attributes
+    ----------
+    call : str
+        As a user writes it.
+    has : frozenset of str
+        Columns of the frame that it returns.
+    takes : frozenset of str
+        Columns of the frame that it takes; empty for a client's method.
+    """
+
+    call: str
+    has: frozenset[str]
+    takes: frozenset[str] = frozenset()
+
+
+@cache
+def sources() -> tuple[Source, ...]:
+    """Return every call that is suggested: first those of a client, then what makes one frame of another."""
+    columns = {name: frozenset(schema_of(name).names) for name in DATA_TYPES}
+    return (
+        *(Source(f"client.{call}", columns[name]) for name, call in CLIENT_CALLS.items()),
+        *(Source(f"aggregate.{call}", columns[name], frozenset(takes)) for call, name, takes in _AGGREGATES),
+        *(Source(f"analytics.{call}", frozenset(has), frozenset(takes)) for call, has, takes in _ANALYTICS),
+    )
+
+
+def suggestion(needed: Iterable[str], available: Iterable[str]) -> str | None:
+    """Return which calls return a frame with all the columns that are needed, or None where too many do, or none.
+
+    Parameters
+    ----------
+    needed : iterable of str
+        Every column that a function takes, not only those that are missing.
+    available : iterable of str
+        The columns of the frame that it was given.
+
+    Examples
+    --------
+    >>> candles = ["timestamp", "open", "high", "low", "close", "volume"]
+    >>> suggestion(["timestamp", "side", "volume"], candles)
+    'client.candles(..., by_side=True) returns it'
+    >>> suggestion(["price", "volume"], candles)
+    'client.volume_profile(...) or client.tpo(...) returns it; aggregate.candle_profile(...) makes it of this frame'
+    """
+    given, known = set(available), frozenset[str]().union(*(source.has for source in sources()))
+    # What the frame has and no source knows is the caller's own, e.g. a column to group by.
+    wanted = {name for name in needed if name not in given or name in known} - _EVERYWHERE
+    if wanted <= given or wanted <= _ANYWHERE:
+        return None
+    fitting = [source for source in sources() if wanted <= source.has]
+    fetched = _calls(source for source in fitting if not source.takes)
+    made = _calls(source for source in fitting if source.takes and source.takes <= given)
+    if not fetched and not made:
+        fetched = _calls(fitting)
+    parts = [f"{' or '.join(fetched)} returns it"] if 0 < len(fetched) <= _MOST_SUGGESTED else []
+    parts += [f"{' or '.join(made)} makes it of this frame"] if 0 < len(made) <= _MOST_SUGGESTED else []
+    return "; ".join(parts) or None
+
+
+def missing(names: Iterable[Any], *, needed: Iterable[Any], available: Iterable[str]) -> MissingColumnError:
+    """Return the error of columns that are missing, with the call that returns a frame with all that is needed."""
+    available = tuple(available)
+    texts = [name for name in needed if isinstance(name, str)]
+    return MissingColumnError(names, available=available, hint=suggestion(texts, available))
+
+
+def _calls(found: Iterable[Source]) -> list[str]:
+    """Return the calls, of each function the first: the others only have more arguments."""
+    calls: dict[str, str] = {}
+    for source in found:
+        calls.setdefault(source.call.partition("(")[0], source.call)
+    return list(calls.values())

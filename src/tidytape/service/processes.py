@@ -1,0 +1,331 @@
+"""Workers: processes that compute one answer at a time, ended and replaced only where a limit demands it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import pickle
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from tidytape.lake import Lake
+from tidytape.service.computing import Answer, OverloadedError, StoppedError
+from tidytape.service.estimate import Limits
+from tidytape.service.parcels import Parcel
+from tidytape.service.turns import Turns
+from tidytape.service.work import Task
+from tidytape.service.worker import Begin, Job
+
+__all__ = ["Processes"]
+
+_log = logging.getLogger("tidytape.service")
+
+_START = 60.0
+"""How long a worker may take until it is ready. [s]"""
+
+_GRACE = 2.0
+"""How long an idle worker may take to end. [s]"""
+
+
+class Processes:
+    """Computes in worker processes. Tasks that find no worker idle wait, and keys take turns.
+
+    Heavy tasks never take the last worker, and run at a lower priority of the operating system. A worker is ended
+    only where its task exceeds the limit on time or memory; a spare worker that is ready takes its place. A task whose
+    caller has gone leaves the queue, or is finished and thrown away.
+
+    Parameters
+    ----------
+    lake : Lake
+        What the answers are from; every worker opens it.
+    workers : int
+        How many answers are computed at once; one per processor, at least 2 and at most 4, if left out. Of several
+        workers one is kept free of heavy tasks; a single one computes them all.
+    waiting : int
+        How many tasks may wait. Beyond it, the newest task of the key with the most is refused.
+    waiting_of_key : int
+        How many tasks of one key may wait.
+    seconds : float
+        The longest that one answer may take, not counting the time that its task waits. [s]
+    memory : int, optional
+        The most that one worker may allocate. [byte]
+
+    Attributes
+    ----------
+    workers : int
+        As given.
+    limits : Limits
+        What one answer may take, so that it keeps within the limits on time and memory.
+    ended : int
+        How many workers ended before their answer was there, whatever the reason.
+    """
+
+    command: Sequence[str] = (sys.executable, "-m", "tidytape.service.worker")
+
+    def __init__(
+        self,
+        lake: Lake,
+        *,
+        workers: int | None = None,
+        waiting: int = 256,
+        waiting_of_key: int = 64,
+        seconds: float = 30.0,
+        memory: int | None = 4 << 30,
+    ) -> None:
+        self.workers = workers or max(2, min(4, os.cpu_count() or 1))
+        self.ended = 0
+        self._seconds = seconds
+        self.limits = Limits.of(seconds=seconds, memory=memory)
+        self._begin = Begin(lake.path, lake.storage_options, memory, self.limits)
+        self._lock = threading.Lock()
+        self._turns: Turns[_Waiting] = Turns(most=waiting, most_of_key=waiting_of_key)
+        self._closed = False
+        self._desks = [_Desk(number, self._new_worker()) for number in range(self.workers)]
+        self._spares: SimpleQueue[_Worker] = SimpleQueue()
+        self._spares.put(self._new_worker())
+        self._idle = list(self._desks)
+        self._threads = [
+            threading.Thread(
+                target=self._serve, args=(desk,), daemon=True, name=f"tidytape-worker-{desk.number}"
+            )
+            for desk in self._desks
+        ]
+        for thread in self._threads:
+            thread.start()
+
+    @property
+    def waiting(self) -> int:
+        """How many tasks wait."""
+        return len(self._turns)
+
+    @property
+    def busy(self) -> int:
+        """How many workers compute."""
+        return self.workers - len(self._idle)
+
+    async def answer(self, task: Task) -> Answer:
+        """Return the answer.
+
+        Raises
+        ------
+        OverloadedError
+            If too many tasks wait, and this is the one to leave.
+        StoppedError
+            If the worker had to be ended.
+        """
+        waiting = _Waiting(task)
+        with self._lock:
+            if self._closed:
+                raise OverloadedError
+            self._turns.add(task.key, waiting, heavy=task.heavy)
+            self._hand_out()
+            self._refuse_surplus()
+        try:
+            return await asyncio.wrap_future(waiting.future)
+        except asyncio.CancelledError:
+            with self._lock:
+                self._turns.drop(waiting)
+            raise
+
+    def drain(self) -> None:
+        """Refuse the tasks that wait, and from now on those that find no worker idle."""
+        with self._lock:
+            self._turns.most = 0
+            self._refuse_surplus()
+
+    def close(self) -> None:
+        """Take nothing more, finish what is being computed, and end the workers."""
+        self.drain()
+        with self._lock:
+            self._closed = True
+        for desk in self._desks:
+            desk.tasks.put(None)
+        for thread in self._threads:
+            thread.join()
+        workers = [desk.worker for desk in self._desks]
+        with suppress(Empty):  # it was closed before
+            workers.append(self._spares.get_nowait())
+        for worker in workers:
+            worker.dismiss()
+        for worker in workers:
+            worker.wait()
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _new_worker(self) -> _Worker:
+        return _Worker(self.command, self._begin)
+
+    def _hand_out(self) -> None:
+        """Give tasks to idle desks, while there are both; the lock is held."""
+        for desk in sorted(self._idle, key=lambda desk: desk.number):
+            for heavy in self._lanes_of(desk):
+                if (waiting := self._turns.next(heavy=heavy)) is not None:
+                    self._idle.remove(desk)
+                    desk.was_heavy = heavy
+                    desk.tasks.put(waiting)
+                    break
+
+    def _refuse_surplus(self) -> None:
+        """Refuse tasks that wait until the others fit; the lock is held."""
+        while (surplus := self._turns.surplus()) is not None:
+            surplus.refuse()
+
+    def _lanes_of(self, desk: _Desk) -> tuple[bool, ...]:
+        """The lanes that a desk takes from, the preferred one first. The first of several takes light tasks alone."""
+        if desk.number == 0 and self.workers > 1:
+            return (False,)
+        return (False, True) if desk.was_heavy else (True, False)
+
+    def _serve(self, desk: _Desk) -> None:
+        """Compute what is handed to a desk: the body of its thread."""
+        while (waiting := desk.tasks.get()) is not None:
+            if waiting.future.set_running_or_notify_cancel():
+                waiting.task.begun = True
+                try:
+                    waiting.future.set_result(self._computed(desk, waiting.task))
+                except BaseException as error:  # noqa: BLE001 - whatever it is, its caller waits for it
+                    waiting.future.set_exception(error)
+            with self._lock:
+                self._idle.append(desk)
+                self._hand_out()
+
+    def _computed(self, desk: _Desk, task: Task) -> Answer:
+        while not desk.worker.is_alive:  # ended by somebody else, while it was idle, as the spare may be
+            self._replace(desk)
+        parcel = Parcel()
+        yields = task.heavy and self.workers > 1
+        try:
+            body, headers, rows = desk.worker.answer(Job(task, parcel.path, yields), seconds=self._seconds)
+        except StoppedError as error:
+            _log.error(
+                "a worker was ended: its answer took %s",
+                f"longer than {self._seconds:g} s"
+                if error.too_long
+                else "more memory than it may, or it failed",
+            )
+            self._replace(desk)
+            raise
+        return Answer(parcel if body is None else body, headers, rows)
+
+    def _replace(self, desk: _Desk) -> None:
+        """Put the spare in the place of a worker that has ended, and start another spare."""
+        desk.worker.dismiss()
+        desk.worker.wait()
+        with self._lock:
+            self.ended += 1
+        desk.worker = self._spares.get()
+        self._spares.put(self._new_worker())
+
+
+class _Waiting:
+    """A task and the future of its answer."""
+
+    def __init__(self, task: Task) -> None:
+        self.task = task
+        self.future: Future[Answer] = Future()
+
+    def refuse(self) -> None:
+        """Answer that it is not taken, unless its caller has gone."""
+        if self.future.set_running_or_notify_cancel():
+            self.future.set_exception(OverloadedError())
+
+
+class _Desk:
+    """A place where one answer is computed at a time, by one worker after another."""
+
+    def __init__(self, number: int, worker: _Worker) -> None:
+        self.number = number
+        self.worker = worker
+        self.was_heavy = False
+        self.tasks: SimpleQueue[_Waiting | None] = SimpleQueue()
+
+
+class _Worker:
+    """A worker process, seen from the service. It starts at once, and is ready some time later."""
+
+    def __init__(self, command: Sequence[str], begin: Begin) -> None:
+        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._is_ready = False
+        self._is_late = False
+        with suppress(StoppedError):  # it is asked again with its first task
+            self._send(begin)
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the process runs."""
+        return self._process.poll() is None
+
+    def answer(self, job: Job, *, seconds: float) -> Any:
+        """Return what the worker makes of a job, or raise what it ended with.
+
+        Raises
+        ------
+        StoppedError
+            If there is no answer after some seconds, and the process was ended; or if it ended by itself.
+        """
+        if not self._is_ready:
+            with self._at_most(_START):
+                self._receive()
+            self._is_ready = True
+        with self._at_most(seconds):
+            self._send(job)
+            answer = self._receive()
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def dismiss(self) -> None:
+        """Let the process end: it has no more tasks."""
+        assert self._process.stdin is not None
+        with suppress(OSError):  # it has ended already
+            self._process.stdin.close()
+
+    def wait(self) -> None:
+        """Wait until the process has ended."""
+        try:
+            self._process.wait(_GRACE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+
+    @contextmanager
+    def _at_most(self, seconds: float) -> Iterator[None]:
+        """End the process after some seconds."""
+        deadline = threading.Timer(seconds, self._end)
+        deadline.start()
+        try:
+            yield
+        finally:
+            deadline.cancel()
+
+    def _end(self) -> None:
+        self._is_late = True
+        self._process.kill()
+
+    def _send(self, message: object) -> None:
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(pickle.dumps(message))
+            self._process.stdin.flush()
+        except OSError:
+            raise self._stopped() from None
+
+    def _receive(self) -> Any:
+        assert self._process.stdout is not None
+        try:
+            return pickle.load(self._process.stdout)
+        except (EOFError, OSError, pickle.UnpicklingError):
+            raise self._stopped() from None
+
+    def _stopped(self) -> StoppedError:
+        self._process.kill()
+        return StoppedError(too_long=self._is_late)

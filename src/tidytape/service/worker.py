@@ -1,0 +1,141 @@
+"""A worker process: it computes one answer at a time and hands it to the service through a pipe.
+
+``python -m tidytape.service.worker`` reads pickles from its standard input, first how to begin, then tasks, and writes
+one pickle per task to what was its standard output. It ends when its input does. It loads what answers need and no
+more: no command line, no client, no web framework.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+from tidytape.lake import Lake
+from tidytape.service import work
+from tidytape.service.engine import Engine
+from tidytape.service.estimate import Limits
+from tidytape.service.parcels import laid_down
+from tidytape.service.work import Task
+
+if sys.platform != "win32":
+    import resource
+
+__all__ = ["Begin", "Job", "main"]
+
+_NICENESS = 10
+"""Niceness of a worker that gives way. Where others want every processor it still gets about a tenth of one; at 19 it
+would get next to nothing, and its answers would take too long."""
+
+
+@dataclass(frozen=True, slots=True)
+class Begin:
+    """What a worker needs before its first task.
+
+    Attributes
+    ----------
+    path : str
+        Address of the lake.
+    options : mapping of str to str, or None
+        What an object store needs.
+    memory : int or None
+        The most that the process may allocate. [byte]
+    limits : Limits
+        What one answer may take.
+    """
+
+    path: str
+    options: Mapping[str, str] | None
+    memory: int | None
+    limits: Limits
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A task as it is sent to a worker.
+
+    Attributes
+    ----------
+    task : Task
+    place : str or None
+        Where a large body is written instead of going through the pipe.
+    yields : bool
+        Whether this worker gives way to others from now on: the operating system runs it at a lower priority.
+    """
+
+    task: Task
+    place: str | None
+    yields: bool
+
+
+def main() -> None:
+    """Compute until the input ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the service too, which ends its workers
+    output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(
+        sys.stderr.fileno(), sys.stdout.fileno()
+    )  # what a library prints must not get between the answers
+    messages: SimpleQueue[Any] = SimpleQueue()
+    threading.Thread(target=_read, args=(messages,), daemon=True).start()
+    begin: Begin = messages.get()
+    if begin.memory is not None and sys.platform == "linux":
+        # An allocation beyond it fails, and that ends this process alone.
+        resource.setrlimit(resource.RLIMIT_DATA, (begin.memory, begin.memory))
+    engine = Engine(Lake(begin.path, storage_options=begin.options), limits=begin.limits)
+    output.write(pickle.dumps(None))  # ready
+    output.flush()
+    while True:
+        job: Job = messages.get()
+        if job.yields:
+            _give_way()
+        output.write(_answer(engine, job))
+        output.flush()
+
+
+def _read(messages: SimpleQueue[Any]) -> None:
+    """Read messages; end the process, whatever it computes, when the service is gone."""
+    with suppress(EOFError, OSError):
+        while True:
+            messages.put(pickle.load(sys.stdin.buffer))
+    os._exit(0)
+
+
+def _answer(engine: Engine, job: Job) -> bytes:
+    """Return the pickle of an answer, or of the exception that it ended with."""
+    try:
+        body, headers, rows = work.computed(engine, job.task)
+        return pickle.dumps((laid_down(body, job.place), headers, rows))
+    except MemoryError:
+        os._exit(1)
+    except BaseException as error:  # noqa: BLE001 - a Rust panic is no Exception
+        kept = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+        kept.add_note(f"In the worker process:\n{traceback.format_exc()}")
+        try:
+            said = pickle.dumps(kept)
+            pickle.loads(said)
+        except Exception:  # noqa: BLE001 - exceptions of others need not be made to be pickled
+            said = pickle.dumps(RuntimeError(traceback.format_exc()))
+        return said
+
+
+def _give_way() -> None:
+    """Give every thread of this process a lower priority; threads that start later have it from theirs."""
+    if sys.platform == "linux":
+        for thread in Path("/proc/self/task").iterdir():
+            with suppress(OSError):  # the thread has ended
+                os.setpriority(os.PRIO_PROCESS, int(thread.name), _NICENESS)
+    elif sys.platform != "win32":
+        os.nice(_NICENESS)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""What an answer says of markets whose points do not fill the window: why there are none, or from when to when.
+
+In JSON the notes stand beside the series, ``{"series": [...], "notes": [...]}``; in Arrow they are metadata of the
+schema, in the same JSON. A service that follows the specification alone sends none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+import pyarrow as pa
+import pyarrow.ipc
+
+from tidytape.catalogue import NOTE_FIELDS, NoteCode
+
+__all__ = ["ARROW_KEY", "Note", "notes_in_arrow", "notes_in_json", "read_notes", "write_notes"]
+
+ARROW_KEY = b"tidytape.notes"
+"""The key of the notes in the metadata of an Arrow schema."""
+
+_NS = 10**9
+_CODES = {code.value: code for code in NoteCode}
+_LONGEST = 2**24
+"""Notes are read where they are the end of a body and no longer than this. [byte]"""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """What the service says of one market.
+
+    Attributes
+    ----------
+    code : NoteCode
+        Why the points do not fill the window.
+    type : str or None
+        The data type.
+    exchange, raw_symbol, coin : str or None
+        The market; option summaries have a coin, tokens only that.
+    first, last : int or None
+        The first and the last event that the service holds of this type. [ns since the epoch]
+    types : tuple of str
+        The data types that the market has, where it does not have this one.
+    intervals : tuple of str
+        The intervals that the market's candles make up, where this one is not among them.
+    tenors : tuple of str
+        The tenors that the market's newest quotes make up, where this one is not among them.
+    """
+
+    code: NoteCode
+    type: str | None = None
+    exchange: str | None = None
+    raw_symbol: str | None = None
+    coin: str | None = None
+    first: int | None = None
+    last: int | None = None
+    types: tuple[str, ...] = ()
+    intervals: tuple[str, ...] = ()
+    tenors: tuple[str, ...] = ()
+
+
+def write_notes(notes: Iterable[Note]) -> bytes:
+    """Write notes as a JSON array; what is null or empty is left out.
+
+    Examples
+    --------
+    >>> write_notes([Note(NoteCode.QUIET, exchange="X", raw_symbol="BTC", first=5 * 10**9)])
+    b'[{"code":"QUIET","exchange":"X","rawSymbol":"BTC","first":{"s":5}}]'
+    """
+    return orjson.dumps([_written(note) for note in notes])
+
+
+def read_notes(text: bytes) -> tuple[Note, ...] | None:
+    """Read a JSON array of notes; None where it is no such array. A note that cannot be understood is left out."""
+    try:
+        found = orjson.loads(text)
+    except ValueError:
+        return None
+    return _read(found)
+
+
+def notes_in_json(body: bytes) -> tuple[Note, ...] | None:
+    """Return the notes of a JSON body that has been decoded without an error; None where it has none.
+
+    Only the end of the body is parsed again, from the last key ``notes`` on: everything before may be long.
+
+    Examples
+    --------
+    >>> notes_in_json(b'{"series":[],"notes":[{"code":"QUIET"}]}')[0].code
+    <NoteCode.QUIET: 'QUIET'>
+    >>> notes_in_json(b'{"series":[]}') is None
+    True
+    """
+    at = body.rfind(b'"notes"')
+    if at < 0 or len(body) - at > _LONGEST:
+        return None
+    try:
+        found = orjson.loads(b"{" + body[at:])
+    except ValueError:
+        return None  # the key of something else, further inside
+    return _read(found.get("notes"))
+
+
+def notes_in_arrow(body: bytes) -> tuple[Note, ...] | None:
+    """Return the notes of an Arrow stream that has been read without an error; None where it has none."""
+    with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
+        text = (reader.schema.metadata or {}).get(ARROW_KEY)
+    return None if text is None else read_notes(text)
+
+
+def _written(note: Note) -> dict[str, Any]:
+    values = {field.name: getattr(note, field.column) for field in NOTE_FIELDS}
+    return {
+        field.name: _timestamp(values[field.name]) if field.kind == "timestamp" else values[field.name]
+        for field in NOTE_FIELDS
+        if values[field.name] not in (None, ())
+    }
+
+
+def _timestamp(ns: int) -> dict[str, int]:
+    seconds, rest = divmod(ns, _NS)
+    return {"s": seconds, "ns": rest} if rest else {"s": seconds}
+
+
+def _read(found: Any) -> tuple[Note, ...] | None:
+    if not isinstance(found, list):
+        return None
+    notes = (_note(one) for one in found if isinstance(one, dict))
+    return tuple(note for note in notes if note is not None)
+
+
+def _note(said: Mapping[str, Any]) -> Note | None:
+    """Return one note; None where its code is unknown, or a field of it is of another kind."""
+    try:
+        code = _CODES[said["code"]]
+        fields = {
+            field.column: _READERS[field.kind](said[field.name])
+            for field in NOTE_FIELDS
+            if said.get(field.name) is not None
+        }
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+    return Note(**{**fields, "code": code})
+
+
+def _text(said: Any) -> str:
+    if not isinstance(said, str):
+        raise TypeError(said)
+    return said
+
+
+_LAST_SECOND = 2**63 // _NS
+
+
+def _time(said: Any) -> int:
+    seconds, rest = int(said.get("s", 0)), int(said.get("ns", 0))
+    if not (-_LAST_SECOND < seconds < _LAST_SECOND and 0 <= rest < _NS):
+        raise ValueError(seconds)
+    return seconds * _NS + rest
+
+
+_READERS: Mapping[str, Callable[[Any], Any]] = {
+    "string": _text,
+    "timestamp": _time,
+    "string[]": lambda said: tuple(map(_text, said)),
+}

@@ -1,0 +1,87 @@
+"""What users wrote to disk with an older release opens, answers the same, and replays as it was recorded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+import tidytape
+from frozen.freeze import ADDRESS, STUDY
+from tidytape.client.local import connection
+from tidytape.client.tape import entries, verify
+
+RELEASES = sorted(path for path in Path(__file__).parent.iterdir() if (path / "hashes.json").is_file())
+ids = [path.name for path in RELEASES]
+
+DESCRIBING = {"amount_unit", "block_size", "is_final", "coverage"}
+"""Columns that younger releases add to a data type; `markets` has a block size of its own."""
+
+LEARNED = {"marketcap"}
+"""Columns of `markets` that were null in an older release, and that younger ones compute from the same lake."""
+
+
+@pytest.fixture(params=RELEASES, ids=ids)
+def release(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A copy of the folder of a release: opening may write."""
+    return Path(shutil.copytree(request.param, tmp_path / "release"))
+
+
+def ask(client: Any, name: str) -> pl.DataFrame:
+    method, arguments = STUDY[name]
+    frame: pl.DataFrame = getattr(client, method)(**arguments)
+    return frame
+
+
+def assert_same(got: pl.DataFrame, old: pl.DataFrame) -> None:
+    """The columns of old have the values of old; what is new describes them."""
+    assert set(got.columns) - set(old.columns) <= DESCRIBING
+    learned = [name for name in LEARNED & set(old.columns) if old[name].is_null().all()]
+    got, old = got.drop(learned), old.drop(learned)
+    assert_frame_equal(got.select(old.columns), old, check_dtypes=True, categorical_as_str=True)
+
+
+def test_there_is_something_to_open() -> None:
+    assert RELEASES
+
+
+@pytest.mark.parametrize("name", STUDY)
+def test_an_old_lake_answers_the_same(release: Path, name: str) -> None:
+    with tidytape.Client.local(release / "lake") as client:
+        assert_same(ask(client, name), pl.read_parquet(release / "answers" / f"{name}.parquet"))
+
+
+@pytest.mark.parametrize("name", STUDY)
+def test_an_old_cache_is_read_or_passed_over(release: Path, name: str) -> None:
+    """Whether its files are read or fetched anew, the answer is the same, and the cache goes on working."""
+    arguments = connection(release / "lake") | {
+        "base_url": ADDRESS,
+        "cache": release / "cache",
+        "progress": False,
+    }
+    old = pl.read_parquet(release / "answers" / f"{name}.parquet")
+    with tidytape.Client(**arguments) as client:
+        assert_same(ask(client, name), old)
+    if name == "markets":  # lists are not kept
+        return
+    arguments["transport"] = None
+    with tidytape.Client(**arguments, offline=True) as client:
+        assert_same(ask(client, name), old)
+
+
+def test_an_old_tape_replays_as_it_was_recorded(release: Path) -> None:
+    tape = release / "study.tape"
+    assert verify(tape) == []
+    hashes = json.loads((release / "hashes.json").read_text())
+    assert [entry.hash for entry in entries(tape)] == list(hashes.values())
+    with tidytape.Client.replay(tape) as client:
+        for name in STUDY:
+            got = ask(client, name)
+            old = pl.read_parquet(release / "answers" / f"{name}.parquet")
+            assert got.columns == old.columns, name
+            assert_frame_equal(got, old, categorical_as_str=True)
