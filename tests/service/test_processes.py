@@ -282,41 +282,78 @@ def all_of_a_coin_are_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
-def finished(app: Any, requests: list[tuple[str, dict[str, Any]]]) -> list[int]:
-    """Ask all at once, in this order; return their numbers in the order of their answers."""
+def held(gate: Path, which: str = "True") -> list[str]:
+    """A worker in which the answers to tasks of a kind are not computed before the file ``gate`` is there."""
+    return worker(
+        f"def late(engine, task):\n    while {which} and not os.path.exists({str(gate)!r}):\n"
+        "        time.sleep(0.01)\n    return computed(engine, task)\nwork.computed = late"
+    )
 
-    async def all_at_once() -> list[int]:
-        order: list[int] = []
+
+async def until(true: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not true():
+            await asyncio.sleep(0.01)
+
+
+class Callers:
+    """Requests under way, each of a key, and their numbers in the order of their answers."""
+
+    def __init__(self, app: Any) -> None:
         transport = httpx.ASGITransport(app)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://service", timeout=120)
+        self.tasks: list[asyncio.Task[None]] = []
+        self.order: list[int] = []
 
-        async def one(client: httpx.AsyncClient, number: int, key: str, params: dict[str, Any]) -> None:
-            headers = {"X-Service-Key": f"{key}-key"}
-            answer = await client.get("/v1/points", params=params, headers=headers, timeout=60)
+    def ask(self, key: str, params: dict[str, Any]) -> asyncio.Task[None]:
+        async def one(number: int) -> None:
+            answer = await self._client.get(
+                "/v1/points", params=params, headers={"X-Service-Key": f"{key}-key"}
+            )
             assert answer.status_code == 200, answer.text
-            order.append(number)
+            self.order.append(number)
 
-        async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
-            tasks = []
-            for number, (key, params) in enumerate(requests):
-                tasks.append(asyncio.create_task(one(client, number, key, params)))
-                await asyncio.sleep(0.1)
-            await asyncio.gather(*tasks)
-        return order
-
-    return asyncio.run(all_at_once())
+        self.tasks.append(asyncio.create_task(one(len(self.tasks))))
+        return self.tasks[-1]
 
 
 @pytest.mark.usefixtures("all_of_a_coin_are_heavy")
-def test_heavy_requests_never_take_the_last_worker(app_of: Any, window: Any) -> None:
-    app = app_of(slow(1), workers=2)
-    assert asked(app, 2, window())  # both workers are up
-    heavy = window(coin="BTC", rawSymbol=None)
-    assert finished(app, [("enterprise", heavy)] * 4 + [("other", window())]).index(4) <= 1
+def test_heavy_requests_never_take_the_last_worker(
+    processes_of: Any, lake: Path, window: Any, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    computing = processes_of(held(gate, "task.heavy"), workers=2)
+
+    async def light_one_among_heavy_ones() -> None:
+        callers = Callers(app_with(computing, lake))
+        for _ in range(4):
+            callers.ask("enterprise", window(coin="BTC", rawSymbol=None))
+        await until(lambda: computing.busy == 1 and computing.waiting == 3)
+        async with asyncio.timeout(60):
+            await callers.ask("other", window())
+        assert callers.order == [4]
+        gate.touch()
+        await asyncio.gather(*callers.tasks)
+
+    asyncio.run(light_one_among_heavy_ones())
 
 
-def test_keys_take_turns(app_of: Any, window: Any) -> None:
-    app = app_of(slow(0.6), workers=1)
-    order = finished(app, [("enterprise", window())] * 5 + [("other", window())])
+def test_keys_take_turns(processes_of: Any, lake: Path, window: Any, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    computing = processes_of(held(gate), workers=1)
+
+    async def one_behind_five() -> list[int]:
+        callers = Callers(app_with(computing, lake))
+        for number in range(5):
+            callers.ask("enterprise", window())
+            await until(lambda asked=number: computing.waiting == asked)  # type: ignore[misc]
+        callers.ask("other", window())
+        await until(lambda: computing.waiting == 5)
+        gate.touch()
+        await asyncio.gather(*callers.tasks)
+        return callers.order
+
+    order = asyncio.run(one_behind_five())
     assert order.index(5) <= 2  # behind the one that is computed, and at most one that was there before
 
 
