@@ -18,11 +18,12 @@ from deltalake.schema import ArrayType, Field, PrimitiveType, StructType
 from polars.testing import assert_frame_equal
 
 from simulated.everything import everything
+from simulated.rollup_events import START
 from tidytape.client import Client
 from tidytape.errors import LakeError, TidytapeError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, Lake, Table, _delta, hygiene
 from tidytape.lake.ingest import ingest
-from tidytape.lake.rollup import ROLLUP_TABLES, rollup
+from tidytape.lake.rollup import ROLLUP_TABLES, build, rollup
 from tidytape.lake.table import Column
 
 # One of the markets that are asked for has no rows in the window.
@@ -136,6 +137,13 @@ def answers(path: Path) -> dict[str, pl.DataFrame]:
         }
 
 
+def volume(path: Path) -> float:
+    """What all markets of the lake traded."""
+    with Client.local(path) as client:
+        ask = {"exchange": "X", "coin": "BTC", "start": START // 10**9, "end": START // 10**9 + 86_400}
+        return float(client.candles(interval="1m", **ask)["volume"].sum())
+
+
 def test_every_table_is_tried() -> None:
     assert RAW.keys() == ROLLUP_TABLES.keys()
 
@@ -159,6 +167,75 @@ def test_an_unknown_column_is_kept_by_whatever_is_done(path: Path, table: str) -
     assert after.height > before.height or table in REGISTRIES
     kept = after.filter(quality="good").select(EVERY[table].key).sort(EVERY[table].key)
     assert_frame_equal(kept, before.select(EVERY[table].key).sort(EVERY[table].key))
+
+
+def late_event(lake: Lake, table: str) -> None:
+    """Add an event to a minute that a rollup has made: one of the minute once more, with another key."""
+    exchange, symbol, minute = (
+        stored(Path(lake.path), table).sort("timestamp").select("exchange", "raw_symbol", "timestamp").row(0)
+    )
+    events = lake.scan(RAW[table], exchange=exchange, raw_symbol=symbol, start=minute).sort("timestamp")
+    late = events.head(1).collect().with_columns(pl.col("timestamp") + 1)
+    if "id" in late.columns:
+        late = late.with_columns(id=pl.lit("late"))
+    if "last_id" in late.columns:
+        late = late.with_columns(pl.col("price") + 0.01)
+    assert lake.append(RAW[table], late, source="late").rows_new == 1
+
+
+@pytest.mark.parametrize("table", ROLLUP_TABLES)
+def test_minutes_with_values_of_an_unknown_column_are_not_made_anew(path: Path, table: str) -> None:
+    add_column(path, table)
+    lake = Lake(path)
+    late_event(lake, table)
+    before, rows = versions(path), stored(path, table)
+    with pytest.raises(LakeError, match=f"table '{table}': column 'quality' has values in minutes"):
+        rollup(lake, progress=False)
+    assert versions(path) == before
+    assert_frame_equal(stored(path, table), rows, check_row_order=False)
+    report = hygiene.check(lake, tables=[table], checks=["conserved"], progress=False)
+    assert report.sound  # minutes that late events changed are not read
+
+
+@pytest.mark.parametrize("table", ROLLUP_TABLES)
+def test_minutes_without_values_of_an_unknown_column_are_made_anew(path: Path, table: str) -> None:
+    add_column(path, table, value="NULL")
+    lake = Lake(path)
+    late_event(lake, table)
+    made = {one.table: one.rows for one in rollup(lake, progress=False)}
+    assert made[table] > 0
+    assert stored(path, table)["quality"].null_count() == stored(path, table).height
+
+
+def test_answers_have_the_late_event_that_a_rollup_refuses(path: Path) -> None:
+    before = volume(path)
+    for table in ROLLUP_TABLES:
+        add_column(path, table)
+    lake = Lake(path)
+    late_event(lake, "candles_1m")
+    with pytest.raises(LakeError, match="column 'quality' has values in minutes"):
+        rollup(lake, progress=False)
+    first = lake.scan("trades").filter(id="late").collect()["amount"].item()
+    assert volume(path) == pytest.approx(before + first)
+
+
+def test_an_event_that_comes_late_while_a_rollup_runs_loses_no_values(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    add_column(path, "candles_1m")
+    lake = Lake(path)
+    lake.append("trades", later_rows(lake, TABLES["trades"]), source="later")
+
+    class Bar(build.tqdm):  # type: ignore[misc]
+        def set_description(self, *_: object, **__: object) -> None:
+            if not Lake(path).has_source("trades", "late"):
+                late_event(Lake(path), "candles_1m")
+
+    monkeypatch.setattr(build, "tqdm", Bar)
+    rows = stored(path, "candles_1m")
+    with pytest.raises(LakeError, match="column 'quality' has values in minutes"):
+        rollup(lake, progress=False)
+    assert stored(path, "candles_1m").filter(quality="good").height == rows.height
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING
@@ -19,8 +20,8 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError, TidytapeError, counted
 from tidytape.lake import _delta
-from tidytape.lake._columns import require_readable, require_writable
-from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe
+from tidytape.lake._columns import require_readable, require_writable, unknown
+from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe, within
 from tidytape.lake.rollup.state import WHOLE, Span, State, changed_since, edition, stale, state_of
 
 if TYPE_CHECKING:
@@ -82,7 +83,9 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     Raises
     ------
     LakeError
-        If the lake cannot be read or written, or the minutes of an instrument not be made: after all others are.
+        If the lake cannot be read or written, or the minutes of an instrument not be made: after all others are. Before
+        anything is written, if minutes have to be made anew that have values in a column of a newer release: this
+        release cannot compute them, and queries compute these minutes from the events meanwhile.
 
     Examples
     --------
@@ -112,6 +115,8 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
             require_writable(lake.delta(name), recipe.table)
     passes = {name: _Pass.of(lake, recipe, sizes) for name, recipe in RECIPES.items()}
     due = {name: one.due(lake) for name, one in passes.items()}
+    for name, one in passes.items():
+        _Maker(lake, one.recipe, sizes).require_kept(due[name])
     written = dict.fromkeys(RECIPES, 0)
     failed: list[tuple[str, TidytapeError]] = []
     with tqdm(
@@ -187,6 +192,31 @@ class _Pass:
 
 
 @dataclass(frozen=True, slots=True)
+class _Missing:
+    """What is to be made of one instrument.
+
+    Attributes
+    ----------
+    block_size : Decimal or None
+        Height of its price rows.
+    old : list of Span
+        Minutes that are made and that later events changed.
+    rest : Span
+        Minutes that are not made yet; empty where it ends before it begins.
+    """
+
+    block_size: Decimal | None
+    old: list[Span]
+    rest: Span
+
+    @property
+    def spans(self) -> list[Span]:
+        """All of it."""
+        first, last = self.rest
+        return [*self.old, self.rest] if first < last else self.old
+
+
+@dataclass(frozen=True, slots=True)
 class _Step:
     """The next minutes to be made of one instrument.
 
@@ -231,7 +261,7 @@ class _Maker:
     recipe : Recipe
     sizes : mapping of tuple to Decimal or None
         Block size of each market.
-    progress : callable
+    progress : callable, optional
         Takes the number of instruments that are done.
 
     Attributes
@@ -245,7 +275,7 @@ class _Maker:
         lake: Lake,
         recipe: Recipe,
         sizes: Mapping[Instrument, Decimal | None],
-        progress: Callable[[int], object],
+        progress: Callable[[int], object] = lambda _: None,
     ) -> None:
         self.lake = lake
         self.recipe = recipe
@@ -254,6 +284,20 @@ class _Maker:
         self._progress = progress
         self._steps: list[_Step] = []
         self._is_made = False
+
+    def require_kept(self, instruments: Sequence[Instrument]) -> None:
+        """Raise LakeError if making what is missing of some instruments would lose values of a newer release."""
+        lake, table = self.lake, self.recipe.table
+        if not instruments or not lake.has_table(table.name):
+            return
+        kept = lake.delta(table.name)
+        if not unknown(kept, table):
+            return
+        kept.read_notes(len(instruments))
+        raw = lake.delta(self.recipe.raw.name)
+        missing = ((names, self._missing(kept, raw, names)) for names in instruments)
+        asks = [Ask(*names, *span) for names, what in missing if what is not None for span in what.spans]
+        _require_kept(lake, kept, self.recipe, asks)
 
     def make(self, instruments: Sequence[Instrument]) -> int:
         """Make what is missing of some instruments; return how many rows were written."""
@@ -316,31 +360,37 @@ class _Maker:
                 break
         return self._written(kept, self._steps) if self._steps else 0, left
 
-    def _step(self, kept: _delta.Opened, raw: _delta.Opened, names: Instrument) -> _Step | None:
-        """Return the next minutes to be made of an instrument, None where nothing is missing."""
+    def _missing(self, kept: _delta.Opened, raw: _delta.Opened, names: Instrument) -> _Missing | None:
+        """Return what is to be made of an instrument, None where no minutes can be made of it."""
         size = self._sizes.get(names) if self.recipe.has_rows else None
         if size is None and self.recipe.has_rows:
             return None  # its price rows have no height
-        files = _delta.files(raw, names)
         first, last = self.lake.extent(self.recipe.raw.name, *names)
         if first is None or last is None:
             return None  # without a file, or another tool wrote them and did not note their times; a check says so
         begin, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
         state = state_of(kept, names, size)
-        if state is not None:
-            old = stale(self.recipe, raw, names, state)
-            if sum(last - first for first, last in old) > _LONGEST or len(old) > _PATCHES:
-                # Too much to mend at once: from the first of it on, all is made anew. Rows further on stay until they
-                # are replaced, but nobody reads what lies beyond the note.
-                state = State(state.version, old[0][0]) if old[0][0] > begin else None
-            elif old:
-                return _Step(
-                    names, old, State(edition(raw), state.until), size, 0.0, replaces=True, is_last=False
-                )
-        at = begin if state is None else state.until
+        if state is None:
+            return _Missing(size, [], (begin, newest))
+        old = stale(self.recipe, raw, names, state)
+        if sum(last - first for first, last in old) > _LONGEST or len(old) > _PATCHES:
+            # Too much to mend at once: from the first of it on, all is made anew. Rows further on stay until they
+            # are replaced, but nobody reads what lies beyond the note.
+            return _Missing(size, [], (max(old[0][0], begin), newest))
+        return _Missing(size, old, (state.until, newest))
+
+    def _step(self, kept: _delta.Opened, raw: _delta.Opened, names: Instrument) -> _Step | None:
+        """Return the next minutes to be made of an instrument, None where nothing is missing."""
+        missing = self._missing(kept, raw, names)
+        if missing is None:
+            return None
+        size, (at, newest) = missing.block_size, missing.rest
+        if missing.old:
+            state = State(edition(raw), at)
+            return _Step(names, missing.old, state, size, 0.0, replaces=True, is_last=False)
         if at >= newest:
             return None
-        until, events = _chunk(files, at, newest)
+        until, events = _chunk(_delta.files(raw, names), at, newest)
         return _Step(
             names,
             [(at, until)],
@@ -366,11 +416,41 @@ class _Maker:
         self._is_made = True
         notes = [note for step in steps for note in step.state.notes(step.names, step.block_size)]
         if steps[0].replaces:
+            _require_kept(
+                self.lake, kept, self.recipe, steps[0].asks
+            )  # events may have come late since the rollup began
             _delta.replace_spans(kept, table, rows, steps[0].names, steps[0].spans, notes=notes)
         else:
             names = [step.names for step in steps]
             _delta.append_spans(kept, table, rows, names, notes=notes, options=self.lake.storage_options)
         return rows.height
+
+
+def _require_kept(lake: Lake, kept: _delta.Opened, recipe: Recipe, asks: Sequence[Ask]) -> None:
+    """Raise LakeError if some minutes have values in columns that this release does not know.
+
+    Made anew they would be null for good: a newer release reads in the notes that these minutes are made.
+    """
+    names = [field.name for field in unknown(kept, recipe.table)]
+    if not names or not asks:
+        return
+    has_value = [pl.col(name).is_not_null() for name in names]
+    rows = _delta.scanned(kept, recipe.table, lake.storage_options, every=True)
+    first = within(rows.filter(pl.any_horizontal(has_value)), asks).select(
+        "exchange", "raw_symbol", "timestamp", *has_value
+    )
+    with _delta.failing("read the table", kept.table_uri, lake.storage_options):
+        lost = first.sort("timestamp").head(1).collect(engine="streaming")
+    if lost.is_empty():
+        return
+    exchange, symbol, time, *has = lost.row(0)
+    column = names[has.index(True)]
+    when = datetime.fromtimestamp(time // 10**9, UTC).isoformat()
+    raise LakeError(
+        f"table {recipe.table.name!r}: column {column!r} has values in minutes that have to be made anew, the first "
+        f"{exchange} {symbol} {when}, and this release does not know it; a newer release of tidytape can make them",
+        path=lake.uri(recipe.table.name),
+    )
 
 
 def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, float]:
