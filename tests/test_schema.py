@@ -9,6 +9,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, MissingColumnError, QueryError
 from tidytape.schema import (
     BLOCK_SIZES,
@@ -249,16 +250,23 @@ def test_empty_prediction_markets_have_pandas_dtypes() -> None:
 
 def test_describe_is_one_row_per_column() -> None:
     described = schema_of("LIQUIDATION_AGG").describe()
-    assert described.columns == ["column", "dtype", "unit", "nullable", "key", "meaning"]
+    assert described.columns == ["column", "dtype", "unit", "signed", "nullable", "key", "meaning"]
     names = [*SERIES.split(), "side", *AMOUNTS.split(), "timestamp", "liquidations"]
     assert described["column"].to_list() == names
-    assert described.filter(column="timestamp").row(0)[1:5] == ("timestamp", "UTC", False, True)
-    assert described.filter(column="liquidations").row(0)[1:5] == (
+    assert described.filter(column="timestamp").row(0)[1:6] == ("timestamp", "UTC", False, False, True)
+    assert described.filter(column="liquidations").row(0)[1:6] == (
         "float64",
         "coin or USD, see amount_unit",
+        False,
         True,
         False,
     )
+
+
+def test_rates_and_skew_alone_have_a_sign() -> None:
+    signed = {column.name for name in DATA_TYPES for column in schema_of(name).columns if column.signed}
+    rates = {f"{rate}_{end}" for rate in ("rate", "predicted") for end in ("open", "high", "low", "close")}
+    assert signed == rates | {"skew"}
 
 
 def test_volume_of_a_profile_is_in_the_schema_though_not_on_the_wire() -> None:

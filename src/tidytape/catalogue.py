@@ -265,7 +265,7 @@ class Field:
     """One documented field: its name on the wire, its column in a tidy frame, kind, unit and meaning.
 
     A ``plain`` number is one that every point has. proto3 leaves it out where it is 0. Other numbers are optional:
-    where one is left out, it is not known.
+    where one is left out, it is not known. A ``signed`` number can be below 0; the others cannot.
     """
 
     name: str
@@ -274,6 +274,7 @@ class Field:
     unit: str
     doc: str
     plain: bool = False
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -370,17 +371,21 @@ class DataType:
         return any(field.unit == AMOUNT for field in (*self.fields, *levels))
 
 
-def _double(name: str, column: str, unit: str, doc: str) -> Field:
-    return Field(name, column, "double", unit, doc)
+def _double(name: str, column: str, unit: str, doc: str, *, signed: bool = False) -> Field:
+    return Field(name, column, "double", unit, doc, signed=signed)
 
 
-def _plain(name: str, column: str, unit: str, doc: str) -> Field:
-    return Field(name, column, "double", unit, doc, plain=True)
+def _plain(name: str, column: str, unit: str, doc: str, *, signed: bool = False) -> Field:
+    return Field(name, column, "double", unit, doc, plain=True, signed=signed)
+
+
+def _rate(name: str, column: str, doc: str) -> Field:
+    return Field(name, column, "double", "1 per funding interval", doc, signed=True)
 
 
 IDENTITY_FIELDS: tuple[Field, ...] = (
-    Field("exchange", "exchange", "string", "", "Venue identifier"),
-    Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
+    Field("exchange", "exchange", "string", "", "Exchange"),
+    Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange"),
     Field(
         "normalizedSymbol", "normalized_symbol", "string", "", "Cross-exchange symbol; for options the coin"
     ),
@@ -429,17 +434,16 @@ _OPEN_INTEREST = (
     _double("low", "low", AMOUNT, "Lowest open interest"),
     _double("close", "close", AMOUNT, "Last open interest"),
 )
-_RATE = "1 per funding interval"
 _FUNDING = (
     _START,
-    _double("rateOpen", "rate_open", _RATE, "First funding rate; positive: longs pay shorts"),
-    _double("rateHigh", "rate_high", _RATE, "Highest funding rate"),
-    _double("rateLow", "rate_low", _RATE, "Lowest funding rate"),
-    _double("rateClose", "rate_close", _RATE, "Last funding rate"),
-    _double("predictedOpen", "predicted_open", _RATE, "First predicted rate of the next settlement"),
-    _double("predictedHigh", "predicted_high", _RATE, "Highest predicted rate"),
-    _double("predictedLow", "predicted_low", _RATE, "Lowest predicted rate"),
-    _double("predictedClose", "predicted_close", _RATE, "Last predicted rate"),
+    _rate("rateOpen", "rate_open", "First funding rate; positive: longs pay shorts"),
+    _rate("rateHigh", "rate_high", "Highest funding rate"),
+    _rate("rateLow", "rate_low", "Lowest funding rate"),
+    _rate("rateClose", "rate_close", "Last funding rate"),
+    _rate("predictedOpen", "predicted_open", "First predicted rate of the next settlement"),
+    _rate("predictedHigh", "predicted_high", "Highest predicted rate"),
+    _rate("predictedLow", "predicted_low", "Lowest predicted rate"),
+    _rate("predictedClose", "predicted_close", "Last predicted rate"),
 )
 _TPO = (
     Field("timestamp", "timestamp", "timestamp", "UTC", "Session start"),
@@ -603,7 +607,16 @@ _ALL = (
         "Option skew summary",
         tier=TierName.ADVANCED,
         selection=Selection.OPTION_SKEW,
-        fields=(_START, _plain("skew", "skew", "vol points", "Skew as served")),
+        fields=(
+            _START,
+            _plain(
+                "skew",
+                "skew",
+                "vol points",
+                "Volatility of the put less that of the call; positive: puts are dearer",
+                signed=True,
+            ),
+        ),
         per_tenor=True,
     ),
     DataType(
@@ -695,8 +708,8 @@ _SINCE = Field("availableSince", "available_since", "timestamp", "UTC", "When th
 NOTE_FIELDS: tuple[Field, ...] = (
     Field("code", "code", "string", "", "Why the points do not fill the window"),
     Field("type", "type", "string", "", "Data type that was asked for"),
-    Field("exchange", "exchange", "string", "", "Venue identifier"),
-    Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
+    Field("exchange", "exchange", "string", "", "Exchange"),
+    Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange"),
     Field("coin", "coin", "string", "", "Base asset"),
     Field("first", "first", "timestamp", "UTC", "First event that is held of this type"),
     Field("last", "last", "timestamp", "UTC", "Last event that is held of this type"),
@@ -719,8 +732,8 @@ NOTE_FIELDS: tuple[Field, ...] = (
 """Fields of a note beside the series; only ``code`` is always there."""
 
 MARKET_FIELDS: tuple[Field, ...] = (
-    Field("exchange", "exchange", "string", "", "Venue identifier"),
-    Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
+    Field("exchange", "exchange", "string", "", "Exchange"),
+    Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange"),
     Field("normalizedSymbol", "normalized_symbol", "string", "", "Cross-exchange symbol"),
     Field("coin", "coin", "string", "", "Base asset"),
     Field("category", "category", "string", "", "Market class"),
@@ -730,9 +743,11 @@ MARKET_FIELDS: tuple[Field, ...] = (
     Field("fullName", "full_name", "string", "", "Full market name"),
     _double("lastPrice", "last_price", "quote per coin", "Last traded price"),
     _double("volume24h", "volume_24h", "as served", "Volume of the last 24 hours"),
-    _double("volumeChange24h", "volume_change_24h", "%", "Change of that volume"),
-    _double("priceChange24h", "price_change_24h", "%", "Change of the price over 24 hours"),
-    _double("oiChange24h", "oi_change_24h", "as served", "Change of the open interest over 24 hours"),
+    _double("volumeChange24h", "volume_change_24h", "%", "Change of that volume", signed=True),
+    _double("priceChange24h", "price_change_24h", "%", "Change of the price over 24 hours", signed=True),
+    _double(
+        "oiChange24h", "oi_change_24h", "as served", "Change of the open interest over 24 hours", signed=True
+    ),
     _double("marketcap", "marketcap", "USD", "Market capitalization"),
     Field("iconUrl", "icon_url", "string", "", "Asset icon URL"),
     _SINCE,
@@ -750,12 +765,12 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
     _double("totalVolume", "total_volume", "USD", "Total volume traded"),
     _double("buyVolume24H", "buy_volume_24h", "USD", "24-hour buy volume"),
     _double("sellVolume24H", "sell_volume_24h", "USD", "24-hour sell volume"),
-    _double("volumeChange24H", "volume_change_24h", "%", "24-hour volume change"),
+    _double("volumeChange24H", "volume_change_24h", "%", "24-hour volume change", signed=True),
     _double("openInterest", "open_interest", "USD", "Current open interest"),
     _double("oneDayOIChange", "one_day_oi_change", "USD", "24-hour open interest change"),
     _double("uniqueTraders", "unique_traders", "traders", "Number of unique traders"),
     _double("orderPriceMinTickSize", "order_price_min_tick_size", "probability", "Minimum price tick"),
-    Field("conditionId", "condition_id", "string", "", "Venue condition identifier"),
+    Field("conditionId", "condition_id", "string", "", "Condition identifier of the exchange"),
     Field("closed", "closed", "bool", "", "Whether the market has resolved"),
     _SINCE,
     Field("availableTo", "available_to", "timestamp", "UTC", "Market expiry"),
@@ -765,8 +780,8 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
 """The fields of a prediction-market entry."""
 
 BLOCK_SIZE_FIELDS: tuple[Field, ...] = (
-    Field("exchange", "exchange", "string", "", "Venue identifier"),
-    Field("rawSymbol", "raw_symbol", "string", "", "Exchange-native symbol"),
+    Field("exchange", "exchange", "string", "", "Exchange"),
+    Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange"),
     _double(
         "blockSize", "block_size", "quote per coin", "Recommended height of a row of the order-book heatmap"
     ),

@@ -96,6 +96,8 @@ class Column:
         Whether a row may lack it. Key columns other than identity are never null.
     doc : str
         Meaning in a few words.
+    signed : bool
+        Whether a value can be below zero.
     """
 
     name: str
@@ -103,6 +105,7 @@ class Column:
     unit: str
     nullable: bool
     doc: str
+    signed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -268,8 +271,11 @@ class Schema:
         import polars as pl
 
         return pl.DataFrame(
-            [(c.name, c.dtype, c.unit, c.nullable, c.name in self.key, c.doc) for c in self.columns],
-            schema=["column", "dtype", "unit", "nullable", "key", "meaning"],
+            [
+                (c.name, c.dtype, c.unit, c.signed, c.nullable, c.name in self.key, c.doc)
+                for c in self.columns
+            ],
+            schema=["column", "dtype", "unit", "signed", "nullable", "key", "meaning"],
             orient="row",
         )
 
@@ -318,7 +324,7 @@ def _cast(expression: pl.Expr, got: pl.DataType, wanted: pl.DataType) -> pl.Expr
 
 
 def _column(field: Field, *, nullable: bool) -> Column:
-    return Column(field.column, _DTYPE[field.kind], field.unit, nullable, field.doc)
+    return Column(field.column, _DTYPE[field.kind], field.unit, nullable, field.doc, field.signed)
 
 
 _IS_FINAL = Column(

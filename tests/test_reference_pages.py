@@ -1,0 +1,183 @@
+"""Pages of the reference that are made from the code: ``python tests/test_reference_pages.py`` rewrites them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import tidytape
+from tidytape.catalogue import DATA_TYPES
+from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, TPO_SESSIONS, Schema, schema_of
+
+REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
+COLUMNS = REFERENCE / "columns.md"
+GLOSSARY = REFERENCE / "glossary.md"
+
+
+# --- the columns of every schema --------------------------------------------------------------------------------------
+
+
+def columns_page() -> str:
+    """Return the page: each schema with its key and its columns."""
+    lines = [
+        "# Columns, units and signs",
+        "",
+        "Every frame of the client has one of these schemas; `tidytape.schema.schema_of(type).describe()` returns it",
+        "as a frame. **Bold** columns are the key: together they name a row once. A value is below zero only where the",
+        "sign is ±. Frames of groups have one column more, `coverage`: the share of what was added up that is known.",
+    ]
+    lists = (TPO_SESSIONS, MARKETS, PREDICTION_MARKETS, BLOCK_SIZES)
+    titles = {name: data_type.title for name, data_type in DATA_TYPES.items()}
+    for schema in (*map(schema_of, DATA_TYPES), *lists):
+        lines += [
+            "",
+            f"## `{schema.name}`",
+            "",
+            f"{_title(schema, titles)}{schema.rows}.",
+            "",
+            *_table(schema),
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _title(schema: Schema, titles: dict[str, str]) -> str:
+    return f"{titles[schema.name]}: " if schema.name in titles else "A frame with "
+
+
+def _table(schema: Schema) -> Iterator[str]:
+    yield "| column | type | unit | sign | null | meaning |"
+    yield "| --- | --- | --- | --- | --- | --- |"
+    for column in schema.columns:
+        is_number = column.dtype in {"float64", "int64", "list[float64]", "list[int32]"}
+        cells = (
+            f"**`{column.name}`**" if column.name in schema.key else f"`{column.name}`",
+            column.dtype,
+            column.unit,
+            ("±" if column.signed else "≥ 0") if is_number else "",
+            "yes" if column.nullable else "",
+            column.doc,
+        )
+        yield "| " + " | ".join(cells) + " |"
+
+
+def test_the_page_of_columns_is_what_the_schemas_say() -> None:
+    assert COLUMNS.read_text("utf-8") == columns_page(), "python tests/test_reference_pages.py"
+
+
+# --- the glossary -----------------------------------------------------------------------------------------------------
+
+OLD_NAMES = frozenset(
+    {
+        "client.documented.as_question",
+        "client.quota.Quota",
+        "client.quota.Taken.quota",
+        "client.quota.quota_of",
+        "client.settings.Settings.quota",
+        "client.wholeness.new_rows(held)",
+        "demo.market.trades(venues)",
+        "frames.joined.carried",
+        "frames.members.standing",
+        "frames.members.standing_sums",
+        "lake.Batch.instruments",
+        "lake.Lake.instruments",
+        "lake.batch.Batch.instruments",
+        "lake.batch.Part.held",
+        "lake.batch.Part.instruments",
+        "lake.hygiene.Compacted.instrument",
+        "lake.hygiene.Finding.instrument",
+        "lake.hygiene.compact.Compacted.instrument",
+        "lake.hygiene.finding.Finding.instrument",
+        "lake.hygiene.info.instruments",
+        "lake.hygiene.instruments",
+        "lake.ingest.Note.venue",
+        "lake.ingest.prediction.PredictionReport.instruments",
+        "lake.ingest.report.Note.venue",
+        "lake.predictions.by_instrument",
+        "lake.predictions.instruments",
+        "lake.rollup.RolledUp.instruments",
+        "lake.rollup.build.RolledUp.instruments",
+        "lake.rollup.state.State.notes(instrument)",
+        "lake.rollup.state.current(instrument)",
+        "lake.rollup.state.noted(instrument)",
+        "lake.rollup.state.stale(instrument)",
+        "lake.rollup.state.state_of(instrument)",
+        "lake.store.Lake.instruments",
+        "service.engine.Engine.frames(instruments)",
+        "service.engine.Engine.instruments",
+        "service.engine.Engine.notes(instruments)",
+        "service.engine.Engine.refuse_finer(instruments)",
+        "service.engine.Engine.require_rates(subjects)",
+        "service.engine.Instrument",
+        "service.engine.Subjects",
+        "service.estimate.estimated(subjects)",
+        "service.estimate.require_trades(subjects)",
+        "service.holdings.tenors(held)",
+        "service.notes.noted(subjects)",
+        "service.options.Instrument",
+        "service.options.Subjects",
+        "service.options.grouped(instruments)",
+        "service.options.last_closes(instruments)",
+        "service.plans.Want.worth",
+        "service.work.Task.subjects",
+    }
+)
+"""Public names that say a concept by another noun than the glossary. The list may shrink; nothing may be added."""
+
+
+def glossary() -> dict[str, list[str]]:
+    """Return each noun of the page with the words that are not used for it."""
+    rows = re.findall(r"^\| ([^|]+) \| [^|]+ \| ([^|]*)\|$", GLOSSARY.read_text("utf-8"), flags=re.MULTILINE)
+    return {
+        noun.strip(): [word.strip() for word in others.split(",") if word.strip()]
+        for noun, others in rows
+        if noun.strip() not in {"noun", "---"}
+    }
+
+
+def public_names() -> Iterator[str]:
+    """Yield each public function, class, method and parameter, under the module that exports it."""
+    for module in pkgutil.walk_packages(tidytape.__path__, "tidytape."):
+        if any(part.startswith("_") for part in module.name.split(".")):
+            continue
+        found = importlib.import_module(module.name)
+        for name in getattr(found, "__all__", ()):
+            where = f"{module.name.removeprefix('tidytape.')}.{name}"
+            yield from _names_of(where, getattr(found, name))
+
+
+def _names_of(where: str, value: Any) -> Iterator[str]:
+    yield where
+    if inspect.isclass(value):
+        for name, member in vars(value).items():
+            if not name.startswith("_"):
+                yield from _names_of(f"{where}.{name}", member)
+    elif inspect.isfunction(value := getattr(value, "__func__", value)):
+        yield from (f"{where}({name})" for name in inspect.signature(value).parameters)
+
+
+def words(name: str) -> set[str]:
+    """Return the words of the last part of a name, in the singular."""
+    last = re.split(r"[.(]", name.rstrip(")"))[-1]
+    return {word.lower().removesuffix("s") for word in re.findall(r"[A-Z]?[a-z]+", last)}
+
+
+def test_the_glossary_has_some_forty_nouns_each_once() -> None:
+    nouns = glossary()
+    rows = GLOSSARY.read_text("utf-8").count("\n| ") - 2 * GLOSSARY.read_text("utf-8").count("| noun |")
+    assert len(nouns) == rows
+    assert 35 <= len(nouns) <= 60
+    assert not {noun for noun in nouns for others in nouns.values() if noun in others}
+
+
+def test_public_names_say_the_nouns_of_the_glossary() -> None:
+    others = {word for words_of_noun in glossary().values() for word in words_of_noun}
+    assert {name for name in public_names() if words(name) & others} == OLD_NAMES
+
+
+if __name__ == "__main__":
+    COLUMNS.write_text(columns_page(), "utf-8")
