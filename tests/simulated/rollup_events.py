@@ -73,7 +73,7 @@ def events(table: str, times: np.ndarray, rng: np.random.Generator, number: int)
         }
     if table == "book":
         snapshot = np.arange(n) < (12 if rng.random() < 0.5 else 0)
-        ids = number * 1_000 + np.where(snapshot, 0, np.arange(n))
+        ids = (np.where(snapshot, times[0], times) - START) // 10**6  # a venue counts up in time
         columns |= {
             "raw_symbol": SYMBOLS[int(rng.integers(2))],
             "timestamp": np.where(snapshot, times[0], times),

@@ -11,7 +11,7 @@ import pytest
 from deltalake import DeltaTable
 
 from simulated import rollup_events as events
-from tidytape.lake import Lake, hygiene
+from tidytape.lake import TABLES, Lake, hygiene
 from tidytape.lake.rollup import ROLLUP_TABLES, rollup
 
 
@@ -95,6 +95,48 @@ def test_events_that_come_late_are_no_finding(lake):
     assert found(lake) == {}
 
 
+def books(tmp_path, minutes: list[int], ids: list[int | None]) -> Lake:
+    """A lake with a book, rolled up: events in some minutes, the first and every third a snapshot."""
+    lake = Lake.create(tmp_path / "books")
+    events.market(lake)
+    rows = pl.DataFrame({"timestamp": minutes, "last_id": ids}).select(
+        pl.col("timestamp") * events.MINUTE + events.START,
+        pl.col("last_id").cast(pl.Int64),
+        exchange=pl.lit("X"),
+        raw_symbol=pl.lit("BTCUSDT"),
+        is_snapshot=pl.int_range(pl.len()) % 3 == 0,
+        side=pl.lit("BID"),
+        price=10.0 + pl.int_range(pl.len()),
+        size=1.0,
+        sequence=pl.int_range(pl.len()),
+    )
+    lake.append("book", TABLES["book"].conform(rows), source="books")
+    rollup(lake, progress=False)
+    return lake
+
+
+def test_a_book_whose_ids_run_against_its_times_is_found_as_such(tmp_path):
+    # The rollup reads all of it at once, a check up to the last minute that is kept: nothing says which is right.
+    lake = books(tmp_path, [0, 1, 2, 35, 36, 38, 75, 75], [31, 32, 33, 1, 2, 3, 21, 22])
+    report = hygiene.check(lake, checks=["ids", "conserved"], progress=False)
+    (finding,) = report.findings
+    assert (finding.check, finding.severity, finding.table) == ("ids", "error", "book")
+    assert finding.count == 4
+    assert finding.example == "2024-08-09T00:35:00+00:00: id 1 comes more than 5 minutes after id 33"
+
+
+@pytest.mark.parametrize(("late", "count"), [(5, 0), (6, 1)])
+def test_ids_may_differ_from_times_as_much_as_clocks_do(tmp_path, late, count):
+    lake = books(tmp_path, [0, 1, 1 + late, 30], [1, 3, 2, 4])
+    report = hygiene.check(lake, checks=["ids"], progress=False)
+    assert sum(one.count for one in report.findings) == count
+
+
+def test_a_book_without_ids_is_in_the_order_of_its_times(tmp_path):
+    lake = books(tmp_path, [0, 1, 40, 41], [9, 8, None, 1])
+    assert hygiene.check(lake, checks=["ids", "conserved"], progress=False).sound
+
+
 def test_minutes_survive_compacting_and_vacuuming(lake):
     def kept() -> dict[str, pl.DataFrame]:
         return {
@@ -126,7 +168,7 @@ for number, (table, frame) in enumerate(events.pieces(9, 20)):
 """
 COMPACT = """
 import sys
-from tidytape.lake import Lake, hygiene
+from tidytape.lake import TABLES, Lake, hygiene
 for _ in range(6):
     hygiene.compact(Lake(sys.argv[1]), everything=True, tables=["trades", "candles_1m", "profile_1m"])
 """

@@ -1,4 +1,4 @@
-"""Order books: the best bid is below the best ask."""
+"""Order books: the best bid is below the best ask, and ids rise in time."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import polars as pl
 
 from tidytape.aggregate import book_at, book_runs
 from tidytape.lake.hygiene._subject import Found, Subject
+from tidytape.lake.rollup.recipes import SKEW
 
-__all__ = ["crossed_book", "crossed_snapshot"]
+__all__ = ["crossed_book", "crossed_snapshot", "late_by_id", "unlike_ids"]
 
 _DAY = 86_400 * 10**9
 _MINUTE = 60 * 10**9
@@ -55,6 +56,48 @@ def crossed_book(subject: Subject) -> Iterator[Found]:
         held = _carried(runs, events)
     if first is not None:
         yield count, next(_found(first))[1]
+
+
+def unlike_ids(subject: Subject) -> Iterator[Found]:
+    """Events whose ids say another order than their times."""
+    late = late_by_id(subject.rows)
+    if late.height:
+        row = late.row(0, named=True)
+        when = datetime.fromtimestamp(row["minute"] * _MINUTE // 10**9, UTC).isoformat()
+        yield (
+            late.height,
+            f"{when}: id {row['lowest']} comes more than {SKEW // _MINUTE} minutes after id {row['before']}",
+        )
+
+
+def late_by_id(events: pl.LazyFrame) -> pl.DataFrame:
+    """Return the minutes of one book that have events whose ids belong more than `SKEW` earlier.
+
+    A book is put in the order of its ids, and read from a snapshot on, with as much before and after as clocks may
+    differ. Where ids and times differ by more, it depends on what is read what the book was.
+
+    Parameters
+    ----------
+    events : polars.LazyFrame
+        ``timestamp`` [ns since the epoch] and ``last_id`` of one instrument, in any order.
+
+    Returns
+    -------
+    polars.DataFrame, one row per such minute, sorted
+        ``minute`` [min since the epoch], ``lowest`` id in it, and ``before``, a higher one that came earlier. No rows
+        where an event has no id: then times alone give the order.
+    """
+    id_ = pl.col("last_id")
+    minutes = (
+        events.group_by(minute=pl.col("timestamp") // _MINUTE)
+        .agg(lowest=id_.min(), highest=id_.max(), unnumbered=id_.null_count())
+        .drop_nulls("minute")
+        .sort("minute")
+        .collect(engine="streaming")
+    )
+    before = minutes.select(pl.col("minute") + SKEW // _MINUTE + 1, before=pl.col("highest").cum_max())
+    late = minutes.join_asof(before, on="minute").filter(pl.col("lowest") < pl.col("before"))
+    return late.clear() if minutes["unnumbered"].sum() else late.select("minute", "lowest", "before")
 
 
 _BEST = (

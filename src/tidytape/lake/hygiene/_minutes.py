@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from tidytape.lake import _delta
+from tidytape.lake.hygiene._book import late_by_id
 from tidytape.lake.hygiene._spans import spans
 from tidytape.lake.hygiene._subject import Found, Subject
 from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe, within
@@ -25,7 +26,8 @@ _CLOSE = 1e-9
 def unlike_events(subject: Subject) -> Iterator[Found]:
     """Minutes that are kept and not what their events say, or the other way round.
 
-    Minutes that are known to be changed by events that came late are left out: nobody reads them.
+    Minutes that are known to be changed by events that came late are left out: nobody reads them. So are those of a
+    book whose ids run against its times: its events do not say what it was, and the check of ids finds them.
     """
     recipe = RECIPES[subject.table.name]
     if subject.members:
@@ -42,7 +44,10 @@ def unlike_events(subject: Subject) -> Iterator[Found]:
         yield 1, f"made of a newer version of {recipe.raw.name} than there is: commits of it are lost"
         return
     time = pl.col("timestamp")
-    events = subject.lake.scan(recipe.raw.name, exchange=exchange, raw_symbol=raw_symbol, end=state.until)
+    events = subject.lake.scan(recipe.raw.name, exchange=exchange, raw_symbol=raw_symbol)
+    if recipe.lasts and late_by_id(events).height:
+        return
+    events = events.filter(time < state.until)
     both = pl.concat([events.select("timestamp"), subject.rows.select("timestamp")])
     counts = (
         both.group_by(minute=time // MINUTE).agg(rows=pl.len()).sort("minute").collect(engine="streaming")

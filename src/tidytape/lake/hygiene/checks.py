@@ -107,6 +107,7 @@ CHECKS: tuple[Check, ...] = (
     Check(
         "sequence", "trades of one timestamp have an order", _trades, _rows.repeated_sequence, together=True
     ),
+    Check("ids", "ids of a book rise in time, to within five minutes", _books, _book.unlike_ids),
     Check("snapshots", "a recorded book is not crossed", _books, _book.crossed_snapshot),
     Check(
         "books",

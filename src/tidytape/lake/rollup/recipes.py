@@ -165,7 +165,7 @@ def _book(lake: Lake, ask: Ask) -> pl.LazyFrame:
     since = begin.collect(engine="streaming").item()
     first = ask.start - SKEW if since is None else since
     _, last = lake.extent(BOOK.name, *ask.names)
-    known = events.filter(time >= first - SKEW, time < ask.end + SKEW)
+    known = events.filter(time >= first // MINUTE * MINUTE - SKEW, time < ask.end + SKEW)
     return aggregate.book_heatmap(
         known, interval="1m", block_size=_size(ask), in_quote=True, last=last
     ).filter(time.is_between(ask.start, ask.end, closed="left"))
