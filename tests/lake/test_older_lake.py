@@ -5,14 +5,20 @@ from __future__ import annotations
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from pathlib import Path
 
 import deltalake
 import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from simulated.everything import everything
 from tidytape.errors import LakeError
-from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _delta
+from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _delta, hygiene
+from tidytape.lake.readiness import require_readable
+from tidytape.lake.rollup import rollup
+from tidytape.lake.rollup.recipes import RECIPES
+from tidytape.lake.tables import MINUTES_OF
 from tidytape.lake.tables import RECORDED_CANDLES as CANDLES
 
 OLD_MARKETS = (
@@ -121,6 +127,45 @@ def test_a_lake_that_was_removed_is_no_older_lake(old, tmp_path):
         old.scan("book")
     with pytest.raises(LakeError, match="no lake at"):
         old.extents("funding")
+
+
+@pytest.mark.parametrize("rolled_up", [False, True])
+def test_a_lake_without_trades_has_lost_them(old, tape, rolled_up):
+    old.append("trades", tape(0, 500), source="a")
+    if rolled_up:
+        rollup(old, progress=False)
+    shutil.rmtree(old.uri("trades"))
+    lake = Lake(old.path)  # one that has not read them before
+    assert lake.lost() == ("trades",)
+    for read in (lake.version, lambda: lake.scan("trades"), lambda: lake.extents("trades")):
+        with pytest.raises(LakeError, match="table 'trades' is gone"):
+            read()
+    with pytest.raises(LakeError, match="trades"):
+        require_readable(lake, ["markets"])
+    report = hygiene.check(lake, progress=False)
+    assert ("log", "trades", "the table is gone: restore its folder") in [
+        (one.check, one.table, one.example) for one in report.findings
+    ]
+    assert hygiene.check(lake, tables=["markets"], progress=False).sound
+
+
+def test_a_lake_with_minutes_has_lost_the_events_that_they_are_made_of(tmp_path):
+    lake = everything(tmp_path / "lake")
+    rollup(lake, progress=False)
+    assert lake.lost() == ()
+    for table, minutes in MINUTES_OF.items():
+        moved = Path(lake.uri(table)).rename(tmp_path / table)
+        assert Lake(lake.path).lost() == (table,)
+        Path(lake.uri(minutes)).rename(tmp_path / minutes)
+        assert Lake(lake.path).lost() == (("trades",) if table == "trades" else ())
+        moved.rename(lake.uri(table))
+
+
+def test_the_minutes_that_tell_of_events_are_made_of_them():
+    assert {minutes: RECIPES[minutes].raw.name for minutes in MINUTES_OF.values()} == {
+        minutes: table for table, minutes in MINUTES_OF.items()
+    }
+    assert set(MINUTES_OF) == {recipe.raw.name for recipe in RECIPES.values()}
 
 
 def test_candles_without_a_volume_in_coin_go_into_a_table_that_required_one(tmp_path):

@@ -186,6 +186,14 @@ def test_a_service_that_cannot_read_its_lake_is_alive_and_not_ready(
     assert asked(app, "/healthz").status_code == 200
 
 
+def test_a_service_that_never_read_the_trades_is_not_ready_without_them(lake: Path, tmp_path: Path) -> None:
+    mine = Path(shutil.copytree(lake, tmp_path / "lake"))
+    shutil.rmtree(mine / "trades")
+    app = create_app(Lake(mine), Keys([]))
+    answer = asked(app, "/readyz")
+    assert (answer.status_code, answer.json()["error"]) == (503, "UNAVAILABLE")
+
+
 def test_a_lake_that_is_whole_again_is_ready_again(lake: Path, tmp_path: Path) -> None:
     mine = Path(shutil.copytree(lake, tmp_path / "lake"))
     app = create_app(Lake(mine), Keys([]))

@@ -23,7 +23,7 @@ from tidytape.lake.predictions import latest
 from tidytape.lake.predictions import merged as merged_reports
 from tidytape.lake.registry import merged
 from tidytape.lake.table import Table
-from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS, REGISTRIES, TABLES
+from tidytape.lake.tables import MARKETS, MINUTES_OF, PREDICTION_MARKETS, REGISTRIES, TABLES, TRADES
 
 __all__ = ["Appended", "Facts", "Lake"]
 
@@ -420,6 +420,23 @@ class Lake:
         """Whether a table is there: rollups are made when they are first needed."""
         return table in self._tables or _delta.exists(self.uri(table), self.storage_options)
 
+    def lost(self) -> tuple[str, ...]:
+        """Return the tables that are not there and certainly were, which reading them refuses.
+
+        An older lake lacks tables, but none lacks trades, and none has minutes without the events they are made of.
+
+        Returns
+        -------
+        tuple of str
+            Their names.
+
+        Raises
+        ------
+        LakeError
+            If the lake cannot be looked at.
+        """
+        return tuple(name for name in TABLES if not self.has_table(name) and self._had(name))
+
     def uri(self, table: str) -> str:
         """Return the address of a table."""
         return f"{self.path}/{table}"
@@ -592,7 +609,13 @@ class Lake:
         if self.has_table(table.name):
             return self.delta(table.name)
         self._require_lake()  # else a lake that was removed would look like one without events
+        if self._had(table.name):
+            raise LakeError(f"table {table.name!r} is gone: restore its folder", path=self.uri(table.name))
         return None
+
+    def _had(self, table: str) -> bool:
+        """Whether a lake without a table is no older lake, but one that lost it."""
+        return table == TRADES.name or (table in MINUTES_OF and self.has_table(MINUTES_OF[table]))
 
     def _require_lake(self) -> None:
         if not _delta.exists(self.uri(MARKETS.name), self.storage_options):

@@ -418,3 +418,9 @@ _ALL = (
 
 TABLES: Mapping[str, Table] = MappingProxyType({table.name: table for table in _ALL})
 """Every table by its name."""
+
+MINUTES_OF: Mapping[str, str] = MappingProxyType(
+    {"trades": "candles_1m"}
+    | {table.name: f"{table.name}_1m" for table in (BOOK, OPEN_INTEREST, FUNDING, LIQUIDATIONS)}
+)
+"""Of each table that a rollup reads, a table of minutes that is made once it has rows."""

@@ -71,11 +71,16 @@ def check(
     >>> report.sound, report.findings
     (True, ())
     """
-    wanted = kept(lake, tables)
+    asked = None if tables is None else set(tables)
+    wanted = kept(lake, asked)
     names = chosen_of("check", checks, [one.name for one in CHECKS])
     chosen = [one for one in CHECKS if one.name in names]
     now = time.time_ns()
-    findings: list[Finding] = []
+    findings = [
+        Finding("log", "error", name, "", 1, "the table is gone: restore its folder")
+        for name in lake.lost()
+        if asked is None or name in asked
+    ]
     rows = 0
     with tqdm(unit="row", unit_scale=True, disable=None if progress is None else not progress) as bar:
         for table in wanted:
