@@ -38,7 +38,11 @@ HOUR = 3_600
 
 @pytest.fixture(scope="module")
 def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
-    return everything(tmp_path_factory.mktemp("cached") / "lake")
+    """Return a lake whose points of the first two hours are final."""
+    made = everything(tmp_path_factory.mktemp("cached") / "lake")
+    later = {"token_name": ["bitcoin", "ethereum"], "coin": ["BTC", "ETH"], "timestamp": (S0 + 3 * HOUR) * NS}
+    made.append("token_supply", pl.DataFrame(later | {"marketcap": [3e12, 1e12]}), source="later")
+    return made
 
 
 @pytest.fixture
@@ -63,16 +67,16 @@ def test_the_second_fetch_is_the_same_and_costs_nothing(
     service: Any, clock: Clock, tmp_path: Path, name: str
 ) -> None:
     client = Driven(service, clock, cache=tmp_path)
-    plain, _ = Driven(service, clock).fetch(window_of(name, S0, S0 + 6 * HOUR))
-    first, told = client.fetch(window_of(name, S0, S0 + 6 * HOUR))
+    plain, _ = Driven(service, clock).fetch(window_of(name, S0, S0 + 2 * HOUR))
+    first, told = client.fetch(window_of(name, S0, S0 + 2 * HOUR))
     assert told.weight > 0
-    again, told = client.fetch(window_of(name, S0, S0 + 6 * HOUR))
+    again, told = client.fetch(window_of(name, S0, S0 + 2 * HOUR))
     assert (told.weight, told.requests) == (0, 0)
-    assert told.cached == (window_of(name, S0, S0 + 6 * HOUR).span,)
+    assert told.cached == (window_of(name, S0, S0 + 2 * HOUR).span,)
     for frame in (first, again):
         assert frame.schema == plain.schema
         assert frame.equals(plain)
-    newest_first = window_of(name, S0, S0 + 6 * HOUR, sort_direction="desc")
+    newest_first = window_of(name, S0, S0 + 2 * HOUR, sort_direction="desc")
     turned, told = client.fetch(newest_first)
     assert told.weight == 0
     assert turned.equals(Driven(service, clock).fetch(newest_first)[0])
@@ -92,7 +96,7 @@ def test_only_what_is_missing_is_asked_for(service: Any, clock: Clock, tmp_path:
     assert without(day.span, [*asked, (S0 + 2 * HOUR, S0 + 3 * HOUR)]) == []
     assert told.weight <= 130  # as much as the whole would have weighed
     assert frame.equals(Driven(service, clock).fetch(day)[0])
-    _, told = client.fetch(window_of("TRADE_AGG", S0 - 86_400 + 30, S0 + 86_400 + 30))
+    _, told = client.fetch(window_of("TRADE_AGG", S0 - 86_400 + 30, S0 + 3 * HOUR))
     assert told.weight == 0
 
 
@@ -120,23 +124,41 @@ def test_that_there_is_nothing_yet_is_believed_after_a_week_only(tmp_path: Path)
     assert kept.missing((10 * day, 11 * day)) == [(10 * day + 60, 11 * day)]
 
 
-def test_an_interval_that_the_market_is_not_known_to_the_end_of_is_believed_after_a_week_only(
-    tmp_path: Path,
-) -> None:
+@pytest.mark.parametrize("age", [HOUR, 8 * 86_400])
+def test_an_interval_that_is_not_final_is_never_kept(tmp_path: Path, age: int) -> None:
     """The clock says that it is over; the service says that more of it may come."""
     window = window_of("TRADE_AGG", 0, 60)
     now = 10 * 86_400
-    for age, missing in ((HOUR, [(now - HOUR - 120, now - HOUR)]), (8 * 86_400, [])):
-        kept = Cache(tmp_path / str(age)).series("http://service", window)
-        seconds = range(now - 2 * HOUR - age, now - age, 60)
-        frame = pl.DataFrame(
-            {
-                "timestamp": [second * NS for second in seconds],
-                "is_final": [second < seconds[-2] for second in seconds],
-            }
-        ).cast({"timestamp": pl.Datetime("ns", "UTC")})
-        kept.store((seconds[0], now - age), frame, closed=window.closed(now), now=now)
-        assert kept.missing((seconds[0], now - age)) == missing
+    kept = Cache(tmp_path).series("http://service", window)
+    seconds = range(now - 2 * HOUR - age, now - age, 60)
+    frame = pl.DataFrame(
+        {
+            "timestamp": [second * NS for second in seconds],
+            "is_final": [second < seconds[-2] for second in seconds],
+        }
+    ).cast({"timestamp": pl.Datetime("ns", "UTC")})
+    kept.store((seconds[0], now - age), frame, closed=window.closed(now), now=now)
+    assert kept.missing((seconds[0], now - age)) == [(now - age - 120, now - age)]
+
+
+def test_a_market_that_ended_leaves_only_its_last_interval_to_ask_for_again(tmp_path: Path) -> None:
+    window = window_of("TRADE_AGG", 0, 60)
+    now = 30 * 86_400
+    kept = Cache(tmp_path).series("http://service", window)
+    frame = pl.DataFrame(
+        {
+            "raw_symbol": ["GONE"] * 3 + ["HERE"] * 10,
+            "timestamp": [60 * minute * NS for minute in (*range(3), *range(10))],
+            "is_final": [True, True, False] + [True] * 10,
+        }
+    ).cast({"timestamp": pl.Datetime("ns", "UTC")})
+    kept.store((0, HOUR), frame, closed=HOUR, now=now)
+    assert kept.missing((0, HOUR)) == [(120, 180)]
+    again = frame.filter(pl.col("timestamp").dt.epoch("s") == 120)
+    kept.store((120, 180), again, closed=HOUR, now=now)
+    assert kept.missing((0, HOUR)) == [(120, 180)]
+    kept.store((120, 180), again.with_columns(is_final=pl.lit(True)), closed=HOUR, now=now)
+    assert kept.missing((0, HOUR)) == []
 
 
 @pytest.mark.parametrize(
@@ -213,7 +235,7 @@ def test_a_damaged_file_is_fetched_again_and_never_returned(
     service: Any, clock: Clock, tmp_path: Path
 ) -> None:
     client = Driven(service, clock, cache=tmp_path)
-    window = window_of("TRADE_AGG", S0, S0 + 6 * HOUR)
+    window = window_of("TRADE_AGG", S0, S0 + 2 * HOUR)
     plain, _ = client.fetch(window)
     for damage in (
         lambda content: b"",
@@ -230,7 +252,7 @@ def test_a_damaged_file_is_fetched_again_and_never_returned(
 
 def test_files_are_plain_parquet_and_say_what_they_are(service: Any, clock: Clock, tmp_path: Path) -> None:
     client = Driven(service, clock, cache=tmp_path)
-    plain, _ = client.fetch(window_of("TRADE_AGG", S0, S0 + 6 * HOUR))
+    plain, _ = client.fetch(window_of("TRADE_AGG", S0, S0 + 2 * HOUR))
     (file,) = tmp_path.glob("TRADE_AGG/*/*.parquet")
     assert pl.read_parquet(file).height == plain.height
     said = json.loads(file.with_name("query.json").read_text())
@@ -242,10 +264,10 @@ def test_files_are_plain_parquet_and_say_what_they_are(service: Any, clock: Cloc
 
 def test_small_files_that_adjoin_become_one(service: Any, clock: Clock, tmp_path: Path) -> None:
     client = Driven(service, clock, cache=tmp_path)
-    for hour in range(6):
+    for hour in range(2):
         client.fetch(window_of("TRADE_AGG", S0 + hour * HOUR, S0 + (hour + 1) * HOUR))
     assert len(list(tmp_path.glob("TRADE_AGG/*/*.parquet"))) == 1
-    window = window_of("TRADE_AGG", S0, S0 + 6 * HOUR)
+    window = window_of("TRADE_AGG", S0, S0 + 2 * HOUR)
     frame, told = client.fetch(window)
     assert told.weight == 0
     assert frame.equals(Driven(service, clock).fetch(window)[0])
@@ -321,7 +343,7 @@ def test_by_default_only_the_network_is_kept(
 
 
 def test_who_fetches_the_same_waits_and_spends_nothing(service: Any, clock: Clock, tmp_path: Path) -> None:
-    window = window_of("TRADE_AGG", S0, S0 + 90 * 86_400)
+    window = window_of("TRADE_AGG", S0 + 2 * HOUR - 90 * 86_400, S0 + 2 * HOUR)
     spent: list[int] = []
 
     def fetch() -> None:

@@ -126,14 +126,16 @@ def test_a_fingerprint_is_that_of_the_values(fetch: Any) -> None:
     assert fingerprint(early) != fingerprint(early.with_columns(amount_unit=pl.lit("USD")))
 
 
-def test_cache_and_tape_keep_what_a_frame_said(script: Any, client: Any, tmp_path: Path) -> None:
+def test_cache_and_tape_keep_what_a_frame_said_and_the_cache_only_what_is_final(
+    script: Any, client: Any, tmp_path: Path
+) -> None:
     sent = answer(candles(), "Sun, 09 Aug 2026 00:00:00 GMT", dataUntil={"s": S0 + 61}, amountUnit="USD")
     transport = script(sent)
     with client(transport, cache=tmp_path / "cache") as online:
         with online.record(tmp_path / "tape"):
             first = online.candles(**AT)
         again = online.candles(**AT)
-    assert len(transport.requests) == 1
+    assert [int(one.url.params["from"]) for one in transport.requests] == [S0, S0 + 60]
     with tidytape.Client.replay(tmp_path / "tape") as replaying:
         replayed = replaying.candles(**AT)
     assert first["is_final"].to_list() == [True, False, False]

@@ -25,7 +25,7 @@ S0 = START // 10**9
 DAYS = 50
 CHUNK = 40  # weight of one request: four thousand points of a type of 10x
 ASKED = {
-    "exchange": "X", "coin": "BTC", "interval": "1m", "start": S0 - 86_400, "end": S0 + (DAYS - 1) * 86_400,
+    "exchange": "X", "coin": "BTC", "interval": "1m", "start": S0 + 7_200 - DAYS * 86_400, "end": S0 + 7_200,
 }  # fmt: skip
 WHOLE = DAYS * 1_440 // 1_000 * 10
 TIERS = '[vast]\nper_minute = 100000\nburst = 200000\ntypes = "enterprise"\n'

@@ -89,11 +89,12 @@ def test_what_one_part_fetches_weighs_nothing_in_the_next(lake: Lake, tmp_path: 
     with tidytape.Client(
         "http://several", "the-secret-key", transport=AppTransport(app_of(lake)), cache=tmp_path
     ) as kept:
-        asked = [kept.query.tpo(interval="1h", **DAY), kept.query.tpo_sessions(interval="1h", **DAY)]
+        final = DAY | {"start": S0 - 22 * HOUR, "end": S0 + 2 * HOUR}
+        asked = [kept.query.tpo(interval="1h", **final), kept.query.tpo_sessions(interval="1h", **final)]
         plan = kept.plan(asked)
         told = [kept.fetch(one).metadata for one in asked]
         assert [part.weight for part in plan.parts] == [one.weight for one in told] == [5, 0]
-        assert plan.parts[1].cached == told[1].cached == ((S0, S0 + 24 * HOUR),)
+        assert plan.parts[1].cached == told[1].cached == ((S0 - 22 * HOUR, S0 + 2 * HOUR),)
 
 
 def test_queries_that_differ_in_time_alone_are_one_window(client: Any) -> None:

@@ -54,7 +54,10 @@ _SMALL = 8 * 2**20
 """Files that adjoin and are together no longer than this become one. [byte]"""
 
 _BELIEVED = 7 * 86_400
-"""Data may come late, so that there is nothing at the end of an answer is believed once it is so old. [s]"""
+"""Data may come late, so that there is nothing at the end of an answer is believed once it is so old. [s]
+
+A point that is not final is never kept, however old it is.
+"""
 
 _ABANDONED = 3_600
 """A part of a file that is so old was left by a process that died. [s]"""
@@ -256,7 +259,7 @@ class Series:
     def store(
         self, span: Span, frame: pl.DataFrame, *, closed: int, now: float, notes: Iterable[Note] = ()
     ) -> None:
-        """Keep the points of a span as far as it is closed.
+        """Keep the points of a span as far as it is closed, but for intervals with a point that is not final.
 
         Parameters
         ----------
@@ -273,18 +276,30 @@ class Series:
         """
         start, end = span[0], min(span[1], closed)
         believed = self._window.floored(int(now) - _BELIEVED)
+        unsettled = self._unsettled(_between(frame, (start, end)))
         if end > believed:
             end = min(end, max(self._told(_between(frame, (start, end)), start), believed))
-            end = min(end, _first_unsettled(_between(frame, (believed, end)), end))
+            end = min([end, *(first for first, _ in unsettled if first >= believed)])
             # A market that lags behind, or is not there yet, may have points tomorrow.
             end = min([end, *(max(_known_until(note, end), believed) for note in notes)])
-        if start >= end:
+        # A market that ended never settles its last interval: that one is asked for again, the rest is kept.
+        settled = without((start, end), unsettled) if start < end else []
+        if not settled:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
         said = self._folder / "query.json"
         if not said.exists():
             _put(said, json.dumps(self._asked, indent=1).encode())
-        self._write((start, end), _between(frame, (start, end)), notes)
+        for part in settled:
+            self._write(part, _between(frame, part), notes)
+
+    def _unsettled(self, frame: pl.DataFrame) -> list[Span]:
+        """Return the intervals in which a point may still change, for its market is not known to their end."""
+        if "is_final" not in frame.columns:
+            return []
+        starts = frame.filter(~pl.col("is_final"))["timestamp"].dt.epoch("s").unique().to_list()
+        floored = (self._window.floored(start) for start in starts)
+        return [(start, start + self._window.step) for start in floored]
 
     def _told(self, frame: pl.DataFrame, start: int) -> int:
         """Return up to where every series of an answer tells something; filled intervals tell nothing."""
@@ -377,14 +392,6 @@ def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
 def _digest(folder: Path, span: Span, content: bytes) -> str:
     """Hash of a file's bytes, of what they are points of, and from when to when."""
     return hashlib.sha256(f"{folder.name} {span[0]} {span[1]}\n".encode() + content).hexdigest()[:32]
-
-
-def _first_unsettled(frame: pl.DataFrame, end: int) -> int:
-    """Return where the first interval starts that may still change, for the market is not known to its end."""
-    if "is_final" not in frame.columns:
-        return end
-    first = frame.filter(~pl.col("is_final"))["timestamp"].dt.epoch("s").min()
-    return end if first is None else int(first)  # type: ignore[arg-type]  # polars types any value
 
 
 def _known_until(note: Note, end: int) -> int:
