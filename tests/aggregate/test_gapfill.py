@@ -6,6 +6,8 @@ import duckdb
 import polars as pl
 import pytest
 
+from engines import Engine
+from tidytape import Client
 from tidytape.aggregate import gapfill, resample
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -155,3 +157,44 @@ def test_an_unknown_interval_and_missing_columns_are_named():
         gapfill(frame.drop("volume"), interval="1m", start=0, end=1)
     with pytest.raises(MissingColumnError, match="raw_symbol"):
         gapfill(frame, interval="1m", start=0, end=1, last=frame.select("exchange", "close"))
+
+
+@pytest.mark.parametrize("kind", ["polars", "polars lazy", "pyarrow", "pandas"])
+def test_frames_of_a_client_are_filled_and_keep_their_types(kind):
+    start = 1_723_075_200 * 10**9
+    with Client.demo() as client:
+        whole = client.candles(
+            exchange="DEMO_SPOT", coin="BTC", interval="1m", start="2024-08-08", end="2024-08-08T00:05"
+        )
+    frame = whole[[0, 3, 4]].with_columns(held=pl.duration(minutes=1))
+    last = whole.select("exchange", "raw_symbol", "normalized_symbol", "coin", "category", "interval")
+    last = last.head(1).with_columns(pl.all().cast(pl.String), close=pl.lit(7.0))
+    engine = Engine(kind)
+    filled = gapfill(
+        engine.frame(frame),
+        interval="1m",
+        start=start - 2 * MINUTE,
+        end=start + 5 * MINUTE,
+        last=engine.frame(last),
+    )
+    got = engine.polars(filled)
+    assert got.schema == frame.schema
+    first = whole["close"][0]
+    assert got["timestamp"].dt.epoch("ns").to_list() == [start + n * MINUTE for n in range(-2, 5)]
+    assert got["close"].to_list() == [7.0, 7.0, first, first, first, *whole["close"][3:].to_list()]
+    is_real = [False, False, True, False, False, True, True]
+    assert got["last_timestamp"].is_not_null().to_list() == is_real
+    assert got["held"].is_not_null().to_list() == is_real
+    assert got["amount_unit"].cast(pl.String).to_list() == ["COIN"] * 7
+    real = got.filter(is_real)
+    assert real.equals(frame)
+
+
+def test_times_without_a_zone_are_refused():
+    frame = candles([("A", 0, 1.0)]).with_columns(pl.from_epoch("timestamp", "ns"))
+    for function, more in (
+        (gapfill, {"start": 0, "end": 1}),
+        (resample, {"data_type": "TRADE_SIDE_AGNOSTIC_AGG"}),
+    ):
+        with pytest.raises(QueryError, match=r"timestamp: got .timestamp: Datetime"):
+            function(frame, interval="1m", **more)

@@ -9,7 +9,10 @@ import pandas as pd
 import polars as pl
 import pytest
 
+from engines import Engine
+from tidytape import Client
 from tidytape.aggregate import candles, gapfill, resample, volume_profile
+from tidytape.aggregate.resample import _ABLE
 from tidytape.errors import MissingColumnError, QueryError
 
 MINUTE = 60 * 10**9
@@ -222,3 +225,43 @@ def test_coins_and_dollars_do_not_add_up(kind: str) -> None:
     frame = frame.sort("raw_symbol").with_columns(pl.col("liquidations").fill_nan(None))
     assert frame.select("raw_symbol", "liquidations").rows() == [("A", None), ("B", 7.0), ("C", None)]
     assert "amount_unit" not in frame.columns
+
+
+@pytest.fixture(scope="module")
+def demo_frames() -> dict[str, pl.DataFrame]:
+    """One frame of the demo's client per data type that can be resampled, an hour and a half of minutes."""
+    span = {"interval": "1m", "start": "2024-08-08", "end": "2024-08-08T01:30"}
+    spot, perp = ({"exchange": name, "coin": "BTC"} for name in ("DEMO_SPOT", "DEMO_PERP"))
+    with Client.demo() as client:
+        return {
+            AGNOSTIC: client.candles(**spot, **span),
+            "TRADE_AGG": client.candles(**spot, **span, by_side=True),
+            "OPEN_INTEREST_AGG": client.open_interest(**perp, **span),
+            "FUNDING_RATE_AGG": client.funding(**perp, **span),
+            "LIQUIDATION_AGG": client.liquidations(**perp, **span),
+            "VOLUME_PROFILE_AGG": client.volume_profile(**spot, **span),
+            "CME_OPEN_INTEREST_AGG": client.cme_open_interest(
+                exchange="DEMO_CME", raw_symbol="BTCQ4", **span
+            ),
+        }
+
+
+def plain(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same with times as int64 and words as text."""
+    times = pl.selectors.datetime().dt.epoch("ns")
+    return frame.with_columns(times, pl.selectors.categorical().cast(pl.String))
+
+
+@pytest.mark.parametrize("name", _ABLE)
+@pytest.mark.parametrize("kind", ["polars", "polars lazy", "pyarrow", "pandas"])
+def test_frames_of_a_client_keep_their_types(demo_frames, name, kind):
+    frame = demo_frames[name]
+    engine = Engine(kind)
+    native = frame.to_pandas() if kind == "pandas" else engine.frame(frame)
+    got = engine.polars(resample(native, data_type=name, interval="1h"))
+    assert got.height >= 1
+    assert {column: got.schema[column] for column in frame.columns if column in got.columns} == {
+        column: dtype for column, dtype in frame.schema.items() if column in got.columns
+    }
+    expected = resample(plain(frame), data_type=name, interval="1h")
+    assert plain(got).equals(expected)

@@ -7,10 +7,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.resample import series_of, with_nulls, with_windows, without_windows
+from tidytape.aggregate.resample import series_of, with_nulls
 from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.joined import COVERAGE, carried
-from tidytape.frames.words import categories_of, categorised
+from tidytape.frames.table import Table
+from tidytape.frames.times import nullable
 
 __all__ = ["gapfill"]
 
@@ -31,8 +32,8 @@ def gapfill(
     Parameters
     ----------
     candles : frame, n rows, key (series, timestamp), in any order
-        Schema of a candle type, with ``timestamp``, ``first_timestamp`` and ``last_timestamp`` as int64
-        [ns since the epoch]. Of the columns that name a series, those it has count; ``side`` is one.
+        Schema of a candle type, as a client returns it. Times are int64 [ns since the epoch] or have a zone. Of the
+        columns that name a series, those it has count; ``side`` is one.
     interval : str
         Name or alias of the candles' interval.
     start, end : int
@@ -44,18 +45,18 @@ def gapfill(
     Returns
     -------
     frame, the rows of ``candles`` and one per gap; of the same kind as ``candles``
-        The same columns. Filled rows have ``volume`` 0 [as in ``candles``], ``coverage`` 1 and the ``amount_unit`` of
-        the nearest candle of the series, the ones before it first, if the frame has these columns. They are null in
-        ``first_timestamp``, ``last_timestamp``, ``is_final`` and columns that the schema does not know. In pandas both
-        times become ``Int64`` and ``is_final`` ``boolean``, which have nulls. Sorted by series and ``timestamp`` where
-        the engine keeps order.
+        The same columns, times and categories of the same types. Filled rows have ``volume`` 0 [as in ``candles``],
+        ``coverage`` 1 and the ``amount_unit`` of the nearest candle of the series, the ones before it first, if the
+        frame has these columns. They are null in ``first_timestamp``, ``last_timestamp``, ``is_final`` and columns that
+        the schema does not know. In pandas times of trades that are int64 become ``Int64``, and ``is_final`` becomes
+        ``boolean``, which have nulls. Sorted by series and ``timestamp`` where the engine keeps order.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown.
+        If the interval is unknown, or a time has no zone.
 
     Examples
     --------
@@ -79,16 +80,20 @@ def gapfill(
     unit = interval_of(interval)
     step, offset = unit.seconds * SECOND, unit.offset * SECOND
     begin = -(-(start - offset) // step) * step + offset
-    frame: Any = with_windows(with_nulls(candles), _NEEDED)
+    table = Table.opened(with_nulls(candles), _NEEDED, times=["timestamp", *_TIMES])
+    frame: Any = nullable(table.rows, *_TIMES)
+    schema = frame.collect_schema()
+    columns = schema.names()
     named = series_of(frame, "TRADE_AGG")
     series = [*named, _ALL]
-    columns = frame.collect_schema().names()
     has_unit = [name for name in columns if name == _UNIT]
-    units = [nw.col(name).cast(nw.String()) for name in has_unit]
+    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in has_unit)
     no_unit = [nw.lit(None, nw.String()).alias(name) for name in has_unit]
-    rows = [frame.select(*named, "timestamp", "close", *units)]
+    rows = [frame.select(*named, "timestamp", "close", *has_unit)]
     if last is not None:
-        before = with_windows(last, [*named, "close"])
+        before = Table.opened(last, [*named, "close"], parameter="last").rows
+        words = [nw.col(name).cast(nw.Categorical()) for name in named if schema[name] == nw.Categorical]
+        before = before.with_columns(words)
         rows.append(
             before.select(*named, nw.lit(begin - 1, nw.Int64()).alias("timestamp"), "close", *no_unit)
         )
@@ -119,11 +124,8 @@ def gapfill(
         *(nw.lit(1.0).alias(COVERAGE) for name in columns if name == COVERAGE),
         *(nw.col(f"__{name}").alias(name) for name in has_unit),
     )
-    filled = categorised(
-        filled, {name: dtype for name, dtype in categories_of(frame).items() if name in has_unit}
-    )
-    whole = nw.concat([frame, filled], how="diagonal").sort(*named, "timestamp")
-    return without_windows(whole, like=candles)
+    whole = nw.concat([frame, filled], how="diagonal")
+    return table.closed(whole, sort=[*named, "timestamp"])
 
 
 def _numbers(one: Any, count: int) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -13,6 +13,7 @@ from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start, interval_of
 from tidytape.frames.doors import BUCKET, Frame, closed, opened
 from tidytape.frames.joined import COVERAGE, reduced, traded, with_coverage
+from tidytape.frames.table import Table
 from tidytape.schema import schema_of
 
 __all__ = [
@@ -37,6 +38,7 @@ _ABLE = (
     "VOLUME_PROFILE_AGG",
     "CME_OPEN_INTEREST_AGG",
 )
+_TIMES = ("timestamp", "first_timestamp", "last_timestamp")
 _NULLABLE = {**dict.fromkeys(("first_timestamp", "last_timestamp"), "Int64"), "is_final": "boolean"}
 
 
@@ -53,8 +55,8 @@ def resample(
     Parameters
     ----------
     points : frame, n rows, key (series, timestamp) or (series, timestamp, price), in any order
-        Schema of ``data_type``, with ``timestamp``, ``first_timestamp`` and ``last_timestamp`` as int64
-        [ns since the epoch]. Of the columns that name a series, those it has count.
+        Schema of ``data_type``, as a client returns it. Times are int64 [ns since the epoch] or have a zone. Of the
+        columns that name a series, those it has count.
     data_type : str
         A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
         ``CME_OPEN_INTEREST_AGG``.
@@ -66,19 +68,21 @@ def resample(
     Returns
     -------
     frame, one row per series and interval (and price) with a point; of the same kind as ``points``
-        The columns that name a series, ``interval`` if there was one, ``timestamp`` int64, start of the interval [ns],
-        the payload of the type in its units, and ``coverage`` : float64, the share of the rows of ``points`` that are
-        known [1]. A row is known where its amounts are finite, of open interest and rates where the close is; of levels
-        the rows of all levels of an interval count together. Amounts are null where ``amount_unit`` of ``points`` says
-        several units. The columns that describe the points are left out: whether an interval is final does not follow
-        from its parts. Sorted by that key where the engine keeps order.
+        The columns that name a series, ``interval`` if there was one, ``timestamp``, start of the interval, the payload
+        of the type in its units, and ``coverage`` : float64, the share of the rows of ``points`` that are known [1].
+        Times and categories are of the types that ``points`` has. A row is known where its amounts are finite, of open
+        interest and rates where the close is; of levels the rows of all levels of an interval count together. Amounts
+        are null where ``amount_unit`` of ``points`` says several units. The columns that describe the points are left
+        out: whether an interval is final does not follow from its parts. Sorted by that key where the engine keeps
+        order.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown or no whole multiple of ``source``, or the points of the type cannot be joined.
+        If the interval is unknown or no whole multiple of ``source``, the points of the type cannot be joined, or a
+        time has no zone.
 
     Examples
     --------
@@ -100,7 +104,8 @@ def resample(
     schema = schema_of(data_type)
     columns = payload_of(data_type)
     needed = [*columns, "timestamp", *(name for name in ("side", "price") if name in schema.key)]
-    frame = with_windows(points, needed)
+    table = Table.opened(with_nulls(points), needed, times=[name for name in needed if name in _TIMES])
+    frame: Any = table.rows
     series = [name for name in series_of(frame, data_type) if name != "interval"]
     level = ["price"] if "price" in schema.key else []
     keys = [*series, BUCKET, *level]
@@ -116,8 +121,8 @@ def resample(
         joined = joined.with_columns(nw.lit(str(wanted)).alias("interval"))
     named = series_of(joined, data_type)
     payload = [name for name in schema.names if name in {*columns, *level, "volume"} and name not in named]
-    return without_windows(
-        joined.select(*named, "timestamp", *payload, COVERAGE).sort(*series, "timestamp", *level), like=points
+    return table.closed(
+        joined.select(*named, "timestamp", *payload, COVERAGE), sort=[*series, "timestamp", *level]
     )
 
 
@@ -161,11 +166,15 @@ def with_windows(native: Any, needed: Iterable[str]) -> Any:
     return frame.lazy("polars") if arrow else frame
 
 
-def with_nulls(native: Any) -> Any:
-    """Return pandas' frames with times of trades that can be null; others as they are."""
+def with_nulls(native: IntoFrameT) -> IntoFrameT:
+    """Return pandas' frames with int64 times of trades, and flags, that can be null; others as they are."""
     if not nw.dependencies.is_pandas_dataframe(native):
         return native
-    return native.astype({name: dtype for name, dtype in _NULLABLE.items() if name in native.columns})
+    frame: Any = native
+    kinds = {name: dtype.kind for name, dtype in frame.dtypes.items() if name in _NULLABLE}
+    return cast(
+        "IntoFrameT", frame.astype({name: _NULLABLE[name] for name, kind in kinds.items() if kind != "M"})
+    )
 
 
 def without_windows(frame: Any, *, like: IntoFrameT) -> IntoFrameT:
