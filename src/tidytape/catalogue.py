@@ -209,7 +209,10 @@ class NoteCode(StrEnum):
     NOT_BEGUN = "NOT_BEGUN", "No interval or session starts in the window, or none that does has begun", True
     TIER = "TIER", "The tier of the key does not see this market or this window", True
     QUIET = "QUIET", "The market is covered, and nothing happened in the window"
-    PART = "PART", "The points begin after the window does, or end before it: there are no others"
+    PART = (
+        "PART",
+        "The points begin after the window does, or end before it, or only longer candles tell of some of it",
+    )
 
 
 class Quote(_Named):
@@ -713,7 +716,7 @@ NOTE_FIELDS: tuple[Field, ...] = (
     Field("coin", "coin", "string", "", "Base asset"),
     Field("first", "first", "timestamp", "UTC", "First event that is held of this type"),
     Field("last", "last", "timestamp", "UTC", "Last event that is held of this type"),
-    Field("types", "types", "string[]", "", "Types that the market has, where it does not have this one"),
+    Field("types", "types", "string[]", "", "Types that the market has where it does not have this one"),
     Field(
         "intervals",
         "intervals",

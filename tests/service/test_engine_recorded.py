@@ -132,12 +132,27 @@ def test_a_client_sees_the_coverage_of_a_group_in_any_form(lake: Lake) -> None:
     assert decode(body, "TRADE_SIDE_AGNOSTIC_AGG").select(own).equals(candles.select(own))
 
 
-def test_a_point_is_of_the_recorded_candles_that_tell_of_most_of_it(lake: Lake) -> None:
+def test_a_day_is_of_minutes_where_candles_of_hours_end(lake: Lake) -> None:
     lake.append("candles", recorded("E", HOUR, 12), source="hours")
     lake.append("candles", recorded("E", HOUR // 60, 24 * 60), source="minutes")
     lake.register(pl.DataFrame({"exchange": "E", "raw_symbol": ["BTC"], "coin": "BTC"}))
     points = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 24), "1d", exchange="E", raw_symbol="BTC")
     assert points["volume"].to_list() == [24 * 60.0]
+
+
+def test_each_time_is_of_the_shortest_candles_that_tell_it_whole(lake: Lake) -> None:
+    """Quarters of 1 coin a minute but one, hours of 2 without the last; of the four hours none is told twice."""
+    quarters = recorded("E", HOUR // 4, 16)
+    hours = recorded("E", HOUR, 3).with_columns(pl.col("volume") * 2)
+    lake.append("candles", quarters.filter(pl.col("timestamp") != T0 + HOUR + HOUR // 4), source="quarters")
+    lake.append("candles", hours, source="hours")
+    lake.register(pl.DataFrame({"exchange": "E", "raw_symbol": ["BTC"], "coin": "BTC"}))
+    asked = {"exchange": "E", "raw_symbol": "BTC"}
+    by_hour = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 4), "1h", **asked)
+    assert by_hour["volume"].to_list() == [60.0, 120.0, 60.0, 60.0]
+    assert answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (0, 4), "4h", **asked)["volume"].to_list() == [300.0]
+    by_quarter = answer(lake, "TRADE_SIDE_AGNOSTIC_AGG", (1, 2), "15m", **asked)
+    assert by_quarter["volume"].to_list() == [15.0] * 3
 
 
 def test_a_group_is_cut_to_its_depth_after_it_is_joined(lake: Lake) -> None:

@@ -43,7 +43,7 @@ class Reason:
     first, last : datetime or None
         The first and the last event that the service holds of this type, in UTC.
     types : tuple of str
-        The types that the market has, where it does not have this one.
+        The types that the market has, where it does not have this one, or not in all of the window.
     intervals : tuple of str
         The intervals that its candles make up, where the one that was asked for is not among them.
     tenors : tuple of str
@@ -106,7 +106,7 @@ class Reason:
             case NoteCode.NO_DATA:
                 return f"has no {what}; it has {printable(', '.join(self.types)) or 'no other type either'}"
             case NoteCode.OUTSIDE:
-                return f"has {what}{held}, and none in {asked}"
+                return f"has {what}{held}, and none in {asked}{self._instead}"
             case NoteCode.NOT_BEGUN if self.around is not None:
                 return (
                     f"has no {what} that starts in {asked}; the one around it starts {_written(self.around)}"
@@ -118,7 +118,14 @@ class Reason:
             case NoteCode.QUIET:
                 return f"has {what}{held}; nothing happened in {asked}"
             case _:
-                return f"has {what}{held}, and in {asked} no points but these"
+                return f"has {what}{held}, and in {asked} no points but these{self._instead}"
+
+    @property
+    def _instead(self) -> str:
+        """What there is where points are missing."""
+        if self.intervals:
+            return f"; its candles make up {printable(', '.join(self.intervals))}"
+        return f"; there it has {printable(', '.join(self.types))}" if self.types else ""
 
 
 def _written(time: datetime) -> str:

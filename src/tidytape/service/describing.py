@@ -15,12 +15,13 @@ from tidytape.catalogue import AmountUnit
 from tidytape.lake import Lake
 from tidytape.schema import data_type, schema_of
 from tidytape.service.options import Instrument, quote_markets
-from tidytape.service.plans import SOURCES, Want, in_usd
+from tidytape.service.plans import SOURCES, Want, has_tiles, in_usd
 from tidytape.wire.final import DATA_UNTIL, with_finality
 
 __all__ = ["descriptions", "with_descriptors"]
 
 _DAY = 86_400 * 1_000_000_000
+_CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 
 
 def descriptions(name: str, wants: Iterable[Want]) -> pl.DataFrame:
@@ -111,7 +112,7 @@ def _newest_events(name: str, want: Want) -> Iterator[int]:
     elif name not in SOURCES:  # of options
         yield _last(lake, "option_quotes", one.exchange, one.coin or "")
     else:
-        newest_event = _source(lake, SOURCES[name], one)
+        newest_event = _newest_of_candles(want) if name == _CANDLES else _source(lake, SOURCES[name], one)
         categories = data_type(name).categories
         if not newest_event and categories and one.category is not None and one.category not in categories:
             return  # a spot market has no funding, and keeps no group from being final
@@ -120,9 +121,16 @@ def _newest_events(name: str, want: Want) -> Iterator[int]:
         if name == "FUNDING_RATE_AGG" and in_usd(want.query):
             yield _source(lake, SOURCES["OPEN_INTEREST_AGG"], one)
         if name in {"FUNDING_RATE_AGG", "OPEN_INTEREST_AGG"} and in_usd(want.query):
-            yield _source(lake, SOURCES["TRADE_SIDE_AGNOSTIC_AGG"], one)
+            yield _newest_of_candles(want)
     if want.needs_rates and one.quote_coin is not None:
         yield from _rates(lake, one.quote_coin)
+
+
+def _newest_of_candles(want: Want) -> int:
+    """Return the newest trade, or the newest recorded candle where those of the window make up its interval."""
+    partition = want.one.exchange, want.one.raw_symbol
+    trade, candle = (_last(want.lake, table, *partition) for table in ("trades", "candles"))
+    return max(trade, candle) if not trade or (candle > trade and has_tiles(want)) else trade
 
 
 def _source(lake: Lake, tables: Iterable[str], one: Instrument) -> int:

@@ -146,22 +146,23 @@ class Engine:
         ]
 
     def refuse_finer(self, query: PointsQuery, instruments: Subjects) -> None:
-        """Raise QueryError where markets have nothing but recorded candles that are longer than is asked for.
+        """Raise QueryError where only recorded candles that are longer than is asked for tell of a window.
 
-        Of a group that is any member; of other queries it is every market.
+        Of a group, and of candles without gaps, any market with such a time is refused: a sum would leave it out, and a
+        gap would be filled where something was traded. Of other queries it is every market.
         """
         subjects = instruments.get("TRADE_SIDE_AGNOSTIC_AGG", [])
         able = [
             intervals for one in subjects if (intervals := able_intervals(self.lake, query, one)) is not None
         ]
-        if able and (query.group_by is not None or len(able) == len(subjects)):
+        if able and (query.group_by is not None or query.gapfill or len(able) == len(subjects)):
             intervals = [one for one in Interval if any(one in many for many in able)]
             raise QueryError(
                 "interval",
                 got=str(query.interval),
                 expected="one that the recorded candles of this market make up: "
                 + (", ".join(intervals) or "none does"),
-                hint="there are no trades of it, and candles cannot be taken apart",
+                hint="there are no trades of it then, and candles cannot be taken apart",
                 code="INVALID_INTERVAL",
             )
 

@@ -161,7 +161,10 @@ def _of_type(name: str, query: PointsQuery, one: Instrument, statistics: Statist
         rows = rows_within(statistics.events(raw, one.exchange, one.raw_symbol), start, end)
     else:
         rows = sum(statistics.minutes(table, one, start, end) for table in _MINUTES[name])
-    if name == "TRADE_SIDE_AGNOSTIC_AGG":
+    is_worth = name == "OPEN_INTEREST_AGG" and (query.quote or query.group_by)
+    if is_worth:  # the closes that it is converted at
+        rows += statistics.minutes("candles_of_both_1m", one, start, end)
+    if is_worth or name == "TRADE_SIDE_AGNOSTIC_AGG":
         rows += rows_within(statistics.events("candles", one.exchange, one.raw_symbol), start, end)
     series = 2 if DATA_TYPES[name].per_side and not query.side else 1
     if query.gapfill:

@@ -5,6 +5,8 @@ the figures of its last day in August. They are of five-minute points, the one i
 
 Markets that are known by recorded candles alone have figures of their own 24 hours, of points of an hour, which end
 with the newest candle of such a market. Newer candles of one exchange then change no figure of the markets with trades.
+Of a market with both, recorded candles of at most five minutes tell what its trades do not; where only longer ones do,
+its volume is not known.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 from tidytape.service.options import Instrument
-from tidytape.service.plans import PLANS, Want, recorded_candles, traded_candles
+from tidytape.service.plans import PLANS, Want, candles, untold
 from tidytape.service.remembered import Remembered
 
 __all__ = ["FIGURES", "Figures"]
@@ -29,6 +31,7 @@ FIGURES = ("last_price", "volume_24h", "volume_change_24h", "price_change_24h", 
 
 _KEY = ["exchange", "raw_symbol"]
 _INTERVALS = {"trades": Interval.FIVE_MINUTES, "candles": Interval.HOUR}
+_TRADED = ["trades", "candles"]
 _DAY = 86_400
 _NS = 10**9
 _TRUE_RANGES = 14
@@ -110,10 +113,11 @@ class Figures:
         self, markets: pl.DataFrame, end: int, column: str | None, interval: Interval
     ) -> Iterator[tuple[str, str, tuple[float | None, ...]]]:
         start = end - 2 * _DAY
-        candles = self._candles(markets, start, end, interval, quote="USD")
+        query = _query(_CANDLES, start, end, interval, "USD")
+        traded = self._points(query, markets, _TRADED, _candles_in_full)
         query = _query(_INTEREST, start, end, interval)
-        interest = self._points(query, markets, "open_interest", PLANS[_INTEREST])
-        found = _joined(markets.select(_KEY), _traded(candles, end), _changed(interest, end))
+        interest = self._points(query, markets, ["open_interest"], PLANS[_INTEREST])
+        found = _joined(markets.select(_KEY), _traded(traded, end), _changed(interest, end))
         found = self._with_last_price(found, end)
         if column:
             found = self._with_range(found, markets, end)
@@ -121,26 +125,6 @@ class Figures:
             *_KEY, *FIGURES, *([column] if column else [])
         ).iter_rows():
             yield exchange, symbol, tuple(row)
-
-    def _candles(
-        self,
-        markets: pl.DataFrame,
-        start: int,
-        end: int,
-        interval: Interval,
-        *,
-        quote: str | None = None,
-    ) -> pl.DataFrame:
-        """Candles of markets: of their trades, or of those that were recorded as candles alone."""
-        traded = self._lake.extents("trades")
-        recorded = self._candles_alone()
-        query = _query(_CANDLES, start, end, interval, quote)
-        return pl.concat(
-            [
-                self._points(query, markets.join(traded, on=_KEY, how="semi"), "trades", traded_candles),
-                self._points(query, markets.join(recorded, on=_KEY, how="semi"), "candles", recorded_candles),
-            ]
-        ).sort("seconds")
 
     def _with_last_price(self, found: pl.DataFrame, end: int) -> pl.DataFrame:
         """Add the last price where the points have none: of the last trade, or the last recorded candle."""
@@ -160,21 +144,25 @@ class Figures:
             )
             .join(markets.lazy(), left_on=[*_KEY, "timestamp"], right_on=[*_KEY, "last"], how="semi")
             .group_by(_KEY)
-            .agg(older=pl.col("price").sort_by("sequence").last())
+            .agg(older=pl.col("price").sort_by("sequence").last(), time=pl.col("timestamp").max())
             for (exchange, _), markets in last.group_by("exchange", day)
         ]
-        alone = self._candles_alone().join(older, on=_KEY, how="semi")
+        over = pl.col("timestamp") + pl.col("interval")
+        recorded = self._lake.extents("candles").join(older, on=_KEY, how="semi")
         candles = [
             # A candle that is not over yet has no close.
-            self._lake.scan("candles", exchange=str(exchange), raw_symbol=markets["raw_symbol"])
-            .filter(pl.col("timestamp") + pl.col("interval") <= self._clock())
+            self._lake.scan(
+                "candles", exchange=str(exchange), raw_symbol=markets["raw_symbol"], end=end * _NS
+            )
+            .filter(over <= self._clock())
             .group_by(_KEY)
-            .agg(older=pl.col("close").sort_by(pl.col("timestamp") + pl.col("interval")).last())
-            for (exchange,), markets in alone.group_by("exchange")
+            .agg(older=pl.col("close").sort_by(over).last(), time=over.max() - 1)
+            for (exchange,), markets in recorded.group_by("exchange")
         ]
         if not (trades or candles):
             return found
         prices = pl.concat(pl.collect_all([*trades, *candles], engine="streaming"))
+        prices = prices.group_by(_KEY).agg(pl.col("older").sort_by("time").last())
         return (
             _joined(found, prices).with_columns(last_price=pl.coalesce("last_price", "older")).drop("older")
         )
@@ -185,7 +173,8 @@ class Figures:
         highest = pl.concat([self._lake.highest("trades", "price"), self._lake.highest("candles", "high")])
         highest = highest.group_by(_KEY).agg(pl.col("highest").max())
         # Of the day before the first only the close counts.
-        days = self._candles(markets, today - (_TRUE_RANGES + 1) * _DAY, today, Interval.DAY)
+        query = _query(_CANDLES, today - (_TRUE_RANGES + 1) * _DAY, today, Interval.DAY)
+        days = self._points(query, markets, _TRADED, candles)
         before = pl.col("close").shift(1).over(_KEY, order_by="seconds")
         ranges = (
             days.with_columns(
@@ -202,17 +191,20 @@ class Figures:
         )
 
     def _points(
-        self, query: PointsQuery, markets: pl.DataFrame, table: str, plan: Callable[[Want], pl.LazyFrame]
+        self,
+        query: PointsQuery,
+        markets: pl.DataFrame,
+        tables: list[str],
+        plan: Callable[[Want], pl.LazyFrame],
     ) -> pl.DataFrame:
-        """Points of the markets that have events in a table, in one plan per exchange and quote.
+        """Points of the markets that have events in one of the tables, in one plan per exchange and quote.
 
         Amounts are null where they are wanted in USD and the worth of the quote is not known.
         """
         start, end = (second * _NS for second in query.span)
         within = (pl.col("last") >= start) & (pl.col("first") < end)
-        held = markets.join(
-            self._lake.extents(table).filter(within), on=_KEY, how="semi", maintain_order="left"
-        )
+        rows = pl.concat([self._lake.extents(table) for table in tables]).filter(within)
+        held = markets.join(rows, on=_KEY, how="semi", maintain_order="left")
         in_coin = query.model_copy(update={"quote": None})
         plans = []
         for (exchange, quote_coin), alike in held.group_by("exchange", "quote_coin", maintain_order=True):
@@ -233,6 +225,16 @@ class Figures:
         empty = empty.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
         parts = [points.select(*_KEY, seconds, *names) for points in plans]
         return pl.concat([empty, *pl.collect_all(parts, engine="streaming")]).sort("seconds")
+
+
+def _candles_in_full(want: Want) -> pl.LazyFrame:
+    """Candles of markets, without the volume of those of which longer recorded candles tell more."""
+    points = candles(want)
+    if not want.holds("candles"):
+        return points
+    lacking = untold(want).select(_KEY).unique().with_columns(lacks=True).lazy()
+    known = pl.when(pl.col("lacks").is_null()).then("volume")
+    return points.join(lacking, on=_KEY, how="left").with_columns(volume=known)
 
 
 def _query(name: str, start: int, end: int, interval: Interval, quote: str | None = None) -> PointsQuery:

@@ -1,6 +1,7 @@
 """What an answer says of markets whose points do not fill the window: why there are none, or from when to when.
 
-Everything comes from the logs of the lake's tables, which are in memory: no row of a market is read for a note.
+Nearly everything comes from the logs of the lake's tables, which are in memory. Rows are read of markets with recorded
+candles alone: how long these are no log tells.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from tidytape.query import PointsQuery
 from tidytape.schema import data_type
 from tidytape.service.holdings import tenors
 from tidytape.service.options import Instrument
-from tidytape.service.plans import SOURCES, Want, recorded_lengths
+from tidytape.service.plans import SOURCES, Want, untold_lengths
 from tidytape.wire import Note
 
 __all__ = ["able_intervals", "noted"]
@@ -26,6 +27,7 @@ _QUIET = 86_400 * _NS
 """Events may be so far apart in a market that is covered; a longer time without one is a time that is not held. [ns]"""
 
 _CHAINS = "option_quotes"
+_CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 _TABLES = sorted({table for tables in SOURCES.values() for table in tables})
 
 
@@ -71,8 +73,8 @@ def noted(
         if key not in full or query.group_by:
             note = lookup.note(one, is_empty=key not in full, is_full=full.get(key, False))
             notes += [] if note is None or (frame.height and lookup.is_of_no_such_class(one)) else [note]
-        elif not full[key]:
-            notes.append(lookup.of(NoteCode.PART, one))
+        elif (note := lookup.part(one, is_full=full[key])) is not None:
+            notes.append(note)
     return notes
 
 
@@ -95,12 +97,12 @@ def _full(
 
 
 def able_intervals(lake: Lake, query: PointsQuery, one: Instrument) -> list[Interval] | None:
-    """Return the intervals that recorded candles of a market make up; None where the asked one is among them.
+    """Return the intervals that recorded candles of a market make up where the points leave some of them out.
 
-    A market with trades has every interval.
+    None where every candle of the window is told of, by trades or by points of the interval that was asked for.
     """
-    lengths = recorded_lengths(Want(lake, one, query))
-    if not lengths or any(query.step % length == 0 for length in lengths):
+    lengths = untold_lengths(Want(lake, one, query))
+    if not lengths:
         return None
     return [able for able in Interval if any(able.seconds % length == 0 for length in lengths)]
 
@@ -127,7 +129,7 @@ class _Lookup:
 
     def note(self, one: Instrument, *, is_empty: bool, is_full: bool) -> Note | None:
         """Return why a market has no points, or adds none to its group; None where there is nothing to say."""
-        name, (start, end) = self._kind.name, (second * _NS for second in self._query.span)
+        start, end = (second * _NS for second in self._query.span)
         held = self._held(one)
         if held is None:
             types = tuple(name for name in SOURCES if any(self._extents(SOURCES[name], one)))
@@ -136,19 +138,45 @@ class _Lookup:
             return self.of(NoteCode.NOT_BEGUN, one)
         market = _united([held, *self._extents(_TABLES, one)])
         is_before = end <= max(market.first, held.first - _QUIET)
-        if is_before or start > min(market.last, held.last + _QUIET):
-            return self.of(NoteCode.OUTSIDE, one)
-        if name == "TRADE_SIDE_AGNOSTIC_AGG" and is_empty:
-            intervals = able_intervals(self._lake, self._query, one)
-            if intervals is not None:
-                return self.of(NoteCode.NO_DATA, one, intervals=tuple(map(str, intervals)))
+        types = self._of_candles(one, held)
+        is_after = start > min(market.last, held.last + _QUIET)
+        if is_before or is_after or (types and (end <= held.first or start > held.last)):
+            return self.of(NoteCode.OUTSIDE, one, types=types)
+        if is_empty and (intervals := self._intervals(one)):
+            return self.of(NoteCode.NO_DATA, one, intervals=intervals)
         if is_empty and self._query.tenor is not None:
             able = self._tenors(one)
             if able and self._query.tenor not in able:
                 return self.of(NoteCode.NO_DATA, one, able_tenors=tuple(map(str, able)))
         if is_empty:
             return self.of(NoteCode.QUIET, one)
-        return None if is_full else self.of(NoteCode.PART, one)
+        return self.part(one, is_full=is_full)
+
+    def part(self, one: Instrument, *, is_full: bool) -> Note | None:
+        """Return what a market with points lacks; None where they reach both ends and leave no candle out."""
+        intervals = self._intervals(one)
+        if is_full and not intervals:
+            return None
+        held = self._held(one)
+        types = () if held is None else self._of_candles(one, held)
+        return self.of(NoteCode.PART, one, types=types, intervals=intervals)
+
+    def _intervals(self, one: Instrument) -> tuple[str, ...]:
+        """Return what `able_intervals` says of candles; nothing of another type."""
+        if self._kind.name != _CANDLES:
+            return ()
+        return tuple(map(str, able_intervals(self._lake, self._query, one) or ()))
+
+    def _of_candles(self, one: Instrument, held: _Extent) -> tuple[str, ...]:
+        """Return the type that tells of the window where only recorded candles do: they know no sides and no levels."""
+        if SOURCES.get(self._kind.name) != ("trades",):
+            return ()
+        start, end = (second * _NS for second in self._query.span)
+        candles = next(self._extents(["candles"], one), None)
+        if candles is None or candles.last < start or candles.first >= end:
+            return ()
+        is_beyond = min(end - 1, candles.last) > held.last or max(start, candles.first) < held.first
+        return (_CANDLES,) if is_beyond else ()
 
     def of(
         self,
@@ -191,11 +219,8 @@ class _Lookup:
             return None if first is None else _Extent(first, last)
         if name not in SOURCES:
             return self._table(_CHAINS).get((one.exchange, one.coin or ""))
-        # A market without trades is known by its recorded candles.
-        for table in SOURCES[name]:
-            if many := list(self._extents([table], one)):
-                return _united(many)
-        return None
+        many = list(self._extents(SOURCES[name], one))
+        return _united(many) if many else None
 
     def _extents(self, tables: Iterable[str], one: Instrument) -> Iterator[_Extent]:
         """Give the extent of a market in each of the tables that have it."""

@@ -164,8 +164,8 @@ def last_closes(
     """Return the last candle of each market before a time, of each of the sides or, without any, of both together.
 
     It is looked for in spans that grow the further back they lie, down to the market's first trade: the work grows with
-    how long ago the last trade was, not with all that happened before. A market without any trades has the last candle
-    that was recorded as such.
+    how long ago the last trade was, not with all that happened before. A recorded candle counts where it is newer;
+    it has no side.
 
     Returns
     -------
@@ -185,10 +185,18 @@ def last_closes(
 
 
 def _last_candles(lake: Lake, one: Instrument, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
+    trades = list(_last_trades(lake, one, before, sides))
+    if sides:  # a recorded candle has none
+        yield from trades
+        return
+    time = max((trade["last_timestamp"].item() for trade in trades), default=None)
+    recorded = _last_recorded(lake, one, before, after=time)
+    yield from trades if recorded is None else [recorded]
+
+
+def _last_trades(lake: Lake, one: Instrument, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
     wanted = set(sides) or {""}
     floor, _ = lake.extent("trades", one.exchange, one.raw_symbol)
-    if floor is None and not sides:
-        yield from _last_recorded(lake, one, before)
     high, span = before, _HOUR
     while floor is not None and wanted and high > floor:
         low = max(floor, high - span)
@@ -204,13 +212,21 @@ def _last_candles(lake: Lake, one: Instrument, before: int, sides: tuple[str, ..
         high, span = low, span * _GROWTH
 
 
-def _last_recorded(lake: Lake, one: Instrument, before: int) -> Iterator[pl.DataFrame]:
-    """The last candle that somebody else made of a market without trades, if it was over by then."""
-    end = pl.col("timestamp") + pl.col("interval")
-    over = lake.scan("candles", exchange=one.exchange, raw_symbol=one.raw_symbol, end=before).filter(
-        end <= before
-    )
-    last = over.with_columns(last_timestamp=end - 1).bottom_k(1, by=-pl.col("last_timestamp"))
-    found = last.select("exchange", "raw_symbol", "timestamp", "close", "last_timestamp").collect()
-    if found.height:
-        yield found
+def _last_recorded(lake: Lake, one: Instrument, before: int, *, after: int | None) -> pl.DataFrame | None:
+    """Return the last recorded candle that was over by then; None where the trade of a time ``after`` is newer.
+
+    A candle that lies wholly inside of a market's trades is newer than a trade where it starts after it, any other one
+    where it ends after it.
+    """
+    start, end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    since = None if after is None else after - 7 * _DAY  # no candle is longer
+    market = {"exchange": one.exchange, "raw_symbol": one.raw_symbol}
+    over = lake.scan("candles", **market, start=since, end=before).filter(end <= before)
+    if after is not None:
+        first, last = lake.extent("trades", one.exchange, one.raw_symbol)
+        within = (start >= first) & (end - 1 <= last)
+        is_traded = pl.coalesce("volume", "quote_volume").ne_missing(0.0)
+        over = over.filter(pl.when(within).then((start > after) & is_traded).otherwise(end - 1 > after))
+    newest = over.with_columns(last_timestamp=end - 1).bottom_k(1, by=-pl.col("last_timestamp"))
+    found = newest.select("exchange", "raw_symbol", "timestamp", "close", "last_timestamp").collect()
+    return found if found.height else None

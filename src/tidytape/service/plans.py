@@ -6,7 +6,7 @@ A plan gives a lazy frame of one subject: the payload of its type and what of it
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from types import MappingProxyType
@@ -30,20 +30,25 @@ from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 from tidytape.service.estimate import UNHURRIED, Limits
 from tidytape.service.options import Instrument, last_closes, rates
+from tidytape.service.tiles import MARKET, covered, met, tiled
 
 __all__ = [
     "PLANS",
     "SOURCES",
     "Want",
+    "candles",
+    "has_tiles",
     "in_usd",
-    "recorded_candles",
     "require_touched",
     "tpo_of_members",
-    "traded_candles",
+    "untold",
+    "untold_lengths",
 ]
 
 _NS = 1_000_000_000
-_DAY = 86_400 * _NS
+_MINUTE, _DAY = 60 * _NS, 86_400 * _NS
+_LONGEST_CANDLE = 7 * _DAY
+_CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 _TOLD_APART = 2.0**53  # rows that doubles tell apart
 _LONGEST_SESSION = {TPOSession.DAILY: _DAY, TPOSession.WEEKLY: 7 * _DAY, TPOSession.MONTHLY: 31 * _DAY}
 
@@ -146,14 +151,23 @@ class Want:
             made_at=self.one.registered_block_size,
         )
 
-    def has_only(self, table: str, *, rather_than: str) -> bool:
-        """Whether the subject has rows in one table and none in another."""
+    def extents(self, table: str) -> pl.DataFrame:
+        """Return ``first`` and ``last`` event of each market that a table has, whatever the window."""
+        if self.others:
+            held = self.lake.extents(table)
+            return held.filter(
+                pl.col("exchange") == self.one.exchange, pl.col("raw_symbol").is_in(self.symbols)
+            )
         names = self.one.exchange, self.one.raw_symbol
-        # The rarer table first: nearly always it has nothing, and that is all that has to be asked.
-        return (
-            self.lake.extent(table, *names)[0] is not None
-            and self.lake.extent(rather_than, *names)[0] is None
-        )
+        first, last = self.lake.extent(table, *names)
+        rows = [] if first is None else [(*names, first, last)]
+        dtypes = {**dict.fromkeys(MARKET, pl.String()), **dict.fromkeys(("first", "last"), pl.Int64())}
+        return pl.DataFrame(rows, schema=dtypes, orient="row")
+
+    def holds(self, table: str, *, before: int = 0) -> bool:
+        """Whether a table may have rows of the markets in the window, or up to so long before it. [ns]"""
+        held = self.extents(table)
+        return not held.filter(pl.col("first") < self.end, pl.col("last") >= self.start - before).is_empty()
 
     def worth(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return events whose ``quote_amount`` is in USD."""
@@ -205,10 +219,11 @@ def candle_minutes(want: Want, *, by_side: bool = False, end: int | None = None)
     return want.minutes("candles_1m" if by_side else "candles_of_both_1m", end=end)
 
 
-def _candles(want: Want) -> pl.LazyFrame:
-    if want.has_only("candles", rather_than="trades"):
-        return recorded_candles(want)
-    return traded_candles(want)
+def candles(want: Want) -> pl.LazyFrame:
+    """Candles of markets, each of trades or of recorded candles, whichever tells it whole."""
+    if not want.holds("candles"):
+        return traded_candles(want)
+    return _candles_of_both(want) if want.holds("trades") else recorded_candles(want)
 
 
 def traded_candles(want: Want) -> pl.LazyFrame:
@@ -225,45 +240,119 @@ def _of_interval(want: Want, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.Laz
     return minutes_.drop("quote_volume", "first_sequence", "last_sequence", "trades")
 
 
-def recorded_lengths(want: Want) -> list[int]:
-    """Return how long the candles are that somebody else made of a market without trades, in the window. [s]"""
-    if not want.has_only("candles", rather_than="trades"):
-        return []
-    recorded = want.lake.scan(
-        "candles", exchange=want.one.exchange, raw_symbol=want.one.raw_symbol, start=want.start, end=want.end
-    )
-    lengths = recorded.select(pl.col("interval").unique().sort()).collect(engine="streaming")["interval"]
-    return [one // _NS for one in lengths]
-
-
 def _resampled(want: Want, points: pl.LazyFrame, name: str) -> pl.LazyFrame:
     """Points of the interval asked for. Of one market, an unknown amount is null, and there is no coverage."""
     return aggregate.resample(points, data_type=name, interval=want.interval).drop("coverage")
 
 
 def recorded_candles(want: Want) -> pl.LazyFrame:
-    """Candles made of recorded ones; of several lengths, each of those that tell of most of it, the longest of them."""
-    recorded = want.lake.scan(
-        "candles", exchange=want.one.exchange, raw_symbol=want.symbols, start=want.start, end=want.end
+    """Candles made of recorded ones, the shortest that tell each time whole."""
+    return _resampled(want, _tiles(want, want.start, want.end).drop("interval", "is_quiet"), _CANDLES)
+
+
+def _candles_of_both(want: Want) -> pl.LazyFrame:
+    """Candles of markets that have recorded candles and trades.
+
+    A bucket that lies wholly inside of the trades is made of them. At its ends the trades are a part, and so they are
+    where they have a hole: a recorded candle tells of trades and there are none. Such a bucket is made of recorded
+    candles, and of trades in the minutes that no candle tells of.
+    """
+    step = want.interval.seconds * _NS
+    # What lies beside a bucket tells whether the trades go on: no choice depends on where the window ends.
+    wide = replace(want, before=want.before + step)
+    minutes_ = candle_minutes(wide, end=want.end + step).with_columns(interval=pl.lit(_MINUTE))
+    tiles = _tiles(want, wide.start, want.end + step)
+    holes = covered(tiles.filter(~pl.col("is_quiet")), by=minutes_).filter(pl.col("covered") == 0)
+    start, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    at = [*MARKET, "bucket"]
+    holed = pl.concat(
+        holes.select(*MARKET, bucket=_bucket(want, time), is_holed=pl.lit(value=True))
+        for time in (start - 1, start, after)
+    ).unique(at)
+    within = pl.col("first").le(pl.col("bucket")) & pl.col("last").ge(pl.col("bucket") + (step - 1))
+    asked = pl.col("bucket").is_between(want.start, want.end, closed="left")
+    tiles = (
+        tiles.with_columns(bucket=_bucket(want, start))
+        .filter(asked)
+        .join(want.extents("trades").lazy(), on=MARKET, how="left")
+        .join(holed, on=at, how="left")
+        .filter(~within.fill_null(value=False) | pl.col("is_holed").fill_null(value=False))
     )
+    minutes_ = minutes_.with_columns(bucket=_bucket(want, start)).filter(asked)
+    of_trades = minutes_.join(tiles, on=at, how="anti").drop("bucket", "interval")
+    others = covered(minutes_.join(tiles, on=at, how="semi"), by=tiles).filter(pl.col("covered") == 0)
+    if want.amount == "quote":
+        others = others.with_columns(volume=pl.col("quote_volume"))
+    columns = [*MARKET, "timestamp", "open", "high", "low", "close", "volume"]
+    unknown = [pl.lit(None, pl.Int64).alias(f"{end}_timestamp") for end in ("first", "last")]
+    of_candles = pl.concat([tiles.select(*columns, *unknown), others.select(*columns, *unknown)])
+    parts = [_of_interval(want, of_trades, by_side=False), _resampled(want, of_candles, _CANDLES)]
+    return pl.concat([part.select(*columns, "first_timestamp", "last_timestamp") for part in parts])
+
+
+def _bucket(want: Want, time: pl.Expr) -> pl.Expr:
+    """Start of the interval that a time lies in. [ns since the epoch]"""
+    return time - (time - want.interval.offset * _NS) % (want.interval.seconds * _NS)
+
+
+def _recorded(want: Want, start: int, end: int) -> pl.LazyFrame:
+    """Return the recorded candles that start in a span, and whether each tells that nothing was traded."""
+    recorded = want.lake.scan(
+        "candles", exchange=want.one.exchange, raw_symbol=want.symbols, start=start, end=end
+    )
+    return recorded.with_columns(is_quiet=pl.coalesce("volume", "quote_volume").eq(0).fill_null(value=False))
+
+
+def has_tiles(want: Want) -> bool:
+    """Whether recorded candles that start in the window make up its interval."""
+    makes_up = want.interval.seconds * _NS % pl.col("interval") == 0
+    rows = _recorded(want, want.start, want.end).filter(makes_up)
+    return not rows.select("timestamp").head(1).collect(engine="streaming").is_empty()
+
+
+def _tiles(want: Want, start: int, end: int) -> pl.LazyFrame:
+    """Return the recorded candles of a span that make up the interval; none tells of the same time as another."""
+    recorded = _recorded(want, start, end).filter(want.interval.seconds * _NS % pl.col("interval") == 0)
+    lengths = recorded.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
     if in_usd(want.query):
         recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
         recorded = want.worth(recorded.with_columns(price=pl.col("close"))) if want.needs_rates else recorded
         recorded = recorded.drop("amount", "price", strict=False).rename({"quote_amount": "volume"})
     unknown = pl.lit(None, pl.Int64)  # when the first and the last trade happened
-    recorded = recorded.with_columns(first_timestamp=unknown, last_timestamp=unknown)
-    lengths = recorded.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
-    whole = sorted((one for one in lengths if not want.interval.seconds * _NS % one), reverse=True)
-    market, points = ["exchange", "raw_symbol"], []
-    for one in whole or [0]:
-        mine = recorded.filter(pl.col("interval") == one).drop("interval")
-        made = _resampled(want, mine, "TRADE_SIDE_AGNOSTIC_AGG")
-        step, offset = want.interval.seconds * _NS, want.interval.offset * _NS
-        bucket = pl.col("timestamp") - (pl.col("timestamp") - offset) % step
-        told = mine.group_by(*market, timestamp=bucket).agg(told=pl.len().cast(pl.Int64) * one)
-        points.append(made.join(told, on=[*market, "timestamp"]).sort(*market, "timestamp"))
-    longest_first = pl.concat(points).sort("told", descending=True, maintain_order=True)
-    return longest_first.unique([*market, "timestamp"], keep="first", maintain_order=True).drop("told")
+    return tiled(recorded.with_columns(first_timestamp=unknown, last_timestamp=unknown), lengths)
+
+
+def untold(want: Want) -> pl.DataFrame:
+    """Return the recorded candles of a window that the points of its interval do not tell of.
+
+    They do not make up the interval, neither trades nor shorter candles tell of the same time, and they are not quiet.
+    """
+    first, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
+    recorded = _recorded(want, want.start - _LONGEST_CANDLE, want.end).filter(after > want.start)
+    makes_up = want.interval.seconds * _NS % pl.col("interval") == 0
+    unmet = met(recorded.filter(~makes_up, ~pl.col("is_quiet")), by=recorded.filter(makes_up))
+    unmet = unmet.filter(~pl.col("met")).select(*MARKET, "timestamp", "interval")
+    long = unmet.collect(engine="streaming")
+    newest = want.extents("candles").select(*MARKET, newest="last")
+    within = long.join(want.extents("trades"), on=MARKET).join(newest, on=MARKET)
+    is_in_progress = (pl.col("newest") == first) & (pl.col("last") >= first)  # it may be, so may the trades
+    within = within.filter(pl.col("first") <= first, (pl.col("last") >= after - 1) | is_in_progress)
+    if within.is_empty():
+        return long
+    # Minutes are read from and to a whole one, whatever the candles of a mapped file start at.
+    start, end = within.select(
+        first.min() // _MINUTE * _MINUTE, end=-(-after.max() // _MINUTE) * _MINUTE
+    ).row(0)
+    minutes_ = candle_minutes(replace(want, before=want.before + want.start - start), end=end)
+    traded = met(within.lazy(), by=minutes_).filter(pl.col("met")).collect(engine="streaming")
+    return long.join(traded, on=[*MARKET, "timestamp", "interval"], how="anti")
+
+
+def untold_lengths(want: Want) -> list[int]:
+    """Return how long the recorded candles are that the points of a window do not tell of. [s]"""
+    if not want.holds("candles", before=_LONGEST_CANDLE):
+        return []
+    return [one // _NS for one in untold(want)["interval"].unique().sort()]
 
 
 def _candles_by_side(want: Want) -> pl.LazyFrame:
@@ -411,10 +500,9 @@ def _open_interest(want: Want) -> pl.LazyFrame:
 
 def _closes(want: Want) -> pl.LazyFrame:
     """Closes of the window, and the last one before it."""
-    if want.has_only("candles", rather_than="trades"):
-        closes = recorded_candles(want)
-    else:
-        closes = aggregate.candles_of(want.minutes("candles_of_both_1m"), interval=want.interval)
+    # A price is the same in every unit of amounts, so what a quote is worth need not be known.
+    query = want.query.model_copy(update={"quote": None, "group_by": None})
+    closes = candles(replace(want, query=query))
     columns = ["exchange", "raw_symbol", "timestamp", "close"]
     before = last_closes(want.lake, [want.one], want.interval, before=want.start, sides=())
     parts = [closes.select(columns)]
@@ -521,7 +609,7 @@ Plan = Callable[[Want], pl.LazyFrame]
 PLANS: Mapping[str, Plan] = MappingProxyType(
     {
         "TRADE": _trades,
-        "TRADE_SIDE_AGNOSTIC_AGG": _candles,
+        "TRADE_SIDE_AGNOSTIC_AGG": candles,
         "TRADE_AGG": _candles_by_side,
         "OPEN_INTEREST_AGG": _open_interest,
         "FUNDING_RATE_AGG": _funding,

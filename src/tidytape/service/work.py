@@ -57,9 +57,8 @@ def computed(engine: Engine, task: Task) -> Made:
         If only the rows tell that the query cannot be answered.
     """
     frames = engine.frames(task.query, task.subjects)
-    # A market whose recorded candles are longer than the interval would look as if nothing had been traded on it, and a
-    # group would leave it out of its sum.
-    if task.query.group_by is not None or all(frame.is_empty() for _, frame in frames):
+    # Where recorded candles are longer than the interval, it would look as if nothing had been traded.
+    if task.query.group_by is not None or task.query.gapfill or all(frame.is_empty() for _, frame in frames):
         engine.refuse_finer(task.query, task.subjects)
     name, first = frames[0]
     notes = engine.notes(task.query, task.subjects, frames)

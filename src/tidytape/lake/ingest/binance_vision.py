@@ -10,7 +10,7 @@ dump                      becomes
 ``metrics``               open interest. The ratios of traders are left out
 ``liquidationSnapshot``   liquidations, at the average price and with the amount that was filled. Rows come doubled;
                           the repeated ones are counted, not kept
-``klines``                recorded candles, see `_klines`. They are served of a market that has no trades
+``klines``                recorded candles, see `_klines`. They are served where a market has no trades
 ``bookDepth``             nothing, an error: a row is the amount between the price and some percent off it. Which prices
                           it rests at is lost, so no level of a book can be made of it
 ``bookTicker``            nothing, an error: the best prices alone are no book
