@@ -50,6 +50,21 @@ def test_literal_heatmap(engine):
     ]
 
 
+def test_a_block_with_an_unknown_size_is_unknown(engine):
+    events = quiet(61).with_columns(size=pl.when(price=9.91).then(None).otherwise("size"))
+    got = book_heatmap(engine.frame(events), interval="1m", block_size="0.1", in_quote=True)
+    assert engine.polars(got).filter(side="BID").select(
+        "timestamp", "price", "size", "quote_size"
+    ).rows() == [
+        (0, 9.9, None, None),
+        (MINUTE, 9.0, 1.0, 9.0),
+        (MINUTE, 9.9, None, None),
+    ]
+    known_again = events.with_columns(price=pl.col("price").replace(9.0, 9.91))
+    got = book_heatmap(engine.frame(known_again), interval="1m", block_size="0.1")
+    assert engine.polars(got).filter(side="BID")["size"].to_list() == [None, 2.0]
+
+
 def test_depth_keeps_the_blocks_closest_to_the_other_side(engine):
     got = engine.polars(book_heatmap(engine.frame(quiet(1)), interval="1m", block_size="0.1", max_depth=1))
     assert got.select("side", "price").rows() == [("ASK", 10.0), ("BID", 9.9)]

@@ -54,7 +54,7 @@ def book_runs(events: IntoFrameT, /) -> IntoFrameT:
         - ``since_id``, ``until_id`` : int64, update ids the run holds from (included) and until (excluded). Null where
           the instrument has no ids.
         - ``since``, ``until`` : int64, the same as times. [ns since the epoch]
-        - ``size`` : float64, above 0. [coin]
+        - ``size`` : float64, above 0; null where it is not known. [coin]
 
         ``until`` and ``until_id`` are null while nothing has ended the run. Of pandas, those that can be null are
         ``Int64``. Sorted by (exchange, raw_symbol, side, price, since, since_id) where the engine keeps order.
@@ -204,7 +204,10 @@ def runs_of(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
                 nw.col("next_place").fill_null(_LAST), nw.col("epoch_end").fill_null(_LAST)
             )
         )
-        .filter(nw.col("size") > 0, nw.col("until_place") > nw.col("place"))
+        .filter(
+            (nw.col("size") > 0) | nw.col("size").is_null(),  # an unknown size is no proof that nothing rests
+            nw.col("until_place") > nw.col("place"),
+        )
         .join(places, left_on=[*INSTRUMENT, "until_place"], right_on=[*INSTRUMENT, "place"], how="left")
         .with_columns(
             since_id=nw.when("has_ids").then(nw.col("place")),

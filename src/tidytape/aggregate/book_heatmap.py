@@ -37,7 +37,8 @@ def book_heatmap(
     """Resting size per block of price, side and interval, as the book stood when the interval ended.
 
     A block holds the prices in ``[price, price + block_size)``. Blocks are integer multiples of the block size, decided
-    on exact decimals; one around the mid can have bids and asks. A block without size does not appear.
+    on exact decimals; one around the mid can have bids and asks. A block without size does not appear. Where one of its
+    sizes is unknown (null), the size of the block is null.
 
     Parameters
     ----------
