@@ -68,6 +68,18 @@ def test_what_the_service_says_counts_before_what_was_asked(fetch: Any) -> None:
     assert fetch(sent, "volume_profile", **AT, block_size=10)["block_size"].to_list() == [50.0]
 
 
+@pytest.mark.parametrize("asked", [AT, AT | {"quote": "USD"}, GROUP], ids=["plain", "usd", "group"])
+def test_a_unit_that_is_not_known_is_not_derived(
+    script: Any, client: Any, tmp_path: Path, asked: dict[str, Any]
+) -> None:
+    transport = script(answer(candles(), amountUnit="BARRELS", dataUntil={"s": S0 + 180}))
+    with client(transport, cache=tmp_path) as one:
+        first, kept = one.candles(**asked), one.candles(**asked)
+    assert len(transport.requests) == 1
+    for frame in (first, kept):
+        assert frame.select("amount_unit", "series_amount_unit").rows() == [(None, "BARRELS")] * 3
+
+
 def test_levels_are_as_high_as_was_asked_for_and_not_known_otherwise(fetch: Any) -> None:
     assert fetch(answer(profiles()), "volume_profile", **AT, block_size="0.5")["block_size"].to_list() == [
         0.5

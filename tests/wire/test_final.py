@@ -72,6 +72,19 @@ def test_what_is_no_unit_and_no_height_is_not_known(size: object) -> None:
     assert frame.select("amount_unit", "block_size").rows() == [(None, None)]
 
 
+def test_a_unit_that_is_not_known_is_kept_as_it_was_sent() -> None:
+    sent = orjson.loads(body(minutes(0), amountUnit="BARRELS"))
+    sent["series"] += orjson.loads(body(minutes(60)))["series"]
+    frame = decode(orjson.dumps(sent), CANDLES)
+    assert frame.select("amount_unit", "series_amount_unit").rows() == [(None, "BARRELS"), (None, None)]
+    assert decode(encode(frame, CANDLES), CANDLES).equals(frame)
+    foreign = frame.with_columns(amount_unit=pl.col("series_amount_unit")).drop("series_amount_unit")
+    for one in (frame, foreign):
+        assert from_arrow(to_arrow(one, CANDLES), CANDLES).select(frame.columns).equals(frame)
+    for unit in ("", "COIN"):
+        assert "series_amount_unit" not in decode(body(minutes(0), amountUnit=unit), CANDLES).columns
+
+
 def test_a_point_does_not_describe_its_series() -> None:
     points = [{"timestamp": {"s": 0}, "amountUnit": "USD", "dataUntil": 5, "isFinal": True}]
     frame = decode(body(points, amountUnit="COIN"), CANDLES)

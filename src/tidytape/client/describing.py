@@ -24,8 +24,8 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     frame : polars.DataFrame
         In the schema of its data type. What it says of itself stays as it is.
     query : PointsQuery
-        What was asked. Amounts count coins, or US dollars where that was asked for or exchanges were joined; levels are
-        as high as was asked for.
+        What was asked. Amounts count coins, or US dollars where that was asked for or exchanges were joined, unless the
+        service sent a unit that we do not know; levels are as high as was asked for.
     answered_at : float or None
         By the clock of the service: intervals that had ended by then are final where it did not send up to when the
         market is known. None of a frame that was kept because all of it was final. [s since the epoch]
@@ -37,8 +37,11 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
     descriptors = schema_of(query.type[0]).descriptors
     in_usd = query.quote is not None or query.group_by is not None
     size = None if query.block_size is None else float(query.block_size)
+    unit: pl.Expr = pl.lit(AmountUnit.USD if in_usd else AmountUnit.COIN)
+    if wire.SENT_UNIT in frame.columns:  # what the service calls by another name is not what was asked for
+        unit = pl.when(pl.col(wire.SENT_UNIT).is_null()).then(unit)
     asked = {
-        "amount_unit": pl.lit(AmountUnit.USD if in_usd else AmountUnit.COIN),
+        "amount_unit": unit,
         "block_size": pl.lit(size, pl.Float64),
         "is_final": pl.lit(True),
     }

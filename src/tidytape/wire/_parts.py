@@ -19,7 +19,7 @@ import pyarrow as pa
 from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, DataType, Field
 from tidytape.schema import column_name, schema_of
 from tidytape.wire._bounds import check_cells
-from tidytape.wire.final import DATA_UNTIL, described
+from tidytape.wire.final import DATA_UNTIL, with_known
 
 __all__ = [
     "MOST_NESTING",
@@ -120,8 +120,7 @@ class Parts:
         """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""
         # Categories are made here, once per series and not once per row.
         names = [*identity_columns(kind), "amount_unit"]
-        series = self.series.with_columns(*described(self.series.columns))
-        series = series.with_columns(pl.col(names).cast(pl.Categorical()))
+        series = with_known(self.series).with_columns(pl.col(names).cast(pl.Categorical()))
         # Columns of nothing are left out while they are short.
         series = pl.DataFrame([c for c in series if c.name in _homes(kind) or c.null_count() < len(c)])
         owner = _owners(self.counts)

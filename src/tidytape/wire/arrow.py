@@ -21,7 +21,7 @@ from tidytape.schema import data_type as kind_of
 from tidytape.schema import schema_of
 from tidytape.wire._faults import Fault, placed
 from tidytape.wire._unknown import check_unknown
-from tidytape.wire.final import DATA_UNTIL, described, with_finality
+from tidytape.wire.final import DATA_UNTIL, with_finality, with_known
 from tidytape.wire.notes import ARROW_KEY, Note, write_notes
 
 __all__ = ["ARROW_BEGIN", "ARROW_END", "ARROW_MIME", "from_arrow", "to_arrow"]
@@ -110,8 +110,7 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     frame = _read(body, data_type)
     _check_nulls(frame, data_type)
     schema = schema_of(data_type)
-    frame = schema.conform(frame)
-    return with_finality(frame.with_columns(*described(schema.descriptors)), data_type)
+    return with_finality(with_known(schema.conform(frame)), data_type)
 
 
 def _read(body: bytes, data_type: str) -> pl.DataFrame:

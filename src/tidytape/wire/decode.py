@@ -58,7 +58,8 @@ def decode(
         nothing where it is null throughout. Where the kinds of its values differ, or they are objects without fields,
         it is text: strings as they are, other values as JSON. Where that name is taken, the column is called
         ``series_…``, ``point_…`` or ``level_…``. Where the service sent ``dataUntil``, ``is_final`` follows from it,
-        and ``data_until`` [UTC] is one of the columns after the schema's. Unknown fields elsewhere are not kept. A body
+        and ``data_until`` [UTC] is one of the columns after the schema's. An amount unit that is not one of ours is
+        null, and ``series_amount_unit`` says it as it was sent. Unknown fields elsewhere are not kept. A body
         may have up to 256 different unknown fields, those inside unknown fields included.
 
     Raises

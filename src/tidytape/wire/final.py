@@ -12,10 +12,13 @@ import polars as pl
 from tidytape.catalogue import AmountUnit, Interval
 from tidytape.schema import schema_of
 
-__all__ = ["DATA_UNTIL", "described", "finality", "with_finality"]
+__all__ = ["DATA_UNTIL", "SENT_UNIT", "finality", "with_finality", "with_known"]
 
 DATA_UNTIL = "data_until"
 """The column of a decoded frame that says up to when the market of a row is known, where the service sent it."""
+
+SENT_UNIT = "series_amount_unit"
+"""The column of a decoded frame that says which unit the service sent, where it is not one we know."""
 
 _NS = 1_000_000_000
 _EARLIEST = -(2**62)  # a length can be subtracted from it without leaving int64
@@ -24,14 +27,20 @@ _LENGTHS = {
 }
 
 
-def described(columns: Collection[str]) -> list[pl.Expr]:
-    """Return the amount unit and the block size of a frame that has them; null where they are not ones we know."""
-    size = pl.col("block_size")
-    known = {
-        "amount_unit": pl.col("amount_unit").cast(pl.String).is_in([unit.value for unit in AmountUnit]),
-        "block_size": size.is_finite() & (size > 0),
-    }
-    return [pl.when(is_known).then(name) for name, is_known in known.items() if name in columns]
+def with_known(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame whose amount units and block sizes are null where they are not ones we know.
+
+    A unit that we do not know is kept as it was sent in the column `SENT_UNIT`, if there is one.
+    """
+    size, unit = pl.col("block_size"), pl.col("amount_unit").cast(pl.String)
+    is_known = unit.is_in([one.value for one in AmountUnit])
+    if "block_size" in frame.columns:
+        frame = frame.with_columns(pl.when(size.is_finite() & (size > 0)).then(size))
+    if "amount_unit" not in frame.columns:
+        return frame
+    sent = frame.select(pl.when(~is_known & (unit != "")).then(unit).alias(SENT_UNIT)).to_series()
+    frame = frame.with_columns(pl.when(is_known).then("amount_unit"))
+    return frame if sent.null_count() == len(sent) else frame.with_columns(sent)
 
 
 def finality(columns: Collection[str], *, until: pl.Expr, length: pl.Expr) -> pl.Expr:
