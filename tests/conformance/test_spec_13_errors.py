@@ -95,7 +95,7 @@ def test_unsupported_type_and_interval_combination_is_an_error(service: Any) -> 
 def test_silences_code_internal_error_says_no_more_than_a_request_id(
     service: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*args: object) -> None:
+    def broken(*args: object, **more: object) -> None:
         raise RuntimeError("a secret of the lake")
 
     monkeypatch.setattr("tidytape.service.engine.Engine.frames", broken)

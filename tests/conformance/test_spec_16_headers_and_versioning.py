@@ -106,7 +106,7 @@ def test_silences_a_429_costs_nothing(service: Any) -> None:
 
 
 def test_silences_a_5xx_gives_the_weight_back(service: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    def broken(*args: object) -> None:
+    def broken(*args: object, **more: object) -> None:
         raise RuntimeError
 
     monkeypatch.setattr("tidytape.service.engine.Engine.frames", broken)

@@ -261,7 +261,7 @@ def test_other_paths_and_methods_have_the_same_shape(service: Any) -> None:
 def test_a_failure_says_no_more_than_a_request_id_and_costs_nothing(
     service: Any, window: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def broken(*args: object) -> None:
+    def broken(*args: object, **more: object) -> None:
         raise RuntimeError("a secret of the lake")
 
     monkeypatch.setattr("tidytape.service.engine.Engine.frames", broken)
@@ -459,7 +459,7 @@ def test_who_hangs_up_pays_for_what_had_begun(
 ) -> None:
     started = threading.Event()
 
-    def slow(*args: object) -> list[tuple[str, pl.DataFrame]]:
+    def slow(*args: object, **more: object) -> list[tuple[str, pl.DataFrame]]:
         started.set()
         time.sleep(0.3)
         return [("TRADE_AGG", schema_of("TRADE_AGG").empty())]

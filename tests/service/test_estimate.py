@@ -319,3 +319,6 @@ def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str
     fine = PointsQuery(**asked, **window, block_size="0.5")  # type: ignore[arg-type]
     with pytest.raises(QueryError, match="lists of single prints"):
         engine.frames(fine, engine.instruments(fine))
+    ((_, once),) = engine.frames(fine, engine.instruments(fine), lists_once=True)
+    assert once.height == 40_001
+    assert once["single_prints"].is_not_null().arg_true().to_list() == [0]

@@ -20,6 +20,7 @@ from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
 from tidytape.service.engine import Engine
+from tidytape.wire import encode_all
 
 START, MINUTE = events.START, events.MINUTE
 S0 = START // 10**9
@@ -52,6 +53,24 @@ def test_a_client_gets_what_the_engine_made(lake: Lake, name: str) -> None:
         got = _points(client, **asked)
     assert list(got.columns) == list(schema_of(name).names)
     assert got.sort(schema_of(name).key).equals(made.select(got.columns).sort(schema_of(name).key))
+
+
+@pytest.mark.parametrize("more", [{}, {"group_by": "SUM"}, {"sort_direction": "desc"}], ids=str)
+def test_lists_on_one_level_of_each_session_make_the_same_body(lake: Lake, more: dict[str, str]) -> None:
+    asked = {"type": "TPO_AGG", "interval": "1h", "start": S0, "end": S0 + DAY, "tpo_block_minutes": 5}
+    query = PointsQuery(**asked, **ASKED["TPO_AGG"], **more)
+    engine = Engine(lake)
+    once, repeated = (
+        engine.frames(query, engine.instruments(query), lists_once=lists_once) for lists_once in (True, False)
+    )
+    ((_, frame),) = once
+    ((_, whole),) = repeated
+    sessions = whole.select(schema_of("TPO_AGG").key).drop("price").unique().height
+    lists = ["poor_highs", "poor_lows", "single_prints"]
+    assert whole.select(pl.col(lists).list.len().sum()).row(0) > (0, 0, 0)
+    assert whole.select(pl.col(lists).count()).row(0) == (whole.height,) * 3
+    assert frame.select(pl.col(lists).count()).row(0) == (sessions,) * 3
+    assert encode_all(once) == encode_all(repeated)
 
 
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")

@@ -153,7 +153,7 @@ def test_buckets_are_not_asked_without_a_known_key(one_service: Replicas, redis_
 def test_a_failure_gives_back_and_shows_it(
     one_service: Replicas, redis_server: RedisServer, window: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def broken(*args: object) -> None:
+    def broken(*args: object, **more: object) -> None:
         raise RuntimeError
 
     one_service.get("/v1/usage")
@@ -230,7 +230,7 @@ def test_a_refund_that_cannot_be_given_is_logged(
     monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    def gone(*args: object) -> None:
+    def gone(*args: object, **more: object) -> None:
         fragile_redis.kill()
         raise RuntimeError
 

@@ -460,6 +460,24 @@ def test_bodies_of_more_things_than_values(hostile: bytes, why: str) -> None:
         decode(hostile, CANDLES)
 
 
+@pytest.mark.parametrize("extra", [{}, {"tpo_count": "1"}], ids=["columnar", "tolerant"])
+def test_lists_that_each_level_repeats_are_bounded(
+    extra: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def body(points: int, levels: int) -> bytes:
+        profile = {"timestamp": {"s": 0}, "single_prints": [1.5] * 60, "poor_highs": [2.5] * 40}
+        profile["levels"] = [{"price": float(price)} | extra for price in range(levels)]
+        one = {"id": {"exchange": "X"}, "points": [{"Point": {"TpoAggregation": profile}}]}
+        return orjson.dumps({"series": [one | {"id": {"exchange": str(n)}} for n in range(points)]})
+
+    monkeypatch.setattr("tidytape.wire._bounds.MOST_CELLS", 20_000)
+    assert decode(body(1, 200), "TPO_AGG")["single_prints"].list.len().sum() == 200 * 60
+    for points, levels in ((1, 201), (2, 101)):
+        number = points * levels * 100
+        with pytest.raises(DecodeError, match=f"there would be {number} values in lists that each level"):
+            decode(body(points, levels), "TPO_AGG")
+
+
 def test_a_frame_out_of_proportion_to_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tidytape.wire._bounds._FREE_CELLS", 2**12)
     extra = {f"f{number}": number for number in range(100)}

@@ -81,7 +81,9 @@ class Engine:
             if want.needs_rates and data_type(name).usd:
                 _ = want.rates
 
-    def frames(self, query: PointsQuery, instruments: Subjects) -> list[tuple[str, pl.DataFrame]]:
+    def frames(
+        self, query: PointsQuery, instruments: Subjects, *, lists_once: bool = False
+    ) -> list[tuple[str, pl.DataFrame]]:
         """Compute the answer: a tidy frame per data type, in the order asked for.
 
         Parameters
@@ -89,6 +91,9 @@ class Engine:
         query : PointsQuery
         instruments : dict of str to list of Instrument
             What ``instruments`` returned for the same query.
+        lists_once : bool
+            Leave the lists of market profiles null but on the first level of each session, where `tidytape.wire.encode`
+            reads them. On each level they take memory that grows with the square of the levels.
 
         Returns
         -------
@@ -96,21 +101,26 @@ class Engine:
             Each frame has its type's schema; rows by series, then by time in the direction asked for, then by price,
             those of a book from the middle out.
         """
-        return [(name, self._frame(name, query, instruments[name])) for name in query.type]
+        return [
+            (name, self._frame(name, query, instruments[name], lists_once=lists_once)) for name in query.type
+        ]
 
-    def _frame(self, name: str, query: PointsQuery, subjects: list[Instrument]) -> pl.DataFrame:
+    def _frame(
+        self, name: str, query: PointsQuery, subjects: list[Instrument], *, lists_once: bool
+    ) -> pl.DataFrame:
         schema = schema_of(name, grouped=query.group_by is not None)
         interval = query.interval or Interval.MINUTE
         # Open interest is a stock: what was last reported counts on, so a group needs the day before.
         before = _CARRY if query.group_by and name == "OPEN_INTEREST_AGG" else 0
         # Before the events are read: what comes in meanwhile is not taken as known.
         described = descriptions(name, (Want(self.lake, one, query) for one in subjects))
+        wants = [
+            Want(self.lake, one, query, before, limits=self.limits, lists_once=lists_once) for one in subjects
+        ]
         if name == "TPO_AGG":
-            require_touched([Want(self.lake, one, query, limits=self.limits) for one in subjects])
-        if query.group_by and name == "TPO_AGG":
-            frame = self._united(query, subjects)
-        else:
-            frame = self._points(name, query, subjects, before)
+            require_touched(wants)
+        united = query.group_by is not None and name == "TPO_AGG"
+        frame = self._united(query, wants) if united else self._points(name, query, wants)
         if query.group_by and name != "TPO_AGG":
             weights = self._weights(query, subjects, frame) if name == "FUNDING_RATE_AGG" else None
             frame = aggregate.group(frame, data_type=name, weights=weights)
@@ -166,27 +176,23 @@ class Engine:
                 code="INVALID_INTERVAL",
             )
 
-    def _points(self, name: str, query: PointsQuery, subjects: list[Instrument], before: int) -> pl.DataFrame:
+    def _points(self, name: str, query: PointsQuery, wants: list[Want]) -> pl.DataFrame:
         interval = query.interval or Interval.MINUTE
-        plans = [PLANS[name](Want(self.lake, one, query, before)) for one in subjects]
-        parts = pl.collect_all(plans, engine="streaming")
+        parts = pl.collect_all([PLANS[name](want) for want in wants], engine="streaming")
         return pl.concat(
-            [part.with_columns(*one.named(interval)) for one, part in zip(subjects, parts, strict=True)],
+            [part.with_columns(*want.one.named(interval)) for want, part in zip(wants, parts, strict=True)],
             how="diagonal",
         )
 
-    def _united(self, query: PointsQuery, subjects: list[Instrument]) -> pl.DataFrame:
+    def _united(self, query: PointsQuery, wants: list[Want]) -> pl.DataFrame:
         """Return a market profile of each coin: what a block touched is known of the members, not of their profiles."""
-        coins: dict[str | None, list[Instrument]] = {}
-        for one in subjects:
-            coins.setdefault(one.coin, []).append(one)
-        plans = [
-            tpo_of_members([Want(self.lake, one, query) for one in members]) for members in coins.values()
-        ]
+        coins: dict[str | None, list[Want]] = {}
+        for want in wants:
+            coins.setdefault(want.one.coin, []).append(want)
         interval = query.interval or Interval.MINUTE
-        parts = pl.collect_all(plans, engine="streaming")
+        parts = pl.collect_all(map(tpo_of_members, coins.values()), engine="streaming")
         named = [
-            part.drop("exchange", "raw_symbol").with_columns(*members[0].named(interval))
+            part.drop("exchange", "raw_symbol").with_columns(*members[0].one.named(interval))
             for members, part in zip(coins.values(), parts, strict=True)
         ]
         is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
@@ -194,7 +200,8 @@ class Engine:
 
     def _weights(self, query: PointsQuery, subjects: list[Instrument], rates: pl.DataFrame) -> pl.DataFrame:
         """Return every member's open interest in USD at each bucket's close, as last reported, at most a day ago."""
-        reports = self._points("OPEN_INTEREST_AGG", query, subjects, _CARRY)
+        wants = [Want(self.lake, one, query, _CARRY) for one in subjects]
+        reports = self._points("OPEN_INTEREST_AGG", query, wants)
         member = ["exchange", "raw_symbol"]
         members = pl.DataFrame(
             [(one.exchange, one.raw_symbol) for one in subjects],

@@ -80,7 +80,7 @@ class Limits:
 
     @property
     def listed(self) -> int:
-        """Numbers that lists of market profiles may hold: each level carries all single prints of its session."""
+        """Numbers that lists of market profiles may hold in Arrow: each level has the single prints of its session."""
         return self.made * _BYTES_PER_ROW // _BYTES_PER_NUMBER
 
     @property

@@ -71,6 +71,8 @@ class Want:
         Symbols of more markets of the same exchange and quote, to be answered in the same plan.
     limits : Limits
         What the answer may take.
+    lists_once : bool
+        Whether the lists of a market profile stand on the lowest level of each session alone, and are null on others.
     """
 
     lake: Lake
@@ -79,6 +81,7 @@ class Want:
     before: int = 0
     others: tuple[str, ...] = ()
     limits: Limits = UNHURRIED
+    lists_once: bool = False
 
     @property
     def symbols(self) -> tuple[str, ...]:
@@ -416,13 +419,14 @@ def require_touched(wants: Sequence[Want]) -> None:
                 expected=f"a size at which the time blocks touch at most {want.limits.touched:,} levels together",
                 hint=f"at this size they touch {touched:,}; a shorter window has fewer, too",
             )
-        if listed > want.limits.listed:
+        if not want.lists_once and listed > want.limits.listed:
             raise QueryError(
                 "block_size",
                 got=str(want.block_size),
                 expected="a size at which the lists of single prints, one for each level, have at most "
                 f"{want.limits.listed:,} prices together",
-                hint=f"at this size they may have {listed:,.0f}; a quarter of that with blocks twice as high",
+                hint=f"at this size they may have {listed:,.0f}; a quarter of that with blocks twice as high; JSON has "
+                "each list once",
             )
 
 
@@ -472,9 +476,15 @@ def tpo_of_members(wants: Sequence[Want], *, united: bool = True) -> pl.LazyFram
     profile = ["exchange", "raw_symbol", "timestamp"]
     blocks = touches.group_by(*profile, "price").agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
     lists = levels.group_by(profile).agg(
-        pl.col("price").filter(pl.col(flag)).sort().alias(name) for flag, name in _TPO_LISTS.items()
+        *(pl.col("price").filter(pl.col(flag)).sort().alias(name) for flag, name in _TPO_LISTS.items()),
+        pl.col("price").min(),
     )
-    whole = levels.join(blocks, on=[*profile, "price"]).join(lists, on=profile)
+    # On every level the lists take as much as the square of the levels: no two rows of a column share a list.
+    whole = levels.join(blocks, on=[*profile, "price"])
+    if first.lists_once:
+        whole = whole.join(lists, on=[*profile, "price"], how="left")
+    else:
+        whole = whole.join(lists.drop("price"), on=profile)
     return whole.drop(*_TPO_LISTS, "is_in_progress")
 
 

@@ -56,13 +56,13 @@ def computed(engine: Engine, task: Task) -> Made:
     QueryError
         If only the rows tell that the query cannot be answered.
     """
-    frames = engine.frames(task.query, task.subjects)
+    is_arrow = task.form == wire.ARROW_MIME
+    frames = engine.frames(task.query, task.subjects, lists_once=not is_arrow)
     # Where recorded candles are longer than the interval, it would look as if nothing had been traded.
     if task.query.group_by is not None or task.query.gapfill or all(frame.is_empty() for _, frame in frames):
         engine.refuse_finer(task.query, task.subjects)
     name, first = frames[0]
     notes = engine.notes(task.query, task.subjects, frames)
-    is_arrow = task.form == wire.ARROW_MIME
     body = wire.to_arrow(first, name, notes) if is_arrow else wire.encode_all(frames, notes)
     body, headers = packed(body, task.coding)
     return body, headers, sum(frame.height for _, frame in frames)

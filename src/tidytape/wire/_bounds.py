@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from tidytape.wire._faults import Fault
 
-__all__ = ["MOST_CELLS", "MOST_SERIES", "check_cells", "check_containers", "check_series", "check_sparse"]
+__all__ = [
+    "MOST_CELLS",
+    "MOST_SERIES",
+    "check_cells",
+    "check_containers",
+    "check_repeated",
+    "check_series",
+    "check_sparse",
+]
 
 MOST_SERIES = 2**17
 """How many series a body may have, those of other types and without points included."""
@@ -50,6 +58,17 @@ def check_cells(rows: int, columns: int, size: int) -> None:
     most = _most_cells(size)
     if rows * columns > most:
         raise Fault(f"there would be {rows} rows of {columns} columns, and a frame takes {most} cells")
+
+
+def check_repeated(number: int) -> None:
+    """Raise Fault if these are more values than lists may have that every level of their point repeats.
+
+    A point with as many levels as values in its lists makes the square of that.
+    """
+    if number > MOST_CELLS:
+        raise Fault(
+            f"there would be {number} values in lists that each level repeats, and a frame takes {MOST_CELLS} cells"
+        )
 
 
 def check_sparse(body: bytes, unknown: int) -> None:

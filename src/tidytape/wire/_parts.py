@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, DataType, Field
 from tidytape.schema import column_name, schema_of
-from tidytape.wire._bounds import check_cells
+from tidytape.wire._bounds import check_cells, check_repeated
 from tidytape.wire.final import DATA_UNTIL, with_known
 
 __all__ = [
@@ -115,6 +115,10 @@ class Parts:
         names = {*schema_of(kind.name).names, *filled}
         rows = sum(levels.rows.height for levels in self.levels) if kind.levels else self.points.height
         check_cells(rows, len(names), size)
+        if kind.levels:
+            levels = np.sum([part.counts for part in self.levels], axis=0)
+            lists = [c for c in self.points.get_columns() if c.dtype == pl.List]
+            check_repeated(sum(int((_lengths(column) * levels).sum()) for column in lists))
 
     def frame(self, kind: DataType) -> pl.DataFrame:
         """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""
@@ -151,6 +155,12 @@ class Parts:
             order[place + np.repeat(shift, part.counts)] = place + seen
             start, seen = start + part.counts, seen + part.rows.height
         return pl.concat(tables, how="diagonal_relaxed")[order], owner
+
+
+def _lengths(lists: pl.Series) -> Counts:
+    """Return how many values each list of a column has."""
+    # Methods of a list look the column up by its name, and take "^open$" for a pattern.
+    return lists.alias("lists").list.len().fill_null(0).cast(pl.Int64).to_numpy()
 
 
 def _owners(counts: Counts) -> Rows:
