@@ -204,6 +204,26 @@ def test_data_that_end_early_cost_one_probe_a_side_of_a_fetch(tmp_path: Path) ->
     assert (told.requests, told.weight) == (3, 3)
 
 
+@pytest.mark.parametrize(("until", "requests"), [(70, 1), (69, 1), (68, 2), (5, 2)])
+def test_a_time_up_to_which_data_are_known_explains_no_end_that_lies_after_it(
+    until: int, requests: int
+) -> None:
+    class Dated(Cutting):
+        def handle_request(self, request: httpx.Request) -> httpx.Response:
+            answer = super().handle_request(request)
+            body = answer.json() if answer.status_code == 200 else {"series": []}
+            for one in body["series"]:
+                one["id"]["dataUntil"] = {"s": until * STEP}
+            return httpx.Response(answer.status_code, json=body)
+
+    service = Dated({"A": range(70)}, first_rows(10**9))
+    frame, told = Driven(service, Clock(NOW)).fetch(window(100))
+    assert (frame.height, told.requests) == (70, requests)
+    cut = Dated({"A": range(100)}, first_rows(70))
+    frame, _ = Driven(cut, Clock(NOW)).fetch(window(100))
+    assert frame.height == (70 if requests == 1 else 100)
+
+
 def test_what_is_whole_is_asked_for_once() -> None:
     for minutes in (7, 100, 1_000, 1_024):
         service = Cutting({"A": range(minutes)}, first_rows(10**9))

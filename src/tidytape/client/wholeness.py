@@ -122,8 +122,11 @@ def lacking(part: Part) -> tuple[Span | None, Span | None]:
         return None, None
     names = [name for name in _SERIES if name in frame.columns]
     second = pl.col("timestamp").dt.epoch("s")
-    # A market that is known up to a time, as the service says, has no points after it.
-    known = pl.col(wire.DATA_UNTIL).max().dt.epoch("s") if wire.DATA_UNTIL in frame.columns else pl.lit(None)
+    # A market that is known up to a time, as the service says, has no points after it. Where it has, its end is later.
+    known: pl.Expr = (
+        pl.col(wire.DATA_UNTIL).max().dt.epoch("s") if wire.DATA_UNTIL in frame.columns else pl.lit(None)
+    )
+    known = pl.when(known >= second.max()).then(known)
     ends = frame.group_by(names).agg(first=second.min(), last=second.max(), until=known)
     explained = _explained(part, names)
     unexplained = [
