@@ -230,6 +230,28 @@ def test_the_coverage_of_funding_is_a_share_of_the_open_interest(engine):
     assert got.select("timestamp", "coverage").rows() == [(0, 0.5), (HOUR, 1.0)]
 
 
+def test_a_member_without_any_rate_is_not_covered(engine):
+    rates = members(timestamp=[0] * 3, **{name: [0.0005, 0.002, 0.9] for name in RATES})
+    rates = rates.with_columns(coin=pl.Series(["BTC", None, "ETH"])).head(2)
+    weights = members(timestamp=[0] * 3, close=[100.0, 50.0, 300.0])
+    more = weights.with_columns(raw_symbol=pl.col("raw_symbol") + "2", close=pl.Series([300.0, 50.0, None]))
+    weights = pl.concat([weights, more]).with_columns(coin=pl.Series(["BTC", None, "ETH"] * 2))
+    points, open_interest = both(engine, rates, weights)
+    got = engine.polars(group(points, data_type="FUNDING_RATE_AGG", weights=open_interest))
+    assert set(got.select("coin", "rate_close", "coverage").rows()) == {
+        ("BTC", 0.0005, 0.25),  # definitions.md: the share of the open interest that was used
+        (None, 0.002, 0.5),
+    }
+
+
+def test_a_member_with_neither_rate_nor_open_interest_is_none(engine):
+    rates = members(timestamp=[0] * 3, **{name: [0.1] * 3 for name in RATES}).head(1)
+    weights = members(timestamp=[0] * 3, close=[100.0, None, None])
+    points, open_interest = both(engine, rates, weights)
+    got = engine.polars(group(points, data_type="FUNDING_RATE_AGG", weights=open_interest))
+    assert got["coverage"].to_list() == [1.0]
+
+
 @pytest.mark.parametrize("close", [None, 0.0, -1.0])
 def test_funding_without_open_interest_has_no_point(engine, close):
     rates = members(timestamp=[0] * 3, **{name: [0.1] * 3 for name in RATES})

@@ -20,7 +20,7 @@ from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.doors import INSTRUMENT
 from tidytape.frames.joined import COVERAGE, summed, with_coverage
-from tidytape.frames.members import STANDING, UNKNOWN, consolidated, standing_sums
+from tidytape.frames.members import STANDING, UNKNOWN, consolidated, matched, standing_sums
 from tidytape.frames.weighted import weighted
 from tidytape.schema import schema_of
 
@@ -72,7 +72,8 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
         ``BLOCK_BOOK_SNAPSHOT_AGG``.
     weights : frame of the same kind, key (exchange, raw_symbol, timestamp), optional
-        Needed for funding: ``close``, the open interest at each bucket's close, of members without a rate too. [USD]
+        Needed for funding: ``close``, the open interest at each bucket's close, of members without a rate too; with
+        ``coin`` where the points have it. [USD]
 
     Returns
     -------
@@ -175,11 +176,27 @@ def _named(frame: Any) -> tuple[Any, list[str]]:
 def _weighted(frame: Any, series: Sequence[str], rates: Sequence[str], weights: Any) -> Any:
     """Return the mean of each rate over the members that have it and open interest, with the coverage of the close."""
     member = [*INSTRUMENT, "timestamp"]
-    weights = with_windows(weights, [*member, "close"]).select(
-        nw.col(*INSTRUMENT).cast(nw.String()), "timestamp", nw.col("close").alias(_WEIGHT)
+    of_series = [name for name in ("coin",) if name in series]
+    weights = with_windows(weights, [*member, *of_series, "close"]).select(
+        *(nw.col(name).cast(nw.String()) for name in (*INSTRUMENT, *of_series)),
+        "timestamp",
+        nw.col("close").alias(_WEIGHT),
     )
-    names = frame.select(*INSTRUMENT, *series).unique()
-    silent = weights.join(names, on=[*INSTRUMENT]).join(frame.select(*member), on=member, how="anti")
+    # A member may have open interest and no rate, at a time or at any: it counts in what a mean does not cover. One
+    # with neither, at any time, is none.
+    series_of, texts = matched(frame.select(_ALL, *series).unique(), of_series)
+    with_rate = frame.select(*INSTRUMENT).unique().with_columns(__rated=nw.lit(1))
+    silent = (
+        matched(weights, of_series)[0]
+        .drop(*of_series)
+        .join(series_of, on=texts)
+        .drop(_ALL, *texts)
+        .join(with_rate, on=[*INSTRUMENT], how="left")
+        .filter(~nw.col("__rated").is_null() | ~nw.col(_WEIGHT).is_null())
+        .drop("__rated")
+        .join(frame.select(*member), on=member, how="anti")
+    )
+    weights = weights.drop(*of_series)
     rows = nw.concat([frame.join(weights, on=member, how="left"), silent], how="diagonal")
     weight, keys = nw.col(_WEIGHT), [*series, "timestamp"]
     is_known = weight.is_finite().fill_null(value=False)

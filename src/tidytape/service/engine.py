@@ -204,8 +204,8 @@ class Engine:
         reports = self._points("OPEN_INTEREST_AGG", query, wants)
         member = ["exchange", "raw_symbol"]
         members = pl.DataFrame(
-            [(one.exchange, one.raw_symbol) for one in subjects],
-            schema=dict.fromkeys(member, pl.String),
+            [(one.exchange, one.raw_symbol, one.coin) for one in subjects],
+            schema=dict.fromkeys([*member, "coin"], pl.String),
             orient="row",
         )
         return (
@@ -221,7 +221,7 @@ class Engine:
                 tolerance=_CARRY,
                 check_sortedness=False,  # sorted by time just now, which is not seen by group
             )
-            .select(*member, "timestamp", "close")
+            .select(*member, "coin", "timestamp", "close")
         )
 
     def _filled(
