@@ -51,6 +51,10 @@ OUTSIDE = {
     "subprocess", "tempfile", "tqdm", "urllib", "uvicorn",
 }  # fmt: skip
 ENGINES = {"duckdb", "pandas", "polars", "pyarrow", "pyspark"}
+DOOR = (
+    "frames/door.py"  # turns frames of pandas and pyarrow into polars; nothing else in those rooms knows them
+)
+EAGER = {"is_pandas", "is_pandas_dataframe", "is_pyarrow", "is_pyarrow_table"}
 TYPING_ONLY = ("TYPE_CHECKING", "typing.TYPE_CHECKING")
 FILE_VERBS = ("read_", "scan_", "sink_", "write_")
 
@@ -108,10 +112,13 @@ def faults(source: str, path: str) -> list[str]:
                 found.append(f"{where}: imports {item.target}: {reason}")
         elif room in PURE and top in OUTSIDE:
             found.append(f"{where}: imports {item.target}: {room} touches nothing but frames")
-        elif room in PURE and top in ENGINES and not item.typing_only:
+        elif room in PURE and top in ENGINES and not item.typing_only and not (path == DOOR and item.lazy):
             found.append(f"{where}: imports {item.target}: {room} is written once, against Narwhals")
     if room in PURE:
         found.extend(f"{path}:{line}: {call}: {room} opens no files" for line, call in file_calls(tree))
+        asked = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr in EAGER]
+        if path != DOOR:
+            found.extend(f"{path}:{node.lineno}: {node.attr}: only the door knows pandas" for node in asked)
     return found
 
 
@@ -161,6 +168,10 @@ def test_every_room_is_in_the_plan() -> None:
         ("wire/decode.py", "from tidytape.wire import arrow"),
         ("wire/decode.py", "from . import arrow"),
         ("analytics/funding.py", "import narwhals.stable.v2 as nw"),
+        (
+            "frames/door.py",
+            "def f(frame):\n    import pandas\n    return nw.dependencies.is_pandas_dataframe(frame)",
+        ),
         ("client/local.py", "def transport():\n    from tidytape.service import app"),
         ("lake/table.py", "import deltalake\nopen('x')"),
         ("__init__.py", "if TYPE_CHECKING:\n    from tidytape.client import Client"),
@@ -196,6 +207,9 @@ def test_good_imports_pass(path: str, source: str) -> None:
             "touches nothing but frames",
         ),
         ("analytics/funding.py", "import polars as pl", "against Narwhals"),
+        ("frames/door.py", "import pandas", "against Narwhals"),
+        ("frames/table.py", "def f():\n    import pandas", "against Narwhals"),
+        ("frames/table.py", "if frame.implementation.is_pandas():\n    pass", "only the door knows pandas"),
         ("analytics/funding.py", "def f(path):\n    return open(path)", "opens no files"),
         ("analytics/funding.py", "nw.scan_parquet('x', backend='polars')", "opens no files"),
     ],

@@ -23,8 +23,6 @@ def test_minutes_are_the_candles_of_a_minute(engine, valued, by_side):
 
 @pytest.mark.parametrize("interval", ["1m", "1h", "1w"])
 def test_candles_over_both_sides_are_made_of_either_minutes(engine, valued, interval):
-    if engine.name in {"pandas", "pyarrow"}:
-        pytest.skip("Narwhals has one order per aggregation there, and first and last trades are two")
     expected = candles(valued, interval=interval)
     for by_side in (False, True):
         minutes = minute_candles(engine.frame(valued), by_side=by_side)

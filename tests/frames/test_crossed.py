@@ -9,23 +9,15 @@ import polars as pl
 
 from engines import Engine
 from tidytape.frames.crossed import crossed
+from tidytape.frames.table import Table
 from tidytape.frames.times import midnights
 
 
 def lazy(engine: Engine, frame: pl.DataFrame) -> nw.LazyFrame:
-    if engine.name == "pandas":  # whose dates are those of pyarrow
-        native = nw.from_native(frame.to_pandas(use_pyarrow_extension_array=True))
-    else:
-        native = nw.from_native(engine.frame(frame))
-    if isinstance(native, nw.LazyFrame):
-        return native
-    # pyarrow, which has no lazy frame, is polars inside, as in `Table`.
-    return native.lazy("polars" if engine.name == "pyarrow" else None)
+    return Table.opened(engine.frame(frame)).rows
 
 
 def read(engine: Engine, frame: nw.LazyFrame) -> pl.DataFrame:
-    if engine.name == "pandas":
-        return pl.from_pandas(frame.collect().to_native())
     native = frame.to_native()
     return native.collect() if isinstance(native, pl.LazyFrame) else engine.polars(native)
 

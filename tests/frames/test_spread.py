@@ -8,6 +8,7 @@ import pytest
 
 from engines import Engine
 from tidytape.frames.spread import MOST_NUMBERS, spread
+from tidytape.frames.table import Table
 
 RANGES = pl.DataFrame(
     {"low": [3, -2, 7, 5, 0], "high": [5, 1, 7, 4, 1_100], "of": ["a", "b", None, "none", "long"]}
@@ -17,7 +18,7 @@ RANGES = pl.DataFrame(
 @pytest.mark.parametrize("name", ["polars", "polars lazy", "pandas", "duckdb"])
 def test_each_number_has_a_row(name):
     engine = Engine(name)
-    frame = nw.from_native(engine.frame(RANGES)).lazy()
+    frame = Table.opened(engine.frame(RANGES)).rows
     numbers = spread(frame, "low", "high", name="number").sort("of", "number", nulls_last=True)
     native = numbers.collect("polars").to_native()
     assert native.columns == ["of", "number"]

@@ -19,7 +19,6 @@ from engines import Engine
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames import doors
 from tidytape.frames.table import Table
-from tidytape.frames.times import nullable
 
 INSTANTS = [datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), None, datetime(2026, 3, 5, 8, 0, 0, 1, UTC)]
 FRAME = pl.DataFrame(
@@ -203,9 +202,7 @@ def test_what_sql_cannot_do_is_said(engine: Engine) -> None:
 def test_whole_numbers_that_become_null_stay_whole(engine: Engine) -> None:
     frame = pl.DataFrame({"row": [0, 1], "timestamp": [1_772_697_600_000_000_123, 1_772_697_600_000_000_124]})
     table = Table.opened(engine.frame(frame), times=["timestamp"])
-    rows = nullable(table.rows, "timestamp").with_columns(
-        later=nw.when(nw.col("row") == 1).then(nw.col("timestamp"))
-    )
+    rows = table.rows.with_columns(later=nw.when(nw.col("row") == 1).then(nw.col("timestamp")))
     assert engine.polars(table.closed(rows)).sort("row")["later"].to_list() == [
         None,
         1_772_697_600_000_000_124,

@@ -26,11 +26,8 @@ _NEEDED = ("exchange", "raw_symbol", "timestamp", "coin", "option_type", "expiry
 
 def lazy(quotes: Any) -> Frame:
     """Return the lake's ``option_quotes`` as a lazy Narwhals frame; MissingColumnError if a needed column is absent."""
-    frame = opened(quotes, _NEEDED)
-    if isinstance(frame, nw.LazyFrame):
-        return frame
-    # So that an optimiser is used where there is one. pyarrow has no windows: polars computes.
-    return frame.lazy("polars" if frame.implementation.is_pyarrow() else None)
+    # So that an optimiser is used where there is one.
+    return opened(quotes, _NEEDED).lazy()
 
 
 def chain(quotes: Frame, interval: str) -> Frame:

@@ -7,9 +7,7 @@ order of the rows: the smaller is the earlier.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
-from operator import and_
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 import narwhals.stable.v2 as nw
@@ -27,7 +25,6 @@ CARRY: Final = 86_400 * SECOND
 _NAME = "__name"
 _VALUE = "__value"
 _KIND = "__kind"
-_NEVER: Final = 9_000_000_000  # a second no report is as late as
 _MOST: Final = 9e15  # beyond it floats skip integers; 1,000 of it fit into int64
 _PARTS: Final = 1e12  # the finest decimals that are counted
 
@@ -183,7 +180,7 @@ def known_sum(
     one, zero = nw.lit(1).cast(nw.Int64()), nw.lit(0).cast(nw.Int64())
     limbs = ("whole", "parts", "count", "seen")
     columns = [*groups, "timestamp", _KIND, *limbs]
-    ends = nw.min_horizontal(nw.col("until"), nw.col("seconds") * SECOND + nw.col("rest"))
+    follows = nw.col("timestamp").shift(-1).over(*groups, *members, order_by="timestamp")
     parts: list[Any] = [moments.with_columns(one.alias(_KIND), *(zero.alias(name) for name in limbs))]
     said = {
         "whole": whole.cast(nw.Int64()),
@@ -193,18 +190,19 @@ def known_sum(
     }
     for frame, adds in ((reports, said), (seen, dict.fromkeys(limbs, zero) | {"seen": one})):
         states = frame.with_columns(
-            until.alias("until"),
+            nw.min_horizontal(until, follows).alias("until"),
             *(added.alias(name) for name, added in adds.items()),
             zero.alias(_KIND),
-            *_next(frame, [*groups, *members]),
         )
-        parts += [states, states.with_columns(ends.alias("timestamp"), *(-nw.col(name) for name in limbs))]
+        parts += [
+            states,
+            states.with_columns(nw.col("until").alias("timestamp"), *(-nw.col(name) for name in limbs)),
+        ]
     parts = [frame.select(*columns) for frame in parts]  # all of one kind
     changes: Frame = nw.concat(parts)
     # What a group adds it takes back, so a running sum over all of them, group by group, is one within each.
-    partition, order = _window(changes, groups, ["timestamp", _KIND])
     return (
-        changes.with_columns(nw.col(*limbs).cum_sum().over(*partition, order_by=order))
+        changes.with_columns(nw.col(*limbs).cum_sum().over(*groups, order_by=["timestamp", _KIND]))
         .filter(nw.col(_KIND) == 1)
         .with_columns(nw.col(*limbs).cast(nw.Float64()))
         .select(
@@ -222,28 +220,3 @@ def known_sum(
 def beside(points: Frame, others: Frame, on: Sequence[str]) -> Frame:
     """Return the points with the columns of other points of the same key, null where there are none."""
     return points.join(cast("Any", others), on=list(on), how="left")  # both of one kind
-
-
-def _next(frame: Frame, members: Sequence[str]) -> Iterable[nw.Expr]:
-    """Time of the next report of the same member, in seconds and the rest, so that a float64 can hold either.
-
-    Whole seconds can be divided: a float holds them exactly, which is what Spark makes of them.
-    """
-    partition, order = _window(frame, members, ["timestamp"])
-    time = nw.col("timestamp")
-    # Under a name of its own: on pandas a window is ordered by what the name of the time then means.
-    rest = (time % SECOND).alias("rest")
-    apart = [] if partition else members
-    follows = [nw.col(name).shift(-1).over(order_by=order) == nw.col(name) for name in apart]
-    for name, part, missing in (("seconds", (time - rest) // SECOND, _NEVER), ("rest", rest, 0)):
-        found = part.shift(-1).over(*partition, order_by=order)
-        if follows:
-            found = nw.when(reduce(and_, follows)).then(found)
-        yield found.fill_null(missing).cast(nw.Int64()).alias(name)
-
-
-def _window(frame: Frame, groups: Sequence[str], order: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """Partition and order of a window over each group; without partition, one after the other, where there is none."""
-    if frame.implementation.is_pyarrow() or not groups:
-        return [], [*groups, *order]
-    return groups, order

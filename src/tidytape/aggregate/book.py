@@ -17,7 +17,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import QueryError
-from tidytape.frames.doors import INSTRUMENT, opened
+from tidytape.frames.doors import INSTRUMENT, at_the_door, opened
 
 __all__ = ["book_at", "book_runs"]
 
@@ -30,13 +30,13 @@ EVENTS: Final = (
 RUNS: Final = (*INSTRUMENT, "side", "price", "since_id", "until_id", "since", "until", "size")
 """Columns of runs."""
 
-_NULLABLE: Final = ("since_id", "until_id", "until")
 _ORDER: Final = ("place", "overrides", "sequence")
 _LAST: Final = 2**63 - 1
 _FIRST: Final = -_LAST
 _BOUNDS: Final = {"timestamp": ("since", "until"), "last_id": ("since_id", "until_id")}
 
 
+@at_the_door
 def book_runs(events: IntoFrameT, /) -> IntoFrameT:
     """Runs of each price level: the size that rested there, from one event until the next.
 
@@ -56,8 +56,8 @@ def book_runs(events: IntoFrameT, /) -> IntoFrameT:
         - ``since``, ``until`` : int64, the same as times. [ns since the epoch]
         - ``size`` : float64, above 0; null where it is not known. [coin]
 
-        ``until`` and ``until_id`` are null while nothing has ended the run. Of pandas, those that can be null are
-        ``Int64``. Sorted by (exchange, raw_symbol, side, price, since, since_id) where the engine keeps order.
+        ``until`` and ``until_id`` are null while nothing has ended the run. Sorted by (exchange, raw_symbol, side,
+        price, since, since_id) where the engine keeps order.
 
     Raises
     ------
@@ -100,10 +100,11 @@ def book_runs(events: IntoFrameT, /) -> IntoFrameT:
     >>> book_runs(events).select("side", "price", "since_id", "until_id", "size").rows()
     [('ASK', 11.0, 7, 9, 2.0), ('BID', 10.0, 7, None, 1.0)]
     """
-    found = runs_of(timed(lazy(opened(events, EVENTS))))
+    found = runs_of(timed(opened(events, EVENTS).lazy()))
     return closed(found.sort(*INSTRUMENT, "side", "price", "since", "since_id"), like=events)
 
 
+@at_the_door
 def book_at(
     runs: IntoFrameT, instants: IntoFrameT, /, *, by: Literal["timestamp", "last_id"] = "timestamp"
 ) -> IntoFrameT:
@@ -146,8 +147,8 @@ def book_at(
     if by not in _BOUNDS:
         raise QueryError("by", got=by, expected="'timestamp' or 'last_id'")
     books = at(
-        lazy(opened(runs, (*INSTRUMENT, "side", "price", *_BOUNDS[by], "size"))),
-        lazy(opened(instants, (*INSTRUMENT, by))),
+        opened(runs, (*INSTRUMENT, "side", "price", *_BOUNDS[by], "size")).lazy(),
+        opened(instants, (*INSTRUMENT, by)).lazy(),
         by=by,
     )
     return closed(books, like=runs)
@@ -234,21 +235,7 @@ def at(
     return instants.join(seen, on=[*INSTRUMENT, by], how="inner")
 
 
-def lazy(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Return the frame as a lazy one; of memory, as one of polars, which has all windows and range joins."""
-    return frame.lazy("polars") if isinstance(frame, nw.DataFrame) else frame
-
-
 def closed(result: nw.LazyFrame[Any], *, like: IntoFrameT) -> IntoFrameT:
-    """Return the native frame of the kind of ``like``."""
-    frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(cast("Any", like))
-    if isinstance(frame, nw.LazyFrame):
-        return cast("IntoFrameT", result.to_native())
-    collected = result.collect("polars", engine="streaming")
-    if frame.implementation.is_pandas():
-        # Without this a column of integers with a null would pass through floats, which hold no nanoseconds.
-        native = collected.to_native().to_pandas(integer_object_nulls=True)
-        return cast(
-            "IntoFrameT", native.astype({name: "Int64" for name in _NULLABLE if name in native.columns})
-        )
-    return cast("IntoFrameT", nw.from_arrow(collected, backend=frame.implementation).to_native())
+    """Return the native frame of the kind of ``like``; collected in parts, which take less memory than the whole."""
+    is_eager = nw.dependencies.is_polars_dataframe(like)
+    return cast("IntoFrameT", (result.collect(engine="streaming") if is_eager else result).to_native())

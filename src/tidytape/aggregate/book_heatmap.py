@@ -9,12 +9,12 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.book import EVENTS, at, closed, lazy, runs_of, timed
+from tidytape.aggregate.book import EVENTS, at, closed, runs_of, timed
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
-from tidytape.frames.doors import INSTRUMENT, opened
+from tidytape.frames.doors import INSTRUMENT, at_the_door, opened
 from tidytape.frames.doors import closed as closed_frame
 from tidytape.frames.grid import Grid
 
@@ -23,6 +23,7 @@ __all__ = ["book_heatmap", "book_of"]
 _KEY = (*INSTRUMENT, "timestamp", "side")
 
 
+@at_the_door
 def book_heatmap(
     events: IntoFrameT,
     /,
@@ -104,7 +105,7 @@ def book_heatmap(
     _require_depth(max_depth)
     if max_age < timedelta():
         raise QueryError("max_age", got=max_age, expected="a timedelta, not below 0")
-    placed = timed(lazy(opened(events, EVENTS)))
+    placed = timed(opened(events, EVENTS).lazy())
     # Most runs are over within their interval, and are in no book here.
     lasting = runs_of(placed).filter(
         nw.col("until").is_null() | (_bucket("since", length) < _bucket("until", length))
@@ -129,6 +130,7 @@ def book_heatmap(
     return closed(blocks.select(*_KEY, "price", *sizes).sort(*_KEY, "price"), like=events)
 
 
+@at_the_door
 def book_of(
     minutes: IntoFrameT,
     /,

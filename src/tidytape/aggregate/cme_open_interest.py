@@ -6,7 +6,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import by_bucket, number, ohlc
 from tidytape.frames.buckets import interval_of
-from tidytape.frames.doors import INSTRUMENT, closed, opened
+from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
 
 __all__ = ["cme_open_interest"]
 
@@ -14,6 +14,7 @@ _WANTED = ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_"
 _REPORTED = ("amount", "usd_amount", "price")
 
 
+@at_the_door
 def cme_open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """First, highest, lowest and last open interest, its value and the price reported in each interval.
 

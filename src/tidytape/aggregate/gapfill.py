@@ -7,11 +7,10 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.resample import series_of, with_nulls
+from tidytape.aggregate.resample import series_of
 from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.joined import COVERAGE, carried
 from tidytape.frames.table import Table
-from tidytape.frames.times import nullable
 
 __all__ = ["gapfill"]
 
@@ -48,8 +47,7 @@ def gapfill(
         The same columns, times and categories of the same types. Filled rows have ``volume`` 0 [as in ``candles``],
         ``coverage`` 1 and the ``amount_unit`` of the nearest candle of the series, the ones before it first, if the
         frame has these columns. They are null in ``first_timestamp``, ``last_timestamp``, ``is_final`` and columns that
-        the schema does not know. In pandas times of trades that are int64 become ``Int64``, and ``is_final`` becomes
-        ``boolean``, which have nulls. Sorted by series and ``timestamp`` where the engine keeps order.
+        the schema does not know. Sorted by series and ``timestamp`` where the engine keeps order.
 
     Raises
     ------
@@ -80,8 +78,8 @@ def gapfill(
     unit = interval_of(interval)
     step, offset = unit.seconds * SECOND, unit.offset * SECOND
     begin = -(-(start - offset) // step) * step + offset
-    table = Table.opened(with_nulls(candles), _NEEDED, times=["timestamp", *_TIMES])
-    frame: Any = nullable(table.rows, *_TIMES)
+    table = Table.opened(candles, _NEEDED, times=["timestamp", *_TIMES])
+    frame: Any = table.rows
     schema = frame.collect_schema()
     columns = schema.names()
     named = series_of(frame, "TRADE_AGG")

@@ -12,13 +12,10 @@ from tidytape.aggregate.resample import (
     CANDLES,
     in_one_unit,
     payload_of,
-    with_nulls,
-    with_windows,
-    without_windows,
 )
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
-from tidytape.frames.doors import INSTRUMENT
+from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
 from tidytape.frames.joined import COVERAGE, summed, with_coverage
 from tidytape.frames.members import STANDING, UNKNOWN, consolidated, matched, standing_sums
 from tidytape.frames.weighted import weighted
@@ -40,6 +37,7 @@ _CARRY: Final = 24 * 3600 * SECOND
 _ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
 
 
+@at_the_door
 def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
     r"""One series of the points of several members, which are markets of one coin.
 
@@ -125,7 +123,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     schema = schema_of(data_type, grouped=True)
     own = [name for name in schema.key if name not in INSTRUMENT]
     columns = payload_of(data_type)
-    frame = with_windows(with_nulls(points), [*INSTRUMENT, *own, *columns])
+    frame = opened(points, [*INSTRUMENT, *own, *columns])
     frame = frame.with_columns(nw.col(*INSTRUMENT).cast(nw.String()))
     frame, series = _named(frame)
     frame = in_one_unit(frame, data_type, [_ALL, *series])
@@ -143,7 +141,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in own else ())
         joined = summed(frame, keys, [*columns, COVERAGE])
     names = [name for name in schema.names if name in joined.collect_schema().names()]
-    return without_windows(joined.select(*names).sort(*keys), like=points)
+    return closed(joined.select(*names).sort(*keys), like=points)
 
 
 def _require(data_type: str, weights: Any) -> None:
@@ -177,7 +175,7 @@ def _weighted(frame: Any, series: Sequence[str], rates: Sequence[str], weights: 
     """Return the mean of each rate over the members that have it and open interest, with the coverage of the close."""
     member = [*INSTRUMENT, "timestamp"]
     of_series = [name for name in ("coin",) if name in series]
-    weights = with_windows(weights, [*member, *of_series, "close"]).select(
+    weights = opened(weights, [*member, *of_series, "close"]).select(
         *(nw.col(name).cast(nw.String()) for name in (*INSTRUMENT, *of_series)),
         "timestamp",
         nw.col("close").alias(_WEIGHT),

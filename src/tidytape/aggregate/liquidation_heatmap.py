@@ -9,7 +9,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, closed, opened
+from tidytape.frames.doors import BUCKET, at_the_door, closed, opened
 from tidytape.frames.grid import Grid
 
 __all__ = ["liquidation_heatmap"]
@@ -17,6 +17,7 @@ __all__ = ["liquidation_heatmap"]
 _GROUPS = ("exchange", "coin")
 
 
+@at_the_door
 def liquidation_heatmap(
     events: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str
 ) -> IntoFrameT:

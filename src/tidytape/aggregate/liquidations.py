@@ -7,13 +7,14 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, INSTRUMENT, closed, opened
+from tidytape.frames.doors import BUCKET, INSTRUMENT, at_the_door, closed, opened
 
 __all__ = ["liquidations"]
 
 _GROUPS = (*INSTRUMENT, "side")
 
 
+@at_the_door
 def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """Liquidated volume of each instrument and side.
 

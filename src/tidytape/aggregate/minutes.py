@@ -21,7 +21,7 @@ from tidytape.catalogue import Interval, Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, INSTRUMENT, Frame, closed, opened
+from tidytape.frames.doors import BUCKET, INSTRUMENT, Frame, at_the_door, closed, opened
 from tidytape.frames.grid import Grid
 from tidytape.frames.ordered import first, last, order_keys
 
@@ -42,6 +42,7 @@ _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
+@at_the_door
 def minute_candles(trades: IntoFrameT, /, *, by_side: bool = True) -> IntoFrameT:
     """Minutes of each instrument, and side: prices, amounts, and the order of the first and the last trade.
 
@@ -119,6 +120,7 @@ def minute_candles(trades: IntoFrameT, /, *, by_side: bool = True) -> IntoFrameT
     return closed(minutes, like=trades)
 
 
+@at_the_door
 def candles_of(
     minutes: IntoFrameT, /, *, interval: str, by_side: bool = False, amount: Amount = "coin"
 ) -> IntoFrameT:
@@ -190,6 +192,7 @@ def candles_of(
     return closed(points, like=minutes)
 
 
+@at_the_door
 def minute_profile(trades: IntoFrameT, /, *, block_size: Decimal | float | str) -> IntoFrameT:
     """Minutes of each instrument and price row: what was bought and sold on it, in coin and in terms of the quote.
 
@@ -240,6 +243,7 @@ def minute_profile(trades: IntoFrameT, /, *, block_size: Decimal | float | str) 
     return closed(minutes.sort(*INSTRUMENT, "timestamp", "price"), like=trades)
 
 
+@at_the_door
 def profile_of(
     minutes: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str, amount: Amount = "coin"
 ) -> IntoFrameT:

@@ -6,11 +6,12 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import by_bucket, number, ohlc
 from tidytape.frames.buckets import interval_of
-from tidytape.frames.doors import INSTRUMENT, closed, opened
+from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
 
 __all__ = ["open_interest"]
 
 
+@at_the_door
 def open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """First, highest, lowest and last open interest reported in each interval.
 

@@ -7,7 +7,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import CARRY, beside, known_sum, latest, number
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, closed, opened
+from tidytape.frames.doors import BUCKET, at_the_door, closed, opened
 from tidytape.frames.ordered import last
 
 __all__ = ["option_open_interest"]
@@ -16,6 +16,7 @@ _GROUPS = ("exchange", "coin")
 _OPTION = ("raw_symbol", "expiry")
 
 
+@at_the_door
 def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """Open interest of all options of a coin on a venue at the end of each interval, and the underlying's last price.
 

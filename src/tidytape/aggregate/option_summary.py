@@ -20,23 +20,24 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Literal, cast
+from typing import Literal
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
+from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._chain import CHAIN, EXPIRY, Frame, chain, lazy
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, DAY, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.catalogue import Tenor
 from tidytape.frames.between import interpolated, next_of, with_next
-from tidytape.frames.doors import BUCKET, closed
+from tidytape.frames.doors import BUCKET, at_the_door, closed
 
 __all__ = ["implied_volatility", "skew"]
 
 _DELTAS = {"25": 0.25, "10": 0.10}
 
 
+@at_the_door
 def implied_volatility(
     quotes: IntoFrameT, /, *, interval: str, atm: Literal["forward", "delta_neutral"] = "forward"
 ) -> IntoFrameT:
@@ -97,9 +98,10 @@ def implied_volatility(
     frame = lazy(quotes)
     smile = _smile(chain(frame, interval), money_ladder(atm, "atm"))
     at_tenor = _constant_maturity(smile, _tenors(frame, ("ATM",)), ("atm",))
-    return _closed(_summary(at_tenor, nw.col("atm"), "implied_volatility"), like=quotes)
+    return closed(_summary(at_tenor, nw.col("atm"), "implied_volatility"), like=quotes)
 
 
+@at_the_door
 def skew(
     quotes: IntoFrameT, /, *, interval: str, delta: Literal["forward", "premium_adjusted"] = "forward"
 ) -> IntoFrameT:
@@ -175,7 +177,7 @@ def skew(
             for name in _DELTAS
         )
     )
-    return _closed(_summary(at_tenor, measure, "skew"), like=quotes)
+    return closed(_summary(at_tenor, measure, "skew"), like=quotes)
 
 
 def _smile(options: Frame, ladder: Ladder) -> Frame:
@@ -232,10 +234,3 @@ def _summary(at_tenor: Frame, measure: nw.Expr, value: str) -> Frame:
         .sort("exchange", "raw_symbol", "length", BUCKET)
         .select("exchange", "raw_symbol", "coin", "tenor", nw.col(BUCKET).alias("timestamp"), value)
     )
-
-
-def _closed(summary: Frame, *, like: IntoFrameT) -> IntoFrameT:
-    """Return the native frame of the kind of ``like``."""
-    frame: nw.DataFrame[Any] | Frame = nw.from_native(cast("IntoFrame", like))
-    eager = isinstance(frame, nw.DataFrame)
-    return closed(summary.collect(frame.implementation) if eager else summary, like=like)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.frames.doors import INSTRUMENT, closed, opened
+from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
 
 __all__ = ["raw_trades"]
 
@@ -12,6 +12,7 @@ _SERIES = (*INSTRUMENT, "side")
 _PAYLOAD = ("timestamp", "id", "price", "amount", "quote_amount")
 
 
+@at_the_door
 def raw_trades(trades: IntoFrameT, /) -> IntoFrameT:
     """Trades of each instrument and side, in the order in which they happened.
 

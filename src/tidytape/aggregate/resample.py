@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.catalogue import AMOUNT, Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, Frame, closed, opened
+from tidytape.frames.doors import BUCKET, Frame
 from tidytape.frames.joined import COVERAGE, reduced, traded, with_coverage
 from tidytape.frames.table import Table
 from tidytape.schema import schema_of
@@ -22,9 +22,6 @@ __all__ = [
     "payload_of",
     "resample",
     "series_of",
-    "with_nulls",
-    "with_windows",
-    "without_windows",
 ]
 
 CANDLES: Final = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG")
@@ -39,7 +36,6 @@ _ABLE = (
     "CME_OPEN_INTEREST_AGG",
 )
 _TIMES = ("timestamp", "first_timestamp", "last_timestamp")
-_NULLABLE = {**dict.fromkeys(("first_timestamp", "last_timestamp"), "Int64"), "is_final": "boolean"}
 
 
 def resample(
@@ -104,7 +100,7 @@ def resample(
     schema = schema_of(data_type)
     columns = payload_of(data_type)
     needed = [*columns, "timestamp", *(name for name in ("side", "price") if name in schema.key)]
-    table = Table.opened(with_nulls(points), needed, times=[name for name in needed if name in _TIMES])
+    table = Table.opened(points, needed, times=[name for name in needed if name in _TIMES])
     frame: Any = table.rows
     series = [name for name in series_of(frame, data_type) if name != "interval"]
     level = ["price"] if "price" in schema.key else []
@@ -157,29 +153,6 @@ def in_one_unit(frame: Any, data_type: str, keys: Iterable[str]) -> Any:
     is_one = unit.min().over(*keys) == unit.max().over(*keys)
     amounts = [name for name in payload_of(data_type) if schema[name].unit == AMOUNT]
     return frame.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in amounts)
-
-
-def with_windows(native: Any, needed: Iterable[str]) -> Any:
-    """Return the native frame opened; of pyarrow, whose windows lose the order of the rows, for polars to compute."""
-    frame: Any = opened(native, needed)
-    arrow = isinstance(frame, nw.DataFrame) and frame.implementation.is_pyarrow()
-    return frame.lazy("polars") if arrow else frame
-
-
-def with_nulls(native: IntoFrameT) -> IntoFrameT:
-    """Return pandas' frames with int64 times of trades, and flags, that can be null; others as they are."""
-    if not nw.dependencies.is_pandas_dataframe(native):
-        return native
-    frame: Any = native
-    kinds = {name: dtype.kind for name, dtype in frame.dtypes.items() if name in _NULLABLE}
-    return cast(
-        "IntoFrameT", frame.astype({name: _NULLABLE[name] for name, kind in kinds.items() if kind != "M"})
-    )
-
-
-def without_windows(frame: Any, *, like: IntoFrameT) -> IntoFrameT:
-    """Return the native frame of the kind of ``like``."""
-    return closed(frame.collect("pyarrow") if nw.dependencies.is_pyarrow_table(like) else frame, like=like)
 
 
 def series_of(frame: Frame, data_type: str) -> list[str]:

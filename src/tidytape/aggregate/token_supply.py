@@ -11,7 +11,7 @@ from tidytape.aggregate._reports import CARRY, beside, by_bucket, known_sum, lat
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, Frame, closed, opened
+from tidytape.frames.doors import BUCKET, Frame, at_the_door, closed, opened
 
 __all__ = ["token_supply"]
 
@@ -35,6 +35,7 @@ _POINT = (
 _LAST = {name: (name, "last") for name in _NUMBERS} | {"first_marketcap": ("marketcap", "first")}
 
 
+@at_the_door
 def token_supply(
     reports: IntoFrameT, /, *, interval: str, universe: Collection[str] | None = None
 ) -> IntoFrameT:

@@ -23,7 +23,7 @@ from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Int
 from tidytape.errors import QueryError, nearest
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, INSTRUMENT, closed, opened
+from tidytape.frames.doors import BUCKET, INSTRUMENT, at_the_door, closed, opened
 from tidytape.frames.grid import Grid
 from tidytape.frames.spread import MOST_NUMBERS, spread
 
@@ -170,9 +170,10 @@ def tpo(
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
     frame = opened(trades, _NEEDED)
-    return _returned(_profiles(*_read(frame, plan), plan, now), frame, like=trades)
+    return closed(_profiles(*_read(frame, plan), plan, now), like=trades)
 
 
+@at_the_door
 def tpo_of(
     candles: IntoFrameT,
     profile: IntoFrameT,
@@ -227,10 +228,7 @@ def tpo_of(
     [(10.0, 1.0, 1), (11.0, 0.0, 1), (12.0, 2.0, 1)]
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
-    frame = opened(candles, ())
-    return _returned(
-        _profiles(*_made(candles, profile, plan, amount, united=united), plan, now), frame, like=candles
-    )
+    return closed(_profiles(*_made(candles, profile, plan, amount, united=united), plan, now), like=candles)
 
 
 @takes_times
@@ -287,9 +285,10 @@ def tpo_touches(
     plan = _Plan.of(interval, block_size, session, block_minutes)
     frame = opened(trades, _NEEDED)
     _, touched, traded = _read(frame, plan)
-    return _returned(_touches(touched, traded, plan), frame, like=trades)
+    return closed(_touches(touched, traded, plan), like=trades)
 
 
+@at_the_door
 def tpo_touches_of(
     candles: IntoFrameT,
     profile: IntoFrameT,
@@ -334,9 +333,8 @@ def tpo_touches_of(
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0)]
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
-    frame = opened(candles, ())
     _, touched, traded = _made(candles, profile, plan, amount, united=united)
-    return _returned(_touches(touched, traded, plan), frame, like=candles)
+    return closed(_touches(touched, traded, plan), like=candles)
 
 
 _Read = tuple[nw.LazyFrame[Any], nw.LazyFrame[Any], nw.LazyFrame[Any]]
@@ -503,11 +501,7 @@ def _made(
     """Return what `_read` does, of minutes."""
     frames = [opened(frame, ()) for frame in (candles, profile)]
     eager = isinstance(frames[0], nw.DataFrame)
-    # Of eager engines not all have lists and windows; polars has.
-    minutes, rows = (
-        frame.lazy("polars").to_native() if isinstance(frame, nw.DataFrame) else frame.to_native()
-        for frame in frames
-    )
+    minutes, rows = (frame.lazy().to_native() for frame in frames)
     pieces = candles_of(minutes, interval=plan.piece)
     if not united:
         traded = profile_of(rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
@@ -523,9 +517,8 @@ def _made(
 
 def _read(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], plan: _Plan) -> _Read:
     """Return the pieces of the blocks, each with its prices, the rows they touched, and those they traded on."""
-    # Of eager engines not all have lists and windows; polars has.
     order = [_ORDER] if _ORDER in frame.collect_schema().names() else []
-    trades = frame.select(*_NEEDED, *order).lazy("polars") if isinstance(frame, nw.DataFrame) else frame
+    trades = frame.select(*_NEEDED, *order).lazy() if isinstance(frame, nw.DataFrame) else frame
     native, piece = trades.to_native(), plan.piece
     pieces = candles(native, interval=piece) if order else _candles_of_moments(trades, piece)
     traded = volume_profile(native, interval=piece, block_size=plan.grid.size)
@@ -635,10 +628,3 @@ def _sessions(blocks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
         .group_by(*_PROFILE)
         .agg(nw.col("opening_price", "closing_price", "ibr_high").max(), nw.col("ibr_low").min())
     )
-
-
-def _returned(
-    result: nw.LazyFrame[Any], frame: nw.DataFrame[Any] | nw.LazyFrame[Any], *, like: IntoFrameT
-) -> IntoFrameT:
-    eager = isinstance(frame, nw.DataFrame)
-    return closed(result.collect(frame.implementation) if eager else result, like=like)

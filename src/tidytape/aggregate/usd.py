@@ -9,10 +9,9 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.resample import with_windows, without_windows
 from tidytape.catalogue import USD_QUOTES, AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames.doors import INSTRUMENT
+from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
 from tidytape.frames.joined import carried
 from tidytape.schema import schema_of
 
@@ -29,6 +28,7 @@ _STOCK: Final = ("open", "high", "low", "close")
 _ABLE: Final = ("TRADE", "OPEN_INTEREST_AGG", *_LEVELS)
 
 
+@at_the_door
 def to_usd(
     frame: IntoFrameT,
     /,
@@ -88,12 +88,12 @@ def to_usd(
     [None, 30.0]
     """
     columns, needed = _columns(data_type)
-    money = with_windows(frame, needed)
+    money = opened(frame, needed)
     names = money.collect_schema().names()
     if data_type == "OPEN_INTEREST_AGG":
         if prices is None:
             raise QueryError("prices", got=None, expected="a frame of closes; open interest has no price")
-        closes = with_windows(prices, [*INSTRUMENT, "timestamp", "close"])
+        closes = opened(prices, [*INSTRUMENT, "timestamp", "close"])
         money = _as_of(money, closes.rename({"close": "__price"}), "__price", by=INSTRUMENT)
         price = nw.col("__price")
     else:
@@ -107,7 +107,7 @@ def to_usd(
                 hint="another one needs rates",
                 code="UNSUPPORTED",
             )
-        worth = with_windows(rates, ["quote_coin", "timestamp", "usd"]).filter(nw.col("quote_coin") == quote)
+        worth = opened(rates, ["quote_coin", "timestamp", "usd"]).filter(nw.col("quote_coin") == quote)
         money = _as_of(money, worth.rename({"usd": "__usd"}), "__usd", by=())
         price = price * nw.col("__usd")
     if data_type == "TRADE" and "quote_amount" in names:
@@ -119,7 +119,7 @@ def to_usd(
         money = money.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
     if "amount_unit" in names:
         money = money.with_columns(nw.lit(AmountUnit.USD.value).alias("amount_unit"))
-    return without_windows(money.select(*names), like=frame)
+    return closed(money.select(*names), like=frame)
 
 
 def _columns(data_type: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

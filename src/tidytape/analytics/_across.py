@@ -121,7 +121,7 @@ def finite(name: str) -> nw.Expr:
 
 def one_engine(table: Table[Any], other: Table[Any], parameter: str) -> None:
     """Raise QueryError unless two frames are of one engine, and in DuckDB of one connection: other rows cannot meet."""
-    first, second = table.rows.implementation, other.rows.implementation
+    first, second = table.engine, other.engine
     if first is not second:
         raise QueryError(
             parameter, got=f"a frame of {second.value}", expected=f"a frame of {first.value}, like the first"

@@ -41,7 +41,7 @@ def warn_unless_met(
     parameter : str
         The argument that names the keys.
     """
-    if first.eager is None or second.eager is None or not keys:
+    if not first.is_eager or not second.is_eager or not keys:
         return
     columns = {name: [_values(table, [name]) for table in (first, second)] for name in keys}
     if any(len(values) == 0 for both in columns.values() for values in both):

@@ -62,7 +62,7 @@ class Ladder:
 
 def measured(quotes: Frame, years: nw.Expr) -> Frame:
     """Add ``__moneyness`` ln(K/F) [1], ``__deviation`` σ√T [1] and ``__d1`` [1] of each option."""
-    # Nothing is left of an option without a time; pandas takes the root of what lies under its null, too.
+    # An option without a time left has none, and the root of a negative number is an error on some engines.
     left = nw.when((years > 0).fill_null(value=False)).then(years).otherwise(0.0)
     return quotes.with_columns(
         (nw.col("strike") / nw.col("forward")).log().alias("__moneyness"),

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Sequence
+from functools import wraps
+from typing import Any, Concatenate, Final, ParamSpec, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.exceptions import DuplicateError
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.frames.door import OUTSIDE, Door, comes_in
 from tidytape.frames.sources import missing
 
 __all__ = [
     "BUCKET",
     "INSTRUMENT",
+    "READABLE",
     "are_apart",
+    "at_the_door",
     "closed",
     "in_sql",
     "listed",
@@ -30,7 +34,11 @@ INSTRUMENT = ("exchange", "raw_symbol")
 BUCKET = "__bucket"
 """Working name of the bucket start, while ``timestamp`` is still the event's own time."""
 
+READABLE: Final = "numbers, texts, flags or times"
+"""What a column must hold to be read."""
+
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
+P = ParamSpec("P")
 
 
 def wrapped(
@@ -47,6 +55,9 @@ def wrapped(
         raise QueryError(parameter, got=kind, expected=kinds) from None
     except DuplicateError:
         raise _name_error(parameter, "two columns of one name") from None
+    engine = frame.implementation
+    if isinstance(frame, nw.DataFrame) and not (engine.is_polars() or comes_in(native)):
+        raise QueryError(parameter, got=f"a frame of {engine.value}", expected=kinds)
     # Of SQL its own: of DuckDB's columns with one name Narwhals tells the last.
     names = list(native.columns) if in_sql(frame) else frame.collect_schema().names()
     if strange := [name for name in names if not isinstance(name, str)]:
@@ -55,15 +66,7 @@ def wrapped(
         raise _name_error(parameter, f"two columns {twice!r}")
     if odd := next(filter(_is_odd, names), None):
         raise _name_error(parameter, f"a column {odd!r}")
-    if frame.implementation.is_pandas() and not _is_plain(native.index):
-        # What is worked on has no index, which may say a column's name, or one label twice.
-        frame = nw.from_native(native.reset_index(drop=True))
     return frame
-
-
-def _is_plain(index: Any) -> bool:
-    """Return whether an index of pandas only counts rows: a range has a step."""
-    return index.name is None and getattr(index, "step", None) == 1
 
 
 def in_sql(frame: Frame) -> bool:
@@ -86,10 +89,42 @@ def _name_error(parameter: str, got: str) -> QueryError:
     return QueryError(parameter, got=got, expected=expected, hint=hint)
 
 
+def at_the_door(
+    function: Callable[Concatenate[IntoFrameT, P], IntoFrameT],
+) -> Callable[Concatenate[IntoFrameT, P], IntoFrameT]:
+    """Return the function for frames of pandas and pyarrow, too: it is given polars, and answers with their kind."""
+
+    @wraps(function)
+    def at_door(frame: IntoFrameT, /, *args: Any, **kwargs: Any) -> IntoFrameT:
+        door = _door_of(frame)
+        others = {name: _inside(value) for name, value in kwargs.items()}
+        result = function(_inside(frame, door), *map(_inside, args), **others)
+        return result if door is None else door.back(cast("Any", result))
+
+    return cast("Callable[Concatenate[IntoFrameT, P], IntoFrameT]", at_door)
+
+
+def _door_of(value: Any) -> Door[Any] | None:
+    """Return the door of a frame of pandas or pyarrow; None for anything else."""
+    if not comes_in(value):
+        return None
+    wrapped(value)
+    return Door.of(value)
+
+
+def _inside(value: Any, door: Door[Any] | None = None) -> Any:
+    """Return a frame of pandas or pyarrow as polars, and anything else as it is."""
+    door = door or _door_of(value)
+    return value if door is None else door.frame
+
+
 def opened(native: Any, needed: Iterable[str]) -> Frame:
-    """Return the native frame as a Narwhals frame; MissingColumnError unless it has every needed column."""
-    frame = wrapped(native)
-    require(needed, frame.collect_schema().names())
+    """Return the native frame as a Narwhals frame; an error unless it has every needed column, and can read it."""
+    frame, needed = wrapped(native), list(needed)
+    schema = frame.collect_schema()
+    require(needed, schema.names())
+    if name := next((name for name in needed if schema[name] == OUTSIDE), None):
+        raise QueryError("frame", got=f"a column {name!r} of mixed objects or the like", expected=READABLE)
     return frame
 
 
@@ -121,6 +156,7 @@ def listed(got: Any) -> list[Any]:
 
 
 def closed(frame: Frame, *, like: IntoFrameT) -> IntoFrameT:
-    """Return the native frame of the kind of ``like``; of pandas, with a fresh index."""
-    native = nw.maybe_reset_index(frame).to_native() if isinstance(frame, nw.DataFrame) else frame.to_native()
-    return cast("IntoFrameT", native)
+    """Return the native frame, collected if ``like`` is one in memory."""
+    if isinstance(frame, nw.LazyFrame) and nw.dependencies.is_polars_dataframe(like):
+        frame = frame.collect()
+    return cast("IntoFrameT", frame.to_native())

@@ -75,7 +75,7 @@ def in_parts(frame: _Frame, *columns: str) -> _Frame:
     parted: Any = frame.with_columns(
         nw.col(name).cast(nw.Float64()).fill_null(0.0).alias(_name(name, "left")) for name in columns
     )
-    # One step after the other, each of columns: what two expressions share, pandas would compute twice.
+    # One step after the other, each of columns: what two expressions share, an engine may compute twice.
     for part, exponent, scale in _STEPS:
         parted = parted.with_columns(
             rounded(_part(name, "left"), exponent).alias(_name(name, part)) for name in columns

@@ -78,7 +78,7 @@ def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first:
         for name, rule in rules.items()
         if rule in {"open", "close"}
     }
-    # Not `first` and `last` in a group: pandas and pyarrow know only one order there.
+    # Not `first` and `last` in a group: Spark has no order there.
     places = [
         nw.when(nw.col(name).is_null()).then(nw.lit(never)).otherwise(place).alias(f"__place_{name}")
         for name, (place, never) in ends.items()

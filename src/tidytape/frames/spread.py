@@ -36,8 +36,6 @@ def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.
     >>> spread(frame, "low", "high", name="number").collect().rows()
     [('a', 3), ('a', 4), ('a', 5), ('b', 7)]
     """
-    if frame.implementation.is_pandas():
-        return _repeated(frame, first, last, name)
     start, end = nw.col(first), nw.col(last)
     # Greater distances overflow 32 bits here, which an engine does not pass over in silence.
     distance = ((end - start) * (2**31 // MOST_NUMBERS)).cast(nw.Int32)
@@ -60,17 +58,6 @@ def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.
             .drop("__step")
         )
     return rows.select(*others, nw.col("__at").alias(name))
-
-
-def _repeated(frame: nw.LazyFrame[Any], first: str, last: str, name: str) -> nw.LazyFrame[Any]:
-    """Return what `spread` does of pandas, whose texts do not split into lists."""
-    native = frame.collect().to_native().reset_index(drop=True)
-    long = native.loc[native.index.repeat((native[last] - native[first] + 1).clip(lower=0))]
-    number = long[first] + long.groupby(level=0).cumcount()
-    rows: nw.LazyFrame[Any] = nw.from_native(
-        long.drop(columns=[first, last]).assign(**{name: number}).reset_index(drop=True)
-    ).lazy()
-    return rows
 
 
 def _exploded(frame: nw.LazyFrame[Any], first: str, last: str, name: str) -> nw.LazyFrame[Any]:

@@ -16,10 +16,7 @@ MONDAY: Final = Interval.WEEK.offset * SECOND
 
 
 def length_of(interval: nw.Expr) -> nw.Expr:
-    """Return how long the intervals of a column of names or aliases are; 0 where it is none. [ns]
-
-    Not null, which pandas would only have among floats, and they skip nanoseconds.
-    """
+    """Return how long the intervals of a column of names or aliases are; 0 where it is none. [ns]"""
     name = interval.cast(nw.String)
     length: nw.Expr = nw.lit(0, nw.Int64())
     for known in Interval:

@@ -10,9 +10,10 @@ from typing import Any, Generic, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.catalogue import IDENTITY_FIELDS
+from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS
 from tidytape.errors import QueryError
-from tidytape.frames.doors import are_apart, in_sql, listed, require, wrapped
+from tidytape.frames.door import Door
+from tidytape.frames.doors import READABLE, are_apart, in_sql, listed, require, wrapped
 from tidytape.frames.times import Clock, clock_of, counted, dated
 from tidytape.frames.words import categories_of, categorised, worded
 
@@ -20,6 +21,9 @@ __all__ = ["IDENTITY", "Table"]
 
 IDENTITY = tuple(field.column for field in IDENTITY_FIELDS)
 """Columns that say which series a row belongs to."""
+
+_MEANT = ("timestamp", *IDENTITY, *(field.column for field in DESCRIPTOR_FIELDS))
+"""Columns that functions look at wherever a frame has them."""
 
 _KINDS = "a frame of polars, pandas, pyarrow, DuckDB or Spark"
 
@@ -31,18 +35,18 @@ class Table(Generic[IntoFrameT]):
     Attributes
     ----------
     rows : narwhals LazyFrame
-        All columns of the frame. Times are int64 nanoseconds since the epoch, and categories text; pyarrow, which has
-        no windows, is polars here. Windows need ``over(..., order_by=...)``: nothing else says an order everywhere.
+        All columns of the frame, on polars, DuckDB or Spark. Times are int64 nanoseconds since the epoch, and
+        categories text. Windows need ``over(..., order_by=...)``: nothing else says an order everywhere.
     native : frame
         What the caller gave.
+    engine : narwhals Implementation
+        Whose frame that is.
     clocks : mapping of str to Clock
-        How the caller's frame says the times of the columns that were named as times.
+        How the frame says the times of the columns that were named as times.
     categories : mapping of str to type
-        The types of the columns that are categories in the caller's frame, as its engine says them.
-    eager : narwhals DataFrame or None
-        What the caller gave, if that is an eager frame.
-    given : narwhals DataFrame or None
-        The same, if ``rows`` are it unchanged.
+        The types of the columns that are categories in the frame, as its engine says them.
+    door : Door or None
+        Through which an eager frame came in; None for a lazy one.
 
     Examples
     --------
@@ -58,15 +62,15 @@ class Table(Generic[IntoFrameT]):
 
     rows: nw.LazyFrame[Any]
     native: IntoFrameT
+    engine: nw.Implementation
     clocks: Mapping[str, Clock] = field(repr=False)
     categories: Mapping[str, Any] = field(repr=False)
-    eager: nw.DataFrame[Any] | None = field(repr=False)
-    given: nw.DataFrame[Any] | None = field(repr=False)
+    door: Door[IntoFrameT] | None = field(repr=False)
 
     @classmethod
     def opened(
         cls,
-        native: IntoFrameT,
+        native: IntoFrameT | Table[IntoFrameT],
         needed: Iterable[str] = (),
         *,
         times: Iterable[str] = (),
@@ -78,8 +82,8 @@ class Table(Generic[IntoFrameT]):
 
         Parameters
         ----------
-        native : frame
-            Eager or lazy, of any engine.
+        native : frame or Table
+            Eager or lazy, of any engine; or such a frame opened before, which asks less of it.
         needed : iterable of str
             Columns it must have.
         times : iterable of str
@@ -99,40 +103,65 @@ class Table(Generic[IntoFrameT]):
             If ``native`` is no frame, its columns have no names of their own, of SQL in lower case, a time has no zone,
             or a column of numbers holds something else.
         """
-        frame = wrapped(native, parameter=parameter, kinds=_KINDS)
+        if isinstance(native, Table):
+            table: Table[IntoFrameT] = native
+            frame, door, engine, native = table.frame, table.door, table.engine, table.native
+        else:
+            frame = wrapped(native, parameter=parameter, kinds=_KINDS)
+            engine = frame.implementation
+            door = Door.of(native) if isinstance(frame, nw.DataFrame) else None
+            frame = frame if door is None else nw.from_native(door.frame)
         times, numbers = tuple(times), tuple(numbers)
+        require(named := (*needed, *times, *numbers), frame.collect_schema().names())
+        if door is not None:
+            door = door.with_counts(times)
+            frame = nw.from_native(door.frame)
         schema = frame.collect_schema()
-        require((*needed, *times, *numbers), schema.names())
         # To SQL a column Total is the total that a function adds, and it is read instead.
         if in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
             expected = "names in lower case, for its engine does not tell them from others"
             raise QueryError(parameter, got=f"a column {cased[0]!r}", expected=expected, hint="rename it")
+        _refuse_outside(door, [*named, *_MEANT], parameter)
         numbers = tuple(dict.fromkeys(numbers))
         for name in numbers:
             if not schema[name].is_numeric():
                 raise QueryError(
                     parameter, got=f"{name}: {schema[name]}", expected=f"numbers in column {name}"
                 )
-        categories = categories_of(frame)
-        eager, engine = (frame if isinstance(frame, nw.DataFrame) else None), frame.implementation
         # Lazily, so that an optimiser is used where there is one.
-        lazy = frame.lazy() if eager is None else eager.lazy("polars" if engine.is_pyarrow() else None)
+        lazy: nw.LazyFrame[Any] = frame.lazy()
         clocks = {name: clock_of(lazy, name) for name in times}
+        categories = categories_of(lazy)
         rows = worded(counted(lazy, clocks), categories if as_text else {})
-        rows = _with_floats(rows, numbers)
-        given = eager if rows is lazy and not engine.is_pyarrow() else None
-        return cls(rows, native, clocks, categories, eager, given)
+        casts = [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]
+        rows = rows.with_columns(casts) if casts else rows
+        # What goes back through a door of its own needs no categories of polars.
+        own = {} if door is not None and door.own else categories
+        return cls(rows, native, engine, clocks, own, door)
+
+    @property
+    def frame(self) -> nw.DataFrame[Any] | nw.LazyFrame[Any]:
+        """The caller's frame, on polars if it is eager."""
+        frame: nw.DataFrame[Any] | nw.LazyFrame[Any] = nw.from_native(
+            self.native if self.door is None else self.door.frame
+        )
+        return frame
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether the caller's frame is in memory."""
+        return self.door is not None
 
     def with_words(
         self, words: Mapping[str, str | None], *, of: Table[Any] | None = None
     ) -> Table[IntoFrameT]:
-        """Return the table whose results have words in columns that are new, or hold others than the frame's.
+        """Return the table whose results have columns that are new, or hold other words than the frame's.
 
         Parameters
         ----------
         words : mapping of str to str or None
-            Columns of a result, each with the column of the frame whose words it has; None of a column of the frame
-            that has others, which its categories may not know: it gets categories of its own.
+            Columns of a result, each with the column of the frame whose type it has; None for a column of the frame
+            that has other words, which its categories may not know: it gets categories of its own.
         of : Table, optional
             The table whose columns those are, if not this one.
         """
@@ -142,7 +171,8 @@ class Table(Generic[IntoFrameT]):
                 categories[name] = None
             elif like is not None and like in known:
                 categories[name] = known[like]
-        return replace(self, categories=categories)
+        door = None if self.door is None else self.door.like(words, of=None if of is None else of.door)
+        return replace(self, categories=categories, door=door)
 
     @cached_property
     def schema(self) -> Mapping[str, Any]:
@@ -173,6 +203,7 @@ class Table(Generic[IntoFrameT]):
             expected = f"names, each once and none of {', '.join(map(repr, left_out))}"
             raise QueryError("by", got=columns, expected=expected)
         require(columns, present)
+        _refuse_outside(self.door, columns, "by")
         if in_sql(self.rows) and (dotted := [name for name in columns if "." in name]):
             expected = "names without a dot, which SQL takes for a column of a table"
             raise QueryError("by", got=dotted[0], expected=expected, hint="rename it")
@@ -191,18 +222,14 @@ class Table(Generic[IntoFrameT]):
         QueryError
             If the frame is one of DuckDB or Spark, whose rows are not taken out of it unasked.
         """
-        if (engine := self.rows.implementation).is_duckdb() or engine.is_spark_like():
+        if in_sql(self.rows):
             raise QueryError(
                 "frame",
-                got=f"a frame of {engine.value}",
+                got=f"a frame of {self.engine.value}",
                 expected="a frame of polars, pandas or pyarrow",
-                hint=f"{why}: collect it first, e.g. with {'.pl()' if engine.is_duckdb() else '.toPandas()'}",
+                hint=f"{why}: collect it first, e.g. with {'.pl()' if self.engine.is_duckdb() else '.toPandas()'}",
             )
-        return self.in_memory()
-
-    def in_memory(self) -> nw.DataFrame[Any]:
-        """Return the rows as a frame in memory, which those of an eager frame are at no cost."""
-        return self.rows.collect() if self.given is None else self.given
+        return self.rows.collect()
 
     def closed(
         self,
@@ -232,30 +259,15 @@ class Table(Generic[IntoFrameT]):
             clocks = {name: clock for name, clock in self.clocks.items() if name in names} | clocks
         if clocks:
             result = dated(result.lazy(), clocks)
-        if self.eager is None:
-            return cast("IntoFrameT", categorised(result.lazy(), self.categories).to_native())
-        # What is in memory already is not collected again.
-        engine = self.eager.implementation
-        is_such = isinstance(result, nw.DataFrame) and result.implementation is engine
-        eager = result if is_such else result.lazy().collect(engine)
-        if self.categories:
-            eager = categorised(eager, self.categories)
-        native = nw.maybe_reset_index(eager).to_native()
-        if like_rows and engine.is_pandas():
-            native = native.set_axis(cast("Any", self.native).index)
-        return cast("IntoFrameT", native)
+        rows = categorised(result.lazy(), self.categories)
+        if self.door is None:
+            return cast("IntoFrameT", rows.to_native())
+        return self.door.like(times or {}).back(rows.collect().to_native(), like_rows=like_rows)
 
 
-def _with_floats(rows: nw.LazyFrame[Any], names: Sequence[str]) -> nw.LazyFrame[Any]:
-    """Return the rows with columns of numbers as float64."""
-    if not names:
-        return rows
-    if not rows.implementation.is_pandas():
-        schema = rows.collect_schema()
-        casts = [nw.col(name).cast(nw.Float64) for name in names if schema[name] != nw.Float64]
-        return rows.with_columns(casts) if casts else rows
-    # Of numpy: other arrays of pandas say null apart from the value, and take it for neither true nor false.
-    native = rows.collect().to_native()
-    others = [name for name in names if str(native[name].dtype) != "float64"]
-    opened: nw.LazyFrame[Any] = nw.from_native(native.astype(dict.fromkeys(others, "float64"))).lazy()
-    return opened if others else rows
+def _refuse_outside(door: Door[Any] | None, names: Iterable[str], parameter: str) -> None:
+    """Raise QueryError if one of the columns is of a type that no frame of polars can hold."""
+    outside = {} if door is None else door.outside
+    if name := next((name for name in names if name in outside), None):
+        expected = f"{READABLE} in column {name}"
+        raise QueryError(parameter, got=f"{name}: {outside[name]}", expected=expected)

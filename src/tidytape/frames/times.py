@@ -22,7 +22,6 @@ __all__ = [
     "counted_beside",
     "dated",
     "midnights",
-    "nullable",
     "quoted",
     "replaced",
 ]
@@ -69,11 +68,6 @@ def clock_of(frame: Frame, column: str) -> Clock:
     elif isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
         spark = "TIMESTAMP" if frame.implementation.is_spark_like() else None
         return Clock(dtype.time_unit, dtype.time_zone, spark)
-    elif frame.implementation.is_pandas():
-        # Narwhals does not read the names of some zones: America/New_York is Unknown to it.
-        found = frame.collect().to_native()[column].dtype
-        if (zone := getattr(found, "tz", None)) is not None:
-            return Clock(found.unit, zone)
     naive = isinstance(dtype, nw.Datetime) or str(dtype) == "Unknown"
     hint = (
         "say which zone they are of, e.g. with replace_time_zone('UTC') or tz_localize('UTC')"
@@ -85,8 +79,6 @@ def clock_of(frame: Frame, column: str) -> Clock:
 
 def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
     """Return the frame with these columns as int64 nanoseconds; what is null, or out of their reach, is null."""
-    if frame.implementation.is_pandas():
-        return _counted_in_pandas(frame, clocks)
     clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
     if not clocks:
         return frame
@@ -105,9 +97,7 @@ def counted(frame: Frame, clocks: dict[str, Clock]) -> Frame:
 def _within(count: nw.Expr, unit: int) -> nw.Expr:
     """Return a count of some unit in nanoseconds, null where int64 does not reach."""
     most = _REACH // unit
-    is_within = (count >= -most) & (count <= most)
-    # Arrow refuses a product that overflows, though it be thrown away.
-    return nw.when(is_within).then(nw.when(is_within).then(count).otherwise(0) * unit)
+    return nw.when((count >= -most) & (count <= most)).then(count * unit)
 
 
 def _within_in_sql(count: str, unit: int) -> str:
@@ -134,46 +124,6 @@ def counted_beside(frame: Frame, column: str, name: str) -> Frame:
     return counted(frame.with_columns(nw.col(column).alias(name)), {name: clock_of(frame, column)})
 
 
-def _counted_in_pandas(frame: Frame, clocks: dict[str, Clock]) -> Frame:
-    """Return the frame with these columns as arrays of int64; as whole numbers that can be null, where one is.
-
-    Not by way of Narwhals: it does not read the names of some zones, and makes nanoseconds with a null among them
-    floats, which skip. And arrays of arrow, if they stayed, would have no remainder.
-    """
-    if not clocks:
-        return frame
-    native = frame.collect().to_native()
-    counts = {}
-    for name, clock in clocks.items():
-        time, gap = native[name], native[name].isna()
-        if clock.counts:
-            counts[name] = time.astype("Int64" if gap.any() else "int64")
-            continue
-        count, unit = time.astype(f"datetime64[{clock.unit}, UTC]").astype("int64"), _NANOSECONDS[clock.unit]
-        if unit > 1:
-            gap |= ~count.between(-(_REACH // unit), _REACH // unit)
-        counts[name] = (
-            count * unit if not gap.any() else (count.mask(gap, 0) * unit).astype("Int64").mask(gap)
-        )
-    opened: Frame = nw.from_native(native.assign(**counts)).lazy()
-    return opened
-
-
-def nullable(frame: Frame, *columns: str) -> Frame:
-    """Return the frame with columns of whole numbers that stay whole where a function makes some of them null.
-
-    pandas' own become floats then, and of nanoseconds floats hold every 256th. Others have nulls everywhere.
-    """
-    if not frame.implementation.is_pandas():
-        return frame
-    native = frame.collect().to_native()
-    # Those of numpy, whose names are in small letters: uint8 is UInt8.
-    plain = {name: str(native[name].dtype) for name in columns if hasattr(native[name].dtype, "newbyteorder")}
-    whole = {name: dtype.replace("i", "I").replace("u", "U") for name, dtype in plain.items()}
-    opened: Frame = nw.from_native(native.astype(whole)).lazy()
-    return opened
-
-
 def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
     """Return the frame with these columns of int64 nanoseconds as times again; undoes `counted`."""
     clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
@@ -190,20 +140,10 @@ def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:
         )
     if frame.implementation.is_spark_like():
         return _selected(frame, {name: f"timestamp_micros(`{name}` div 1000)" for name in clocks})
-    # A zone of pandas may be no name, which no other engine reads.
-    zones = {name: clock.zone for name, clock in clocks.items() if not isinstance(clock.zone, str)}
-    frame = frame.with_columns(
-        (nw.col(name) // _NANOSECONDS[clock.unit])
-        .cast(nw.Datetime(clock.unit, "UTC" if name in zones else clock.zone))
-        .alias(name)
+    return frame.with_columns(
+        (nw.col(name) // _NANOSECONDS[clock.unit]).cast(nw.Datetime(clock.unit, clock.zone)).alias(name)
         for name, clock in clocks.items()
     )
-    if not zones:
-        return frame
-    native = frame.collect().to_native()
-    zoned = {name: native[name].dt.tz_convert(zone) for name, zone in zones.items()}
-    opened: Frame = nw.from_native(native.assign(**zoned)).lazy()
-    return opened
 
 
 def midnights(frame: Frame, column: str) -> Frame:

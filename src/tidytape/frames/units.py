@@ -59,7 +59,7 @@ def of_one(
     if column not in table.names or column in keys:
         return table
     own = nw.col(column).cast(nw.String)
-    if table.eager is not None:
+    if table.is_eager:
         found = table.rows.select(own).unique().collect()[column].to_list()
         if len(found) > 1:
             of_keys = table.rows.select(*keys, own).unique().collect()
@@ -89,7 +89,7 @@ def counting(
         return table
     own = nw.col(AMOUNT_UNIT).cast(nw.String)
     is_other = (~own.is_null() & (own != unit)).fill_null(value=False)
-    if table.eager is not None:
+    if table.is_eager:
         others = table.rows.filter(is_other).select(own).unique().collect()[AMOUNT_UNIT].to_list()
         if others:
             raise QueryError(parameter, got=f"amount_unit {others[0]}", expected=expected, hint=hint)
@@ -113,8 +113,8 @@ def on_blocks(
     """
     if BLOCK_SIZE not in table.names or not table.schema[BLOCK_SIZE].is_numeric() or price not in table.names:
         return table
-    if table.eager is not None:
-        sizes = table.eager[BLOCK_SIZE].drop_nulls().unique().sort().to_list()
+    if table.is_eager:
+        sizes = table.rows.select(BLOCK_SIZE).unique().collect()[BLOCK_SIZE].drop_nulls().sort().to_list()
         for size in sizes:
             if not (isfinite(size) and size > 0):
                 continue
@@ -134,4 +134,4 @@ def on_blocks(
 
 
 def _with_rows(table: Table[IntoFrameT], rows: nw.LazyFrame[Any]) -> Table[IntoFrameT]:
-    return replace(table, rows=rows, given=None)
+    return replace(table, rows=rows)

@@ -193,7 +193,7 @@ def premium(
         picks = [nw.col(name).cast(nw.String()) == wanted for name, wanted in reference.items()]
         rule = ", ".join(f"{name}={wanted}" for name, wanted in reference.items())
         picked, of_group = reduce(and_, picks), nw.col("__value").max()
-        if table.eager is not None:
+        if table.is_eager:
             _warn_unless_picked(table, picked, reference)
     else:
         arguments.one_of("reference", reference, ("median", "mean"))

@@ -63,9 +63,10 @@ def books_of(
     if that is given. What does not fit is an error of an eager frame, and not known of a lazy one.
     """
     grid = None if block_size is None else Grid.of(block_size)
-    has_heights = grid is None and BLOCK_SIZE in Table.opened(frame).names
+    table = Table.opened(frame)
+    has_heights = grid is None and BLOCK_SIZE in table.names
     numbers = ["price", "size", *([BLOCK_SIZE] if has_heights else [])]
-    table = Table.opened(frame, ["side"], times=["timestamp"], numbers=numbers)
+    table = Table.opened(table, ["side"], times=["timestamp"], numbers=numbers)
     series = table.series(by, without=[*_TAKEN, *results])
     height: nw.Expr = nw.lit(None if grid is None else float(grid.size), nw.Float64)
     if has_heights:

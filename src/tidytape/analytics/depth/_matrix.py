@@ -23,7 +23,7 @@ from tidytape.analytics.depth._cells import Board, Ladder, Lines, starts_of
 from tidytape.catalogue import BookSide
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
-from tidytape.frames.doors import listed
+from tidytape.frames.doors import in_sql, listed
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
@@ -268,8 +268,8 @@ def _arrays(
         within = nw.col("price").clip(-grid.furthest, grid.furthest)
         rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(within))
         columns.append(nw.col("row"))
-    # Of polars in one piece, which numpy then sees as it is.
-    how: dict[str, Any] = {"engine": "in-memory"} if rows.implementation.is_polars() else {}
+    # From polars in one piece, which numpy then reads without a copy.
+    how: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
     found = rows.select(*columns).collect(**how)
     cells = {name: found[name].to_numpy() for name in found.columns}
     # Threads share no cell: all rows of a time are in one part.

@@ -158,7 +158,7 @@ def _opened(frame: IntoFrameT) -> tuple[Table[IntoFrameT], str]:
     table = Table.opened(frame)
     value = "size" if "size" in table.names or "liquidations" not in table.names else "liquidations"
     needed = ["side"] if value == "size" else []
-    return Table.opened(frame, needed, times=["timestamp"], numbers=["price", value]), value
+    return Table.opened(table, needed, times=["timestamp"], numbers=["price", value]), value
 
 
 def _fits(wanted: Interval) -> nw.Expr:

@@ -16,7 +16,6 @@ from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.table import Table
-from tidytape.frames.times import nullable
 from tidytape.frames.units import AMOUNT_UNIT, of_one
 
 __all__ = ["liquidation_cascades"]
@@ -120,7 +119,7 @@ def liquidation_cascades(
     name = liquidations
     if name is None:
         name = next((name for name in LIQUIDATIONS if name in table.names), LIQUIDATIONS[0])
-    table = Table.opened(frame, times=["timestamp"], numbers=[name])
+    table = Table.opened(table, times=["timestamp"], numbers=[name])
     keys = table.series(by, without=["timestamp", *_RESULTS])
     table = of_one(table, AMOUNT_UNIT, keys, [name])
     series = [*keys, "__all"]
@@ -162,7 +161,7 @@ def liquidation_cascades(
         .with_columns(exact.total("__amount"))
         .filter((amount >= threshold) | ~is_known)
     )
-    cascades = nullable(runs, "__largest_at").select(
+    cascades = runs.select(
         *keys,
         "start",
         "end",

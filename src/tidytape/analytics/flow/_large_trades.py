@@ -166,7 +166,7 @@ def large_trade_share(
         nw.col("__time").alias("timestamp"),
         nw.when(is_known).then(nw.col(large)).alias("large_volume"),
         amount.alias("volume"),
-        # Counts are never null, of which pandas would make floats; DuckDB sums to larger ones than others have.
+        # DuckDB sums to larger whole numbers than other engines have.
         nw.col("__large_trades").cast(nw.Int64).alias("large_trades"),
         nw.col("__trades").cast(nw.Int64).alias("trades"),
         quotient(nw.col(large), amount).alias("large_trade_share"),

@@ -16,7 +16,6 @@ from tidytape.errors import QueryError
 from tidytape.frames.neighbours import with_neighbour
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
-from tidytape.frames.times import nullable
 from tidytape.frames.units import counting
 
 __all__ = ["oi_price_quadrant"]
@@ -195,7 +194,7 @@ def oi_price_quadrant(
         befores = {what: nw.col(f"__{what}_open") for what in ("price", "interest")}
     else:
         rows = with_neighbour(rows, "timestamp", name="since", over=series, order=["__order"])
-        rows = nullable(rows, "since").with_columns(
+        rows = rows.with_columns(
             nw.when(nw.col("since") < nw.col("timestamp")).then(nw.col("since")).alias("since"),
             *(
                 nw.col(f"__{what}_close").shift(1).over(series, order_by="__order").alias(f"__{what}_before")

@@ -77,14 +77,14 @@ def sides(
     present = table.names
     is_by_side = amount is not None or not set(names) <= set(present)
     if not is_by_side:
-        table = Table.opened(frame, times=["timestamp"], numbers=names)
+        table = Table.opened(table, times=["timestamp"], numbers=names)
         bought, sold = (nw.col(name) for name in names)
         known = usable(bought) & usable(sold)
         amounts = list(names)
     else:
         if amount is None:
             amount = next((name for name in candidates if name in present), candidates[0])
-        table = Table.opened(frame, ["side"], times=["timestamp"], numbers=[amount])
+        table = Table.opened(table, ["side"], times=["timestamp"], numbers=[amount])
         side, value = nw.col("side").cast(nw.String), nw.col(amount)
         is_buy, is_sell = side == str(Side.BUY), side == str(Side.SELL)
         known = (is_buy | is_sell) & usable(value)
@@ -93,7 +93,7 @@ def sides(
     keys = table.series(by, without=["side", "timestamp", *names, *results])
     # A trade has one side; candles of one side were asked for by side.
     is_checked = need_both and is_by_side and "interval" in present and "id" not in present
-    if is_checked and table.eager is not None:
+    if is_checked and table.is_eager:
         _require_both(table)
     table = of_one(table, AMOUNT_UNIT, keys, amounts)
     rows, time = table.rows, nw.col("timestamp")
@@ -106,7 +106,7 @@ def sides(
         labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
         time = bucket_start(time, wanted)
     groups = [name for name in keys if name not in labels]
-    if is_checked and table.eager is None:
+    if is_checked and not table.is_eager:
         known = known & _has_both()
         rows = rows.with_columns(__all=nw.lit(0))
     # Working names, because a column may have one of the results' names and be something else.

@@ -159,10 +159,10 @@ def _priced(
     frame: IntoFrameT, future: str, spot: str, expiry: TimeLike | None, interval: Duration | None
 ) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
     """Return the frame opened, and its rows with the columns that `basis` adds."""
-    schema = Table.opened(frame).schema
-    names = list(schema)
+    table = Table.opened(frame)
+    schema, names = table.schema, table.names
     column = expiry if isinstance(expiry, str) and expiry in names else None
-    table = Table.opened(frame, times=[] if expiry is None else ["timestamp"], numbers=[future, spot])
+    table = Table.opened(table, times=[] if expiry is None else ["timestamp"], numbers=[future, spot])
     rows = table.rows
     dear = nw.when(nw.col(spot) > 0).then(finite(future) / finite(spot) - 1.0)
     if expiry is None:

@@ -82,14 +82,15 @@ def normalized(
     [('A', 1.25e-05, 3600000000000), ('B', -5e-05, 3600000000000)]
     """
     wanted = arguments.duration("to", to)
-    names = Table.opened(frame).names
+    table = Table.opened(frame)
+    names = table.names
     if rates is None:
         columns = [name for name in _RATES if name in names]
         if not columns:
             raise QueryError("rates", got=names, expected=f"a frame with some of {', '.join(_RATES)}")
     else:
         columns = arguments.columns("rates", rates)
-    table = Table.opened(frame, numbers=columns)
+    table = Table.opened(table, numbers=columns)
     ratio = float(wanted) / own_interval(table, funding_interval)
     scaled = [(finite(name) * ratio).alias(name) for name in columns]
     return table.closed(

@@ -134,7 +134,6 @@ def accrued(
     )
     known = nw.when(nw.col("payment").is_null()).then(nw.lit(0)).otherwise(nw.lit(1))
     rows = rows.with_columns(
-        # Under a name of its own: on pandas a window is ordered by what the name of the time then means.
         __order=nw.col("timestamp"),
         __payment=nw.col("payment").fill_null(0.0),
         __known=known,

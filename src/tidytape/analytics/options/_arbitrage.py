@@ -147,17 +147,16 @@ def svi_arbitrage(
         "wing_arbitrage": (is_fit, steeper),
         "calendar_arbitrage": (is_pair, ~gains),
     }
-    backend = rows.implementation
     result = null_for_nan(
         rows.select(*names).with_columns(
-            nw.new_series(name, found[name], nw.Float64, backend=backend) for name in _NUMBERS
+            nw.new_series(name, found[name], nw.Float64, backend="polars") for name in _NUMBERS
         ),
         _NUMBERS,
     )
     for name, (known, flag) in flags.items():
         told = {"__known": known, name: flag}
         result = result.with_columns(
-            nw.new_series(column, values, nw.Boolean, backend=backend) for column, values in told.items()
+            nw.new_series(column, values, nw.Boolean, backend="polars") for column, values in told.items()
         ).with_columns(nw.when("__known").then(nw.col(name)).alias(name))
     return table.closed(result.drop("__known"), sort=[*chain, "days"])
 

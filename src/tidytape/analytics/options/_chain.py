@@ -84,7 +84,7 @@ class Chain(Generic[IntoFrameT]):
         elif whole:
             rows = counted_beside(table.rows, "expiry", "__expiry")
         else:
-            table = Table.opened(native, needed, times=["timestamp", "expiry"], numbers=numbers)
+            table = Table.opened(table, needed, times=["timestamp", "expiry"], numbers=numbers)
             rows = table.rows
         expiry = nw.col("__expiry" if whole and not dates else "expiry")
         life = (expiry - nw.col("timestamp")).cast(nw.Float64)
@@ -142,7 +142,7 @@ class Chain(Generic[IntoFrameT]):
 
     def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
         """Return rows in memory, as of `Table.collected`."""
-        return replace(self.table, rows=rows, given=None).collected(why)
+        return replace(self.table, rows=rows).collected(why)
 
     def closed(
         self,

@@ -85,7 +85,7 @@ def constant_maturity(
     wanted = maturities(days)
     table = Table.opened(points, ["days"], times=["timestamp"], parameter="points")
     names = _named(table, columns)
-    table = Table.opened(points, times=["timestamp"], numbers=["days", *names], parameter="points")
+    table = Table.opened(table, times=["timestamp"], numbers=["days", *names], parameter="points")
     chain = [*series_of(table, by, without=names), "timestamp"]
 
     life, length = nw.col("days"), nw.col("__length")

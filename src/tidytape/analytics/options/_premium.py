@@ -16,7 +16,6 @@ from tidytape.analytics.pit._join import joined
 from tidytape.analytics.pit._known import of_facts
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
-from tidytape.frames.times import nullable
 
 __all__ = ["volatility_risk_premium"]
 
@@ -130,8 +129,6 @@ def volatility_risk_premium(
     rows = facts.rows.select(
         on, "known_at", "realized_volatility", **{alias: nw.col(name) for name, alias in whose.items()}
     )
-    # Implied volatilities that no market meets have no window, and pandas would make floats of the others.
-    rows = nullable(rows, *(alias for name, alias in whose.items() if facts.schema[name].is_integer()))
     asked = Table.opened(known_at(implied, interval=implied_interval), times=["known_at"])
     # Every market of the realised is asked for at every time of the implied: none is taken for another.
     markets = _with_text(rows, on).select(*keys).unique()

@@ -95,7 +95,7 @@ def black76_price(
     rows = rows.with_columns(
         nw.when("__known").then(nw.col(source)).alias(name) for name, source in numbers.items()
     )
-    # Above zero everywhere: pandas takes the root of what lies under a null, too.
+    # The root of a negative number is an error on some engines, even where its row is unknown.
     rows = rows.with_columns(__left=nw.when("__known").then(nw.col("__life")).otherwise(1.0))
     rows = rows.with_columns(
         __moneyness=nw.col("__strike") / nw.col("__forward"),
@@ -200,10 +200,9 @@ def implied_volatility(
     for kind, sign in ((CALL, 1.0), (PUT, -1.0)):
         side[(rows["__kind"] == kind).fill_null(value=False).to_numpy().astype(bool)] = sign
     iv, status = _implied(paid if premium == "coin" else paid / forward, strike, forward, life, side)
-    backend = rows.implementation
     result = rows.select(*names).with_columns(
-        nw.new_series("iv", iv, nw.Float64, backend=backend),
-        nw.new_series("status", status, nw.String, backend=backend),
+        nw.new_series("iv", iv, nw.Float64, backend="polars"),
+        nw.new_series("status", status, nw.String, backend="polars"),
     )
     return opened.closed(null_for_nan(result, ["iv"]), like_rows=True)
 

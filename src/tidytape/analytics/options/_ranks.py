@@ -40,7 +40,7 @@ def with_percentile(
     share = np.full(len(value), np.nan)
     place = ordered["__row"].to_numpy().astype(np.int64)[told]
     share[place] = (lower + 0.5 * (upper - lower)) / (end - start) * 100.0
-    column = nw.new_series("percentile", share, nw.Float64, backend=rows.implementation)
+    column = nw.new_series("percentile", share, nw.Float64, backend="polars")
     return rows.with_columns(column.fill_nan(None))
 
 

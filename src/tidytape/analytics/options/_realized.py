@@ -125,7 +125,7 @@ def realized_volatility(
     length = (
         length_of(nw.col("interval")) if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
     )
-    # A window needs a partition on every engine, and an order that is no column of its own expression in pandas.
+    # A window needs a partition on every engine.
     time = nw.col("timestamp").fill_null(LATEST)
     rows = table.rows.with_columns(__one=nw.lit(1), __time=time, __at=time, __length=length).with_columns(
         _above_zero(name) for name in prices

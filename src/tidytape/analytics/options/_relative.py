@@ -169,7 +169,7 @@ def percentile(
     table, rows, keys, window, least = _opened(
         frame, "percentile", value=value, window=window, least=least, by=by
     )
-    if table.eager is not None:
+    if table.is_eager:
         ranked = with_percentile(rows.collect(), keys, window=window, least=least)
         return table.closed(ranked.select(*table.names, "percentile"), like_rows=True)
     rows = rows.with_columns(__below=nw.lit(0.0), __count=nw.lit(0.0))

@@ -217,8 +217,9 @@ _RESERVED = (
 
 def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> Table[IntoFrameT]:
     needed = ["days", *numbers, *PARAMETERS, *_RANGE]
-    quality = _quality(Table.opened(fits, parameter="fits"))
-    return Table.opened(fits, times=times, numbers=[*needed, *quality], parameter="fits")
+    table = Table.opened(fits, parameter="fits")
+    quality = _quality(table)
+    return Table.opened(table, times=times, numbers=[*needed, *quality], parameter="fits")
 
 
 def _quality(table: Table[Any]) -> list[str]:

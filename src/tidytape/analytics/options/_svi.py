@@ -136,14 +136,13 @@ def svi(
         quotes.append((len(of), "mixed" if mixed[smile[0]] else status))
 
     numbers = np.array(fits, dtype=float).reshape(len(fits), len(_NUMBERS))
-    backend = rows.implementation
     result = heads.select(*opened.smile, days=days_of(nw.col("__life"))).with_columns(
         *(
-            nw.new_series(name, numbers[:, place].copy(), nw.Float64, backend=backend)
+            nw.new_series(name, numbers[:, place].copy(), nw.Float64, backend="polars")
             for place, name in enumerate(_NUMBERS)
         ),
-        nw.new_series("quotes", [number for number, _ in quotes], nw.Int64, backend=backend),
-        nw.new_series("status", [status for _, status in quotes], nw.String, backend=backend),
+        nw.new_series("quotes", [number for number, _ in quotes], nw.Int64, backend="polars"),
+        nw.new_series("status", [status for _, status in quotes], nw.String, backend="polars"),
     )
     return opened.closed(null_for_nan(result, _NUMBERS), sort=opened.smile)
 

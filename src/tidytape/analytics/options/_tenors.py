@@ -198,18 +198,18 @@ def _opened(frame: IntoFrameT, value: str | None) -> tuple[Table[IntoFrameT], st
     if value is not None:
         one_of("value", value, _VALUES)
         return Table.opened(frame, ["tenor"], times=["timestamp"], numbers=[value]), value
-    names = Table.opened(frame, ["tenor"]).names
-    found = [name for name in _VALUES if name in names]
+    table = Table.opened(frame, ["tenor"])
+    found = [name for name in _VALUES if name in table.names]
     if len(found) > 1:
         raise QueryError("value", got=None, expected=f"one of {', '.join(found)}", hint="the frame has both")
     chosen = found[0] if found else _VALUES[0]
-    return Table.opened(frame, ["tenor"], times=["timestamp"], numbers=[chosen]), chosen
+    return Table.opened(table, ["tenor"], times=["timestamp"], numbers=[chosen]), chosen
 
 
 def _days() -> nw.Expr:
     tenor = nw.col("tenor").cast(nw.String)
     first, *others = Tenor
-    # Null where none is: pandas takes no null for a number in a literal.
+    # Null for any other tenor.
     days: nw.Expr = nw.when(tenor == first.value).then(nw.lit(float(first.days)))
     for known in others:
         days = nw.when(tenor == known.value).then(nw.lit(float(known.days))).otherwise(days)

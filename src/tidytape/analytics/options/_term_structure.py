@@ -93,9 +93,9 @@ def term_structure(
     [percent] = percents([delta])
     call, put = call_point(percent), put_point(percent)
     needed = ["iv_atm"] if value == "implied_volatility" else [put, call]
-    dated = "expiry" in Table.opened(points, parameter="points").names
-    times = ["timestamp", *(["expiry"] if dated else [])]
-    table = Table.opened(points, times=times, numbers=["days", *needed], parameter="points")
+    table = Table.opened(points, parameter="points")
+    times = ["timestamp", *(["expiry"] if "expiry" in table.names else [])]
+    table = Table.opened(table, times=times, numbers=["days", *needed], parameter="points")
     keys = series_of(table, by, without=["expiry", value])
     measure = nw.col("iv_atm") if value == "implied_volatility" else nw.col(put) - nw.col(call)
     rows = table.rows
@@ -168,7 +168,8 @@ def slope(
     if not near < far:
         raise QueryError("long", got=long, expected=f"a maturity longer than short, {near:g} days")
     flat = flat_within(flat)
-    names = Table.opened(structure, parameter="structure").names
+    table = Table.opened(structure, parameter="structure")
+    names = table.names
     if "iv_atm" in names and not set(names).intersection(_VALUES):
         raise QueryError(
             "structure",
@@ -177,7 +178,7 @@ def slope(
             hint=f"term_structure(constant_maturity(points, days=[{near:g}, {far:g}])) has these maturities",
         )
     chosen = _chosen(value, names)
-    table = Table.opened(structure, times=["timestamp"], numbers=["days", chosen], parameter="structure")
+    table = Table.opened(table, times=["timestamp"], numbers=["days", chosen], parameter="structure")
     keys = series_of(table, by, without=[chosen, *_SLOPE])
     ends = single(table.rows, [*keys, "timestamp", "days"], [chosen]).with_columns(
         nw.when(nw.col("days") == days).then(nw.col(chosen)).alias(name)

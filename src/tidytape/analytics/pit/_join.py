@@ -19,7 +19,7 @@ from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 from tidytape.frames.doors import require
 from tidytape.frames.members import as_texts
 from tidytape.frames.table import IDENTITY, Table
-from tidytape.frames.times import dated, nullable
+from tidytape.frames.times import dated
 
 __all__ = ["asof_join", "joined"]
 
@@ -163,9 +163,6 @@ def joined(
     # Numbered they all are, so that none before them is taken for the last.
     told = told.filter(nw.col("__alike") == 1)
     told = dated(told, {name: clock for name, clock in right.clocks.items() if name in names})
-    # What no decision meets is null: of whole numbers, such as ids and times, pandas would make floats.
-    schema = told.collect_schema()
-    told = nullable(told, *(name for name in names if schema[name].is_integer()))
     told = told.select(*keys, "__number", *(nw.col(name).alias(new) for name, new in names.items()))
     result = asked.join(found, on=[*keys, "__at"], how="left", suffix="__found").join(
         told, on=[*keys, "__number"], how="left", suffix="__told"
@@ -176,7 +173,7 @@ def joined(
 
 def _warn_of_repeated(facts: Table[Any], told: nw.LazyFrame[Any], by: list[str]) -> None:
     """Warn if no fact in memory is the only one of its keys and times, so that none is taken."""
-    if facts.eager is None:
+    if not facts.is_eager:
         return
     texts = [text.alias(f"__key_{number}") for number, text in enumerate(as_texts(told, by).values())]
     times = [name for name in ("timestamp",) if name in facts.names]
@@ -223,7 +220,7 @@ def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
     dtype, place = facts.schema[order], nw.col(order)
     if dtype.is_integer():
         return {"__order": place.cast(nw.Int64).fill_null(_NEVER)}
-    if dtype.is_float():  # as pandas has whole numbers among which there are nulls
+    if dtype.is_float():
         return {"__order": nw.when(place.is_finite()).then(place).otherwise(float(_NEVER))}
     if not isinstance(dtype, _WORDS):
         raise QueryError("order", got=f"{order}: {dtype}", expected="a column of numbers, or of text")

@@ -14,7 +14,6 @@ from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
-from tidytape.frames.times import dated, nullable
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["IS_KNOWN", "KNOWN_AT", "WHEN", "Rule", "as_of", "known", "known_at", "of_facts"]
@@ -100,13 +99,10 @@ def known_at(
         Table.opened(frame, times=[KNOWN_AT])
         return frame
     table, rows, rule = known(frame, rule=rule, interval=interval, delay=delay)
-    # Null as a time, or as a whole number that can be: a null would make floats of the whole numbers of pandas.
-    clock = table.clocks["timestamp"]
-    dates = dated(nullable(rows, WHEN) if clock.counts else rows, {WHEN: clock})
     when = nw.when(IS_KNOWN).then(nw.col(WHEN)).alias(KNOWN_AT)
     others = [name for name in table.names if name not in (KNOWN_AT, _RULE)]
-    result = dates.select(*others, when, nw.lit(rule).alias(_RULE))
-    return table.closed(result, like_rows=True)
+    result = rows.select(*others, when, nw.lit(rule).alias(_RULE))
+    return table.closed(result, times={KNOWN_AT: "timestamp"}, like_rows=True)
 
 
 def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
@@ -148,10 +144,10 @@ def of_facts(frame: IntoFrameT, *, parameter: str = "frame") -> tuple[Table[Into
     """Return a frame opened, and its rows with when each is known: as its column says, or by the rule it goes by."""
     table = Table.opened(frame, parameter=parameter)
     if KNOWN_AT not in table.names:
-        table, rows, _ = known(frame)
+        table, rows, _ = known(table)
         return table, rows
     times = [KNOWN_AT, *(name for name in ("timestamp",) if name in table.names)]
-    table = Table.opened(frame, times=times, parameter=parameter)
+    table = Table.opened(table, times=times, parameter=parameter)
     column = nw.col(KNOWN_AT)
     return table, table.rows.with_columns(
         column.fill_null(0).alias(WHEN), (~column.is_null()).alias(IS_KNOWN)
@@ -159,7 +155,7 @@ def of_facts(frame: IntoFrameT, *, parameter: str = "frame") -> tuple[Table[Into
 
 
 def known(
-    frame: IntoFrameT,
+    frame: IntoFrameT | Table[IntoFrameT],
     *,
     rule: Rule | None = None,
     interval: str | None = None,
@@ -192,7 +188,7 @@ def known(
     if rule != "interval" and length is not None:
         raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
     if rule == "period":
-        table = Table.opened(frame, times=["timestamp", SESSION_END])
+        table = Table.opened(table, times=["timestamp", SESSION_END])
     elif rule == "interval" and length is None and "interval" not in table.names:
         raise MissingColumnError(["interval"], available=table.names)
     time, end = nw.col("timestamp"), nw.col(SESSION_END)

@@ -98,14 +98,10 @@ def touches(
         return profiles.rows({**given, "block": TOUCH}, numbers=("price", "block"))
     rows = profiles.rows({**given, "block": _LIST}, numbers=("price",))
     kind = rows.collect_schema()["block"]
-    inner = kind.inner if isinstance(kind, nw.List) else None
-    if inner is not None and not inner.is_numeric():
+    if kind == nw.Unknown:  # polars' type of a column of nulls
+        rows, kind = rows.with_columns(nw.col("block").cast(nw.List(nw.Float64))), nw.List(nw.Float64)
+    if not isinstance(kind, nw.List | nw.Array) or not kind.inner.is_numeric():
         raise QueryError("levels", got=f"{_LIST}: {kind}", expected="lists of numbers of blocks")
-    if rows.implementation.is_pandas() and inner is None:
-        # Lists of pandas' own are objects, of which narwhals knows nothing.
-        native = rows.collect().to_native().explode("block", ignore_index=True)
-        exploded: nw.LazyFrame[Any] = nw.from_native(native.astype({"block": "float64"})).lazy()
-        return exploded
     return rows.explode("block").with_columns(nw.col("block").cast(nw.Float64))
 
 

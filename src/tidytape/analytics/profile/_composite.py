@@ -18,7 +18,6 @@ from tidytape.analytics.profile._grid import row_price, step_of, with_place
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
 from tidytape.frames.steps import length_of
-from tidytape.frames.times import nullable
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
 __all__ = ["composite"]
@@ -164,7 +163,7 @@ def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str], step: Frac
         rows = table.rows.with_columns(__sized=~nw.col(BLOCK_SIZE).is_null(), __all=nw.lit(0))
         is_known = nw.col("__sized").all().over(*series, "__all")
         size = nw.when(is_known).then(nw.lit(float(step))).alias(BLOCK_SIZE)
-        table = replace(table, rows=rows.with_columns(size).drop("__sized", "__all"), given=None)
+        table = replace(table, rows=rows.with_columns(size).drop("__sized", "__all"))
     return replace(profiles, table=table, names=working_names([*series, *added]))
 
 
@@ -189,7 +188,7 @@ def _of_spans(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
         added.insert(1, SESSION_END)
     if SESSION_END in added:
         rows = rows.with_columns(end.max().over(*series), nw.col("__ends").all().over(*series))
-        rows = nullable(rows, SESSION_END).with_columns(nw.when("__ends").then(end).alias(SESSION_END))
+        rows = rows.with_columns(nw.when("__ends").then(end).alias(SESSION_END))
     # Each level has its part of its session, so that they add up.
     whole = nw.col(_SESSIONS).max() if _SESSIONS in table.names else nw.col("__one").max()
     each = [*dict.fromkeys([*series, _START])]
@@ -199,4 +198,4 @@ def _of_spans(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
         (nw.col("__one").sum().over(*series) + 0.5).floor().cast(nw.Int64).alias(_SESSIONS),
     )
     names = working_names(dict.fromkeys([*series, *added]))
-    return replace(profiles, table=replace(table, rows=rows, given=None), names=names)
+    return replace(profiles, table=replace(table, rows=rows), names=names)

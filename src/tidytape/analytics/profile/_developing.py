@@ -17,7 +17,6 @@ from tidytape.analytics.profile._opening import SESSION, is_of_blocks, opened
 from tidytape.errors import QueryError
 from tidytape.frames.joined import LATEST
 from tidytape.frames.spread import spread
-from tidytape.frames.times import nullable
 from tidytape.query.values import TimeLike, epoch_seconds
 
 __all__ = ["developing"]
@@ -132,7 +131,7 @@ def developing(
     rows = touches(profiles, price, columns).filter(~nw.col("block").is_null())
     keys = profiles.keys
     cumulated = _cumulated(_closing(rows, keys, now), keys, step, distinct=count is None)
-    found = nullable(areas(cumulated, [*keys, "block", "known_at"], rules, step), "known_at")
+    found = areas(cumulated, [*keys, "block", "known_at"], rules, step)
     known_at = nw.col("known_at")
     found = found.with_columns(known_at=nw.when(known_at < LATEST).then(known_at))
     return profiles.closed(found.select(*keys, *results), sort=["block"], times={"known_at": SESSION})

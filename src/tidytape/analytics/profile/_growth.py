@@ -152,7 +152,6 @@ def _taken(candidates: nw.LazyFrame[Any], keys: list[str], rules: Rules, *, gaps
     candidates = candidates.with_columns(weight=in_units(count, nw.col("scale")))
     bounds = {"bound": nw.col("weight").cum_min().over(outward, order_by="rank")}
     if gaps:
-        # (Not ``rank`` is counted: in narwhals' pandas windows a counted column is lost as one to order by.)
         bounds["present"] = count.cum_count().over(outward, order_by="rank")
     candidates = candidates.with_columns(**bounds)
     bound = nw.col("bound")

@@ -44,7 +44,7 @@ def areas_in_memory(
 ) -> IntoFrameT:
     """Return what `_growth.areas` does of the profiles of an eager frame, as the caller gets it."""
     keys = names = list(profiles.names.values())
-    levels = profiles.table.in_memory()
+    levels = profiles.table.rows.collect()
     if levels.is_empty():
         rows = counted_levels(profiles, {"count": count}, price, step)
         return profiles.closed(areas(rows, profiles.keys, rules, step))
@@ -62,7 +62,7 @@ def areas_in_memory(
         name: np.concatenate(arrays) for name, arrays in zip(_FOUND, zip(*parts, strict=True), strict=True)
     }
     columns = {name: [value] * len(starts) for name, value in asdict(rules).items()}
-    results = nw.from_dict({**found, **columns}, backend=levels.implementation)
+    results = nw.from_dict({**found, **columns}, backend="polars")
     if any(np.isnan(values).any() for values in found.values()):
         results = results.with_columns(nw.col(*_FOUND).fill_nan(None))
     if keys != names:
@@ -84,7 +84,7 @@ def _in_order(
 def _runs(levels: nw.DataFrame[Any], keys: list[str]) -> tuple[nw.DataFrame[Any], Ints]:
     """Return the keys of rows that follow each other with the same, null being a key, and where they start."""
     starts = np.flatnonzero(starts_run(levels, keys))
-    return nw.maybe_reset_index(levels.select(*keys)[starts]), starts
+    return levels.select(*keys)[starts], starts
 
 
 def _parts(starts: Ints) -> list[Ints]:

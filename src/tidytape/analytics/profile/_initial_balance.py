@@ -14,7 +14,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics.profile._blocks import block_length, touched_rows
 from tidytape.analytics.profile._grid import row_price, step_of
-from tidytape.analytics.profile._opening import holds, opened
+from tidytape.analytics.profile._opening import opened
 
 __all__ = ["BALANCE_RESULTS", "EDGES", "balance_columns", "balances", "initial_balance"]
 
@@ -158,8 +158,8 @@ def balance_columns(*, minutes: float, extension_from: str) -> dict[str, nw.Expr
         **{
             f"extension_down_{name}": low - (multiple - back) * width for name, multiple in _MULTIPLES.items()
         },
-        "is_extended_up": holds(nw.col("touched_high") > high, "touched_high", "balance_high"),
-        "is_extended_down": holds(nw.col("touched_low") < low, "touched_low", "balance_low"),
+        "is_extended_up": nw.col("touched_high") > high,
+        "is_extended_down": nw.col("touched_low") < low,
         "initial_balance_minutes": nw.lit(minutes),
         "extension_from": nw.lit(extension_from),
     }

@@ -17,8 +17,8 @@ from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._growth import POC_TIES, counted_rows
 from tidytape.analytics.profile._next_touch import first_touches
 from tidytape.analytics.profile._opening import SESSION, opened
+from tidytape.frames.doors import in_sql
 from tidytape.frames.runs import starts_run
-from tidytape.frames.times import nullable
 
 __all__ = ["naked_pocs"]
 
@@ -140,15 +140,17 @@ def rows_of_sessions(
 
 def untouched(sessions: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
     """Add ``touched_at`` to sessions that start at ``start``, null where nothing touched them. [ns]"""
-    engine = sessions.implementation
-    joins = engine.is_duckdb() or engine.is_spark_like()
-    return untouched_by_join(sessions, keys) if joins else _untouched_in_memory(sessions.collect(), keys)
+    return (
+        untouched_by_join(sessions, keys)
+        if in_sql(sessions)
+        else _untouched_in_memory(sessions.collect(), keys)
+    )
 
 
 def _untouched_in_memory(sessions: nw.DataFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
     """Return what `untouched_by_join` does, without a row for each pair of sessions."""
     if keys:
-        sessions = nw.maybe_reset_index(sessions.sort(*keys))
+        sessions = sessions.sort(*keys)
     timed = ~sessions["start"].is_null().to_numpy().astype(bool)
     start = sessions["start"].fill_null(0).to_numpy().astype(np.int64)
     series = np.cumsum(starts_run(sessions, keys))
@@ -163,13 +165,12 @@ def _untouched_in_memory(sessions: nw.DataFrame[Any], keys: list[str]) -> nw.Laz
     touched_at, touched = np.zeros(len(start), np.int64), np.zeros(len(start), np.bool_)
     touched[order] = is_touched
     touched_at[order[is_touched]] = start[order[first[is_touched]]]
-    engine = sessions.implementation
     rows = sessions.with_columns(
-        nw.new_series("touched_at", touched_at, nw.Int64, backend=engine),
-        nw.new_series("is_touched", touched, nw.Boolean, backend=engine),
+        nw.new_series("touched_at", touched_at, nw.Int64, backend="polars"),
+        nw.new_series("is_touched", touched, nw.Boolean, backend="polars"),
     ).lazy()
     at = nw.when("is_touched").then(nw.col("touched_at"))
-    return nullable(rows, "touched_at").with_columns(touched_at=at).drop("is_touched")
+    return rows.with_columns(touched_at=at).drop("is_touched")
 
 
 def untouched_by_join(sessions: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:

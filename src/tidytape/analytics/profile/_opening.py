@@ -72,7 +72,7 @@ class Profiles(Generic[IntoFrameT]):
         rows = self.table.rows.with_columns(nw.col(SESSION_END).max().over(*series))
         return replace(
             self,
-            table=replace(self.table, rows=rows, given=None),
+            table=replace(self.table, rows=rows),
             names=working_names([*series, SESSION_END]),
         )
 
@@ -152,9 +152,10 @@ def opened(
     times = tuple(times)
     always = [name for name in numbers.values() if not is_of_blocks(name)]
     required = (*(columns or ()), *always, *needed, *times)
+    table = Table.opened(levels, parameter="levels")
     if blocks:
-        require(required, Table.opened(levels, parameter="levels").names, also=["block_ids"])
-    table = Table.opened(levels, required, times=times, parameter="levels")
+        require(required, table.names, also=["block_ids"])
+    table = Table.opened(table, required, times=times, parameter="levels")
     if columns is None:
         columns = table.series(without=taken)
         if session:
@@ -166,7 +167,7 @@ def opened(
     if has_end and SESSION in columns and SESSION_END not in columns:
         columns = [*columns, SESSION_END]
     if has_end and SESSION in times and SESSION_END not in times:
-        table = Table.opened(levels, times=[*times, SESSION_END], parameter="levels")
+        table = Table.opened(table, times=[*times, SESSION_END], parameter="levels")
     table = _of_one_kind(table, columns, numbers, step=step, of_sessions=anonymous)
     unsaid = [
         name for name in ("interval",) if by is None and name in columns and not knows_length(table.names)
@@ -210,5 +211,5 @@ def working_names(columns: Iterable[str]) -> dict[str, str]:
 
 
 def holds(condition: nw.Expr, *numbers: str) -> nw.Expr:
-    """Return a condition on columns of numbers, null where one of them is: of pandas' it would be false."""
+    """Return a condition on columns of numbers, null where one of them is."""
     return nw.when(*(~nw.col(name).is_null() for name in numbers)).then(condition)

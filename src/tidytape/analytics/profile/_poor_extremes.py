@@ -10,7 +10,6 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics.profile._opening import holds
 from tidytape.analytics.profile._touched import opened_rows
 from tidytape.query.values import TimeLike
 
@@ -141,11 +140,11 @@ def extreme_columns(min_excess_rows: int) -> dict[str, nw.Expr]:
         "low_blocks": nw.col("low_blocks"),
         "tail_high_rows": nw.col("tail_high"),
         "tail_low_rows": nw.col("tail_low"),
-        "is_poor_high": holds(nw.col("high_blocks") >= 2, "high_blocks"),
-        "is_poor_low": holds(nw.col("low_blocks") >= 2, "low_blocks"),
-        "has_excess_high": holds(nw.col("tail_high") >= min_excess_rows, "tail_high"),
-        "has_excess_low": holds(nw.col("tail_low") >= min_excess_rows, "tail_low"),
-        "is_high_in_progress": holds(nw.col("high_in_progress") == 1, "high_in_progress"),
-        "is_low_in_progress": holds(nw.col("low_in_progress") == 1, "low_in_progress"),
+        "is_poor_high": nw.col("high_blocks") >= 2,
+        "is_poor_low": nw.col("low_blocks") >= 2,
+        "has_excess_high": nw.col("tail_high") >= min_excess_rows,
+        "has_excess_low": nw.col("tail_low") >= min_excess_rows,
+        "is_high_in_progress": nw.col("high_in_progress") == 1,
+        "is_low_in_progress": nw.col("low_in_progress") == 1,
         "min_excess_rows": nw.lit(min_excess_rows, nw.Int64),
     }

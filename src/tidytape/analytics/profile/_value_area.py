@@ -126,7 +126,7 @@ def value_area(
     results = ("poc", "val", "vah", "value_area_share", *rules.columns())
     step = step_of(row_size)
     profiles = opened(levels, by, results=results, numbers={"price": price, "count": count}, step=step)
-    if profiles.table.eager is not None:
+    if profiles.table.is_eager:
         return areas_in_memory(profiles, price, count, rules, step)
     rows = counted_levels(profiles, {"count": count}, price, step)
     return profiles.closed(areas(rows, profiles.keys, rules, step))

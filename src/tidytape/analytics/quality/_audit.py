@@ -14,7 +14,6 @@ from tidytape.analytics._arguments import one_of, whole
 from tidytape.analytics.quality._checks import CHECKS, Limits
 from tidytape.analytics.quality._flags import ABSENT, flag, with_flags
 from tidytape.analytics.quality._subject import Subject
-from tidytape.frames.times import nullable
 
 __all__ = ["audit", "examples"]
 
@@ -129,7 +128,7 @@ def audit(
 
     A book whose best bid is its best ask is not crossed: a block of prices may hold both. One that unites venues may be
     crossed, and right. Orders of size 0 are none.
-    NaN is null here, as in pandas. A column that is null throughout a series is one that the series does not have.
+    NaN is null here. A column that is null throughout a series is one that the series does not have.
 
     References
     ----------
@@ -147,8 +146,7 @@ def audit(
     limits = Limits(outlier, frozen, stale, unit_jump)
     results = ("finding", "severity", "count", "first", "last")
     found = Subject.of(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
-    absent = [name for check in found.checks for name in ABSENT.get(check, ())[1:]]
-    rows = nullable(with_flags(found), "__time", *absent)
+    rows = with_flags(found)
     time: nw.Expr = nw.when("__timed").then(nw.col("__time"))
     # One pass over the rows: three columns for each check, which become its row at the end.
     measures: list[nw.Expr] = []

@@ -1,0 +1,305 @@
+"""The one door for eager frames: pandas and pyarrow become polars, and go back as what they were.
+
+Inside there is polars alone; nothing beyond this module knows pandas or pyarrow. docs/reference/engines.md has the
+policy as a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, cast
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from narwhals.stable.v2.typing import IntoFrameT
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import polars as pl
+
+__all__ = ["OUTSIDE", "Door", "comes_in"]
+
+_ROW: Final = "__row"
+OUTSIDE: Final = nw.Struct({_ROW: nw.Int64})
+"""Type that stands in for a column that polars cannot hold: the number of the row each value is of."""
+
+
+class _Own(NamedTuple):
+    """How a column goes back: where its values are still of the type they had inside, as the type the caller gave."""
+
+    inside: pl.DataType
+    type: Any
+    """A type of pandas or pyarrow; None for a new category."""
+    column: Any = None
+    """The caller's column, if polars cannot hold it: its rows are taken by their numbers."""
+
+
+@dataclass(frozen=True)
+class Door(Generic[IntoFrameT]):
+    """An eager frame that came in.
+
+    Attributes
+    ----------
+    native : frame of polars, pandas or pyarrow
+        What the caller gave.
+    frame : polars DataFrame
+        The same columns and rows. Categories are their values, and times with a zone are instants in UTC. For a column
+        that polars cannot hold, a struct with the number of the row stands in.
+    own : mapping of str to _Own
+        How columns go back; empty for polars, whose frames need no way back.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> frame = pd.DataFrame({"word": pd.Categorical(["b", None]), "day": pd.period_range("2024-08-08", periods=2)})
+    >>> door = Door.of(frame)
+    >>> door.outside
+    {'day': 'period[D]'}
+    >>> door.back(door.frame.reverse())["day"].astype(str).to_list()
+    ['2024-08-09', '2024-08-08']
+    """
+
+    native: IntoFrameT
+    frame: pl.DataFrame = field(repr=False)
+    own: Mapping[str, _Own] = field(repr=False)
+
+    @classmethod
+    def of(cls, native: IntoFrameT) -> Door[IntoFrameT]:
+        """Let in a frame of polars, pandas or pyarrow whose columns each have a text as their name."""
+        import polars as pl
+
+        if nw.dependencies.is_polars_dataframe(native):
+            return cls(native, native, {})
+        is_pandas = nw.dependencies.is_pandas_dataframe(native)
+        given: Any = native
+        columns, own = {}, {}
+        for name in given.columns if is_pandas else given.column_names:
+            column = given[name]
+            inside = _from_pandas(column) if is_pandas else _from_arrow(column)
+            is_outside = inside is None
+            if inside is None:
+                inside = pl.Series(_ROW, np.arange(len(column))).to_frame().to_struct()
+            type_ = column.dtype if is_pandas else column.type
+            columns[name] = inside
+            own[name] = _Own(_plain(inside.dtype), type_, column if is_outside else None)
+        return cls(native, pl.DataFrame(columns), own)
+
+    @property
+    def outside(self) -> dict[str, str]:
+        """Columns that polars cannot hold, with their types."""
+        return {name: str(own.type) for name, own in self.own.items() if own.column is not None}
+
+    def with_counts(self, names: Iterable[str]) -> Door[IntoFrameT]:
+        """Return the door with floats that are whole numbers or NaN as int64: numpy has no null among whole numbers."""
+        import polars as pl
+
+        floats = [self.frame[name] for name in names if self.own and self.frame[name].dtype == pl.Float64]
+        lacking = [column for column in floats if column.null_count()]
+        counts = [(column, column.cast(pl.Int64, strict=False)) for column in lacking]
+        whole = [count for column, count in counts if count.cast(pl.Float64).equals(column)]
+        return replace(self, frame=self.frame.with_columns(whole)) if whole else self
+
+    def like(self, names: Mapping[str, str | None], *, of: Door[Any] | None = None) -> Door[IntoFrameT]:
+        """Return the door through which columns go as others do.
+
+        Parameters
+        ----------
+        names : mapping of str to str or None
+            Columns of a result, each with the column as which it goes back; None for a category of its own words.
+        of : Door, optional
+            The door of the frame whose columns those are, if not this one.
+        """
+        own, known = dict(self.own), (of or self).own
+        for name, like in names.items():
+            if like is not None and like in known:
+                own[name] = known[like]
+            elif like is None and name in own and _is_category(own[name].type):
+                own[name] = own[name]._replace(type=None)
+        return replace(self, own=own)
+
+    def back(self, frame: pl.DataFrame, *, like_rows: bool = False) -> IntoFrameT:
+        """Return a frame of polars as the kind of frame that came in.
+
+        Parameters
+        ----------
+        frame : polars DataFrame
+        like_rows : bool
+            Whether its rows are those that came in, in their order: pandas keeps its index then.
+        """
+        if nw.dependencies.is_polars_dataframe(self.native):
+            return cast("IntoFrameT", frame)
+        if not nw.dependencies.is_pandas_dataframe(self.native):
+            import pyarrow as pa
+
+            return cast("IntoFrameT", pa.table({column.name: self._as_arrow(column) for column in frame}))
+        import pandas as pd
+
+        index = self.native.index if like_rows else pd.RangeIndex(len(frame))
+        columns = {column.name: self._as_pandas(column, like_rows=like_rows) for column in frame}
+        for column in columns.values():
+            column.index = index
+        return cast("IntoFrameT", pd.DataFrame(columns, index=index, copy=False))
+
+    def _as_pandas(self, column: pl.Series, *, like_rows: bool) -> pd.Series[Any]:
+        import pandas as pd
+
+        own = self._own(column)
+        if own is None:
+            return _to_pandas(column)
+        if like_rows and column.name in self.frame.columns and column.equals(self.frame[column.name]):
+            return cast("pd.Series[Any]", cast("Any", self.native)[column.name].copy())
+        if own.column is not None:
+            rows = column.struct.field(_ROW)
+            missing = bool(rows.null_count())
+            taken = own.column.array.take(rows.fill_null(-1).to_numpy(), allow_fill=missing)
+            return pd.Series(taken, dtype=None if missing else own.type)
+        return _to_pandas_type(column, own.type)
+
+    def _as_arrow(self, column: pl.Series) -> Any:
+        own = self._own(column)
+        if own is None:
+            return column.to_arrow()
+        if own.column is not None:
+            return own.column.take(column.struct.field(_ROW).to_arrow())
+        return _to_arrow_type(column, own.type)
+
+    def _own(self, column: pl.Series) -> _Own | None:
+        """Return how a column goes back, if a column that came in says so and has the same type."""
+        own = self.own.get(column.name)
+        return own if own is not None and own.inside == _plain(column.dtype) else None
+
+
+def comes_in(value: Any) -> bool:
+    """Return whether a value is a frame of pandas or pyarrow, which becomes one of polars."""
+    return nw.dependencies.is_pandas_dataframe(value) or nw.dependencies.is_pyarrow_table(value)
+
+
+def _plain(dtype: pl.DataType) -> pl.DataType:
+    """Return a type, of all words text."""
+    import polars as pl
+
+    return pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else dtype
+
+
+def _is_category(type_: Any) -> bool:
+    """Return whether a type of pandas or pyarrow is one of categories."""
+    type_ = getattr(type_, "pyarrow_dtype", type_)
+    return hasattr(type_, "categories") or hasattr(type_, "index_type")
+
+
+def _from_pandas(column: pd.Series[Any]) -> pl.Series | None:
+    """Return a column of pandas as polars has it, with null for NaN; None for what it cannot hold."""
+    import pandas as pd
+    import polars as pl
+
+    dtype: Any = column.dtype
+    if isinstance(dtype, pd.CategoricalDtype):
+        categories = _from_pandas(pd.Series(dtype.categories))
+        if categories is None:
+            return None
+        if categories.is_empty():
+            categories = categories.cast(pl.String)
+        # The code of a null is -1, which is none of 32 bits without a sign.
+        return categories.gather(pl.Series(column.cat.codes.to_numpy()).cast(pl.UInt32, strict=False))
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        instants = _from_pandas(column.dt.tz_convert(None))
+        return None if instants is None else instants.dt.replace_time_zone("UTC")
+    if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
+        if dtype.itemsize > 8:
+            return None
+        values = column.to_numpy()
+        if dtype.kind in "mM" and "[s]" in dtype.str:
+            values = values.astype(dtype.str.replace("[s]", "[ms]"))
+        return pl.Series(np.ascontiguousarray(values, values.dtype.newbyteorder("=")), nan_to_null=True)
+    return _of_arrow_memory(column)
+
+
+def _of_arrow_memory(column: pd.Series[Any]) -> pl.Series | None:
+    """Return a column of pandas that is nullable, of text or of objects, by way of pyarrow."""
+    import pyarrow as pa
+
+    try:
+        values = pa.array(column, from_pandas=True)
+    # What pyarrow raises depends on the type and on the value.
+    except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
+        return None
+    # Dictionaries that are objects would come back with keys that others have.
+    if column.dtype == np.dtype(object) and (pa.types.is_struct(values.type) or pa.types.is_map(values.type)):
+        return None
+    found = _from_arrow(values)
+    return found.fill_nan(None) if found is not None and found.dtype.is_float() else found
+
+
+def _from_arrow(column: Any) -> pl.Series | None:
+    """Return a column of pyarrow as polars has it; None for what it cannot hold."""
+    import polars as pl
+    import pyarrow as pa
+
+    if isinstance(column.type, pa.BaseExtensionType):
+        return None
+    # Of zones polars knows only those with names.
+    if pa.types.is_timestamp(column.type) and column.type.tz is not None:
+        column = column.cast(pa.timestamp(column.type.unit, "UTC"))
+    try:
+        return cast("pl.Series", pl.from_arrow(column))
+    except pl.exceptions.PolarsError:
+        return None
+
+
+def _to_pandas(column: pl.Series) -> pd.Series[Any]:
+    """Return a new column: of a type of numpy, or for whole numbers and flags with null a nullable type of pandas."""
+    import pandas as pd
+    import polars as pl
+
+    is_flag = column.dtype == pl.Boolean
+    if column.null_count() and (is_flag or column.dtype.is_integer()):
+        nulls, zero = column.is_null().to_numpy(writable=True), False if is_flag else 0
+        nullable: Any = pd.arrays.BooleanArray if is_flag else pd.arrays.IntegerArray
+        return pd.Series(nullable(column.fill_null(zero).to_numpy(writable=True), nulls))
+    if is_flag or column.dtype.is_integer() or column.dtype.is_float():
+        return pd.Series(column.to_numpy(writable=True))
+    return column.to_pandas()
+
+
+def _to_pandas_type(column: pl.Series, dtype: Any) -> pd.Series[Any]:
+    """Return a column as a type of pandas, None for a new category."""
+    import pandas as pd
+    import polars as pl
+
+    if isinstance(dtype, pd.ArrowDtype):
+        return pd.Series(pd.arrays.ArrowExtensionArray(_to_arrow_type(column, dtype.pyarrow_dtype)))
+    if isinstance(dtype, pd.CategoricalDtype) and _plain(column.dtype) == pl.String:
+        codes = column.cast(pl.Enum(dtype.categories.to_list()), strict=False)
+        if codes.null_count() == column.null_count():
+            codes = codes.to_physical().cast(pl.Int64).fill_null(-1)
+            return pd.Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
+        dtype = None  # a word that is none of the categories
+    if dtype is None:
+        return column.cast(pl.String).to_pandas().astype("category")
+    if isinstance(dtype, pd.DatetimeTZDtype):
+        instants = pd.Series(column.dt.replace_time_zone(None).to_numpy(writable=True))
+        return instants.dt.tz_localize("UTC").astype(dtype)
+    if dtype == np.dtype(object):
+        return pd.Series(column.to_list(), dtype=object)
+    values = _to_pandas(column)
+    # Whole numbers and flags of numpy have no null.
+    has_none = isinstance(dtype, np.dtype) and dtype.kind in "biu" and column.null_count()
+    return values if has_none else values.astype(dtype)
+
+
+def _to_arrow_type(column: pl.Series, type_: Any) -> Any:
+    """Return a column as a type of pyarrow, None for a new category."""
+    import polars as pl
+    import pyarrow as pa
+
+    if type_ is None:
+        return column.cast(pl.Categorical()).to_arrow()
+    values = (
+        column.cast(pl.String) if isinstance(column.dtype, pl.Categorical | pl.Enum) else column
+    ).to_arrow()
+    if not pa.types.is_dictionary(type_):
+        return values.cast(type_, safe=False)
+    coded = values.dictionary_encode()
+    indices, words = coded.indices.cast(type_.index_type), coded.dictionary.cast(type_.value_type)
+    return pa.DictionaryArray.from_arrays(indices, words, ordered=type_.ordered)
