@@ -131,6 +131,9 @@ def categories() -> None:
     other = door.back(door.frame.with_columns(pl.col("x").fill_null("new")))["x"]
     assert other.to_list() == ["b", "a", "new"]
     assert sorted(other.cat.categories) == ["a", "b", "new"]
+    enums = Door.of(frame, as_text=False).frame
+    assert enums.schema == {"x": pl.Enum(["b", "a"])}
+    assert enums["x"].to_list() == ["b", "a", None]
     empty = pd.DataFrame({"x": pd.Categorical([])})
     assert Door.of(empty).frame.schema == {"x": pl.String}
 

@@ -65,8 +65,15 @@ class Door(Generic[IntoFrameT]):
     own: Mapping[str, _Own] = field(repr=False)
 
     @classmethod
-    def of(cls, native: IntoFrameT) -> Door[IntoFrameT]:
-        """Let in a frame of polars, pandas or pyarrow whose columns each have a text as their name."""
+    def of(cls, native: IntoFrameT, *, as_text: bool = True) -> Door[IntoFrameT]:
+        """Let in a frame of polars, pandas or pyarrow whose columns each have a text as their name.
+
+        Parameters
+        ----------
+        native : frame
+        as_text : bool
+            Whether categories of pandas become text, which joins other text; else enums, which compare faster.
+        """
         import polars as pl
 
         if nw.dependencies.is_polars_dataframe(native):
@@ -76,7 +83,7 @@ class Door(Generic[IntoFrameT]):
         columns, own = {}, {}
         for name in given.columns if is_pandas else given.column_names:
             column = given[name]
-            inside = _from_pandas(column) if is_pandas else _from_arrow(column)
+            inside = _from_pandas(column, as_text=as_text) if is_pandas else _from_arrow(column)
             is_outside = inside is None
             if inside is None:
                 inside = pl.Series(_ROW, np.arange(len(column))).to_frame().to_struct()
@@ -188,7 +195,7 @@ def _is_category(type_: Any) -> bool:
     return hasattr(type_, "categories") or hasattr(type_, "index_type")
 
 
-def _from_pandas(column: pd.Series[Any]) -> pl.Series | None:
+def _from_pandas(column: pd.Series[Any], *, as_text: bool = True) -> pl.Series | None:
     """Return a column of pandas as polars has it, with null for NaN; None for what it cannot hold."""
     import pandas as pd
     import polars as pl
@@ -200,6 +207,8 @@ def _from_pandas(column: pd.Series[Any]) -> pl.Series | None:
             return None
         if categories.is_empty():
             categories = categories.cast(pl.String)
+        if categories.dtype == pl.String and not as_text:
+            categories = categories.cast(pl.Enum(categories))
         # The code of a null is -1, which is none of 32 bits without a sign.
         return categories.gather(pl.Series(column.cat.codes.to_numpy()).cast(pl.UInt32, strict=False))
     if isinstance(dtype, pd.DatetimeTZDtype):

@@ -109,7 +109,7 @@ class Table(Generic[IntoFrameT]):
         else:
             frame = wrapped(native, parameter=parameter, kinds=_KINDS)
             engine = frame.implementation
-            door = Door.of(native) if isinstance(frame, nw.DataFrame) else None
+            door = Door.of(native, as_text=as_text) if isinstance(frame, nw.DataFrame) else None
             frame = frame if door is None else nw.from_native(door.frame)
         times, numbers = tuple(times), tuple(numbers)
         require(named := (*needed, *times, *numbers), frame.collect_schema().names())
