@@ -79,8 +79,6 @@ def book_runs(events: IntoFrameT, /) -> IntoFrameT:
     - Nothing is known before the first snapshot. A book that crosses is kept as it is.
     - ``until`` equals ``since`` where two events bear the same time: such a run is seen by ids alone.
 
-    Frames in the memory of pandas or pyarrow are computed by polars, which joins ranges without comparing every pair.
-
     Examples
     --------
     >>> import polars as pl

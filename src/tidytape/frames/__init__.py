@@ -3,7 +3,8 @@
 What `tidytape.aggregate` and `tidytape.analytics` share, so that each of their functions is written once for polars,
 pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; users of it need nothing in here.
 
-- `doors`: a native frame in, one of the same kind out.
+- `door`: frames of pandas and pyarrow become polars, and go back as what they were. Nothing else knows them.
+- `doors`: what a frame must have to come in.
 - `table`: the same with its times as whole nanoseconds, whatever the engine calls a time, and its categories as text.
 - `units`: what amounts count and how high levels are.
 - `words`: categories as text, and back.
