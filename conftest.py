@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+import time
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -15,12 +16,15 @@ os.environ["MPLBACKEND"] = "Agg"
 # Read once, at the start: the fixture `clean_environment` hides it from the code under test.
 RECORDED = Path(os.environ.get("TIDYTAPE_RECORDED_DATA") or Path(__file__).parent.parent / "shared" / "data")
 
-settings.register_profile("default", deadline=None)
-# The same examples on every run, and fewer: time is short there. Whoever works on a law draws more of them at home.
+# Every run draws the same few examples of each law. Whoever works on a law draws more, and others each time.
 settings.register_profile(
-    "ci", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=25
+    "default", deadline=None, derandomize=True, database=None, print_blob=True, max_examples=25
 )
-settings.load_profile("ci" if os.environ.get("CI") else "default")
+settings.register_profile("thorough", deadline=None, print_blob=True, max_examples=500)
+settings.load_profile("thorough" if os.environ.get("TIDYTAPE_TEST_THOROUGH") else "default")
+
+QUICK = 2.0
+"""What a test may take that is not marked as slow: a second, and twice that on a busy machine. [s of a processor]"""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -45,3 +49,14 @@ def clean_environment() -> Iterator[None]:
         for name in [name for name in os.environ if name.startswith("TIDYTAPE_")]:
             patch.delenv(name)
         yield
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
+    """Fail a test that takes long and is not marked so. Only CI does: other machines may be slower."""
+    began = time.process_time()
+    outcome = yield
+    took = time.process_time() - began
+    if took > QUICK and os.environ.get("CI") and item.get_closest_marker("slow") is None:
+        pytest.fail(f"took {took:.1f} s of a processor: make it smaller, or mark it as slow", pytrace=False)
+    return outcome

@@ -89,12 +89,14 @@ def candles_of_the_raw_file(path: Path) -> dict[int, dict[str, float]]:
     }
 
 
+@pytest.mark.slow
 @every_log
 def test_every_trade_of_the_logs_is_in_the_lake_once(lake: Path, exchange: str, symbol: str) -> None:
     trades = Lake(lake).scan("trades", exchange=exchange, raw_symbol=symbol).collect()
     assert trades.height == trades["id"].n_unique() == LOGS[exchange, symbol][2]
 
 
+@pytest.mark.slow
 def test_ingesting_everything_again_changes_nothing(tmp_path: Path, recorded: Path) -> None:
     path = filled(tmp_path / "lake", recorded)
     before = {name: Lake(path).scan(name).select(pl.len()).collect().item() for name in ("trades", "book")}

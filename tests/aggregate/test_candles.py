@@ -109,6 +109,7 @@ def plain_candles(path: Path) -> dict[int, list[float]]:
     return found
 
 
+@pytest.mark.slow
 def test_recorded_trades(recorded, tmp_path):
     from tidytape.lake import Lake
     from tidytape.lake.ingest import ingest

@@ -24,6 +24,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", list(FUNCTIONS))
 def test_times_of_any_kind_are_taken_and_given_back(engine, trades, name):
     counted = trades.with_columns(pl.col("timestamp") // 1_000 * 1_000)
@@ -51,6 +52,7 @@ def test_categories_and_the_index_of_pandas_are_the_callers(trades):
     assert list(found.index) == list(range(len(found)))
 
 
+@pytest.mark.slow
 def test_without_an_order_within_a_moment_only_what_it_decides_is_unknown(engine, trades):
     for name in ("volume_profile", "tpo_touches", "tpo"):
         wanted = FUNCTIONS[name](trades)
@@ -89,6 +91,7 @@ def test_a_size_that_makes_too_many_rows_is_refused_at_once(trades):
         aggregate.tpo(timed, interval="1h", block_size="0.0000001")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 def test_trades_of_a_client_make_what_the_service_makes_of_them(backend):
     client = tidytape.Client.demo(backend=backend)

@@ -84,6 +84,7 @@ def test_by_hand(engine):
     assert [got.filter(flag)["price"].to_list() for flag in FLAGS] == [[104.0], [106.0], [101.0], []]
 
 
+@pytest.mark.slow
 def test_columns_are_those_of_the_schema_but_the_lists(engine):
     schema = schema_of("TPO_AGG")
     scalars = [
@@ -229,6 +230,7 @@ def test_equals_the_plain_loop(oracle, interval, session, block_minutes):
         assert got.to_dicts() == plain_tpo(trades.to_dicts(), oracle["row"], **ways, block_size=block_size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("interval", "session", "block_minutes"),
     [("1d", None, 30), ("15m", None, 240), ("1h", "weekly", 60), ("1h", "monthly", 5)],
@@ -321,6 +323,7 @@ def test_lists_of_random_trades_agree_with_the_counts():
     ).row(0) == (True, True, True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("counts", "single_prints", "poor_high", "poor_low"),
     [
@@ -363,6 +366,7 @@ def test_the_block_in_progress_is_flagged():
     assert touched(155, interval="5m", block_minutes=240) == []
 
 
+@pytest.mark.slow
 def test_without_trades_in_its_blocks_there_is_no_initial_balance(engine):
     trades = BY_HAND.with_columns(pl.col("timestamp") + 60 * MINUTE)
     got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size=1))
@@ -376,6 +380,7 @@ def test_the_initial_balance_is_the_blocks_that_start_in_the_first_hour(block_mi
     assert got.select("ibr_high", "ibr_low").row(0) == (high, 2.0)
 
 
+@pytest.mark.slow
 def test_open_and_close_are_decided_by_time_then_sequence(engine):
     rows = [(0, "BUY", 2.0, 1.0), (0, "BUY", 1.0, 1.0), (9, "BUY", 4.0, 1.0), (9, "BUY", 3.0, 1.0)]
     trades = frame(rows).with_columns(sequence=pl.Series([8, 7, 6, 5]))
@@ -393,6 +398,7 @@ def test_months_are_those_of_the_calendar():
     assert got["month"].to_list() == firsts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("month", "days"), [("2024-02", 29), ("2023-02", 28), ("2100-02", 28), ("2023-12", 31), ("2024-04", 30)]
 )
@@ -410,6 +416,7 @@ def test_a_month_ends_where_the_next_begins(engine, month, days):
     assert periods["period_end"][1] == (first + days) * DAY
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rows", [1, 2, 32, 33, 1024, 1025, 32_769])
 def test_every_row_between_is_touched(engine, rows):
     trades = frame([(0, "BUY", 7.0, 1.0), (1, "SELL", 6.0 + rows, 2.0)])
@@ -432,6 +439,7 @@ def test_a_block_has_at_most_2_to_the_20_rows():
             touches(rows).collect()
 
 
+@pytest.mark.slow
 def test_duckdb_refuses_more_rows_too():
     import duckdb
 
@@ -470,6 +478,7 @@ def test_missing_columns_are_named(function):
     assert caught.value.missing == ("side", "amount")
 
 
+@pytest.mark.slow
 def test_recorded_trades(recorded, tmp_path, oracle):
     from tidytape.lake import Lake
     from tidytape.lake.ingest import ingest

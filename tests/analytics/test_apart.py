@@ -139,6 +139,7 @@ def test_a_maturity_that_is_null_is_a_series_of_its_own_on_every_engine(engine):
     assert got.sort(order)["percentile"].to_list() == wanted.sort(order)["percentile"].to_list()
 
 
+@pytest.mark.slow
 def test_each_window_of_the_realised_has_its_own_premium(engine):
     candles = pl.DataFrame({"coin": "BTC", "timestamp": HOURS, "close": [100.0 + n**2 for n in range(12)]})
     realized = pl.concat(

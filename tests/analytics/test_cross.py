@@ -51,6 +51,7 @@ def test_a_sum_with_an_unknown_amount_is_unknown():
     assert got.rows() == [(0, None, 0, 0.0)]
 
 
+@pytest.mark.slow
 def test_amounts_of_several_units_do_not_add_up(engine):
     coins = markets(1.0, 2.0, amount_unit=["COIN", "COIN"])
     mixed = pl.concat([coins, markets(3.0, 4.0, time=HOUR, amount_unit=["COIN", "USD"])])

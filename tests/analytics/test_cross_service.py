@@ -171,6 +171,7 @@ def test_levels(client: Any) -> None:
     same(mine, grouped, [*KEYS, "price"], ["buy_volume", "sell_volume"])
 
 
+@pytest.mark.slow
 def test_funding(client: Any) -> None:
     grouped = client.funding(**ASKED, group_by="open_interest_weighted_avg")
     rates = client.funding(**ASKED)
@@ -198,6 +199,7 @@ def test_dominance(client: Any) -> None:
     )
 
 
+@pytest.mark.slow
 def test_frames_of_pandas_as_they_are_fetched(lake: Path, client: Any) -> None:
     """Categories, times of nanoseconds and nulls as the client gives them."""
     with tidytape.Client.local(lake, backend="pandas") as pandas:

@@ -312,6 +312,7 @@ def test_regrid_of_prices_that_are_none(engine, interval):
     assert set(got["interval"].cast(pl.String)) == {"FIVE_MINUTES" if interval else "MINUTE"}
 
 
+@pytest.mark.slow
 def test_frames_of_the_client_go_through():
     client = Client.demo()
     day = {"interval": "1h", "start": "2024-08-08", "end": "2024-08-09"}

@@ -211,6 +211,7 @@ def test_a_session_does_not_open_within_an_interval(interval, session, opens, wh
     assert len(flow.cvd(SIDES, interval=whole, **how))
 
 
+@pytest.mark.slow
 def test_a_candle_of_two_sessions_leaves_both_unknown(engine: Engine) -> None:
     hours = [(60.0 * hour, "BUY", 2.0**hour) for hour in range(6)]
     candles = frame("side volume", *hours, (0.0, "SELL", 0.0)).with_columns(interval=pl.lit("HOUR"))

@@ -21,6 +21,20 @@ from tidytape.errors import QueryError
 MATRIX = [pytest.param(case, id=f"{namespace}.{case}") for namespace, case in cases()]
 ONE_EACH = [pytest.param(case, id=f"{namespace}.{case}") for namespace, case in some_cases()]
 
+# Eager frames meet one case of each function on every run, and all of them where the slow tests run.
+EAGER = {"polars", "pandas", "pyarrow"}
+FIRST = {id(case) for _, case in some_cases()}
+ON_ENGINES = [
+    pytest.param(
+        case,
+        engine,
+        id=f"{namespace}.{case}-{engine}",
+        marks=[pytest.mark.slow] if engine in EAGER and id(case) not in FIRST else [],
+    )
+    for engine in ENGINES
+    for namespace, case in cases()
+]
+
 
 def plain(frame: pl.DataFrame) -> pl.DataFrame:
     """What engines call differently, called the same: words, whole numbers, and instants."""
@@ -39,7 +53,7 @@ def expected() -> dict[int, pl.DataFrame]:
     return {}
 
 
-@pytest.mark.parametrize("case", MATRIX)
+@pytest.mark.parametrize(("case", "engine"), ON_ENGINES, indirect=["engine"])
 def test_engine_answers_as_polars(case: Case, engine: Engine, expected: dict[int, pl.DataFrame]) -> None:
     given = [engine.frame(frame) for frame in case.frames]
     if engine.name in case.gaps:
@@ -61,6 +75,7 @@ def test_engine_answers_as_polars(case: Case, engine: Engine, expected: dict[int
     assert_same(got.sort(case.key, nulls_last=True), wanted.sort(case.key, nulls_last=True))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ONE_EACH)
 def test_pandas_on_arrow_answers_as_polars(case: Case, expected: dict[int, pl.DataFrame]) -> None:
     if "pandas" in case.gaps or case.own_kind:
@@ -113,6 +128,7 @@ def shape_of(answer: Any) -> Any:
     return {name: (array.dtype, array.ndim) for name, array in vars(answer).items()}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", ONE_EACH)
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
 def test_empty_frame_keeps_columns_and_dtypes(case: Case, kind: str) -> None:

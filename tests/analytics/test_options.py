@@ -152,6 +152,7 @@ def test_expiries_without_a_smile_are_there_and_null(engine, quotes):
     assert got.select("iv_atm", "iv_25p", "iv_25c").rows() == [(None,) * 3] * 4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", [None, 0.0, -1.0, float("nan"), float("inf")])
 @pytest.mark.parametrize("column", ["strike", "implied_volatility", "forward"])
 def test_a_bad_quote_is_as_if_it_were_not_there(engine, quotes, column, bad):
@@ -506,6 +507,7 @@ def test_two_underlyings_without_a_name_have_no_points() -> None:
     assert options.forward(twice)["forward"].to_list() == [100.0]
 
 
+@pytest.mark.slow
 def test_two_underlyings_whose_strikes_do_not_meet_have_no_points(engine) -> None:
     small = _quotes(3.0, 80.0, coin="B").with_columns(pl.col("strike") * 0.03)
     both = pl.concat([_quotes(100.0, 50.0, coin="A"), small]).sample(fraction=1, shuffle=True, seed=3)
@@ -529,6 +531,7 @@ def test_forwards_of_a_snapshot_may_move_a_little() -> None:
     assert options.atm_volatility(moving)["iv_atm"].to_list() == [50.0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("written", [("call", "put"), ("C", "P"), ("c", "p"), ("Call", "Put")])
 def test_calls_and_puts_may_be_written_in_any_way(written) -> None:
     chain = _quotes(100.0, 50.0)

@@ -70,6 +70,7 @@ def by_quantlib(ql, frame):
 # -- prices
 
 
+@pytest.mark.slow
 def test_price_is_that_of_quantlib(ql):
     frame = grid()
     want = by_quantlib(ql, frame)
@@ -81,6 +82,7 @@ def test_price_is_that_of_quantlib(ql):
     assert (coin >= 0).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("premium", ["coin", "quote"])
 def test_price_of_an_absurd_volatility_is_the_limit(engine, premium):
     absurd = [1e6, 1e300, 1.7e308, 1e-300, 5e-324]
@@ -102,11 +104,13 @@ def test_price_of_an_absurd_volatility_is_the_limit(engine, premium):
         assert one == (other if other is None else pytest.approx(other, rel=1e-14))
 
 
+@pytest.mark.slow
 def test_price_at_the_money_of_no_volatility_to_speak_of_is_nothing(engine):
     frame = option(implied_volatility=[5e-324], strike=[70_000.0], forward=[70_000.0], option_type=["CALL"])
     assert engine.polars(options.black76_price(engine.frame(frame)))["black76_price"].to_list() == [0.0]
 
 
+@pytest.mark.slow
 def test_price_of_what_is_not_known_is_null(engine):
     frame = option(
         implied_volatility=[50.0, None, 0.0, 50.0, 50.0, 50.0, 50.0],
@@ -269,6 +273,7 @@ def test_an_expiry_that_is_a_date():
 NEVER = datetime(9999, 12, 31, tzinfo=UTC)
 
 
+@pytest.mark.slow
 def test_an_expiry_out_of_reach_is_not_known_and_comes_back(engine: Engine):
     frame = option(mark_price=0.05, implied_volatility=50.0, expiry=[NEVER, NOW + timedelta(days=30)])
     got = engine.polars(options.black76_price(engine.frame(frame))).sort("black76_price", nulls_last=True)

@@ -86,6 +86,7 @@ def test_golden_areas(constructor, counts, rules, area):
     assert row[2:4] == area
 
 
+@pytest.mark.slow
 def test_equals_the_plain_loop_for_every_rule(constructor):
     draw = random.Random(7)
     profiles = [

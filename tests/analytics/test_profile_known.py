@@ -33,6 +33,7 @@ def without_hindsight(found):
     return nw.from_native(found).drop("is_naked", "touched_at", strict=False).to_native()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 @pytest.mark.parametrize("session", list(SESSIONS))
 def test_a_result_is_known_when_its_session_ends(session, backend):
@@ -80,6 +81,7 @@ def test_sessions_that_start_at_once_and_end_apart_are_two_profiles(client):
     ]
 
 
+@pytest.mark.slow
 def test_sessions_without_an_end_are_never_known_by_an_interval(client):
     levels = client.tpo(**ASKED, **SESSIONS["weekly"]).drop("period_end")
     with pytest.raises(QueryError, match="keep 'period_end'"):

@@ -26,6 +26,7 @@ def theirs(levels: pl.DataFrame, step: float) -> tuple[float, float, float]:
     return day.poc_price, *day.value_area
 
 
+@pytest.mark.slow
 def test_equals_market_profile_in_its_own_mode():
     """400 random profiles on a grid of halves, with volume on every row and no two rows alike."""
     draw = np.random.default_rng(8)

@@ -53,6 +53,7 @@ def test_initial_balance_is_the_first_hour_and_extends_from_its_edges():
     assert (found["initial_balance_minutes"], found["extension_from"]) == (60, "edge")
 
 
+@pytest.mark.slow
 def test_initial_balance_of_coarser_rows_is_that_of_the_summary():
     sessions = {("BTCUSDT", DAY): DRAWN}
     for frame in (LISTS, touches_of(sessions), levels_of(sessions)):
@@ -225,6 +226,7 @@ def test_naked_pocs_are_touched_by_a_range_and_not_by_a_jump():
     ]
 
 
+@pytest.mark.slow
 def test_naked_pocs_of_many_sessions_take_little_memory():
     count, nanoseconds = 20_000, 1_723_161_600_000_000_001
     session = np.repeat(np.arange(count), 2)
@@ -471,6 +473,7 @@ def test_a_block_that_touched_two_levels_of_a_row_counts_once() -> None:
     assert rows.rows() == [("BTC", 0, 2, 0.0, 4.0, 4.0), ("BTC", 0, 2, 2.0, 6.0, 4.0)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row_size", [None, 0.5, 1, 2])
 @pytest.mark.parametrize("lazy", [False, True])
 def test_touches_are_counted_as_the_blocks_of_a_list_are(row_size, lazy):
@@ -554,6 +557,7 @@ def test_a_volume_profile_is_told_that_it_has_no_blocks(function) -> None:
         function(BLOCKS.select("timestamp", "price", "volume"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("minutes", [0, -30, float("nan"), float("inf"), 1e300, None])
 @pytest.mark.parametrize("of", [pl.DataFrame, pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])
 def test_a_column_that_says_no_length_of_a_block_says_nothing(minutes, of):
@@ -592,6 +596,7 @@ def test_blocks_are_numbers(words):
             function(levels)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("usual", "glitch"), [(1e-6, 1e10), (1.0, 1e18), (3.0, 1e300)])
 @pytest.mark.parametrize("of", [pl.DataFrame, pl.DataFrame.to_pandas])
 def test_one_absurd_range_counts_as_long_as_it_is_looked_back_on(usual, glitch, of):

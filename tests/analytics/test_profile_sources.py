@@ -52,6 +52,7 @@ def test_ours_is_what_the_service_sends_under_names_of_our_own(levels):
     assert runs["rows"].sum() == sent["single_prints"].list.len().sum()
 
 
+@pytest.mark.slow
 def test_a_pandas_client_gives_the_same(levels):
     client = tidytape.Client.demo(backend="pandas")
     frame = client.tpo(session="daily", block_minutes=30, **ASKED)
@@ -123,6 +124,7 @@ def test_profiles_from_candles_by_their_close():
     assert levels.rows() == [(1, 10.0, 3.5), (1, 10.5, 3.0), (2, 12.0, 4.0)]
 
 
+@pytest.mark.slow
 def test_recorded_market(recorded, tmp_path):
     lake = Lake.create(tmp_path / "lake")
     ingest(recorded / "binance-spot_ws_btcusdt_20240808.gz", lake, layout="binance-ws", exchange="BINANCE")

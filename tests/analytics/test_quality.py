@@ -306,6 +306,7 @@ def plain(candles: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+@pytest.mark.slow
 def test_no_value_makes_an_audit_fail(engine: Engine, candles: pl.DataFrame) -> None:
     frame = plain(candles)
     for start, value in enumerate(BAD):
@@ -321,6 +322,7 @@ def test_no_value_makes_an_audit_fail(engine: Engine, candles: pl.DataFrame) -> 
     engine.polars(quality.completeness(engine.frame(timeless)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("bad", BAD)
 @pytest.mark.parametrize("kind", ["polars", "pandas"])
 def test_frames_of_nothing_but_one_value_are_audited(
@@ -331,6 +333,7 @@ def test_frames_of_nothing_but_one_value_are_audited(
     assert "unordered" not in engine.polars(quality.audit(engine.frame(everywhere)))["finding"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polars", "pandas", "duckdb"])
 def test_frames_of_no_time_or_no_row_are_audited(kind: str, candles: pl.DataFrame) -> None:
     engine, frame = Engine(kind), plain(candles)

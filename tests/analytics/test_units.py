@@ -233,6 +233,7 @@ def test_volumes_count_what_the_argument_says(client: Client) -> None:
     assert cross.volume_weighted(unknown, unit="quote").equals(cross.volume_weighted(dollars, unit="quote"))
 
 
+@pytest.mark.slow
 def test_prices_of_markets_of_several_units_are_known(client: Client, engine: Engine) -> None:
     spot = {**DAY, "exchange": "DEMO_SPOT", "raw_symbol": "BTCUSDT"}
     coins, other = client.candles(**DAY), client.candles(**spot)

@@ -148,6 +148,7 @@ def test_a_new_key_tells_what_its_tier_has_and_which_others_there_are(run: Run, 
     assert "another tier" not in told
 
 
+@pytest.mark.slow
 def test_a_key_of_an_unknown_tier_is_told_by_its_id(run: Run, lake: Path, tmp_path: Path) -> None:
     file, tiers = tmp_path / "keys.json", tmp_path / "tiers.toml"
     tiers.write_text("[student]\nper_minute = 5\n")
@@ -228,6 +229,7 @@ def test_ingest_of_several_files_prints_the_report_and_names_the_bad_ones(run: R
     assert f"{files[1]}:2: the price 'ten' is not a finite number" in told
 
 
+@pytest.mark.slow
 def test_the_demo_runs_the_whole_journey(run: Run, tmp_path: Path) -> None:
     code, said, told = run("demo", "--out", tmp_path / "demo")
     assert code == 0

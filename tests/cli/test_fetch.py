@@ -64,6 +64,7 @@ def command_of(name: str) -> click.Command:
     return found  # type: ignore[no-any-return]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ASKED)
 def test_options_are_the_parameters_of_the_method(name: str) -> None:
     command, method = command_of(name), getattr(Endpoints, name)
@@ -88,6 +89,7 @@ def test_there_is_a_command_for_every_method_and_no_other() -> None:
     assert public - {"points", "query", "plan", "fetch", "to_parquet", "record"} == set(ASKED)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in ASKED if name not in {*NAMES, "usage"}])
 def test_a_file_holds_what_the_method_returns(run: Run, lake: Path, tmp_path: Path, name: str) -> None:
     with tidytape.Client.local(lake) as client:
@@ -163,6 +165,7 @@ def test_the_budget_may_make_it_wait_no_longer_than_said(run: Run, monkeypatch: 
     assert "left" in refused
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_listed_under_a_heading(
     run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -220,6 +223,7 @@ def test_a_warning_names_options(run: Run, monkeypatch: pytest.MonkeyPatch) -> N
     assert "; --max-wait bounds that, and a plan tells it beforehand\n" in told
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["tpo_sessions", "markets"])
 def test_lists_are_json_in_a_table_of_text(run: Run, lake: Path, tmp_path: Path, name: str) -> None:
     with tidytape.Client.local(lake) as client:
@@ -246,6 +250,7 @@ def test_the_terminal_shows_a_frame_of_lists(run: Run, lake: Path) -> None:
     assert "poc_price" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_names_are_printed_one_a_line_or_written_as_a_column(
     run: Run, lake: Path, tmp_path: Path, name: str
@@ -277,6 +282,7 @@ def test_usage_is_a_row(run: Run, lake: Path, tmp_path: Path) -> None:
     assert usage["remaining"] == usage["limit"] * 2 or usage["remaining"] == usage["limit"]
 
 
+@pytest.mark.slow
 def test_markets_take_all_their_filters(run: Run, lake: Path, tmp_path: Path) -> None:
     def listed(*words: str) -> list[str]:
         out = tmp_path / "markets.jsonl"

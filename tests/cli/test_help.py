@@ -19,6 +19,7 @@ def commands(command: click.Command, words: tuple[str, ...] = ()) -> list[tuple[
     return [words, *(found for name in inside for found in commands(inside[name], (*words, name)))]
 
 
+@pytest.mark.slow
 def test_the_page_shows_the_help_of_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", "100")
     runner = CliRunner(env={"COLUMNS": "100"})

@@ -127,6 +127,7 @@ def refused(tmp_path, monkeypatch, capsys):
     return call
 
 
+@pytest.mark.slow
 def test_a_map_is_told_by_columns_and_options_by_their_flags(refused, tmp_path):
     path = tmp_path / "a.csv"
     path.write_text(f"when,raw_symbols,rates\n{T},A,1\n")

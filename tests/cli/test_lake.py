@@ -88,6 +88,7 @@ def test_check(run, lake):
     assert [json.loads(line)["check"] for line in said.splitlines()] == ["keys", "sequence"]
 
 
+@pytest.mark.slow
 def test_compact_and_vacuum(run, lake):
     code, said, _ = run("lake", "compact", "--lake", lake)
     assert code == 0

@@ -55,6 +55,7 @@ def window_of(name: str, **more: Any) -> Window:
     return Window.of(queries)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ASKED))
 def test_ninety_days_of_minutes_are_never_refused_and_wait_no_longer_than_the_bucket_needs(
     service: AppTransport, clock: Clock, name: str
@@ -102,6 +103,7 @@ def test_a_service_that_tells_nothing_is_asked_without_waiting() -> None:
     assert quota.burst is None
 
 
+@pytest.mark.slow
 @given(
     per_minute=st.integers(1, 1_000),
     weights=st.lists(st.integers(1, 50), min_size=1, max_size=30),

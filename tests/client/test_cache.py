@@ -62,6 +62,7 @@ def window_of(name: str, start: int, end: int, **more: Any) -> Window:
     return Window.of(PointsQuery.split(type=name, interval="1m", start=start, end=end, **ASKED[name], **more))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ASKED))
 def test_the_second_fetch_is_the_same_and_costs_nothing(
     service: Any, clock: Clock, tmp_path: Path, name: str

@@ -107,6 +107,7 @@ def test_it_works_inside_a_running_loop(lake: Path) -> None:
     assert asyncio.run(notebook_cell()) == 24
 
 
+@pytest.mark.slow
 def test_asyncio_returns_the_same_frames(lake: Path) -> None:
     async def fetched() -> list[Any]:
         async with tidytape.AsyncClient.local(lake) as client:

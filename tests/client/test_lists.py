@@ -252,6 +252,7 @@ def test_what_is_no_prediction_market_is_refused(client: Any, script: Any, neste
 # --- the real service ---
 
 
+@pytest.mark.slow
 def test_lists_of_a_lake_are_those_of_its_service(tmp_path: Path) -> None:
     lake = predicted(everything(tmp_path / "lake"))
     with tidytape.Client.local(lake.path) as client:
@@ -275,6 +276,7 @@ def test_lists_of_a_lake_are_those_of_its_service(tmp_path: Path) -> None:
         assert client.coins() == ["BTC", "ETH", "OLD"]
 
 
+@pytest.mark.slow
 def test_a_span_of_time_is_half_open(tmp_path: Path) -> None:
     lake = everything(tmp_path / "lake")
     last = 1_723_161_600 + 7_200

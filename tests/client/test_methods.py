@@ -66,6 +66,7 @@ def test_both_clients_have_the_same_methods_from_one_definition() -> None:
         assert inspect.signature(both[0]) == inspect.signature(both[1])
 
 
+@pytest.mark.slow
 def test_both_clients_answer_alike(lake: Path, client: Any) -> None:
     async def fetched() -> dict[str, Any]:
         async with tidytape.AsyncClient.local(lake) as other:
@@ -131,6 +132,7 @@ def test_without_docstrings_the_methods_are_the_same() -> None:
     assert subprocess.run([sys.executable, "-OO", "-c", program], check=False).returncode == 0
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 @pytest.mark.parametrize("name", FRAMES)
 def test_frames_have_the_same_columns_and_dtypes_whatever_the_answer(
@@ -156,6 +158,7 @@ def test_frames_have_the_same_columns_and_dtypes_whatever_the_answer(
         assert list(pandas_full[column].dropna()) == full[column].drop_nulls().to_list()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, asked in ASKED.items() if asked.get("exchange") == "X"])
 def test_one_instrument_has_the_frame_of_many(client: Any, name: str) -> None:
     asked = {key: value for key, value in ASKED[name].items() if key != "coin"}

@@ -205,6 +205,7 @@ def test_heatmaps_keep_what_was_asked_of_their_depth(lake: Path) -> None:
     assert levels["timestamp"].is_unique().all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

@@ -55,6 +55,7 @@ def test_a_session_needs_no_interval(client: Any, session: str) -> None:
     assert levels["timestamp"].unique().sort().equals(sessions["timestamp"].sort())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("interval", ["1h", "1d", "1w"])
 @pytest.mark.parametrize("session", STARTS)
 def test_where_both_are_given_the_session_counts(

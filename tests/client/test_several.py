@@ -47,6 +47,7 @@ def client(lake: Lake) -> Iterator[tidytape.Client[pl.DataFrame]]:
         yield one
 
 
+@pytest.mark.slow
 def test_a_plan_of_several_is_what_fetching_each_then_does(client: Any) -> None:
     asked = [
         client.query.candles(interval="1m", **DAY),
@@ -139,6 +140,7 @@ class Counting(AsyncAppTransport):
         return response
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 def test_gathered_fetches_share_the_budget_and_none_is_refused(
     lake: Lake, monkeypatch: pytest.MonkeyPatch

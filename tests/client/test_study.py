@@ -65,6 +65,7 @@ def same(one: Any, other: Any) -> bool:
     return bool(one == other)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
 @pytest.mark.parametrize("backend", ["polars", "pandas"])
 def test_a_study_comes_out_the_same_from_its_tape(
@@ -235,6 +236,7 @@ def test_a_damaged_entry_is_named(client: Any, tmp_path: Path) -> None:
     assert coins.number == 1
 
 
+@pytest.mark.slow
 def test_a_plan_is_what_a_fetch_then_does(client: Any) -> None:
     for method in ("candles", "tpo", "book_heatmap", "liquidations"):
         asked = getattr(client.query, method)(**DAY | {"interval": "1m", "end": S0 + 20 * 86_400})
@@ -247,6 +249,7 @@ def test_a_plan_is_what_a_fetch_then_does(client: Any) -> None:
     assert client.usage().used > 0
 
 
+@pytest.mark.slow
 def test_parts_are_the_whole(client: Any, lake: Lake, tmp_path: Path) -> None:
     asked = client.query.book_heatmap(**DAY | {"interval": "1m", "end": S0 + 20 * 86_400})
     whole = client.points(asked)
@@ -274,6 +277,7 @@ def test_parts_are_the_whole(client: Any, lake: Lake, tmp_path: Path) -> None:
     assert all(one.equals(other) for one, other in zip(parts, asyncio.run(again()), strict=True))
 
 
+@pytest.mark.slow
 def test_parts_come_newest_first_where_that_is_asked(client: Any) -> None:
     asked = client.query.book_heatmap(
         sort_direction="desc", **DAY | {"interval": "1m", "end": S0 + 20 * 86_400}

@@ -84,6 +84,7 @@ def test_a_tape_is_lines_of_json_and_has_a_manifest(tmp_path: Path) -> None:
     assert manifest[0].told == {"weight": 1}
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(where=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
 def test_one_byte_changed_is_told_and_never_returned(

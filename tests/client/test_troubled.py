@@ -190,6 +190,7 @@ SURVIVED: dict[str, list[Trouble]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("troubles", SURVIVED.values(), ids=SURVIVED)
 def test_what_comes_over_a_bad_way_is_what_the_service_has(
     fetch: Fetch, plain: pl.DataFrame, troubles: list[Trouble]
@@ -212,6 +213,7 @@ WRONG: dict[str, tuple[Trouble, type[Exception]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("trouble", "error"), WRONG.values(), ids=WRONG)
 def test_what_cannot_be_right_is_an_error_and_nothing_is_returned(
     fetch: Fetch, trouble: Trouble, error: type[Exception]

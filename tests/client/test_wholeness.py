@@ -144,6 +144,7 @@ def test_series_that_a_cut_between_two_left_out_are_found() -> None:
     assert told.weight <= 3 * 1 + 2
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 60), st.integers(1, 60), st.integers(1, 4)), min_size=1, max_size=3),
@@ -181,6 +182,7 @@ def test_the_law_of_cut_answers(
     assert rows_of(frame) == [row for row in all_of(service) if row[0] in found]
 
 
+@pytest.mark.slow
 def test_a_window_of_several_requests_is_whole_though_each_answer_was_cut() -> None:
     service = Cutting({"A": range(250_000)}, first_rows(60_000))
     frame, told = Driven(service, Clock(NOW)).fetch(window(250_000))
@@ -189,6 +191,7 @@ def test_a_window_of_several_requests_is_whole_though_each_answer_was_cut() -> N
     assert told.weight <= 3 * 250 + 6
 
 
+@pytest.mark.slow
 def test_data_that_end_early_cost_one_probe_a_side_of_a_fetch(tmp_path: Path) -> None:
     service = Cutting({"A": range(130_000, 340_000)}, first_rows(10**9))
     asked = window(400_000)

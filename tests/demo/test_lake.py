@@ -62,6 +62,7 @@ class Asked(SeriesMethods[Wanted]):
         return wanted
 
 
+@pytest.mark.slow
 def test_every_method_and_data_type_has_rows(client: Any) -> None:
     assert set(ASKED) == {name for name in dir(SeriesMethods) if not name.startswith("_")}
     asked = [ASKED["candles"] | {"by_side": True}]
@@ -119,6 +120,7 @@ def test_another_seed_gives_other_data(made: dict[str, pl.DataFrame]) -> None:
         assert not rows.equals(made[name]), name
 
 
+@pytest.mark.slow
 def test_filling_again_changes_nothing(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake")
     fill(lake.path)

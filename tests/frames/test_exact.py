@@ -26,6 +26,7 @@ def added(amounts: list[float], kind: Any = pl.DataFrame) -> float:
     return frame.select(summed("amount")).select(total("amount"))["amount"][0]
 
 
+@pytest.mark.slow
 @given(st.lists(eight_decimals, min_size=1, max_size=50))
 def test_amounts_of_eight_decimals_add_up_to_the_exact_decimal(amounts: list[float]) -> None:
     by_hand = sum((Decimal(repr(amount)) for amount in amounts), Decimal(0))

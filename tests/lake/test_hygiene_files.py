@@ -99,6 +99,7 @@ def test_compacting_twice_does_nothing_the_second_time(lake, tape):
     assert lake.version() == version
 
 
+@pytest.mark.slow
 def test_row_groups_follow_each_other_in_time(lake, tape):
     """What delta's own compact does not give: a reader of one hour skips the rest."""
     parts = list(range(8))
@@ -115,6 +116,7 @@ def test_row_groups_follow_each_other_in_time(lake, tape):
     assert hygiene.check(lake, progress=False).findings == ()
 
 
+@pytest.mark.slow
 def test_files_follow_each_other_in_time_where_one_is_not_enough(lake, tape):
     for part in (1, 0, 2, 3):
         lake.append("trades", tape(part * 150_000, (part + 1) * 150_000), source=str(part))
@@ -126,6 +128,7 @@ def test_files_follow_each_other_in_time_where_one_is_not_enough(lake, tape):
     assert rows(lake).height == 600_000
 
 
+@pytest.mark.slow
 def test_compacting_while_another_writes(lake, tape):
     for number in range(6):
         lake.append("trades", tape(number * 100, number * 100 + 100), source=f"before {number}")

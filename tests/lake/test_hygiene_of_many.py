@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -11,35 +12,50 @@ import polars as pl
 import pytest
 
 from simulated.everything import everything
-from tidytape.lake import TRADES, Lake, hygiene
-from tidytape.lake.rollup import rollup
+from tidytape.lake import TABLES, TRADES, Lake, hygiene
+from tidytape.lake.rollup import ROLLUP_TABLES, rollup
 
 check = importlib.import_module("tidytape.lake.hygiene.check")  # the package has a function of this name
 
 
-@pytest.fixture
-def lake(tmp_path: Path, tape) -> Lake:
-    """Twenty sound markets, rolled up."""
-    made = everything(tmp_path / "lake")
-    symbols = [f"S{number:02}USDT" for number in range(20)]
+@pytest.fixture(scope="module")
+def sound(tmp_path_factory: pytest.TempPathFactory, tape) -> Path:
+    """A lake of twelve sound markets beside one of every kind, rolled up."""
+    path = tmp_path_factory.mktemp("many") / "lake"
+    made = everything(path)
+    symbols = [f"S{number:02}USDT" for number in range(12)]
     made.append("trades", pl.concat(tape(0, 200, raw_symbol=symbol) for symbol in symbols), source="tape")
     made.register(pl.DataFrame({"exchange": "BINANCE", "raw_symbol": symbols, "block_size": 0.5}))
     rollup(made, progress=False)
-    return made
+    return path
 
 
-def findings(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is found, by a look at many and by a look at each."""
-    many = [str(finding) for finding in hygiene.check(lake, progress=False).findings]
+@pytest.fixture
+def lake(sound: Path, tmp_path: Path) -> Lake:
+    return Lake(shutil.copytree(sound, tmp_path / "lake"))
+
+
+def findings(lake: Lake, monkeypatch: pytest.MonkeyPatch, table: str) -> list[str]:
+    """What is found in a table, by a look at many and by a look at each."""
+    many = [str(finding) for finding in hygiene.check(lake, tables=[table], progress=False).findings]
     with monkeypatch.context() as patched:
         patched.setattr(check, "_AT_ONCE", 0)
-        each = [str(finding) for finding in hygiene.check(lake, progress=False).findings]
+        each = [str(finding) for finding in hygiene.check(lake, tables=[table], progress=False).findings]
     assert many == each
     return many
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("table", [*TABLES, *ROLLUP_TABLES])
+def test_a_look_at_many_finds_what_a_look_at_each_finds(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, table: str
+) -> None:
+    findings(lake, monkeypatch, table)
+
+
+@pytest.mark.slow
 def test_what_is_wrong_with_some_is_found_by_name(lake: Lake, monkeypatch: pytest.MonkeyPatch, tape) -> None:
-    before = findings(lake, monkeypatch)
+    before = findings(lake, monkeypatch, "trades")
     trades = tape(300, 303, raw_symbol="S07USDT")
     repeated = tape(5, 8, raw_symbol="S11USDT")
     # Other markets have the same ids, and their quote amounts are right.
@@ -51,7 +67,7 @@ def test_what_is_wrong_with_some_is_found_by_name(lake: Lake, monkeypatch: pytes
         wrong_quote,
     ):
         deltalake.write_deltalake(f"{lake.path}/trades", TRADES.conform(rows).to_arrow(), mode="append")
-    new = [line for line in findings(lake, monkeypatch) if line not in before and "_1m" not in line]
+    new = [line for line in findings(lake, monkeypatch, "trades") if line not in before]
     told = {(line.split(": ")[1], line.split(": ")[2].removeprefix("trades BINANCE ")) for line in new}
     assert {
         ("amounts", "S07USDT"),
@@ -62,24 +78,26 @@ def test_what_is_wrong_with_some_is_found_by_name(lake: Lake, monkeypatch: pytes
     assert {symbol for _, symbol in told} == {"S03USDT", "S07USDT", "S11USDT"}
 
 
+@pytest.mark.slow
 def test_minutes_that_are_not_what_events_say_are_found_by_name(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = findings(lake, monkeypatch)
+    before = findings(lake, monkeypatch, "candles_1m")
     deltalake.DeltaTable(f"{lake.path}/candles_1m").update(
         {"close": "close + 1"}, predicate="raw_symbol = 'S05USDT' AND side = 'BUY'"
     )
-    new = [line for line in findings(Lake(lake.path), monkeypatch) if line not in before]
+    new = [line for line in findings(Lake(lake.path), monkeypatch, "candles_1m") if line not in before]
     assert any(line.startswith("error: conserved: candles_1m BINANCE S05USDT") for line in new)
     assert all("S05USDT" in line for line in new)
 
 
+@pytest.mark.slow
 def test_a_file_that_is_gone_keeps_no_other_from_being_checked(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = findings(lake, monkeypatch)
+    before = findings(lake, monkeypatch, "trades")
     next((Path(lake.path) / "trades/exchange=BINANCE/raw_symbol=S09USDT").glob("*.parquet")).unlink()
-    (line,) = [line for line in findings(lake, monkeypatch) if line not in before and "conserved" not in line]
+    (line,) = [line for line in findings(lake, monkeypatch, "trades") if line not in before]
     assert line.startswith("error: files: trades BINANCE S09USDT: 1, first: ")
 
 
@@ -103,6 +121,7 @@ def test_looks_do_not_grow_with_the_instruments(
     assert more - few < 27  # less than one for each further market
 
 
+@pytest.mark.slow
 def test_a_batch_holds_no_more_rows_than_memory_does(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     of_batch = check._of_batch

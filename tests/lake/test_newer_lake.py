@@ -148,6 +148,7 @@ def test_every_table_is_tried() -> None:
     assert RAW.keys() == ROLLUP_TABLES.keys()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", EVERY)
 def test_an_unknown_column_is_kept_by_whatever_is_done(path: Path, table: str) -> None:
     before = stored(path, table)
@@ -183,6 +184,7 @@ def late_event(lake: Lake, table: str) -> None:
     assert lake.append(RAW[table], late, source="late").rows_new == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ROLLUP_TABLES)
 def test_minutes_with_values_of_an_unknown_column_are_not_made_anew(path: Path, table: str) -> None:
     add_column(path, table)
@@ -197,6 +199,7 @@ def test_minutes_with_values_of_an_unknown_column_are_not_made_anew(path: Path, 
     assert report.sound  # minutes that late events changed are not read
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("table", ROLLUP_TABLES)
 def test_minutes_without_values_of_an_unknown_column_are_made_anew(path: Path, table: str) -> None:
     add_column(path, table, value="NULL")
@@ -238,6 +241,7 @@ def test_an_event_that_comes_late_while_a_rollup_runs_loses_no_values(
     assert stored(path, "candles_1m").filter(quality="good").height == rows.height
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "value"),
     [

@@ -19,6 +19,8 @@ from tidytape.errors import LakeError
 from tidytape.lake import Lake, _delta, hygiene
 from tidytape.lake.ingest import ingest
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def address() -> Iterator[str]:
@@ -134,7 +136,6 @@ for _ in range(3):
 """
 
 
-@pytest.mark.slow
 def test_two_compactions_beside_a_writer_lose_and_double_nothing(bucket):
     path = f"s3://{bucket}/lake"
     Lake.create(path)

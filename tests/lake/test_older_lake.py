@@ -149,6 +149,7 @@ def test_a_lake_without_trades_has_lost_them(old, tape, rolled_up):
     assert hygiene.check(lake, tables=["markets"], progress=False).sound
 
 
+@pytest.mark.slow
 def test_a_lake_with_minutes_has_lost_the_events_that_they_are_made_of(tmp_path):
     lake = everything(tmp_path / "lake")
     rollup(lake, progress=False)

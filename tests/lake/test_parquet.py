@@ -63,6 +63,7 @@ def true_to_its_word(lake: Lake, table: str = "trades") -> None:
 orders = st.lists(st.integers(0, 199), unique=True, min_size=1, max_size=120)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(numbers=orders, size=st.integers(1, 40), symbols=st.integers(1, 3))
 def test_any_order_in_any_parts(tmp_path_factory, tape, numbers, size, symbols):
@@ -106,6 +107,7 @@ def test_the_newest_first_becomes_whole_row_groups_too(lake, tape, small):
     assert len(files_of(lake)) == 4
 
 
+@pytest.mark.slow
 def test_many_instruments_keep_few_files_open(lake, tape, small, monkeypatch):
     monkeypatch.setattr(_parquet, "_OPEN", 3)
     opened, most = set(), []

@@ -45,6 +45,7 @@ def reports(draw: st.DrawFn) -> pl.DataFrame:
 # -- laws ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @given(reports(), st.randoms(use_true_random=False))
 def test_neither_order_nor_grouping_of_reports_matters(said, random):
     together = merged(NOTHING, said)

@@ -98,6 +98,7 @@ feeds = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=25, deadline=None)
 @given(feed=feeds, size=st.integers(1, 9))
 def test_the_parts_of_a_file_do_not_matter(tmp_path_factory, feed, size):

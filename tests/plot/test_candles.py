@@ -213,6 +213,7 @@ def test_thousands_of_candles_are_two_artists(hours, ax):
     assert not list(ax.patches)
 
 
+@pytest.mark.slow
 def test_tick_labels_do_not_touch(hours):
     from matplotlib.figure import Figure
 

@@ -89,6 +89,7 @@ def test_both_term_structures_of_three_chains(recorded: Path, chains: pl.LazyFra
     above.figure.canvas.draw()
 
 
+@pytest.mark.slow
 def test_a_recorded_book_is_drawn_as_it_stood(recorded: Path, tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "lake")
     ingest(recorded / LOG, lake, layout="binance-ws", exchange="BINANCE")

@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import narwhals.stable.v2 as nw
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -73,6 +74,7 @@ def test_profile_equals_the_plain_loop(tape, interval, size):
     same(got, pl.DataFrame(expected, schema=got.schema))
 
 
+@pytest.mark.slow
 @given(tapes, intervals, sizes, st.randoms(use_true_random=False))
 def test_the_order_of_rows_does_not_matter(tape, interval, size, random):
     order = list(range(tape.height))
@@ -85,6 +87,7 @@ def test_the_order_of_rows_does_not_matter(tape, interval, size, random):
     )
 
 
+@pytest.mark.slow
 @given(tapes, intervals, sizes, st.sampled_from(times.elements))
 def test_split_and_joined(tape, interval, size, at):
     cut = oracle["start"](at, interval)
@@ -115,6 +118,7 @@ def test_volume_is_conserved(tape, interval, size):
         same(of_profile, of_side)
 
 
+@pytest.mark.slow
 @settings(max_examples=often(20, thoroughly=40))  # five engines each time
 @given(tapes, intervals, sizes)
 def test_engines_agree(tape, interval, size):

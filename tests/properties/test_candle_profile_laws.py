@@ -54,8 +54,11 @@ def test_volume_is_kept(tape, size, rule):
     assert profile(tape, size, rule)["volume"].sum() == pytest.approx(total, rel=1e-12)
 
 
+@pytest.mark.slow
 @given(tapes, sizes, rules, st.randoms(use_true_random=False))
 def test_the_order_of_candles_does_not_matter(tape, size, rule, random):
+    # ADR 7: of parts below 4e-11 coin the last bit may depend on the order, and a candle has 300 parts at most.
+    tape = [(*prices, volume if volume == 0 or volume > 1e-7 else 1e-6) for *prices, volume in tape]
     assert shown(profile(random.sample(tape, len(tape)), size, rule)) == shown(profile(tape, size, rule))
 
 

@@ -6,6 +6,7 @@ from math import isclose
 
 import duckdb
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -84,6 +85,7 @@ def close(mine, theirs):
     )
 
 
+@pytest.mark.slow
 @given(points)
 def test_sums_are_those_of_a_loop(cells):
     rows = frame(cells)
@@ -92,6 +94,7 @@ def test_sums_are_those_of_a_loop(cells):
     assert close(held, oracle.total(rows.to_dicts(), carry=3 * HOUR))
 
 
+@pytest.mark.slow
 @given(rates, points)
 def test_averages_are_those_of_a_loop(rate, interest):
     rates, reports = frame(rate, "rate_close"), frame(interest)
@@ -123,6 +126,7 @@ def test_dispersion_is_that_of_a_loop(cells):
         )
 
 
+@pytest.mark.slow
 @given(candles)
 def test_candles_are_those_of_a_loop(cells):
     rows = candle_frame(cells)
@@ -141,6 +145,7 @@ def test_equal_weights_give_the_mean(rate, weight):
     assert close(got.select("timestamp", "rate_close").rows(), mean.select("timestamp", "rate_close").rows())
 
 
+@pytest.mark.slow
 @few
 @given(points, points, st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_change_a_bit(first, second, draw):
@@ -154,6 +159,7 @@ def test_order_of_rows_does_not_change_a_bit(first, second, draw):
         assert call(rows, reports).equals(call(mixed, shuffled))
 
 
+@pytest.mark.slow
 @few
 @given(points, points, st.integers(0, 8))
 def test_the_future_changes_no_past(first, second, now):
@@ -203,6 +209,7 @@ def test_shares_add_up_to_one(cells):
     )
 
 
+@pytest.mark.slow
 @given(candles)
 def test_an_average_price_lies_between_the_lowest_and_the_highest(cells):
     rows = candle_frame(cells).filter(pl.col("volume") > 0)
@@ -212,6 +219,7 @@ def test_an_average_price_lies_between_the_lowest_and_the_highest(cells):
     assert (got["vwap"] <= got["highest"] * (1 + 1e-12)).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=8)  # an engine's start-up each time
 @given(rates, points)
 def test_engines_agree(rate, interest):
@@ -234,6 +242,7 @@ def test_the_unit_of_open_interest_does_not_matter(rate, interest, power):
     assert close(mine.rows(), theirs.rows())
 
 
+@pytest.mark.slow
 @few
 @given(points, points)
 def test_coins_do_not_touch_each_other(first, second):

@@ -9,6 +9,7 @@ from unittest import mock
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.testing import assert_array_equal
@@ -203,6 +204,7 @@ def test_walls_equal_the_plain_loop(book, threshold, snapshots, minutes):
     assert found["is_standing"].to_list() == [wall[3] == max(time for time, *_ in rows) for wall in wanted]
 
 
+@pytest.mark.slow
 @few
 @given(books, steps, st.sampled_from(["2", "3", "7.5"]), st.sampled_from([None, "5m"]))
 def test_regridding_keeps_sums(book, step, coarser, interval):
@@ -233,6 +235,7 @@ def test_the_mean_of_a_book_that_stands_still_is_that_book(book):
         assert depth.regrid(frame_of(still), interval="5m", time=rule).drop("time_rule").equals(once)
 
 
+@pytest.mark.slow
 @few
 @given(books, books)
 def test_numbers_of_a_book_do_not_know_the_next(book, later):
@@ -248,6 +251,7 @@ def test_numbers_of_a_book_do_not_know_the_next(book, later):
         assert function(frame_of(after)).filter(past).equals(function(frame_of(rows)))
 
 
+@pytest.mark.slow
 @few
 @given(books, st.randoms(use_true_random=False))
 def test_order_and_other_series_do_not_matter(book, draw):

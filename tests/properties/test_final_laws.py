@@ -84,6 +84,7 @@ def assert_final_rows_stay(before: Lake, after: Lake, query: PointsQuery) -> int
     return final.height
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 def test_a_final_row_never_changes(whole: Lake, tmp_path: Path, seed: int) -> None:
     rng = np.random.default_rng(seed)
@@ -107,6 +108,7 @@ def test_a_final_row_never_changes(whole: Lake, tmp_path: Path, seed: int) -> No
     assert sum(n > 0 for n in count.values()) >= 8, count
 
 
+@pytest.mark.slow
 def test_a_recorded_market_at_any_time(recorded: Path, tmp_path: Path) -> None:
     """Of a day of recorded trades what came in by some moment, and then the rest."""
     whole = Lake.create(tmp_path / "whole")

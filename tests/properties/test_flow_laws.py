@@ -111,6 +111,7 @@ def of_prices(rows) -> tuple[pl.DataFrame, pl.DataFrame]:
     return interest, candles
 
 
+@pytest.mark.slow
 @settings(max_examples=12)  # every function each time
 @given(trades, trades, orders)
 def test_order_of_rows_does_not_matter(left, right, draw):
@@ -119,6 +120,7 @@ def test_order_of_rows_does_not_matter(left, right, draw):
         assert_frame_equal(found, expected, check_exact=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=12)  # every function each time
 @given(trades, trades)
 def test_series_do_not_touch_each_other(left, right):
@@ -145,6 +147,7 @@ def test_the_differences_of_cvd_are_delta(rows, anchor):
         assert differences.to_list() == pytest.approx(session["delta"].to_list(), abs=1e-8)
 
 
+@pytest.mark.slow
 @quick
 @given(trades)
 def test_cvd_of_a_session_is_that_of_the_session_alone(rows):
@@ -157,6 +160,7 @@ def test_cvd_of_a_session_is_that_of_the_session_alone(rows):
     assert_frame_equal(found.select(shown), pl.concat(alone).select(shown), check_exact=True)
 
 
+@pytest.mark.slow
 @quick
 @given(trades, times, st.sampled_from([1.0, 1e12]))
 def test_cvd_goes_on_from_where_it_was_cut(rows, cut, unit):
@@ -180,6 +184,7 @@ def test_imbalances_lie_between_minus_one_and_one(rows):
         assert found.drop_nulls().is_between(-1, 1).all()
 
 
+@pytest.mark.slow
 @quick
 @given(trades)
 def test_turning_the_sides_turns_the_signs(rows):
@@ -194,6 +199,7 @@ def test_turning_the_sides_turns_the_signs(rows):
         assert function(turned)[column].to_list() == expected
 
 
+@pytest.mark.slow
 @quick
 @given(trades, st.integers(-20, 20))
 def test_amounts_scale_by_powers_of_two(rows, power):

@@ -99,6 +99,7 @@ def test_the_future_changes_no_past(rows, others, now):
         assert function(frame).filter(past).equals(function(changed).filter(past))
 
 
+@pytest.mark.slow
 @given(hours)
 def test_predictions_are_compared_as_in_a_loop(rows):
     got = errors(points(rows)).select("timestamp", "error").rows()
@@ -158,6 +159,7 @@ def test_intervals_compose_and_scale(rows, through, to):
     assert close(*(funding.annualized(one)["apr"] for one in (direct, by_way)))
 
 
+@pytest.mark.slow
 @settings(max_examples=10)  # an engine's start-up each time
 @given(hours)
 def test_engines_agree(rows):

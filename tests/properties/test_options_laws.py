@@ -63,6 +63,7 @@ SAME = {"rel_tol": 1e-11, "abs_tol": 1e-11}
 # -- rows, series, time
 
 
+@pytest.mark.slow
 @given(chains, st.integers(0, 99), st.sampled_from(["forward", "premium_adjusted"]))
 @settings(max_examples=12)
 def test_rows_permuted_give_the_same(chain, seed, rule):
@@ -71,6 +72,7 @@ def test_rows_permuted_give_the_same(chain, seed, rule):
     assert_frame_equal(options.forward(shuffled), options.forward(chain), **SAME)
 
 
+@pytest.mark.slow
 @given(chains, chains)
 @settings(max_examples=8)
 def test_series_beside_each_other_do_not_mix(one, other):
@@ -83,6 +85,7 @@ def test_series_beside_each_other_do_not_mix(one, other):
     assert_frame_equal(together, pl.concat(apart), **SAME)
 
 
+@pytest.mark.slow
 @given(chains, chains, st.integers(1, 10**6))
 @settings(max_examples=8)
 def test_the_future_leaves_the_past_as_it_was(past, future, seconds):
@@ -114,6 +117,7 @@ def test_another_unit_of_price_changes_no_volatility(chain, power):
 # -- points
 
 
+@pytest.mark.slow
 @given(chains, st.sampled_from(["forward", "premium_adjusted"]))
 @settings(max_examples=12)
 def test_points_lie_between_the_quotes_of_their_expiry(chain, rule):
@@ -127,6 +131,7 @@ def test_points_lie_between_the_quotes_of_their_expiry(chain, rule):
         assert (known[name] <= known["high"] * (1 + 1e-12)).all()
 
 
+@pytest.mark.slow
 @given(strikes, volatilities, days)
 @settings(max_examples=12)
 def test_a_flat_smile_is_flat_everywhere(strikes, volatility, length):
@@ -223,6 +228,7 @@ def priced(draw):
     return pl.concat([one.with_columns(option_type=pl.lit(kind)) for kind in ("CALL", "PUT")])
 
 
+@pytest.mark.slow
 @given(priced())
 @settings(max_examples=often(10, thoroughly=20))
 def test_call_less_put_is_the_forward_less_the_strike(chain):
@@ -231,6 +237,7 @@ def test_call_less_put_is_the_forward_less_the_strike(chain):
     assert gap.abs().max() < 1e-14 * 5
 
 
+@pytest.mark.slow
 @given(priced(), st.floats(1.01, 2))
 @settings(max_examples=often(10, thoroughly=20))
 def test_price_rises_with_volatility_and_stays_within_bounds(chain, factor):
@@ -244,6 +251,7 @@ def test_price_rises_with_volatility_and_stays_within_bounds(chain, factor):
     assert (price >= 0).all()
 
 
+@pytest.mark.slow
 @given(priced())
 @settings(max_examples=often(10, thoroughly=20))
 def test_a_volatility_comes_back_from_its_price(chain):

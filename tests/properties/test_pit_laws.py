@@ -71,6 +71,7 @@ def test_join_equals_the_plain_loop(decisions, facts, minutes):
     assert joined.sort("decision").select("exchange", "timestamp", "decision").equals(decisions_of(decisions))
 
 
+@pytest.mark.slow
 @settings(max_examples=often(7, thoroughly=15))
 @given(decided, told, st.none() | st.integers(0, 5))
 def test_engines_join_alike(decisions, facts, minutes):

@@ -6,6 +6,7 @@ from collections import defaultdict
 from decimal import Decimal
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -63,6 +64,7 @@ def points(tape: pl.DataFrame, interval: str) -> dict[str, pl.DataFrame]:
     }
 
 
+@pytest.mark.slow
 @settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes(), steps)
 def test_resampling_is_aggregating_at_the_coarser_interval(tape, steps):
@@ -74,6 +76,7 @@ def test_resampling_is_aggregating_at_the_coarser_interval(tape, steps):
         assert_frame_equal(got.drop("coverage"), expected[name], check_exact=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes(), steps)
 def test_resampling_twice_is_resampling_once(tape, steps):
@@ -84,6 +87,7 @@ def test_resampling_twice_is_resampling_once(tape, steps):
         assert_frame_equal(twice, once, check_exact=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes(), st.sampled_from(ALIASES), st.integers(0, 9))
 def test_the_order_of_rows_does_not_matter(tape, interval, seed):
@@ -96,6 +100,7 @@ def test_the_order_of_rows_does_not_matter(tape, interval, seed):
             assert_frame_equal(of(other), of(frame), check_exact=True)
 
 
+@pytest.mark.slow
 @settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes())
 def test_a_group_of_one_is_itself(tape):
@@ -126,6 +131,7 @@ def test_grouped_candles_equal_the_plain_loop(tape, interval):
     assert group(members, data_type=AGNOSTIC).drop("coverage").rows() == expected
 
 
+@pytest.mark.slow
 @settings(max_examples=often(20, thoroughly=40))  # every type each time
 @given(tapes())
 def test_a_group_of_whole_sums_is_the_whole(tape):
@@ -136,6 +142,7 @@ def test_a_group_of_whole_sums_is_the_whole(tape):
         assert_frame_equal(got.drop("coverage"), expected, check_exact=True)
 
 
+@pytest.mark.slow
 @given(tapes(), st.sampled_from(["1h", "4h", "1d"]))
 def test_grouped_stocks_equal_the_plain_loop(tape, interval):
     members = points(tape, interval)["OPEN_INTEREST_AGG"]
@@ -180,6 +187,7 @@ def test_filled_gaps_equal_the_plain_loop(tape, first, length, known):
     assert got.rows() == expected
 
 
+@pytest.mark.slow
 @given(tapes(min_size=1), st.integers(1, 2000))
 def test_filling_adds_no_volume_and_resampling_undoes_it(tape, length):
     frame = candles(tape, interval="1m")

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import narwhals.stable.v2 as nw
 import polars as pl
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
@@ -125,6 +126,7 @@ def test_developing_equals_the_plain_loop_and_ends_with_the_whole(sessions, rule
     assert_frame_equal(last.select(whole.columns), whole)
 
 
+@pytest.mark.slow
 @given(sessions, st.dictionaries(st.integers(-9, 20), st.integers(7, 9), max_size=5), rules)
 @quick
 def test_developing_does_not_look_ahead(sessions, later, rules):
@@ -142,6 +144,7 @@ def test_developing_does_not_look_ahead(sessions, later, rules):
         assert_frame_equal(after.join(before, on=["timestamp", "block"], how="semi"), before)
 
 
+@pytest.mark.slow
 @given(sessions)
 @quicker
 def test_three_forms_of_blocks_say_the_same(sessions):
@@ -153,6 +156,7 @@ def test_three_forms_of_blocks_say_the_same(sessions):
         assert_frame_equal(function(touches, **arguments), expected)
 
 
+@pytest.mark.slow
 @given(sessions, st.randoms(use_true_random=False))
 @quicker
 def test_order_of_rows_does_not_matter(sessions, draw):
@@ -162,6 +166,7 @@ def test_order_of_rows_does_not_matter(sessions, draw):
         assert_frame_equal(function(mixed, row_size=STEP), function(frame, row_size=STEP))
 
 
+@pytest.mark.slow
 @given(sessions, sessions)
 @quicker
 def test_series_do_not_touch_each_other(left, right):
@@ -171,6 +176,7 @@ def test_series_do_not_touch_each_other(left, right):
         assert_frame_equal(function(pl.concat([right, left])), apart)
 
 
+@pytest.mark.slow
 @given(sessions, sessions)
 @quicker
 def test_later_sessions_change_only_what_was_touched(past, future):
@@ -281,6 +287,7 @@ def test_composite_adds_counts_and_may_be_made_in_steps(first, second):
     assert_frame_equal(profile.composite(whole, row_size=5), coarse)
 
 
+@pytest.mark.slow
 @given(profiles, st.integers(-10, 10), st.integers(-300, 300))
 @quicker
 def test_counts_scale_and_prices_shift(profiles, power, shift):

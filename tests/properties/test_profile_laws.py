@@ -8,6 +8,7 @@ from pathlib import Path
 
 import duckdb
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -62,6 +63,7 @@ def areas(frame, **rules):
     return in_memory
 
 
+@pytest.mark.slow
 @given(profiles, steps, st.integers(-10_000, 10_000_000), rules)
 def test_area_equals_the_plain_loop(profiles, step, first, rules):
     frame = levels(profiles, step=step, first=first)
@@ -80,6 +82,7 @@ def test_area_on_a_grid_equals_the_plain_loop_over_sparse_levels(profiles, step,
     assert areas(frame.filter(pl.Series(kept, dtype=pl.Boolean)), row_size=float(step), **rules) == expected
 
 
+@pytest.mark.slow
 @given(profiles, rules, st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_matter(profiles, rules, draw):
     frame = levels(profiles)
@@ -87,6 +90,7 @@ def test_order_of_rows_does_not_matter(profiles, rules, draw):
     assert areas(frame[order], **rules) == areas(frame, **rules)
 
 
+@pytest.mark.slow
 @given(profiles, profiles, rules)
 def test_sessions_do_not_touch_each_other(left, right, rules):
     later = levels(right).with_columns(pl.col("day") + len(left))
@@ -94,6 +98,7 @@ def test_sessions_do_not_touch_each_other(left, right, rules):
     assert together == areas(levels(left), **rules) + areas(later, **rules)
 
 
+@pytest.mark.slow
 @given(st.lists(counts, min_size=1), rules, st.integers(-20, 20))
 def test_counts_scale_by_powers_of_two(profiles, rules, power):
     frame = levels(profiles)
@@ -101,6 +106,7 @@ def test_counts_scale_by_powers_of_two(profiles, rules, power):
     assert areas(scaled, **rules) == areas(frame, **rules)
 
 
+@pytest.mark.slow
 @given(st.lists(st.lists(st.integers(0, 4), min_size=1, max_size=14), min_size=1), rules)
 def test_counts_may_be_shares_of_the_total(profiles, rules):
     # 1/7 + 3/7 and 4/7 differ in floats; the ties stay ties.
@@ -109,6 +115,7 @@ def test_counts_may_be_shares_of_the_total(profiles, rules):
     assert areas(shares, **rules) == areas(frame, **rules)
 
 
+@pytest.mark.slow
 @given(profiles, rules, steps, st.integers(-1000, 1_000_000))
 def test_prices_shift_with_the_grid(profiles, rules, step, shift):
     rows = areas(levels(profiles), row_size=1, **rules)
@@ -120,6 +127,7 @@ def test_prices_shift_with_the_grid(profiles, rules, step, shift):
     assert shifted == [(day, *map(move, prices), share) for day, *prices, share in rows]
 
 
+@pytest.mark.slow
 @given(profiles, rules)
 def test_splitting_a_row_changes_nothing(profiles, rules):
     frame = levels(profiles)
@@ -127,6 +135,7 @@ def test_splitting_a_row_changes_nothing(profiles, rules):
     assert areas(halves, **rules) == areas(frame, **rules)
 
 
+@pytest.mark.slow
 @given(profiles, rules)
 def test_area_holds_the_point_of_control_and_the_share(profiles, rules):
     frame = levels(profiles)
@@ -137,6 +146,7 @@ def test_area_holds_the_point_of_control_and_the_share(profiles, rules):
         assert poc is None or (val <= poc <= vah and rules["share"] <= share <= 1)
 
 
+@pytest.mark.slow
 @given(profiles, rules)
 def test_a_larger_share_encloses_the_smaller(profiles, rules):
     frame = levels(profiles)
@@ -145,6 +155,7 @@ def test_a_larger_share_encloses_the_smaller(profiles, rules):
         assert val is None or lower <= val <= vah <= higher
 
 
+@pytest.mark.slow
 @settings(max_examples=often(20, thoroughly=40))  # an engine's start-up each time
 @given(profiles, rules, st.sampled_from([None, 1]))
 def test_engines_agree(profiles, rules, row_size):

@@ -158,6 +158,7 @@ def test_gaps_of_a_window_and_what_is_there_make_it_up(drawn, begin, length):
     assert share["completeness"].item() == share["present"].item() / length
 
 
+@pytest.mark.slow
 @quick
 @given(rows, rows, orders)
 def test_order_of_rows_changes_nothing_but_what_is_out_of_it(left, right, draw):
@@ -167,6 +168,7 @@ def test_order_of_rows_changes_nothing_but_what_is_out_of_it(left, right, draw):
         assert_frame_equal(function(other), function(frame), check_exact=True)
 
 
+@pytest.mark.slow
 @quick
 @given(closes, orders)
 def test_order_of_rows_does_not_matter_to_moves(values, draw):
@@ -178,6 +180,7 @@ def test_order_of_rows_does_not_matter_to_moves(values, draw):
     )
 
 
+@pytest.mark.slow
 @quick
 @given(rows, rows)
 def test_series_do_not_touch_each_other_but_for_who_is_stale(left, right):
@@ -188,6 +191,7 @@ def test_series_do_not_touch_each_other_but_for_who_is_stale(left, right):
     assert_frame_equal(quality.gaps(pl.concat([one, other])), gaps, check_exact=True)
 
 
+@pytest.mark.slow
 @quick
 @given(rows)
 def test_sorted_rows_are_not_out_of_order(drawn):
@@ -200,6 +204,7 @@ def test_sorted_rows_are_not_out_of_order(drawn):
     assert found == expected
 
 
+@pytest.mark.slow
 @quick
 @given(rows, st.integers(0, 200))
 def test_time_may_be_another(drawn, days):
@@ -210,6 +215,7 @@ def test_time_may_be_another(drawn, days):
     assert_frame_equal(moved, expected, check_exact=True)
 
 
+@pytest.mark.slow
 @quick
 @given(rows)
 def test_counts_are_those_of_the_rows(drawn):

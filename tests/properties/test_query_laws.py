@@ -228,6 +228,7 @@ anything = st.recursive(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [PointsQuery, MarketsQuery, MetaQuery])
 @given(data=st.data())
 def test_any_parameters_give_a_query_or_a_query_error(kind: Any, data: st.DataObject) -> None:

@@ -293,6 +293,7 @@ def test_option_open_interest_equals_the_plain_loop(frame, interval):
     as_rows(option_open_interest(frame, interval=interval), plain_options(frame.to_dicts(), interval))
 
 
+@pytest.mark.slow
 @given(tokens, intervals, universes)
 def test_token_supply_equals_the_plain_loop(frame, interval, universe):
     got = token_supply(frame, interval=interval, universe=universe)
@@ -302,6 +303,7 @@ def test_token_supply_equals_the_plain_loop(frame, interval, universe):
 # --- laws -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @every
 @settings(max_examples=often(12, thoroughly=25))  # seven types each
 @given(data=st.data())
@@ -312,6 +314,7 @@ def test_the_order_of_rows_does_not_matter(name, data):
     assert aggregate(other, interval=interval).equals(aggregate(frame, interval=interval))
 
 
+@pytest.mark.slow
 @every
 @settings(max_examples=often(12, thoroughly=25))  # seven types each
 @given(data=st.data())
@@ -349,6 +352,7 @@ def test_nothing_looks_ahead(name, data):
     assert points[0].equals(points[1])
 
 
+@pytest.mark.slow
 @every
 @settings(max_examples=10)  # five engines and seven types each time
 @given(data=st.data())
@@ -370,6 +374,7 @@ def test_engines_agree(name, data):
         same(got, expected)
 
 
+@pytest.mark.slow
 @given(quotes, st.sampled_from([("1m", "1h"), ("1h", "1d"), ("1m", "1w")]))
 def test_a_long_intervals_options_are_the_last_short_ones(frame, pair):
     short, long = (option_open_interest(frame, interval=interval) for interval in pair)
@@ -380,6 +385,7 @@ def test_a_long_intervals_options_are_the_last_short_ones(frame, pair):
     assert expected.equals(long)
 
 
+@pytest.mark.slow
 @given(quotes, intervals)
 def test_open_interest_scales(frame, interval):
     doubled = frame.with_columns(pl.col("open_interest") * 4)
@@ -398,6 +404,7 @@ def test_liquidated_volume_is_conserved(frame, interval):
         assert points["liquidations"].sum() == pytest.approx(whole, rel=1e-12)
 
 
+@pytest.mark.slow
 @given(tokens, intervals)
 def test_dominances_are_shares_of_one_whole(frame, interval):
     got = token_supply(frame, interval=interval)

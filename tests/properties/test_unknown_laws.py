@@ -90,6 +90,7 @@ def answered(lake: Lake, name: str, members: str, interval: str, **more: object)
     return frame
 
 
+@pytest.mark.slow
 @few
 @given(cells, st.sampled_from(["1h", "4h"]))
 def test_no_answer_of_the_service_presents_a_part_as_the_whole(candles, interval):
@@ -169,6 +170,7 @@ def polars(native: object) -> pl.DataFrame:
     return pl.from_pandas(native) if hasattr(native, "iloc") else native.pl()
 
 
+@pytest.mark.slow
 @few
 @given(members)
 def test_no_function_presents_a_part_as_the_whole_on_any_engine(values):

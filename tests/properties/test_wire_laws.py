@@ -154,6 +154,7 @@ def test_rows_may_lie_anywhere(data: st.DataObject, kind: DataType) -> None:
     )
 
 
+@pytest.mark.slow
 @given(st.data(), ALL_TYPES, ALL_TYPES)
 def test_types_in_one_body_do_not_see_each_other(data: st.DataObject, one: DataType, other: DataType) -> None:
     first, second = data.draw(frames(one)), data.draw(frames(other))
@@ -373,6 +374,7 @@ def broken(draw: st.DrawFn, body: bytes) -> bytes:
     return body
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_pieces")
 @given(st.data(), ALL_TYPES)
 def test_a_broken_body_is_a_frame_or_a_decode_error(data: st.DataObject, kind: DataType) -> None:

@@ -325,6 +325,7 @@ def test_keys_do_not_share_a_bucket(service: Any, window: Any) -> None:
     assert service.get("/v1/usage", key="advanced-key").json()["remaining"] == 1500
 
 
+@pytest.mark.slow
 def test_parallel_requests_cannot_overspend(service: Any, window: Any) -> None:
     with ThreadPoolExecutor(16) as pool:
         asked = [

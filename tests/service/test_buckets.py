@@ -92,6 +92,7 @@ verbs = st.sampled_from(["take", "take", "take", "give_back", "look"])
 shares = st.fractions(0, 1, max_denominator=1_000) | st.sampled_from([0, 1, 1.01])
 
 
+@pytest.mark.slow
 @given(budget=budgets, steps=st.lists(st.tuples(jumps, verbs, shares), max_size=40))
 @example(budget=(750, 1_500), steps=[(0, "take", 1), (-NS, "take", 1), (0, "look", 0), (60 * NS, "look", 0)])
 @example(  # what is given back comes off what was taken last, so the rest is out of the window at the end

@@ -252,6 +252,7 @@ def test_who_does_not_finish_is_not_waited_for(
     is_well(server)
 
 
+@pytest.mark.slow
 def test_thousands_of_requests_with_bytes_changed_at_random(
     server: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

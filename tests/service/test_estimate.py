@@ -228,6 +228,7 @@ def ask(busy: Path) -> Iterator[Any]:
     transport.close()
 
 
+@pytest.mark.slow
 def test_too_many_trades_are_refused_with_their_number_and_a_window_that_fits(ask: Any, busy: Path) -> None:
     refused = ask(type="TRADE")
     assert (refused.status_code, refused.json()["error"]) == (403, "POINT_LIMIT_EXCEEDED")
@@ -249,6 +250,7 @@ def test_a_quiet_window_of_any_length_may_be_asked_for(ask: Any) -> None:
     assert ask(type="TRADE", **{"from": T0 + 23 * 3_600, "period": 200_000 * 60}).status_code == 200
 
 
+@pytest.mark.slow
 def test_our_client_asks_for_less_at_a_time_and_gets_every_trade(busy: Path) -> None:
     with Client.local(busy) as client:
         result = client.fetch(query("TRADE"))

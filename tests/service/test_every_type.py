@@ -40,6 +40,7 @@ def test_there_is_an_answer_to_every_type_of_the_catalogue() -> None:
     assert set(ASKED) == set(DATA_TYPES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(ASKED))
 def test_a_client_gets_what_the_engine_made(lake: Lake, name: str) -> None:
     interval = "1d" if name in {"TOKEN_SUPPLY_AGG", "TPO_AGG"} else "1h"
@@ -55,6 +56,7 @@ def test_a_client_gets_what_the_engine_made(lake: Lake, name: str) -> None:
     assert got.sort(schema_of(name).key).equals(made.select(got.columns).sort(schema_of(name).key))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("more", [{}, {"group_by": "SUM"}, {"sort_direction": "desc"}], ids=str)
 def test_lists_on_one_level_of_each_session_make_the_same_body(lake: Lake, more: dict[str, str]) -> None:
     asked = {"type": "TPO_AGG", "interval": "1h", "start": S0, "end": S0 + DAY, "tpo_block_minutes": 5}
@@ -116,6 +118,7 @@ def test_a_bucket_is_whole_whatever_the_window(lake: Lake) -> None:
     assert cut.equals(whole)
 
 
+@pytest.mark.slow
 def test_the_trades_of_a_lake_without_rollups_are_those_of_one_with(lake: Lake, tmp_path: Path) -> None:
     asked = {"type": "TRADE_AGG", "interval": "5m", **ASKED["TRADE"], "start": S0, "end": S0 + DAY}
     with Client.local(lake.path) as client:

@@ -118,6 +118,7 @@ def test_volume_is_in_usd_by_the_worth_of_the_quote(markets: Any, tape: pl.DataF
     assert entry(markets(), "ETHBTC")["volume_24h"] == pytest.approx(0.1 * before, rel=1e-9)
 
 
+@pytest.mark.slow
 def test_sorted_by_every_field_in_both_directions(markets: Any) -> None:
     def symbols(field: str, direction: str) -> list[str]:
         return markets(sort_field=field, sort_direction=direction)["raw_symbol"].to_list()
@@ -210,6 +211,7 @@ def test_distinct_takes_the_venue_that_trades_most(tmp_path: Path) -> None:
         assert client.markets(distinct=True)["exchange"].to_list() == ["B"]
 
 
+@pytest.mark.slow
 def test_option_summaries_are_markets_with_a_tenor(tmp_path: Path) -> None:
     from simulated.everything import everything
 
@@ -256,6 +258,7 @@ def many(path: Path, count: int) -> Lake:
     return made
 
 
+@pytest.mark.slow
 def test_figures_of_many_markets_are_those_of_each(tmp_path: Path) -> None:
     from tidytape.service.figures import Figures
 
@@ -270,6 +273,7 @@ def test_figures_of_many_markets_are_those_of_each(tmp_path: Path) -> None:
     assert unpriced.null_count() == len(unpriced) == 8
 
 
+@pytest.mark.slow
 def test_looks_into_the_lake_do_not_grow_with_the_markets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -324,6 +328,7 @@ def test_marketcap_is_the_last_known_one_of_the_coin(tmp_path: Path) -> None:
     assert orders["desc"] == ["BBTC", "BUSDT", "AUSDT", *unknown]
 
 
+@pytest.mark.slow
 def test_candles_of_another_market_do_not_end_the_24_hours_of_those_with_trades(
     tmp_path: Path, tape: pl.DataFrame
 ) -> None:

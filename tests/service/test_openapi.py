@@ -214,6 +214,7 @@ def test_the_page_has_every_route_parameter_code_and_field(described: dict[str, 
     )
 
 
+@pytest.mark.slow
 def test_the_command_prints_both(described: dict[str, Any]) -> None:
     printed = CliRunner().invoke(commands, ["openapi"])
     assert orjson.loads(printed.stdout) == orjson.loads(orjson.dumps(described))

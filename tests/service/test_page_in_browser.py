@@ -421,6 +421,7 @@ def test_names_that_are_markup_are_text(page: Page) -> None:
 # --- queries ---
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(DATA_TYPES))
 def test_a_query_of_every_type(entered: Page, served: Served, name: str) -> None:
     kind, page = DATA_TYPES[name], entered
@@ -593,6 +594,7 @@ def test_an_empty_window_says_so(page: Page) -> None:
     assert page.text("#rows-count") == "0 rows"
 
 
+@pytest.mark.slow
 def test_a_budget_that_is_used_up(page: Page, served: Served) -> None:
     page.enter("small")
     page.choose("#type", "TPO_AGG")

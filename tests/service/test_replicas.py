@@ -20,6 +20,8 @@ from tidytape.catalogue import TierName
 from tidytape.lake import Lake
 from tidytape.service import Key, Keys, MemoryBuckets, RedisBuckets, create_app, hashed
 
+pytestmark = pytest.mark.slow
+
 SECRET = "a-secret-that-nobody-stores"
 # One token flows in per minute, so that what is counted does not depend on how long a test takes.
 FIXED = Tier("fixed", 1, 100, None, aggregation=True, rank=TierName.ENTERPRISE)

@@ -38,6 +38,8 @@ from tidytape.query.values import MOST_DIGITS
 from tidytape.service import KEY_HEADER, Key, Keys, create_app, hashed
 from tidytape.service.openapi import document
 
+pytestmark = pytest.mark.slow
+
 S0 = rollup_events.START // 10**9
 KEY = "a-key"
 # How many requests per route, or chains of them; TIDYTAPE_TIMES=100 makes a hundred times as many.

@@ -427,6 +427,7 @@ def test_unknown_fields_that_are_always_null_leave_no_column() -> None:
 MANY = {f"f{number}": number for number in range(100_000)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "series",
     [
@@ -445,6 +446,7 @@ def test_more_unknown_fields_than_a_frame_takes(series: dict[str, object]) -> No
         decode(orjson.dumps({"series": [series]}), CANDLES)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("hostile", "why"),
     [
@@ -813,6 +815,7 @@ def test_no_markets() -> None:
     assert (frame.height, next_offset) == (0, None)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "hostile",
     [

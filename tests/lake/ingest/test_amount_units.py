@@ -182,7 +182,10 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("layout", "table", "file"), REFUSED)
-@pytest.mark.parametrize("exchange", ["BINANCE", "COINBASE", "WHATEVER"])
+@pytest.mark.parametrize(
+    "exchange",
+    ["WHATEVER", *(pytest.param(name, marks=pytest.mark.slow) for name in ("BINANCE", "COINBASE"))],
+)
 def test_what_counts_contracts_is_refused_until_it_is_said(write, lake, layout, table, file, exchange):
     name, lines = file
     path = write(*lines, name=name)
@@ -195,7 +198,12 @@ def test_what_counts_contracts_is_refused_until_it_is_said(write, lake, layout, 
 
 
 @pytest.mark.parametrize(
-    ("symbol", "exchange"), [("BTCUSD_PERP", "X"), ("BTC-USD-SWAP", "X"), ("XBTUSD", "BITMEX")]
+    ("symbol", "exchange"),
+    [
+        ("XBTUSD", "BITMEX"),
+        pytest.param("BTCUSD_PERP", "X", marks=pytest.mark.slow),
+        pytest.param("BTC-USD-SWAP", "X", marks=pytest.mark.slow),
+    ],
 )
 @pytest.mark.parametrize("table", [table.name for table in COUNTED])
 @pytest.mark.parametrize("layout", MAPPED)
@@ -273,6 +281,7 @@ def test_a_coin_margined_log_as_it_is_recorded(write, lake):
     assert trades["quote_amount"].sum() == 8_324_100.0
 
 
+@pytest.mark.slow
 def test_the_recorded_spot_and_linear_logs_count_coins(recorded, lake):
     names = ("binance-spot_ws_btcusdt_20240808.gz", "binance-usdm_ws_btcusdt_20240808.gz")
     ingest(recorded / names[0], lake, exchange="BINANCE")

@@ -75,6 +75,7 @@ COIN_HEADER = FUTURE_HEADER.replace("quote", "base")
 TEN = {"contract": "inverse", "contract_size": 10}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("symbol", ["ETHUSD_PERP", "ETHUSD_240927"])
 @pytest.mark.parametrize(
     ("kind", "lines"),

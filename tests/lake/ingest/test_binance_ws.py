@@ -198,6 +198,7 @@ def test_a_file_as_csv_is_refused(write, log, lake):
         take(write(log.trade(1)), lake, columns={"price": "p"})
 
 
+@pytest.mark.slow
 def test_recorded_logs(recorded, lake):
     files = {
         ("BINANCE", "binance-spot_ws_btcusdt_20240808.gz"): (9757, 126_090),
@@ -222,6 +223,7 @@ def test_recorded_logs(recorded, lake):
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "shared_ids"),
     [
@@ -263,6 +265,7 @@ def test_the_stored_book_equals_the_ticker(recorded, lake, name, shared_ids):
     assert compared == shared_ids
 
 
+@pytest.mark.slow
 def test_futures_are_not_mixed_with_a_spot_market_of_the_same_name(recorded, tmp_path):
     """Both call themselves BTCUSDT; the updates of futures alone tell the id of the one before."""
     spot, futures = (recorded / f"binance-{kind}_ws_btcusdt_20240808.gz" for kind in ("spot", "usdm"))

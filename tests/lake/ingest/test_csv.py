@@ -173,6 +173,7 @@ def opening_and_close(lake):
     return first
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("together", [True, False])
 @pytest.mark.parametrize("name", [None, "x{}"])
 @pytest.mark.parametrize(
@@ -542,6 +543,7 @@ def test_one_name_for_files_of_two_instruments_is_refused(write, lake):
     assert lake.markets()["raw_symbol"].to_list() == ["BTC-USD"]
 
 
+@pytest.mark.slow
 def test_a_lake_that_cannot_be_written_ends_it(write, lake, monkeypatch, tmp_path):
     """What went in stays, and no reader leaves its rows behind on the disk."""
     (tmp_path / "temp").mkdir()
@@ -566,6 +568,7 @@ def test_a_lake_that_cannot_be_written_ends_it(write, lake, monkeypatch, tmp_pat
     assert list((tmp_path / "temp").iterdir()) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [1, -1])
 def test_the_number_of_workers_changes_nothing(write, tmp_path, order):
     lines = [row(n, timestamp=DAY + n // 4, id=f"t{n}") for n in range(40)]

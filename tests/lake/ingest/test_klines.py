@@ -97,6 +97,7 @@ def test_what_is_no_candle_is_a_bad_line(write, lake, name, line, reason):
     assert rows(lake) == []
 
 
+@pytest.mark.slow
 def test_every_row_must_agree_across_blocks(write, lake, monkeypatch):
     monkeypatch.setattr("tidytape.lake.ingest._lines.BLOCK", 256)
     lines = [kline(T + number * 60_000) for number in range(50)]
@@ -153,14 +154,24 @@ def test_the_service_answers_from_them_and_lists_the_market(write, lake):
     assert (listed["raw_symbol"].to_list(), of_trades.height) == (["BTCUSDT"], 0)
 
 
-def test_trades_are_preferred(write, lake):
+@pytest.mark.parametrize(
+    ("times", "answer"),
+    [
+        ((T - 1_000, T, T + 60_000), (9.5, 2.0)),
+        # Trades that begin or end inside the minute are a part of it, and the candle is whole.
+        ((T,), (4.15, 539.23)),
+        ((T - 1_000, T), (4.15, 539.23)),
+    ],
+)
+def test_trades_are_preferred_where_they_reach_over_the_whole_bucket(write, lake, times, answer):
     put(write(kline(), name="BTCUSDT-1m-2024-08-08.csv"), lake)
-    put(write(f"1,9.5,2,19,{T},True,True", name="BTCUSDT-trades-2024-08-08.csv"), lake)
+    lines = [f"{number},9.5,2,19,{time},True,True" for number, time in enumerate(times, 1)]
+    put(write(*lines, name="BTCUSDT-trades-2024-08-08.csv"), lake)
     with Client.local(lake.path) as client:
         found = client.candles(
             exchange="BINANCE", raw_symbol="BTCUSDT", interval="1m", start=T // 1000, end=T // 1000 + 60
         )
-    assert found.select("open", "volume").rows() == [(9.5, 2.0)]
+    assert found.select("open", "volume").rows() == [answer]
 
 
 # --- the laws of a candle -------------------------------------------------------------------------------------------
@@ -217,6 +228,7 @@ trades = st.lists(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(found=trades)
 def test_candles_of_recorded_minutes_are_those_of_the_trades(tmp_path_factory, found):

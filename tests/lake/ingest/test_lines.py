@@ -84,6 +84,7 @@ def test_a_damaged_gzip_stream_is_bad(tmp_path):
     assert "broken" in bad.first[0][1]
 
 
+@pytest.mark.slow
 def test_a_gzip_bomb_stops_at_the_first_endless_line(tmp_path):
     packer = zlib.compressobj(wbits=31)
     bomb = b"".join(packer.compress(b"\0" * 2**24) for _ in range(32)) + packer.flush()  # half a gigabyte

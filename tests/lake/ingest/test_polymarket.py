@@ -87,6 +87,7 @@ def test_a_recorded_market_field_by_field(recorded, lake):
     assert lake.version() == version
 
 
+@pytest.mark.slow
 def test_one_object_an_array_and_lines_are_the_same(tmp_path, write):
     both = [market(), market(conditionId="0x2", slug="snow", clobTokenIds=["33", "44"])]
     texts = {
@@ -105,6 +106,7 @@ def test_one_object_an_array_and_lines_are_the_same(tmp_path, write):
         assert_frame_equal(lake.markets(), lakes["array"].markets())
 
 
+@pytest.mark.slow
 def test_snapshots_may_come_in_any_order(tmp_path, write):
     snapshots = [
         market(lastTradePrice=0.2, line=1.5, icon="http://old"),

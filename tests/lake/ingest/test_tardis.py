@@ -193,6 +193,7 @@ def test_a_ticker_is_funding_and_open_interest(write, lake):
     ]
 
 
+@pytest.mark.slow
 def test_the_latest_report_of_a_timestamp_is_kept_across_blocks(write, lake, monkeypatch):
     monkeypatch.setattr(_lines, "BLOCK", 256)
     lines = [line("", 0.0001 * number, "", "", "", "", "", time=T + number // 50) for number in range(100)]

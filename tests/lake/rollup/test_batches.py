@@ -62,6 +62,7 @@ def test_a_first_rollup_is_one_commit_per_table(lake: Lake) -> None:
     assert {frame["raw_symbol"].n_unique() for frame in kept(lake)} == {MARKETS}
 
 
+@pytest.mark.slow
 def test_what_is_new_of_many_markets_is_one_commit_more(lake: Lake) -> None:
     rollup(lake)
     lake.append(
@@ -77,6 +78,7 @@ def test_what_is_new_of_many_markets_is_one_commit_more(lake: Lake) -> None:
         assert_frame_equal(one, other)
 
 
+@pytest.mark.slow
 def test_a_batch_holds_no_more_events_than_memory_does(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     rollup(lake)
     expected = kept(lake)

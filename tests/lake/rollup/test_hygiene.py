@@ -43,6 +43,7 @@ def test_what_a_rollup_made_is_conserved(lake):
     assert found(lake) == {}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("table", "column"),
     [
@@ -71,6 +72,7 @@ def test_a_number_that_no_event_says_is_found(lake, table, column):
     assert f"{column} is " in example
 
 
+@pytest.mark.slow
 def test_a_minute_that_is_lost_or_made_up_is_found(lake):
     minutes = lake.delta("candles_1m").to_pyarrow_table()
     times = pl.DataFrame(minutes).filter(pl.col("raw_symbol") == "BTCUSDT")["timestamp"].unique().sort()
@@ -87,6 +89,7 @@ def test_a_minute_that_is_lost_or_made_up_is_found(lake):
     assert f"timestamp {times[5]}" in example
 
 
+@pytest.mark.slow
 def test_events_that_come_late_are_no_finding(lake):
     late = pl.concat(frame for table, frame in events.pieces(6, 40) if table == "trades")
     lake.append("trades", late.with_columns(id="late " + pl.col("id")), source="late")
@@ -137,6 +140,7 @@ def test_a_book_without_ids_is_in_the_order_of_its_times(tmp_path):
     assert hygiene.check(lake, checks=["ids", "conserved"], progress=False).sound
 
 
+@pytest.mark.slow
 def test_minutes_survive_compacting_and_vacuuming(lake):
     def kept() -> dict[str, pl.DataFrame]:
         return {
