@@ -258,3 +258,13 @@ def test_a_zone_that_polars_does_not_know_is_that_of_each_frame() -> None:
     joined = pit.asof_join(decisions, facts)
     assert joined["timestamp"].dtype == decisions["timestamp"].dtype
     assert joined["timestamp_right"].dtype == facts["timestamp"].dtype
+
+
+def test_nanoseconds_that_became_floats_are_refused() -> None:
+    """A null among int64 makes floats of them in pandas; nobody knows any more which nanosecond was meant."""
+    frame = pl.DataFrame({"timestamp": [1_772_697_600_000_000_123, None]}).to_pandas()
+    assert frame["timestamp"].dtype == "float64"
+    with pytest.raises(QueryError, match="every 256th nanosecond"):
+        Table.opened(frame, times=["timestamp"])
+    small = pl.DataFrame({"timestamp": [5, None]}).to_pandas()
+    assert Table.opened(small, times=["timestamp"]).rows.collect()["timestamp"].to_list() == [5, None]

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
 __all__ = ["OUTSIDE", "Door", "comes_in"]
 
+_EXACT: Final = 2**53
+"""Up to here a float can be any whole number."""
+
 _ROW: Final = "__row"
 OUTSIDE: Final = nw.Struct({_ROW: nw.Int64})
 """Type that stands in for a column that polars cannot hold: the number of the row each value is of."""
@@ -98,13 +101,20 @@ class Door(Generic[IntoFrameT]):
         return {name: str(own.type) for name, own in self.own.items() if own.column is not None}
 
     def with_counts(self, names: Iterable[str]) -> Door[IntoFrameT]:
-        """Return the door with floats that are whole numbers or NaN as int64: numpy has no null among whole numbers."""
+        """Return the door with floats that are whole numbers or NaN as int64: numpy has no null among whole numbers.
+
+        Only below 2**53: floats beyond skip whole numbers, and nobody knows which one was meant.
+        """
         import polars as pl
 
         floats = [self.frame[name] for name in names if self.own and self.frame[name].dtype == pl.Float64]
         lacking = [column for column in floats if column.null_count()]
         counts = [(column, column.cast(pl.Int64, strict=False)) for column in lacking]
-        whole = [count for column, count in counts if count.cast(pl.Float64).equals(column)]
+        whole = [
+            count
+            for column, count in counts
+            if count.cast(pl.Float64).equals(column) and (count.abs() <= _EXACT).all()
+        ]
         return replace(self, frame=self.frame.with_columns(whole)) if whole else self
 
     def like(self, names: Mapping[str, str | None], *, of: Door[Any] | None = None) -> Door[IntoFrameT]:

@@ -68,12 +68,13 @@ def clock_of(frame: Frame, column: str) -> Clock:
     elif isinstance(dtype, nw.Datetime) and dtype.time_zone is not None:
         spark = "TIMESTAMP" if frame.implementation.is_spark_like() else None
         return Clock(dtype.time_unit, dtype.time_zone, spark)
-    naive = isinstance(dtype, nw.Datetime) or str(dtype) == "Unknown"
-    hint = (
-        "say which zone they are of, e.g. with replace_time_zone('UTC') or tz_localize('UTC')"
-        if naive
-        else None
-    )
+    hint = None
+    if isinstance(dtype, nw.Datetime) or str(dtype) == "Unknown":
+        hint = "say which zone they are of, e.g. with replace_time_zone('UTC') or tz_localize('UTC')"
+    elif dtype.is_float():
+        hint = (
+            "floats hold every 256th nanosecond only: keep them as int64, where one is null as pandas' Int64"
+        )
     raise QueryError(column, got=f"{column}: {dtype}", expected=expected, hint=hint)
 
 
