@@ -79,7 +79,7 @@ POLARS = {
 }
 PANDAS = {
     "category": "category",
-    "string": "str",
+    "string": "str" if pd.__version__ >= "3" else "object",
     "float64": "float64",
     "int64": "Int64",
     "bool": "boolean",
@@ -134,6 +134,12 @@ def test_empty_pandas_frame_keeps_columns_and_dtypes(name: str) -> None:
     assert {column: str(dtype) for column, dtype in empty.dtypes.items()} == {
         column: PANDAS[dtype_of(column)] for column in COLUMNS[name].split()
     }
+
+
+def test_a_text_that_is_null_is_null_in_pandas() -> None:
+    supply = schema_of("TOKEN_SUPPLY_AGG")
+    frame = supply.to_pandas(supply.empty().clear(2))
+    assert frame["chain"].isna().tolist() == [True, True]
 
 
 @pytest.mark.parametrize(("name", "expected"), KEYS.items())

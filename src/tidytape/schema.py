@@ -282,7 +282,6 @@ class Schema:
 
 _PANDAS = {
     "category": "category",
-    "string": "str",
     "float64": "float64",
     "int64": "Int64",
     "bool": "boolean",

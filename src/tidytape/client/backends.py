@@ -27,19 +27,10 @@ def presenter(backend: str) -> Present[Any]:
     Raises
     ------
     QueryError
-        If the backend is unknown, or is pandas and pandas is not installed.
+        If the backend is unknown.
     """
     if backend == "polars":
         return lambda frame, schema: frame
     if backend != "pandas":
         raise QueryError("backend", got=backend, expected="'polars' or 'pandas'")
-    try:
-        import pandas as pd  # noqa: F401
-    except ImportError:
-        raise QueryError(
-            "backend",
-            got=backend,
-            expected="a library that is installed",
-            hint="pip install 'tidytape[pandas]'",
-        ) from None
     return lambda frame, schema: schema.to_pandas(frame)
