@@ -149,6 +149,7 @@ def file_calls(tree: ast.Module) -> Iterator[tuple[int, str]]:
 MODULES = sorted(path.relative_to(SRC / "tidytape").as_posix() for path in (SRC / "tidytape").rglob("*.py"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", MODULES)
 def test_module_keeps_to_the_plan(path: str) -> None:
     assert faults((SRC / "tidytape" / path).read_text(encoding="utf-8"), path) == []

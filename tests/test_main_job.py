@@ -169,6 +169,7 @@ def address(lake: Path, tmp_path: Path) -> Iterator[tuple[str, str]]:
     thread.join(10)
 
 
+@pytest.mark.slow
 def test_over_http_the_frames_are_the_same(
     client: tidytape.Client[pl.DataFrame], address: tuple[str, str]
 ) -> None:

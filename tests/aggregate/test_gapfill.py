@@ -159,6 +159,7 @@ def test_an_unknown_interval_and_missing_columns_are_named():
         gapfill(frame, interval="1m", start=0, end=1, last=frame.select("exchange", "close"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["polars", "polars lazy", "pyarrow", "pandas"])
 def test_frames_of_a_client_are_filled_and_keep_their_types(kind):
     start = 1_723_075_200 * 10**9

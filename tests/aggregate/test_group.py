@@ -244,6 +244,7 @@ def test_a_member_without_any_rate_is_not_covered(engine):
     }
 
 
+@pytest.mark.slow
 def test_a_member_with_neither_rate_nor_open_interest_is_none(engine):
     rates = members(timestamp=[0] * 3, **{name: [0.1] * 3 for name in RATES}).head(1)
     weights = members(timestamp=[0] * 3, close=[100.0, None, None])

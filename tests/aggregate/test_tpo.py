@@ -220,6 +220,7 @@ def random_trades(seed, *, count=200, days=70):
 WAYS = [(interval.alias, None) for interval in Interval] + [("1h", session.alias) for session in TPOSession]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("interval", "session"), WAYS)
 @pytest.mark.parametrize("block_minutes", TPO_BLOCK_MINUTES)
 def test_equals_the_plain_loop(oracle, interval, session, block_minutes):

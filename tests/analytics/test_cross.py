@@ -193,6 +193,7 @@ def test_coverage_is_what_the_markets_that_have_both_hold_of_all():
     ]
 
 
+@pytest.mark.slow
 def test_open_interest_of_another_interval_counts_from_its_end():
     interest = markets(1.0, 3.0).with_columns(interval=pl.lit("DAY"))
 

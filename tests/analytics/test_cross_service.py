@@ -136,6 +136,7 @@ def test_candles(client: Any, *, by_side: bool) -> None:
     assert mine["venues"].max() == 4
 
 
+@pytest.mark.slow
 def test_candles_with_gaps_filled(client: Any) -> None:
     minutes = ASKED | {"interval": "5m", "end": START + 4 * HOUR}
     grouped = client.candles(**minutes, gapfill=True, group_by="sum")
@@ -153,6 +154,7 @@ def test_liquidations(client: Any) -> None:
     same(mine, grouped, [*KEYS, "side"], ["liquidations"])
 
 
+@pytest.mark.slow
 def test_open_interest(client: Any) -> None:
     columns = ["open", "high", "low", "close"]
     grouped = client.open_interest(**ASKED, group_by="sum")
@@ -163,6 +165,7 @@ def test_open_interest(client: Any) -> None:
     assert cross.total(before, amount=columns)["close"].sum() < 0.9 * mine["close"].sum()
 
 
+@pytest.mark.slow
 def test_levels(client: Any) -> None:
     levels = ASKED | {"interval": "4h", "coin": "BTC"}
     grouped = client.volume_profile(**levels, block_size=500, group_by="sum")

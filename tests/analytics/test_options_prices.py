@@ -252,6 +252,7 @@ def test_status_says_why(kind, columns, status):
     assert (got["iv"].fill_nan(None)[0] is not None) == (status in {"ok", "imprecise"})
 
 
+@pytest.mark.slow
 def test_rows_stay_where_they_are():
     frame = pd.DataFrame({**option(mark_price=[0.05, 0.06, None]).to_pandas()}).set_index(pd.Index([7, 3, 3]))
     got = options.implied_volatility(frame)

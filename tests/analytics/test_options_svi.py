@@ -211,6 +211,7 @@ def test_volatilities_of_curves_say_how_far_these_are_from_their_quotes():
     assert "rmse" not in options.surface(fits.drop("rmse"), days=30, moneyness=0).columns
 
 
+@pytest.mark.slow
 def test_recorded_smiles_are_fitted(chains):
     got = options.svi(chains)
     # 14 of them are 2.6 to 17.2 vol points from their quotes, the others less than one.

@@ -32,6 +32,7 @@ CANDLES = pl.DataFrame(
 )
 
 
+@pytest.mark.slow
 def test_backtesting_decides_at_a_close_and_fills_at_the_next_open():
     library = pytest.importorskip(
         "backtesting", reason="backtesting is not installed: pip install backtesting"

@@ -358,6 +358,7 @@ def test_sessions_may_lie_in_any_order_and_have_any_keys(constructor):
         assert {row[:5] for row in rows(value_area(constructor(given), by=["day", "side"]))} == expected
 
 
+@pytest.mark.slow
 def test_sessions_large_and_small_equal_what_a_lazy_frame_gives():
     # More levels than are worked on at once, in one session and in many.
     draw = np.random.default_rng(4)

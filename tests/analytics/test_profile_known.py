@@ -106,6 +106,7 @@ def test_an_interval_is_how_long_a_volume_profile_lasts(client):
     assert set(found["known_at_rule"]) == {"interval"}
 
 
+@pytest.mark.slow
 def test_a_composite_is_known_when_its_last_session_ends(client):
     days = client.volume_profile(interval="1d", block_size=50, start="2024-08-07", **ASKED)
     hours = client.tpo(**ASKED, **SESSIONS["daily by the hour"])

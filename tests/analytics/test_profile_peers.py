@@ -46,6 +46,7 @@ def test_equals_market_profile_in_its_own_mode():
     assert ours.select("poc", "val", "vah").rows() == [theirs(session, STEP) for session in sessions]
 
 
+@pytest.mark.slow
 def test_equals_market_profile_where_sides_tie():
     draw = np.random.default_rng(9)
     for _ in range(100):

@@ -612,6 +612,7 @@ def test_one_absurd_range_counts_as_long_as_it_is_looked_back_on(usual, glitch, 
     ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("order", [[0, 1, 2, 3, 4], [4, 0, 1, 2, 3], [0, 1, 4, 2, 3]])
 @pytest.mark.parametrize("backend", [None, "numpy_nullable", "pyarrow"])
 def test_a_session_without_a_start_is_one_wherever_its_rows_stand(order, backend):

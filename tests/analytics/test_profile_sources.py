@@ -75,6 +75,7 @@ def test_volume_profiles_of_a_client():
     assert week["buy_volume"].sum() == pytest.approx(levels["buy_volume"].sum())
 
 
+@pytest.mark.slow
 def test_profiles_of_aggregate_from_trades_and_from_minutes_say_the_same():
     minute = 60 * 10**9
     path = [100, 103, 99, 104, 107, 105, 110, 108, 111, 109]

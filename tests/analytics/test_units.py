@@ -149,6 +149,7 @@ def test_days_of_several_units_are_profiles_of_their_own(client: Client) -> None
     assert profile.value_area(both, by=["timestamp", "amount_unit"]).height == 2
 
 
+@pytest.mark.slow
 def test_a_composite_has_the_height_of_its_rows(client: Client, engine: Engine) -> None:
     both = pl.concat([levels(client, DAY), levels(client, DAY_BEFORE)])
     week = engine.polars(profile.composite(engine.frame(both), row_size=100))

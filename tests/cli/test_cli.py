@@ -160,6 +160,7 @@ def test_a_key_of_an_unknown_tier_is_told_by_its_id(run: Run, lake: Path, tmp_pa
     assert secret not in told
 
 
+@pytest.mark.slow
 def test_keys_are_listed_by_id_and_revoked(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "keys.json"
     _, secret, _ = run("keys", "new", "--tier", "advanced", "--keys", file, "--expires", "2100-01-01")
@@ -252,6 +253,7 @@ def test_help_and_version(run: Run) -> None:
     assert run("--version")[1].startswith("tidytape ")
 
 
+@pytest.mark.slow
 def test_a_tape_is_listed_as_people_write_what_they_asked(run: Run, lake: Path, tmp_path: Path) -> None:
     path = tmp_path / "study.tape"
     day = {

@@ -111,6 +111,7 @@ def weight_of(lake: Path, name: str) -> int:
         return client.plan(getattr(client.query, name)(**ASKED[name])).weight
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_what_the_client_keeps(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("TIDYTAPE_CACHE_DIR", str(tmp_path))
     for address in ("http://127.0.0.1:8000", "http://localhost", "https://service"):
@@ -244,6 +245,7 @@ def test_lists_are_json_in_a_table_of_text(run: Run, lake: Path, tmp_path: Path,
             assert values == column.to_list()
 
 
+@pytest.mark.slow
 def test_the_terminal_shows_a_frame_of_lists(run: Run, lake: Path) -> None:
     code, said, _ = run(*words_of("tpo_sessions"), *options_of(ASKED["tpo_sessions"]), "--lake", lake)
     assert code == 0
@@ -315,6 +317,7 @@ def test_a_wrong_option_is_named_as_an_option(run: Run, lake: Path, words: list[
     assert told.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_what_services_fail_at_is_refused_here(run: Run, lake: Path) -> None:
     code, _, told = run("fetch", "symbols", "--lake", lake)
     assert code == 2

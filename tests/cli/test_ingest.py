@@ -293,6 +293,7 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     }  # fmt: skip
 
 
+@pytest.mark.slow
 def test_units_of_times_and_amounts_are_said_as_options(run, refused, lake, tmp_path):
     quotes, candles = tmp_path / "quotes.csv", tmp_path / "candles.csv"
     quotes.write_text(f"timestamp,expiry,strike,option_type,coin\n{T}000,2024-03-29,60000,call,BTC\n")

@@ -343,6 +343,7 @@ def test_by_default_only_the_network_is_kept(
             assert client._settings.cache is not None
 
 
+@pytest.mark.slow
 def test_who_fetches_the_same_waits_and_spends_nothing(service: Any, clock: Clock, tmp_path: Path) -> None:
     window = window_of("TRADE_AGG", S0 + 2 * HOUR - 90 * 86_400, S0 + 2 * HOUR)
     spent: list[int] = []

@@ -219,6 +219,7 @@ def test_the_demo_lake_is_removed_with_its_client() -> None:
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_the_demo_documents_its_days_and_all_its_instruments() -> None:
     told = inspect.getdoc(tidytape.Client.demo) or ""
     with tidytape.Client.demo() as client:

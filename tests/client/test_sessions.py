@@ -35,6 +35,7 @@ def client() -> Iterator[tidytape.Client[pl.DataFrame]]:
         yield one
 
 
+@pytest.mark.slow
 def test_a_session_that_began_before_the_window_is_left_out_as_documented(client: Any) -> None:
     inside = WINDOW | {"start": "2024-08-07"}
     with pytest.warns(EmptyAnswerWarning, match="the one around it starts 2024-08-05"):

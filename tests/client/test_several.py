@@ -86,6 +86,7 @@ def test_the_wait_is_that_of_all_together(client: Any) -> None:
     assert "60 s of waiting" in str(all_of_them)
 
 
+@pytest.mark.slow
 def test_what_one_part_fetches_weighs_nothing_in_the_next(lake: Lake, tmp_path: Path) -> None:
     with tidytape.Client(
         "http://several", "the-secret-key", transport=AppTransport(app_of(lake)), cache=tmp_path

@@ -169,6 +169,7 @@ def test_the_hash_is_that_of_the_recorded_frame(client: Any, tmp_path: Path) -> 
     assert first.metadata.weight == 1
 
 
+@pytest.mark.slow
 def test_the_hash_is_of_the_frame_that_is_returned(client: Any, tmp_path: Path) -> None:
     asked = client.query.tpo_sessions(**DAY | {"interval": "1d"})
     with client.record(tmp_path / "t"):

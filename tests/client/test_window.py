@@ -54,6 +54,7 @@ def test_the_weight_is_the_least_there_is(kind: str, venues: int, points: int) -
     assert all(one.points <= DATA_TYPES[kind].max_points for one in requests)
 
 
+@pytest.mark.slow
 @given(
     st.lists(st.integers(1, 4_000), min_size=1, max_size=6),
     st.lists(st.integers(1, 2_500), min_size=6, max_size=6),

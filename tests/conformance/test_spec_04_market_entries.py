@@ -35,6 +35,7 @@ def entry(service: Any, exchange: str, symbol: str) -> Any:
     return next(one for one in symbols if one["rawSymbol"] == symbol)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ENTRY)
 def test_market_entry(service: Any, name: str) -> None:
     assert entry(service, "ALPHA", "BTCUSDT")[name] == ENTRY[name]

@@ -150,6 +150,7 @@ def test_market_sort_field(service: Any, name: str) -> None:
     )  # one of two, or the only one, of which it is known
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
     [

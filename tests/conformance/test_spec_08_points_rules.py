@@ -65,6 +65,7 @@ def test_rule_2_one_exchange_with_group_by_is_for_all(service: Any) -> None:
     assert service.points(key="basic", **{**GROUP, "exchange": "ALPHA"}).status_code == 200
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", ["TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG", "VOLUME_PROFILE_AGG", "BLOCK_BOOK_SNAPSHOT_AGG"]
 )

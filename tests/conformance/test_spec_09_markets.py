@@ -13,6 +13,7 @@ ALL = sorted(
 )
 
 
+@pytest.mark.slow
 def test_everything_is_listed(service: Any) -> None:
     assert service.markets() == ALL
 
@@ -94,6 +95,7 @@ def test_page_offset_is_zero_based(service: Any) -> None:
     assert service.markets(pageSize=2, pageOffset=2) == ALL[2:4]
 
 
+@pytest.mark.slow
 def test_next_offset_is_the_page_offset_of_the_next_page(service: Any) -> None:
     found: list[str] = []
     offset, last = 0, -1

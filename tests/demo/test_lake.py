@@ -73,6 +73,7 @@ def test_every_method_and_data_type_has_rows(client: Any) -> None:
     assert kinds == set(DATA_TYPES)
 
 
+@pytest.mark.slow
 def test_every_list_has_something(client: Any) -> None:
     assert set(client.types()) == set(DATA_TYPES)
     assert client.block_sizes()["raw_symbol"].to_list() == ["BTC-PERP", "BTCUSDT"]
@@ -183,6 +184,7 @@ def test_liquidations_are_trades_against_those_who_held(made: dict[str, pl.DataF
     assert set(rows["side"]) == {"BUY", "SELL"}
 
 
+@pytest.mark.slow
 def test_puts_are_dearer_than_calls_and_no_option_outlives_its_expiry(
     made: dict[str, pl.DataFrame], client: Any
 ) -> None:

@@ -127,6 +127,7 @@ def test_sums_beyond_all_parts_are_those_of_floats() -> None:
     assert added([1e308, 1e308]) == math.inf
 
 
+@pytest.mark.slow
 def test_candles_come_out_the_same_to_the_last_bit_every_time() -> None:
     count = 200_000
     trades = pl.DataFrame(

@@ -68,6 +68,7 @@ def test_tables_that_are_not_written_by_time_are_not_called_unordered(lake: Lake
     assert found(lake) == set()
 
 
+@pytest.mark.slow
 def test_minutes_that_are_all_gone_are_found(lake: Lake, tape) -> None:
     lake.append("trades", tape(0, 1_000), source="a")
     rollup(lake)

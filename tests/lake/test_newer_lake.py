@@ -210,6 +210,7 @@ def test_minutes_without_values_of_an_unknown_column_are_made_anew(path: Path, t
     assert stored(path, table)["quality"].null_count() == stored(path, table).height
 
 
+@pytest.mark.slow
 def test_answers_have_the_late_event_that_a_rollup_refuses(path: Path) -> None:
     before = volume(path)
     for table in ROLLUP_TABLES:
@@ -222,6 +223,7 @@ def test_answers_have_the_late_event_that_a_rollup_refuses(path: Path) -> None:
     assert volume(path) == pytest.approx(before + first)
 
 
+@pytest.mark.slow
 def test_an_event_that_comes_late_while_a_rollup_runs_loses_no_values(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -60,6 +60,7 @@ def test_neither_order_nor_grouping_of_reports_matters(said, random):
     assert_frame_equal(halves, together)
 
 
+@pytest.mark.slow
 @given(reports(), reports())
 def test_the_same_again_changes_nothing(first, second):
     both = merged(merged(NOTHING, first), second)

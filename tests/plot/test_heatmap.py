@@ -105,6 +105,7 @@ def test_regridding_keeps_sums(ax, step):
     assert_allclose(drawn.block_size, 5 * step)
 
 
+@pytest.mark.slow
 def test_far_levels_are_left_out_unless_asked_for(ax):
     rows = (*ROWS, (0, "BID", 0.5, 1.0), (0, "ASK", 10_000.0, 1.0))
     assert ax.get_ylim() != plot.book_heatmap(book(*rows), ax=ax).ax.get_ylim() == (99.0, 101.0)

@@ -99,6 +99,7 @@ def test_split_and_joined(tape, interval, size, at):
     same(joined.sort(*key, "price"), volume_profile(tape, interval=interval, block_size=size))
 
 
+@pytest.mark.slow
 @given(tapes, intervals, sizes)
 def test_volume_is_conserved(tape, interval, size):
     key = ["exchange", "raw_symbol", "timestamp"]

@@ -68,6 +68,7 @@ def test_a_candle_of_one_price_is_one_row(tape, size, rule):
     assert profile(flat, size, rule)["volume"].to_list() == [1.0] * len(tape)
 
 
+@pytest.mark.slow
 @given(tapes, rules, st.integers(0, 40))
 def test_prices_shifted_by_rows_shift_the_profile(tape, rule, rows):
     # In quarters, which floats say exactly, so that nothing but the rows moves.
@@ -79,6 +80,7 @@ def test_prices_shifted_by_rows_shift_the_profile(tape, rule, rows):
     assert shown(profile(moved, "0.5", rule)) == expected
 
 
+@pytest.mark.slow
 @given(tapes)
 def test_coarser_rows_hold_what_finer_ones_do(tape):
     fine = profile(tape, "0.1", "uniform").with_columns(price=(pl.col("price") + 1e-9) // 1)

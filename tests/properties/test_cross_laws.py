@@ -174,6 +174,7 @@ def test_the_future_changes_no_past(first, second, now):
         assert call(rows).filter(past).equals(call(changed).filter(past))
 
 
+@pytest.mark.slow
 @few
 @given(candles)
 def test_one_market_alone_is_itself(cells):
@@ -232,6 +233,7 @@ def test_engines_agree(rate, interest):
     assert close(pandas.rows(), wanted)
 
 
+@pytest.mark.slow
 @few
 @given(rates, points, st.integers(-20, 20))
 def test_the_unit_of_open_interest_does_not_matter(rate, interest, power):

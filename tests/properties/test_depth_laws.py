@@ -181,6 +181,7 @@ def test_slippage_equals_the_plain_loop(book, step, first, size, amount):
     assert (found["filled"] + found["unfilled"]).to_list() == [size] * len(found)
 
 
+@pytest.mark.slow
 @few
 @given(books)
 def test_larger_sizes_cost_no_less(book):

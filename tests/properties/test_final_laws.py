@@ -136,6 +136,7 @@ def test_a_recorded_market_at_any_time(recorded: Path, tmp_path: Path) -> None:
     assert count
 
 
+@pytest.mark.slow
 def test_nothing_is_final_while_a_member_has_no_event(whole: Lake, tmp_path: Path) -> None:
     """What such a member traded may still be ingested, and then the sum of the group is another."""
     made = copied(whole, tmp_path / "made", lambda rows: rows)

@@ -212,6 +212,7 @@ def test_amounts_scale_by_powers_of_two(rows, power):
     )
 
 
+@pytest.mark.slow
 @quick
 @given(trades, trades, anchors)
 def test_the_future_leaves_past_sums_as_they_were(rows, others, anchor):

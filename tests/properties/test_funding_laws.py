@@ -77,6 +77,7 @@ def test_settlements_add_up_as_in_a_loop(rows, position):
         assert close(mine[1:3], theirs[1:3])
 
 
+@pytest.mark.slow
 @given(hours, st.integers(-30, 60))
 def test_what_joined_windows_paid_adds(rows, cut):
     frame = points(rows)
@@ -90,6 +91,7 @@ def test_what_joined_windows_paid_adds(rows, cut):
     assert known["accrued"].to_list() == pytest.approx(known["payment"].cum_sum().to_list(), abs=1e-12)
 
 
+@pytest.mark.slow
 @given(hours, hours, st.integers(-30, 60))
 def test_the_future_changes_no_past(rows, others, now):
     frame, other = points(rows), points(others)
@@ -106,6 +108,7 @@ def test_predictions_are_compared_as_in_a_loop(rows):
     assert got == oracle.predicted_error(plain(points(rows)), every=EIGHT, interval=HOUR)
 
 
+@pytest.mark.slow
 @given(hours, st.randoms(use_true_random=False))
 def test_order_of_rows_does_not_matter(rows, draw):
     frame = points(rows)
@@ -114,6 +117,7 @@ def test_order_of_rows_does_not_matter(rows, draw):
     assert errors(mixed).equals(errors(frame))
 
 
+@pytest.mark.slow
 @given(hours, hours)
 def test_series_do_not_touch_each_other(first, second):
     frames = [points(rows, exchange=name) for rows, name in ((first, "A"), (second, "B"))]
@@ -147,6 +151,7 @@ def test_spreads_are_antisymmetric_and_add_along_a_path(rates):
                 assert difference + spread[other, third] == pytest.approx(spread[one, third], abs=1e-15)
 
 
+@pytest.mark.slow
 @settings(max_examples=often(12, thoroughly=25))  # of five calls each
 @given(hours, st.integers(1, 48), st.integers(1, 48))
 def test_intervals_compose_and_scale(rows, through, to):

@@ -317,6 +317,7 @@ def test_a_fit_to_a_curve_is_the_curve(curve, length):
     assert again["rmse"].item() < 1e-3
 
 
+@pytest.mark.slow
 @settings(max_examples=often(20, thoroughly=500))
 @given(
     st.lists(

@@ -88,6 +88,7 @@ def test_engines_join_alike(decisions, facts, minutes):
     assert found(duck.pl()) == wanted
 
 
+@pytest.mark.slow
 @few
 @given(decided, told, told, st.randoms(use_true_random=False))
 def test_the_future_changed_leaves_the_past_as_it_was(decisions, facts, others, draw):
@@ -101,6 +102,7 @@ def test_the_future_changed_leaves_the_past_as_it_was(decisions, facts, others, 
     assert found(pit.asof_join(decisions_of(decisions), both)) == wanted
 
 
+@pytest.mark.slow
 @few
 @given(decided, told)
 def test_each_decision_sees_the_view_of_its_time(decisions, facts):

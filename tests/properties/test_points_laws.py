@@ -113,6 +113,7 @@ def test_a_group_of_one_is_itself(tape):
         )
 
 
+@pytest.mark.slow
 @given(tapes(), st.sampled_from(["1h", "1d"]))
 def test_grouped_candles_equal_the_plain_loop(tape, interval):
     members = candles(tape, interval=interval)
@@ -164,6 +165,7 @@ def test_grouped_stocks_equal_the_plain_loop(tape, interval):
     assert group(members, data_type="OPEN_INTEREST_AGG").drop("coverage").rows() == expected
 
 
+@pytest.mark.slow
 @given(tapes(), st.integers(-300, 300), st.integers(0, 300), st.booleans())
 def test_filled_gaps_equal_the_plain_loop(tape, first, length, known):
     start, end = first * MINUTE, (first + length) * MINUTE

@@ -73,6 +73,7 @@ def test_area_equals_the_plain_loop(profiles, step, first, rules):
     assert areas(frame, row_size=float(step), **rules) == expected
 
 
+@pytest.mark.slow
 @given(profiles, steps, st.integers(-100, 100_000), rules, st.data())
 def test_area_on_a_grid_equals_the_plain_loop_over_sparse_levels(profiles, step, first, rules, data):
     frame = levels(profiles, step=step, first=first)

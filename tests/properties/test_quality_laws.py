@@ -226,6 +226,7 @@ def test_counts_are_those_of_the_rows(drawn):
     assert quality.audit(frame).filter(pl.col("count") < 1).is_empty()
 
 
+@pytest.mark.slow
 @quick
 @given(closes, st.integers(1, 5))
 def test_a_scale_changes_no_finding(values, power):

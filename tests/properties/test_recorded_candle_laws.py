@@ -7,6 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -70,6 +71,7 @@ def answers(lacking: list[set[Candle]]) -> dict[str, dict[tuple[str, int], float
         return found
 
 
+@pytest.mark.slow
 @settings(max_examples=often(4, thoroughly=60), deadline=None)
 @given(markets)
 def test_a_bucket_is_the_sum_of_those_inside_of_it(lacking):

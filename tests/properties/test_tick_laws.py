@@ -254,6 +254,7 @@ def plain_tokens(rows, interval, universe):
     return points
 
 
+@pytest.mark.slow
 @given(reports, intervals)
 def test_open_interest_equals_the_plain_loop(frame, interval):
     as_rows(open_interest(frame, interval=interval), plain_ohlc(frame.to_dicts(), interval, {"amount": ""}))
@@ -334,6 +335,7 @@ def test_split_and_joined(name, data):
     assert whole.height == joined.height
 
 
+@pytest.mark.slow
 @every
 @settings(max_examples=often(12, thoroughly=25))  # seven types each
 @given(data=st.data())

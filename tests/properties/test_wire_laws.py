@@ -118,6 +118,7 @@ def given_values(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.drop("is_final", strict=False)
 
 
+@pytest.mark.slow
 @given(st.data(), ALL_TYPES)
 def test_decode_is_the_inverse_of_encode(data: st.DataObject, kind: DataType) -> None:
     frame = data.draw(frames(kind))
@@ -139,6 +140,7 @@ def test_both_lanes_read_the_same(data: st.DataObject, kind: DataType) -> None:
         assert_same(fast.frame(kind), tolerant.read(parsed(body), kind).frame(kind))
 
 
+@pytest.mark.slow
 @given(st.data(), ALL_TYPES)
 def test_rows_may_lie_anywhere(data: st.DataObject, kind: DataType) -> None:
     frame = data.draw(frames(kind))

@@ -106,6 +106,7 @@ def test_trades_answer_inside_their_extent_and_candles_outside(lake: Lake) -> No
     assert got["first_timestamp"].is_null().to_list() == [True, True, True, False, True, True]
 
 
+@pytest.mark.slow
 def test_the_source_of_a_bucket_does_not_depend_on_the_window_or_a_rollup(lake: Lake) -> None:
     hours = [answer(lake, (hour * HOUR, (hour + 1) * HOUR), "1h")["volume"].item() for hour in range(HOURS)]
     assert hours == FROM_BOTH
@@ -135,6 +136,7 @@ def test_candles_that_end_where_trades_begin_make_up_one_bucket(tmp_path: Path) 
     assert got["volume"].to_list() == [50 * 1.0 + 10 * 2.0, 120.0, 120.0]
 
 
+@pytest.mark.slow
 def test_candles_answer_between_two_recordings_of_trades(tmp_path: Path) -> None:
     events = pl.concat([trades(every_minute(0, 90 * MINUTE)), trades(every_minute(4 * HOUR, 6 * HOUR))])
     hours = recorded(HOUR, range(0, HOURS * HOUR, HOUR), each=3.0)
@@ -161,6 +163,7 @@ def test_in_usd_and_in_groups_each_bucket_has_its_source(lake: Lake, more: dict[
     assert got["volume"].to_list() == [6_000.0, 6_000.0, 6_000.0, 60_000.0, 6_000.0, 6_000.0]
 
 
+@pytest.mark.slow
 def test_another_quote_is_worth_usd_from_both_sources(tmp_path: Path) -> None:
     events = trades(every_minute(0, 3 * HOUR), amount=5.0)
     lake = made(tmp_path, [recorded(MINUTE, range(0, HOURS * HOUR, MINUTE), each=1.0)], events, quote="EUR")
@@ -222,6 +225,7 @@ def test_sides_are_known_of_trades_alone_and_the_reason_says_so(lake: Lake) -> N
         assert client.candles(**BTC, interval="1h", **span)["volume"].to_list() == [60.0]
 
 
+@pytest.mark.slow
 def test_an_answer_from_both_sources_needs_no_reason(lake: Lake) -> None:
     assert notes(lake, asked(DAY, "1h")) == []
     (note,) = notes(lake, asked((0, 9 * HOUR), "1h"))
@@ -238,6 +242,7 @@ def coarse(tmp_path: Path) -> Lake:
     )
 
 
+@pytest.mark.slow
 def test_candles_too_long_for_the_interval_are_never_passed_over_in_silence(coarse: Lake) -> None:
     (note,) = notes(coarse, asked(DAY, "1m"))
     assert (note.code, note.intervals) == (NoteCode.PART, ("HOUR", "FOUR_HOURS", "DAY", "WEEK"))
@@ -255,6 +260,7 @@ def test_candles_too_long_for_the_interval_are_never_passed_over_in_silence(coar
         assert client.candles(**BTC, interval="1m", **span).height == 150
 
 
+@pytest.mark.slow
 def test_a_market_is_known_up_to_the_newest_of_both(lake: Lake, coarse: Lake) -> None:
     assert answer(lake, DAY, "1h")["is_final"].to_list() == [True] * 5 + [False]
     assert answer(lake, DAY, "1h")["amount_unit"].unique().to_list() == ["COIN"]
@@ -262,6 +268,7 @@ def test_a_market_is_known_up_to_the_newest_of_both(lake: Lake, coarse: Lake) ->
     assert not answer(coarse, DAY, "1m")["is_final"][-1]
 
 
+@pytest.mark.slow
 def test_figures_are_of_both(lake: Lake, coarse: Lake) -> None:
     def figures(of: Lake) -> dict[str, Any]:
         return Figures(of, clock=lambda: T0 + 1_000 * HOUR).of(of.markets()).row(0, named=True)

@@ -184,6 +184,7 @@ def test_a_token_whose_coin_some_reports_lack_is_one(lake: Lake) -> None:
     assert points.select("coin", "marketcap").rows() == [("ABC", 1.0), ("ABC", 2.0)]
 
 
+@pytest.mark.slow
 def test_candles_finer_than_those_that_were_recorded_are_refused_not_empty(lake: Lake) -> None:
     def asked(hours: tuple[int, int], interval: str, **more: str) -> dict[str, Any]:
         start, end = (T0 // 10**9 + hour * 3_600 for hour in hours)

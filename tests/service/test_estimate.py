@@ -299,6 +299,7 @@ def test_the_estimate_reads_what_is_kept_where_there_is_a_rollup(busy: Path, tmp
     assert 1_379 + 100 < estimated(asked, subjects, LakeStatistics(lake)).rows < 1_379 + 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("session", [None, "daily", "weekly", "monthly"])
 def test_lists_that_every_level_carries_are_bounded(tmp_path: Path, session: str | None) -> None:
     """20,000 levels of one session, each with up to 20,000 single prints, take gigabytes in a few seconds."""

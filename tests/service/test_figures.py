@@ -177,6 +177,7 @@ def test_the_highest_price_is_told_by_the_log_or_read(lake: Lake, tape: pl.DataF
     assert other.highest("trades", "price")["highest"].item() == 1e6
 
 
+@pytest.mark.slow
 def test_figures_follow_the_lake_and_do_not_depend_on_rollups(tmp_path: Path, tape: pl.DataFrame) -> None:
     lake = Lake.create(tmp_path / "lake")
     lake.append("trades", tape.head(5990), source="a")

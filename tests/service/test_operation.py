@@ -186,6 +186,7 @@ def test_a_service_that_cannot_read_its_lake_is_alive_and_not_ready(
     assert asked(app, "/healthz").status_code == 200
 
 
+@pytest.mark.slow
 def test_a_service_that_never_read_the_trades_is_not_ready_without_them(lake: Path, tmp_path: Path) -> None:
     mine = Path(shutil.copytree(lake, tmp_path / "lake"))
     shutil.rmtree(mine / "trades")

@@ -160,6 +160,7 @@ def test_each_outcome_has_its_own_price(tmp_path: Path) -> None:
     }
 
 
+@pytest.mark.slow
 def test_an_outcome_is_a_market_like_any_other(tmp_path: Path) -> None:
     lake = Lake.create(tmp_path / "traded")
     market = {"conditionId": "0x1", "slug": "rain", "updatedAt": "2026-03-11T15:14:46Z",

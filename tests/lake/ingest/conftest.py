@@ -10,15 +10,8 @@ from typing import Any
 
 import pytest
 
-from tidytape.lake import Lake
-
 RECEIVED = 1_723_161_253_000_000_000
 """When the first line was received. [ns]"""
-
-
-@pytest.fixture
-def lake(tmp_path: Path) -> Lake:
-    return Lake.create(tmp_path / "lake")
 
 
 @pytest.fixture

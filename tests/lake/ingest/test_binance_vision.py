@@ -186,6 +186,7 @@ def test_an_order_that_sells_liquidates_a_long(write, lake):
     assert long["quote_amount"] == pytest.approx(214_421.2)
 
 
+@pytest.mark.slow
 def test_repeated_liquidations_are_seen_across_blocks(write, lake, monkeypatch):
     monkeypatch.setattr("tidytape.lake.ingest._lines.BLOCK", 300)
     others = [SOLD.replace(str(T), str(T + number)) for number in range(20)]

@@ -90,6 +90,7 @@ def test_a_broken_answer_is_a_bad_line(write, lake, answer, said):
         put(write(ADDRESS + answer), lake)
 
 
+@pytest.mark.slow
 def test_the_recorded_list(lake, recorded):
     path = recorded / "cryptofeed_BITMEX.0_instruments.gz"
     report = put(path, lake)

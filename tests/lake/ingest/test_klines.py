@@ -257,6 +257,7 @@ def test_candles_of_recorded_minutes_are_those_of_the_trades(tmp_path_factory, f
             assert client.candles(interval=interval, **asked).select(columns).equals(frame.select(columns))
 
 
+@pytest.mark.slow
 def test_recorded_hours(recorded, lake, tmp_path):
     """Two years of real hours, rewritten as a dump of hours and as a table with a column map, are the same candles."""
     hours = pl.read_csv(recorded / "binance-vision_BTCUSDT_1h_Cleaned.csv.gz").with_columns(

@@ -75,6 +75,7 @@ def test_what_is_no_file_with_text_is_not_waited_for(tmp_path):
             recognised(tmp_path / name)
 
 
+@pytest.mark.slow
 def test_files_of_several_layouts_go_in_together(lake, recorded):
     names = ("tardis_bitmex_trades_XBTUSD.csv", "tardis-node_normalized_liquidation.jsonl")
     report = ingest([recorded / name for name in names], lake, amount_unit="quote")

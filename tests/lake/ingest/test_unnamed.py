@@ -112,6 +112,7 @@ class TestTheService:
             assert client.points(PointsQuery(type=kind, raw_symbol="BUSZ2", **WINDOW)).height
 
 
+@pytest.mark.slow
 def test_the_recorded_one(recorded, lake):
     path = recorded / "tardis-node_normalized_trade.jsonl.gz"
     report = ingest(path, lake, layout="tardis-node", skip_bad=True, amount_unit="coin")

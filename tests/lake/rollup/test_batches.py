@@ -101,6 +101,7 @@ def test_a_batch_holds_no_more_events_than_memory_does(lake: Lake, monkeypatch: 
         assert_frame_equal(one, other)
 
 
+@pytest.mark.slow
 def test_a_bad_market_is_found_among_many(lake: Lake) -> None:
     bad = trades("S07", 4, at=1000).with_columns(price=pl.lit(float("nan")))
     lake.append("trades", bad, source="bad")
@@ -127,6 +128,7 @@ def test_what_cannot_be_written_ends_the_rollup(lake: Lake, monkeypatch: pytest.
     assert {frame["raw_symbol"].n_unique() for frame in kept(lake)} == {MARKETS}
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_one_clear_error_before_anything_is_written(
     lake: Lake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

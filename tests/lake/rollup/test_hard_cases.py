@@ -155,6 +155,7 @@ def test_a_window_in_which_no_interval_begins_has_no_points(lake: Lake) -> None:
     assert points.is_empty()
 
 
+@pytest.mark.slow
 def test_only_what_changed_is_asked_again(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
     for symbol in "ABC":
         register(lake, symbol=symbol)

@@ -38,6 +38,7 @@ def change(lake: Lake, table: str, **more: str) -> None:
     DeltaTable(f"{lake.path}/{table}").update(**more)
 
 
+@pytest.mark.slow
 def test_what_a_rollup_made_is_conserved(lake):
     assert set(hygiene.info(lake)["table"]) >= set(ROLLUP_TABLES)
     assert found(lake) == {}
