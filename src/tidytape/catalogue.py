@@ -386,14 +386,19 @@ def _rate(name: str, column: str, doc: str) -> Field:
     return Field(name, column, "double", "1 per funding interval", doc, signed=True)
 
 
+_EXCHANGE = Field("exchange", "exchange", "string", "", "Exchange")
+_RAW_SYMBOL = Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange")
+_COIN = Field("coin", "coin", "string", "", "Base asset")
+_CATEGORY = Field("category", "category", "string", "", "Market class")
+
 IDENTITY_FIELDS: tuple[Field, ...] = (
-    Field("exchange", "exchange", "string", "", "Exchange"),
-    Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange"),
+    _EXCHANGE,
+    _RAW_SYMBOL,
     Field(
         "normalizedSymbol", "normalized_symbol", "string", "", "Cross-exchange symbol; for options the coin"
     ),
-    Field("coin", "coin", "string", "", "Base asset"),
-    Field("category", "category", "string", "", "Market class"),
+    _COIN,
+    _CATEGORY,
     Field("interval", "interval", "string", "", "Aggregation interval"),
     Field("side", "side", "string", "", "BUY or SELL, for per-side types"),
     Field("tenor", "tenor", "string", "", "Time-to-expiry bucket, for option summaries"),
@@ -652,7 +657,7 @@ _ALL = (
         max_points=5_000,
         tier=TierName.ADVANCED,
         selection=Selection.COIN,
-        fields=(_START, Field("coin", "coin", "string", "", "Base asset")),
+        fields=(_START, _COIN),
         levels=(Levels("levels", _LIQUIDATION_LEVEL),),
         usd=True,
         included_depth=1500,
@@ -711,9 +716,9 @@ _SINCE = Field("availableSince", "available_since", "timestamp", "UTC", "When th
 NOTE_FIELDS: tuple[Field, ...] = (
     Field("code", "code", "string", "", "Why the points do not fill the window"),
     Field("type", "type", "string", "", "Data type that was asked for"),
-    Field("exchange", "exchange", "string", "", "Exchange"),
-    Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange"),
-    Field("coin", "coin", "string", "", "Base asset"),
+    _EXCHANGE,
+    _RAW_SYMBOL,
+    _COIN,
     Field("first", "first", "timestamp", "UTC", "First event that is held of this type"),
     Field("last", "last", "timestamp", "UTC", "Last event that is held of this type"),
     Field("types", "types", "string[]", "", "Types that the market has where it does not have this one"),
@@ -735,11 +740,11 @@ NOTE_FIELDS: tuple[Field, ...] = (
 """Fields of a note beside the series; only ``code`` is always there."""
 
 MARKET_FIELDS: tuple[Field, ...] = (
-    Field("exchange", "exchange", "string", "", "Exchange"),
-    Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange"),
+    _EXCHANGE,
+    _RAW_SYMBOL,
     Field("normalizedSymbol", "normalized_symbol", "string", "", "Cross-exchange symbol"),
-    Field("coin", "coin", "string", "", "Base asset"),
-    Field("category", "category", "string", "", "Market class"),
+    _COIN,
+    _CATEGORY,
     Field("tenor", "tenor", "string", "", "Option summary tenor"),
     Field("coinName", "coin_name", "string", "", "Full coin name"),
     Field("quoteCoinName", "quote_coin_name", "string", "", "Quote asset name"),
@@ -783,8 +788,8 @@ PREDICTION_MARKET_FIELDS: tuple[Field, ...] = (
 """The fields of a prediction-market entry."""
 
 BLOCK_SIZE_FIELDS: tuple[Field, ...] = (
-    Field("exchange", "exchange", "string", "", "Exchange"),
-    Field("rawSymbol", "raw_symbol", "string", "", "Symbol of the market on its exchange"),
+    _EXCHANGE,
+    _RAW_SYMBOL,
     _double(
         "blockSize", "block_size", "quote per coin", "Recommended height of a row of the order-book heatmap"
     ),

@@ -33,7 +33,7 @@ def is_of_levels(names: Iterable[str]) -> bool:
 
 
 def of_rows(table: Table[Any], *, without: Iterable[str] = ()) -> list[str]:
-    """Return the columns that tell apart the values of a frame that are of one time: identity, and what else there is.
+    """Return the columns that tell apart the rows of one time: the identity columns, and those such as an expiry.
 
     A maturity, an expiry, a distance from the mid, the other market of a spread, the arguments of a result: a frame
     that has such a column holds, or may hold, several values of a series at each time. ``days`` to an expiry shrink

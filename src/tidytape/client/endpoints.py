@@ -569,7 +569,7 @@ def noting(
 
 
 def _warning(steps: Flow[tuple[pl.DataFrame, Metadata]]) -> Flow[tuple[pl.DataFrame, Metadata]]:
-    """Warn of markets that have no points, and not because nothing happened."""
+    """Run a fetch, then warn of markets whose points are missing because the service lacks the data."""
     frame, metadata = yield from steps
     warn_of_empty(metadata.reason)
     return frame, metadata

@@ -101,7 +101,7 @@ class Plan:
 
     @property
     def weight_at_most(self) -> int:
-        """What a fetch weighs at most, with what it may have to ask to know whether an answer was cut. [weight]"""
+        """The weight of all requests of the plan, and of those that may be added to check for cut answers. [weight]"""
         return sum(part.weight_at_most for part in self.parts)
 
     @property

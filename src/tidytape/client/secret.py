@@ -97,7 +97,7 @@ class Secret:
 
 
 def _spellings(character: str) -> str:
-    """Return the pattern of a character as it is, or escaped as in a URL, in JSON or in a literal of Python.
+    """Return a pattern that matches a character itself and its escapes in URLs, JSON and Python literals.
 
     Each alternative begins with a literal, so that the search skips what begins with none of them, and repeats are
     bounded, so that its time is in proportion to the text.

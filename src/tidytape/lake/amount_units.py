@@ -111,7 +111,7 @@ _OTHERWISE: Mapping[tuple[str, str], AmountUnit | None] = MappingProxyType(
 
 
 def is_coin_margined(raw_symbol: str) -> bool:
-    """Return whether a symbol is that of a Binance future with margin in coin.
+    """Return whether a symbol names a COIN-M future of Binance, whose margin is in coin.
 
     A future of the USD-M market is named alike, but its quote is a stablecoin.
 

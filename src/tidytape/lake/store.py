@@ -339,7 +339,7 @@ class Lake:
         return _delta.extents(delta)
 
     def files(self, table: str, *partition: str) -> list[Facts]:
-        """Return what the log of a table says of the files of one partition, without reading rows.
+        """Return the log entries of the files in one partition; no row is read.
 
         Parameters
         ----------

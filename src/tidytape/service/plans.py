@@ -352,7 +352,7 @@ def untold(want: Want) -> pl.DataFrame:
 
 
 def untold_lengths(want: Want) -> list[int]:
-    """Return how long the recorded candles are that the points of a window do not tell of. [s]"""
+    """Return the lengths of the recorded candles in a window that no point of the answer includes. [s]"""
     if not want.holds("candles", before=_LONGEST_CANDLE):
         return []
     return [one // _NS for one in untold(want)["interval"].unique().sort()]

@@ -95,7 +95,7 @@ class Parts:
     levels: tuple[Levelled, ...] = ()
 
     def with_zeros(self, kind: DataType) -> Parts:
-        """Return the parts with null replaced by 0 in the numbers that every point has."""
+        """Return the parts with 0 for null in the fields that every point must have (`Field.plain`)."""
 
         def filled(rows: pl.DataFrame, fields: Sequence[Field]) -> pl.DataFrame:
             plain = [field.column for field in fields if field.plain and field.column in rows.columns]

@@ -223,7 +223,7 @@ def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -
 
 
 def _quality(table: Table[Any]) -> list[str]:
-    """Return the column that says how far a curve is from its quotes, if there is one."""
+    """Return the name of the column with the error of the fit, in a list that is empty where the frame has none."""
     return [_RMSE] if _RMSE in table.names else []
 
 

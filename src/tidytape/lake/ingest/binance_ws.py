@@ -7,8 +7,8 @@ and book events are kept, other messages are counted.
 A depth answer of most markets names no symbol: it belongs to the only symbol of the file. That of the spot market has
 no time of the exchange either; its row then carries the receive time, by the recorder's clock.
 
-Messages of COIN-M futures name their pair, ``ps``, or their symbol says it (BTCUSD_PERP, BTCUSD_240927). Their amounts
-are contracts of some USD, whatever the caller calls the exchange, so they need ``contract`` and ``contract_size``.
+A message of a COIN-M future has the field ``ps``, or a symbol such as BTCUSD_PERP or BTCUSD_240927. Its amounts count
+contracts of a fixed number of USD, under any exchange name, so the caller must give ``contract`` and ``contract_size``.
 """
 
 from __future__ import annotations
