@@ -11,9 +11,9 @@ import polars as pl
 import pytest
 
 from engines import Engine
+from tidytape.frames.joined import weighted
 from tidytape.frames.members import STANDING, matched, standing, standing_sums
 from tidytape.frames.table import Table
-from tidytape.frames.weighted import weighted
 
 
 def reports(rows: list[tuple[Any, ...]]) -> pl.DataFrame:

@@ -8,9 +8,8 @@ import pytest
 
 from engines import Engine
 from tidytape.catalogue import Interval
-from tidytape.frames.buckets import SECOND, bucket_start
-from tidytape.frames.neighbours import with_neighbour
-from tidytape.frames.steps import MONDAY, bucket_by, length_of
+from tidytape.frames.buckets import MONDAY, SECOND, bucket_by, bucket_start, length_of
+from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 
 TIMES = [

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from engines import Engine
-from tidytape.frames.weighted import weighted
+from tidytape.frames.joined import weighted
 
 Rows = list[tuple[float, float | None, float]]
 

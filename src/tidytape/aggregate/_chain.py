@@ -8,9 +8,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.analytics._smile import YEAR, measured
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, opened
-
-__all__ = ["CHAIN", "EXPIRY", "Frame", "chain", "lazy"]
+from tidytape.frames.door import BUCKET, opened
 
 Frame = nw.LazyFrame[Any]
 

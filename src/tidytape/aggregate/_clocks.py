@@ -9,10 +9,8 @@ from typing import Any, Concatenate, Final, ParamSpec, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.frames.doors import at_the_door, wrapped
+from tidytape.frames.door import at_the_door, wrapped
 from tidytape.frames.table import Table
-
-__all__ = ["takes_times"]
 
 _TIME: Final = "timestamp"
 _TIMES: Final = ("period_start", "period_end", "first_timestamp", "last_timestamp")

@@ -14,10 +14,8 @@ import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import Interval
 from tidytape.frames.buckets import SECOND, bucket_start
-from tidytape.frames.doors import BUCKET, Frame
+from tidytape.frames.door import BUCKET, Frame
 from tidytape.frames.ordered import first, last
-
-__all__ = ["CARRY", "beside", "by_bucket", "known_sum", "latest", "number", "ohlc"]
 
 CARRY: Final = 86_400 * SECOND
 """How long a report holds when no other follows. [ns]"""

@@ -17,7 +17,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import QueryError
-from tidytape.frames.doors import INSTRUMENT, at_the_door, opened
+from tidytape.frames.door import INSTRUMENT, at_the_door, opened
 
 __all__ = ["book_at", "book_runs"]
 

@@ -14,8 +14,8 @@ from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
-from tidytape.frames.doors import INSTRUMENT, at_the_door, opened
-from tidytape.frames.doors import closed as closed_frame
+from tidytape.frames.door import INSTRUMENT, at_the_door, opened
+from tidytape.frames.door import closed as closed_frame
 from tidytape.frames.grid import Grid
 
 __all__ = ["book_heatmap", "book_of"]

@@ -12,9 +12,9 @@ from tidytape.catalogue import Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET
+from tidytape.frames.door import BUCKET
 from tidytape.frames.grid import Grid
-from tidytape.frames.spread import spread
+from tidytape.frames.numbers import spread
 from tidytape.frames.table import Table
 
 __all__ = ["candle_profile"]

@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.aggregate._reports import by_bucket, number, ohlc
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.frames.buckets import SECOND, interval_of
-from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
 from tidytape.query import values
 
 __all__ = ["funding"]

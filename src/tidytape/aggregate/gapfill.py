@@ -9,7 +9,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate.resample import series_of
 from tidytape.frames.buckets import SECOND, interval_of
-from tidytape.frames.joined import COVERAGE, carried
+from tidytape.frames.joined import COVERAGE, last_known
 from tidytape.frames.table import Table
 
 __all__ = ["gapfill"]
@@ -109,9 +109,9 @@ def gapfill(
     stamps = nw.concat([real, gaps])
     taken = nw.col(_REAL).max().over(*series, "timestamp")
     stamps = stamps.with_columns(taken.alias("__taken")).filter(nw.col(_REAL) == nw.col("__taken"))
-    filled = carried(stamps, "close", known=nw.col(_REAL) == 1, by=series, order=["timestamp"])
+    filled = last_known(stamps, "close", known=nw.col(_REAL) == 1, by=series, order=["timestamp"])
     for name in has_unit:
-        filled = carried(filled, name, known=nw.col(_REAL) == 1, by=series, order=["timestamp"])
+        filled = last_known(filled, name, known=nw.col(_REAL) == 1, by=series, order=["timestamp"])
         later = nw.col(f"__{name}").fill_null(strategy="backward").over(*series, order_by="timestamp")
         filled = filled.with_columns(later)
     filled = filled.filter((nw.col(_REAL) == 0) & ~nw.col("__close").is_null()).select(

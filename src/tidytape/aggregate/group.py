@@ -15,10 +15,9 @@ from tidytape.aggregate.resample import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND
-from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
-from tidytape.frames.joined import COVERAGE, summed, with_coverage
+from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.joined import COVERAGE, summed, weighted, with_coverage
 from tidytape.frames.members import STANDING, UNKNOWN, consolidated, matched, standing_sums
-from tidytape.frames.weighted import weighted
 from tidytape.schema import schema_of
 
 __all__ = ["group"]

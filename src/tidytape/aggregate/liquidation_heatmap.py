@@ -9,7 +9,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET, at_the_door, closed, opened
 from tidytape.frames.grid import Grid
 
 __all__ = ["liquidation_heatmap"]

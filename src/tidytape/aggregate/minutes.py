@@ -21,7 +21,7 @@ from tidytape.catalogue import Interval, Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, INSTRUMENT, Frame, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET, INSTRUMENT, Frame, at_the_door, closed, opened
 from tidytape.frames.grid import Grid
 from tidytape.frames.ordered import first, last, order_keys
 

@@ -6,7 +6,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import by_bucket, number, ohlc
 from tidytape.frames.buckets import interval_of
-from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
 
 __all__ = ["open_interest"]
 

@@ -7,7 +7,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import CARRY, beside, known_sum, latest, number
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET, at_the_door, closed, opened
 from tidytape.frames.ordered import last
 
 __all__ = ["option_open_interest"]

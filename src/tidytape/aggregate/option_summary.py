@@ -29,8 +29,8 @@ from tidytape.aggregate._chain import CHAIN, EXPIRY, Frame, chain, lazy
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, DAY, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.catalogue import Tenor
-from tidytape.frames.between import interpolated, next_of, with_next
-from tidytape.frames.doors import BUCKET, at_the_door, closed
+from tidytape.frames.door import BUCKET, at_the_door, closed
+from tidytape.frames.ordered import interpolated, next_of, with_next
 
 __all__ = ["implied_volatility", "skew"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
 
 __all__ = ["raw_trades"]
 

@@ -11,7 +11,7 @@ from tidytape.aggregate._reports import CARRY, beside, by_bucket, known_sum, lat
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, Frame, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET, Frame, at_the_door, closed, opened
 
 __all__ = ["token_supply"]
 

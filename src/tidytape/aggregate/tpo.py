@@ -23,9 +23,9 @@ from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Int
 from tidytape.errors import QueryError, nearest
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND, bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET, INSTRUMENT, at_the_door, closed, opened
 from tidytape.frames.grid import Grid
-from tidytape.frames.spread import MOST_NUMBERS, spread
+from tidytape.frames.numbers import MOST_NUMBERS, spread
 
 __all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
 

@@ -11,8 +11,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import USD_QUOTES, AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames.doors import INSTRUMENT, at_the_door, closed, opened
-from tidytape.frames.joined import carried
+from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.joined import last_known
 from tidytape.schema import schema_of
 
 __all__ = ["to_usd"]
@@ -146,6 +146,6 @@ def _as_of(frame: Any, values: Any, name: str, *, by: Sequence[str]) -> Any:
     known = values.select(*key, name, nw.lit(0).alias("__late")).filter(~nw.col(name).is_null())
     asked = frame.select(*key).unique().select(*key, nw.lit(0.0).alias(name), nw.lit(1).alias("__late"))
     stamps = nw.concat([known, asked])
-    found = carried(stamps, name, known=nw.col("__late") == 0, by=by, order=["timestamp", "__late"])
+    found = last_known(stamps, name, known=nw.col("__late") == 0, by=by, order=["timestamp", "__late"])
     found = found.filter(nw.col("__late") == 1).select(*key, nw.col(f"__{name}").alias(name))
     return frame.join(found, on=key, how="left")

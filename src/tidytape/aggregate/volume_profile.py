@@ -11,7 +11,7 @@ from tidytape.aggregate._clocks import takes_times
 from tidytape.catalogue import Side
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start, interval_of
-from tidytape.frames.doors import BUCKET, INSTRUMENT, closed, opened
+from tidytape.frames.door import BUCKET, INSTRUMENT, closed, opened
 from tidytape.frames.grid import Grid
 
 __all__ = ["volume_profile"]

@@ -10,24 +10,10 @@ import narwhals.stable.v2 as nw
 
 from tidytape.analytics._apart import of_rows
 from tidytape.errors import QueryError
-from tidytape.frames.doors import INSTRUMENT
+from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.members import matched
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT
-
-__all__ = [
-    "MARKET",
-    "MIXED",
-    "TWICE",
-    "Duration",
-    "across",
-    "finite",
-    "once",
-    "one_engine",
-    "repeated",
-    "twice",
-    "unlevelled",
-]
 
 Duration = str | timedelta
 """A timedelta, or a text such as ``"8h"``; a bare number has no unit."""

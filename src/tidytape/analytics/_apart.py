@@ -9,8 +9,6 @@ import narwhals.stable.v2 as nw
 
 from tidytape.frames.table import IDENTITY, Table
 
-__all__ = ["is_of_levels", "of_rows"]
-
 _WORDS: Final = (nw.String, nw.Categorical, nw.Enum)
 _LEVELS: Final = {"size", "liquidations", "tpo_count", "volume", "block_ids", "block_id", "buy_volume"}
 _POINTS: Final = {"id", "open", "close"}

@@ -13,23 +13,8 @@ import numpy as np
 
 from tidytape.errors import QueryError, nearest
 from tidytape.frames.buckets import INTERVALS, SECOND
-from tidytape.frames.doors import listed
+from tidytape.frames.door import listed
 from tidytape.query import values
-
-__all__ = [
-    "column",
-    "columns",
-    "duration",
-    "flag",
-    "is_number",
-    "length",
-    "nanoseconds",
-    "number",
-    "one_of",
-    "positive",
-    "share",
-    "whole",
-]
 
 
 def is_number(value: object) -> TypeGuard[float]:

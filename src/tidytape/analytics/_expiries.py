@@ -7,8 +7,6 @@ from typing import Final
 
 from tidytape.frames.buckets import SECOND
 
-__all__ = ["EXPIRES", "is_day"]
-
 EXPIRES: Final = 8 * 3_600 * SECOND
 """Time of the day. [ns]"""
 

@@ -9,10 +9,8 @@ import narwhals.stable.v2 as nw
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
-from tidytape.frames.steps import length_of
+from tidytape.frames.buckets import length_of
 from tidytape.frames.table import Table
-
-__all__ = ["ends", "length"]
 
 
 def length(table: Table[Any], given: str | timedelta | None) -> Any:

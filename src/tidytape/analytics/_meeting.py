@@ -12,8 +12,6 @@ from tidytape.errors import NoMatchWarning, shown
 from tidytape.frames.members import matched
 from tidytape.frames.table import Table
 
-__all__ = ["warn_unless_met"]
-
 _SUGGESTED: Final = ("coin", "normalized_symbol", "raw_symbol", "exchange")
 """Columns by which frames of unlike markets are joined, the likeliest first."""
 

@@ -10,8 +10,6 @@ import narwhals.stable.v2 as nw
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
 
-__all__ = ["one_series"]
-
 _NULLS = "__nulls_"
 
 

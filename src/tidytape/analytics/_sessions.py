@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Final
 
-__all__ = ["SESSION_END", "knows_length"]
-
 SESSION_END: Final = "period_end"
 """Column that says when a session ends."""
 

@@ -13,22 +13,9 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.frames.between import interpolated, with_next
 from tidytape.frames.buckets import SECOND
 from tidytape.frames.normal import normal_cdf
-
-__all__ = [
-    "CALL",
-    "DAY",
-    "PUT",
-    "YEAR",
-    "Frame",
-    "Ladder",
-    "delta_ladder",
-    "measured",
-    "money_ladder",
-    "points",
-]
+from tidytape.frames.ordered import interpolated, with_next
 
 Frame = nw.LazyFrame[Any]
 

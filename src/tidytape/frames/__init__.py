@@ -4,22 +4,16 @@ What `tidytape.aggregate` and `tidytape.analytics` share, so that each of their 
 pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; users of it need nothing in here.
 
 - `door`: frames of pandas and pyarrow become polars, and go back as what they were. Nothing else knows them.
-- `doors`: what a frame must have to come in.
-- `table`: the same with its times as whole nanoseconds, whatever the engine calls a time, and its categories as text.
-- `units`: what amounts count and how high levels are.
-- `words`: categories as text, and back.
+- `table`: a caller's frame opened for work, its times as whole nanoseconds, its categories as text; and closed again.
+- `times`: times as nanoseconds since the epoch on every engine.
 - `buckets`: the interval that a time lies in.
 - `grid`: the row of blocks that a price lies in.
-- `steps`: lengths of intervals, and buckets of any length.
+- `ordered`: first and last row of a group, the row before and after, where a run of equal keys begins.
 - `exact`: sums that do not depend on the order of rows.
-- `neighbours`: the time of the row before or after.
-- `runs`: where rows with the same keys begin that follow each other.
-- `ordered`: the first and the last value of a group.
-- `spread`: a row per whole number of a range.
-- `between`: what is linear between a row and its next one.
-- `normal`: the normal distribution.
-- `crossed`: every row with every one of some numbers.
-- `joined`: points joined to one, by whatever they have in common.
+- `joined`: points of one key joined to one, and means by weight.
 - `members`: the members of a series joined to it.
-- `weighted`: means by weight.
+- `numbers`: a row per whole number of a range, or per number of a list.
+- `normal`: the normal distribution.
+- `units`: what amounts count and how high levels are.
+- `sources`: which call returns a frame with some columns, for the hint of an error.
 """

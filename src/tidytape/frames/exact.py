@@ -33,19 +33,7 @@ from typing import Any, Final, TypeVar
 
 import narwhals.stable.v2 as nw
 
-from tidytape.frames.doors import Frame
-
-__all__ = [
-    "difference",
-    "in_parts",
-    "parts_of",
-    "rounded",
-    "running",
-    "summed",
-    "together",
-    "total",
-    "where",
-]
+from tidytape.frames.door import Frame
 
 _Frame = TypeVar("_Frame", bound=Frame)
 

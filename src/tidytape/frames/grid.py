@@ -19,8 +19,6 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-__all__ = ["Grid", "exact", "largest_125", "recommended_block_size"]
-
 _SHARE = Decimal("0.2") / 3500
 """Recommended block size per unit of price: 3,500 rows cover a fifth of it."""
 

@@ -8,20 +8,9 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 
 from tidytape.frames import exact
-from tidytape.frames.doors import Frame
-from tidytape.frames.joined import EARLIEST, IDLE, LATEST, carried, reduced, traded
-from tidytape.frames.neighbours import with_neighbour
-
-__all__ = [
-    "MOST",
-    "STANDING",
-    "UNKNOWN",
-    "as_texts",
-    "consolidated",
-    "matched",
-    "standing",
-    "standing_sums",
-]
+from tidytape.frames.door import Frame
+from tidytape.frames.joined import EARLIEST, IDLE, LATEST, last_known, reduced, traded
+from tidytape.frames.ordered import with_neighbour
 
 STANDING: Final = "__standing"
 """How many reports a sum is of."""
@@ -135,7 +124,7 @@ def standing(
     rows = rows.with_columns(
         nw.when(is_report).then(nw.col("timestamp")).otherwise(nw.lit(EARLIEST)).alias("__reported")
     )
-    rows = carried(rows, column, known=is_report, by=texts, order=order)
+    rows = last_known(rows, column, known=is_report, by=texts, order=order)
     rows = rows.with_columns(nw.col("__reported").cum_max().over(*texts, order_by=order))
     holds = nw.col("timestamp") <= nw.col("__reported") + min(carry, _EVER)
     return rows.filter(~is_report, holds).select(*texts, "timestamp", nw.col(f"__{column}").alias(column))

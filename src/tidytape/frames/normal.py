@@ -7,8 +7,6 @@ from typing import Final
 
 import narwhals.stable.v2 as nw
 
-__all__ = ["normal_cdf"]
-
 # Hart's algorithm 5666, from the highest power down.
 _ABOVE: Final = (
     0.0352624965998911, 0.700383064443688, 6.37396220353165, 33.912866078383, 112.079291497871, 221.213596169931,

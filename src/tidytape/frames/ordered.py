@@ -1,15 +1,16 @@
-"""First and last value of a group in the order of other columns, on every engine."""
+"""What the order of rows says: first and last, before and after, and where a run of equal keys starts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
 
 import narwhals
 import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
 
-from tidytape.frames.doors import Frame
-
-__all__ = ["first", "last", "order_keys"]
+from tidytape.frames.door import Frame
 
 # `narwhals.stable.v2` does not offer `order_by` on `first` and `last` yet; its expressions are expressions of
 # `narwhals`, whose methods do. Sorting the frame before would promise nothing to a lazy engine, and costs more.
@@ -43,3 +44,86 @@ def order_keys(
     # Both in one number, which a sequence of 64 bits leaves whole: polars orders by one column much faster than by two.
     timestamp, sequence = (nw.col(column).cast(nw.Int128()) for column in columns)
     return [(timestamp * nw.lit(2**64, nw.Int128()) + sequence).alias(name)], (name,)
+
+
+def with_neighbour(
+    rows: nw.LazyFrame[Any],
+    column: str,
+    *,
+    name: str,
+    over: Sequence[str],
+    order: Sequence[str],
+    back: int = 1,
+) -> nw.LazyFrame[Any]:
+    """Return the rows with the time of another row of their group; where there is none, with their own.
+
+    Parameters
+    ----------
+    rows : narwhals LazyFrame
+    column : str
+        A column of times without null. [ns]
+    name : str
+        What the neighbour's is called.
+    over : sequence of str
+        The columns of a group.
+    order : sequence of str
+        The columns that put its rows in order.
+    back : int
+        How many rows before; below zero, after.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> frame = pl.LazyFrame({"group": 0, "order": [0, 1], "timestamp": [5, 1_723_161_600_000_000_001]})
+    >>> rows = with_neighbour(nw.from_native(frame), "timestamp", name="next", over=["group"], order=["order"], back=-1)
+    >>> rows.collect()["next"].to_list()
+    [1723161600000000001, 1723161600000000001]
+    """
+    other = nw.col(column).shift(back).over(*over, order_by=list(order))
+    return rows.with_columns(other.alias(name)).with_columns(nw.coalesce(name, column).alias(name))
+
+
+_NEXT: Final = "__next_"
+
+
+def with_next(
+    frame: nw.LazyFrame[Any],
+    names: Iterable[str],
+    *,
+    over: Sequence[str],
+    order_by: Sequence[str],
+    prefix: str = _NEXT,
+) -> nw.LazyFrame[Any]:
+    """Add to each row the values of the next one, as ``<prefix><name>``; null in the last row."""
+    return frame.with_columns(
+        nw.col(name).shift(-1).over(*over, order_by=order_by).alias(f"{prefix}{name}") for name in names
+    )
+
+
+def next_of(name: str) -> str:
+    """Return what `with_next` calls the next row's value of a column."""
+    return f"{_NEXT}{name}"
+
+
+def interpolated(at: nw.Expr, x: str, y: str, *, prefix: str = _NEXT) -> nw.Expr:
+    """Column ``y`` where column ``x`` is ``at``, linear between a row and its next one; null elsewhere.
+
+    A row whose ``x`` is ``at`` needs no next one, so of several rows at most one has the value, if ``x`` rises.
+    """
+    here, there = nw.col(x), nw.col(f"{prefix}{x}")
+    line = nw.col(y) + (nw.col(f"{prefix}{y}") - nw.col(y)) * (at - here) / (there - here)
+    return nw.when(here == at).then(nw.col(y)).otherwise(nw.when((here < at) & (at < there)).then(line))
+
+
+def starts_run(rows: nw.DataFrame[Any], keys: list[str]) -> NDArray[np.bool_]:
+    """Return whether each row is the first, or has other keys than the one before it, null being a key."""
+    is_first = np.zeros(len(rows), np.bool_)
+    is_first[:1] = True
+    for column in map(rows.get_column, keys):
+        before, here = column.head(-1), column.tail(-1)
+        differs = here != before
+        if column.null_count():
+            was_null, is_null = before.is_null(), here.is_null()
+            differs = (differs.fill_null(value=True) & ~(was_null & is_null)) | (was_null != is_null)
+        is_first[differs.arg_true().to_numpy() + 1] = True
+    return is_first

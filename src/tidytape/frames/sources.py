@@ -12,8 +12,6 @@ from tidytape.catalogue import DATA_TYPES, DESCRIPTOR_FIELDS, IDENTITY_FIELDS
 from tidytape.errors import MissingColumnError
 from tidytape.schema import schema_of
 
-__all__ = ["CLIENT_CALLS", "Source", "missing", "sources", "suggestion"]
-
 CLIENT_CALLS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "TRADE_SIDE_AGNOSTIC_AGG": "candles(...)",

@@ -15,17 +15,6 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-__all__ = [
-    "Clock",
-    "clock_of",
-    "counted",
-    "counted_beside",
-    "dated",
-    "midnights",
-    "quoted",
-    "replaced",
-]
-
 _NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _DAY: Final = 86_400 * _NANOSECONDS["s"]
 _REACH: Final = 2**63 - 1

@@ -18,8 +18,6 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
 
-__all__ = ["AMOUNT_UNIT", "BLOCK_SIZE", "counting", "of_one", "on_blocks"]
-
 AMOUNT_UNIT: Final = "amount_unit"
 """Column of what the amounts of a row count, COIN or USD."""
 

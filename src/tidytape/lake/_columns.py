@@ -17,16 +17,6 @@ from deltalake.schema import ArrayType, PrimitiveType
 from tidytape.errors import LakeError
 from tidytape.lake.table import Column, Dtype, Table
 
-__all__ = [
-    "absent",
-    "arrow_types",
-    "field_of",
-    "require_readable",
-    "require_rewritable",
-    "require_writable",
-    "unknown",
-]
-
 _DELTA: Mapping[Dtype, PrimitiveType | ArrayType] = {
     "string": PrimitiveType("string"),
     "float64": PrimitiveType("double"),

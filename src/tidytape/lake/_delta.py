@@ -44,30 +44,6 @@ from tidytape.lake._parquet import filed, filesystem, removed, written
 from tidytape.lake.batch import Batch
 from tidytape.lake.table import ROW_GROUP, Table
 
-__all__ = [
-    "Facts",
-    "Opened",
-    "append_spans",
-    "commit",
-    "create",
-    "exists",
-    "extents",
-    "failing",
-    "files",
-    "highest",
-    "is_old",
-    "noted",
-    "opened",
-    "partitions",
-    "replace",
-    "replace_spans",
-    "retrying",
-    "rewritten",
-    "root_of",
-    "scanned",
-    "spans_since",
-]
-
 _WRITER = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP)
 
 # What Delta Lake calls the commits that leave a table's rows as they are.

@@ -12,8 +12,6 @@ import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
 
-__all__ = ["all_notes"]
-
 _LOG = "_delta_log"
 
 

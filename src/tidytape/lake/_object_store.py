@@ -7,8 +7,6 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["cause", "explained", "for_polars", "knocking"]
-
 _KNOCK = {"max_retries": "2", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "20s"}
 """For the first word with a store: what is misspelt or not there answers now, not after the three minutes of retries
 that a long transfer is worth."""

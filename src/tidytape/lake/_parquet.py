@@ -26,8 +26,6 @@ from deltalake.transaction import AddAction
 from tidytape.lake.batch import Part
 from tidytape.lake.table import ROW_GROUP, Table
 
-__all__ = ["filed", "filesystem", "removed", "written"]
-
 _FILE = 32 * ROW_GROUP
 _WAITING = 8 * ROW_GROUP
 """Rows of all partitions that wait for others to be sorted among them; beyond it a partition is cut into files."""

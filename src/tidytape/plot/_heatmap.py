@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
-from tidytape.frames.doors import require
+from tidytape.frames.door import require
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
 from tidytape.plot._series import Instrument, _interval, _numbers, _opened

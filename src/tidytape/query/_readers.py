@@ -24,8 +24,6 @@ from tidytape.catalogue import (
 from tidytape.errors import QueryError
 from tidytape.query import values
 
-__all__ = ["CODES", "READERS", "Parameter", "Reader", "whole"]
-
 CODES = {
     "type": "INVALID_TYPE",
     "exchange": "INVALID_EXCHANGE",

@@ -8,16 +8,6 @@ from __future__ import annotations
 
 from tidytape.wire._faults import Fault
 
-__all__ = [
-    "MOST_CELLS",
-    "MOST_SERIES",
-    "check_cells",
-    "check_containers",
-    "check_repeated",
-    "check_series",
-    "check_sparse",
-]
-
 MOST_SERIES = 2**17
 """How many series a body may have, those of other types and without points included."""
 

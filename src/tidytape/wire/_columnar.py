@@ -36,8 +36,6 @@ from tidytape.wire._parts import (
     unknown_column,
 )
 
-__all__ = ["PIECE", "document_type", "pieces", "read"]
-
 _TIMESTAMP = pa.struct([("s", pa.int64()), ("ns", pa.int64())])
 _TYPES: dict[Kind, Any] = {
     "double": pa.float64(),

@@ -12,8 +12,6 @@ from typing import Any
 
 from tidytape.errors import DecodeError
 
-__all__ = ["Fault", "placed", "series_name"]
-
 _LONGEST = 200
 
 

@@ -14,8 +14,6 @@ from tidytape.errors import DecodeError, shown
 from tidytape.wire._bounds import check_containers
 from tidytape.wire._faults import Fault
 
-__all__ = ["check_holds", "check_utf8", "nesting", "parsed"]
-
 _MOST_NESTING = 1024  # orjson's own limit
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 

@@ -21,17 +21,6 @@ from tidytape.schema import column_name, schema_of
 from tidytape.wire._bounds import check_cells, check_repeated
 from tidytape.wire.final import DATA_UNTIL, with_known
 
-__all__ = [
-    "MOST_NESTING",
-    "SERIES_FIELDS",
-    "Counts",
-    "Levelled",
-    "Parts",
-    "has_empty_struct",
-    "identity_columns",
-    "unknown_column",
-]
-
 Counts = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.uint32]
 

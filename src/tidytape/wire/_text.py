@@ -10,8 +10,6 @@ from __future__ import annotations
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-__all__ = ["Piece", "join", "member", "value"]
-
 Piece = pl.Expr | str
 """A text per row, or one text for all rows."""
 

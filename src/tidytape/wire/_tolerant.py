@@ -37,8 +37,6 @@ from tidytape.wire._parts import (
 )
 from tidytape.wire._unknown import check_unknown, unknown_fields
 
-__all__ = ["Table", "array", "read"]
-
 _MOST_TEXT_NESTING = 500  # Python writes JSON by recursion
 
 

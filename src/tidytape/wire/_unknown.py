@@ -14,8 +14,6 @@ import pyarrow as pa
 
 from tidytape.wire._faults import Fault
 
-__all__ = ["MOST_UNKNOWN", "check_unknown", "unknown_fields"]
-
 MOST_UNKNOWN = 256
 """How many different fields a body may have beside the documented ones, those inside unknown fields included."""
 

@@ -17,8 +17,6 @@ import polars as pl
 from tidytape.catalogue import Field, Kind
 from tidytape.wire._faults import Fault
 
-__all__ = ["column_of", "read"]
-
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
 _INTEGER = re.compile(r"-?\d{1,19}", re.ASCII)
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}

@@ -12,8 +12,6 @@ from tidytape.frames import members
 from tidytape.frames.joined import COVERAGE, IDLE, traded, with_coverage
 from tidytape.frames.table import Table
 
-__all__ = ["consolidated"]
-
 _PRICES = ("open", "high", "low", "close")
 _TIMES = ("first_timestamp", "last_timestamp")
 

@@ -22,14 +22,11 @@ from tidytape.analytics._across import (
 )
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import MissingColumnError
-from tidytape.frames.joined import COVERAGE
+from tidytape.frames.buckets import length_of
+from tidytape.frames.joined import COVERAGE, weighted
 from tidytape.frames.members import matched, standing, standing_sums
-from tidytape.frames.steps import length_of
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.units import AMOUNT_UNIT, counting
-from tidytape.frames.weighted import weighted
-
-__all__ = ["oi_weighted", "volume_weighted"]
 
 
 def oi_weighted(

@@ -18,8 +18,6 @@ from tidytape.frames import exact
 from tidytape.frames.members import matched
 from tidytape.frames.table import Table
 
-__all__ = ["dispersion", "premium"]
-
 
 def dispersion(
     frame: IntoFrameT, /, *, value: str = "close", by: str | Iterable[str] | None = None

@@ -21,12 +21,10 @@ from tidytape.analytics._across import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.doors import listed
+from tidytape.frames.door import listed
 from tidytape.frames.joined import COVERAGE, summed
 from tidytape.frames.members import STANDING, UNKNOWN, matched, standing_sums
 from tidytape.frames.table import Table
-
-__all__ = ["dominance", "market_share", "total"]
 
 
 def total(

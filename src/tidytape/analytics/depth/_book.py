@@ -14,12 +14,10 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import positive
 from tidytape.catalogue import BookSide
 from tidytape.errors import QueryError
-from tidytape.frames.doors import listed
+from tidytape.frames.door import listed
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, counting, of_one, on_blocks
-
-__all__ = ["IS_ASK", "IS_BID", "Books", "books_of", "is_crossed", "numbers", "stacked"]
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
 

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 
 from tidytape.errors import QueryError
 
-__all__ = ["Board", "Ladder", "Lines", "starts_of"]
-
 _MOST_CELLS = 2**28  # a gibibyte of float32
 _MOST_COUNTS = 2**53  # so that floats tell one from the next
 

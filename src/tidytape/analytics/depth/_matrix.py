@@ -23,7 +23,7 @@ from tidytape.analytics.depth._cells import Board, Ladder, Lines, starts_of
 from tidytape.catalogue import BookSide
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import SECOND, interval_of
-from tidytape.frames.doors import in_sql, listed
+from tidytape.frames.door import in_sql, listed
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
@@ -31,7 +31,6 @@ from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
 if TYPE_CHECKING:
     import xarray
 
-__all__ = ["LiquidationMatrix", "Matrix", "liquidation_matrix", "matrix"]
 
 Times = NDArray[np.datetime64]
 

@@ -12,8 +12,6 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics.depth._book import IS_ASK, IS_BID, books_of, is_crossed, numbers, stacked
 from tidytape.frames import exact
 
-__all__ = ["depth_within", "imbalance"]
-
 _BPS = 10_000.0
 _NOISE = 1e-12  # of a price: what writing a decimal as a float, and a product of it, may be off
 

@@ -18,8 +18,6 @@ from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 
-__all__ = ["regrid"]
-
 
 def regrid(
     frame: IntoFrameT,

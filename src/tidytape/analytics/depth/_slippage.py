@@ -13,8 +13,6 @@ from tidytape.analytics._arguments import one_of
 from tidytape.analytics.depth._book import IS_ASK, IS_BID, books_of, is_crossed, numbers, stacked
 from tidytape.catalogue import AmountUnit, Side
 
-__all__ = ["slippage"]
-
 _NOISE = 1e-12  # of a size to trade: what adding the sizes before a level may be off
 
 

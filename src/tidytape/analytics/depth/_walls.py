@@ -9,11 +9,9 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds, positive, whole
-from tidytape.frames.neighbours import with_neighbour
+from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
-
-__all__ = ["walls"]
 
 _NOISE = 1e-12
 _TAKEN = ("timestamp", "side", "price", "size")

@@ -14,11 +14,9 @@ from tidytape.analytics.flow._liquidations import LIQUIDATIONS
 from tidytape.analytics.flow._sides import usable
 from tidytape.frames import exact
 from tidytape.frames.buckets import SECOND
-from tidytape.frames.neighbours import with_neighbour
+from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, of_one
-
-__all__ = ["liquidation_cascades"]
 
 _RESULTS = (
     "start",

@@ -15,12 +15,9 @@ from tidytape.analytics.flow._volume import bought_and_sold
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.buckets import MONDAY, SECOND, bucket_by, interval_of, length_of
 from tidytape.frames.joined import EARLIEST
-from tidytape.frames.steps import MONDAY, bucket_by, length_of
 from tidytape.query.values import TimeLike, epoch_seconds
-
-__all__ = ["cvd"]
 
 _ANCHORS = ("none", "session")
 

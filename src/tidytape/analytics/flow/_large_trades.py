@@ -12,12 +12,9 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._sides import quotient, usable
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import SECOND, bucket_start, interval_of
-from tidytape.frames.steps import length_of
+from tidytape.frames.buckets import SECOND, bucket_start, interval_of, length_of
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, of_one
-
-__all__ = ["large_trade_share"]
 
 
 def large_trade_share(

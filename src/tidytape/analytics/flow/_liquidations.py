@@ -11,8 +11,6 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import flag
 from tidytape.analytics.flow._sides import quotient, sides
 
-__all__ = ["LIQUIDATIONS", "liquidation_imbalance"]
-
 LIQUIDATIONS = ("liquidations", "amount")
 """What amounts are called: in answers, and in recorded events."""
 

@@ -13,12 +13,10 @@ from tidytape.analytics._arguments import number, one_of
 from tidytape.analytics._meeting import warn_unless_met
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames.neighbours import with_neighbour
-from tidytape.frames.steps import length_of
+from tidytape.frames.buckets import length_of
+from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 from tidytape.frames.units import counting
-
-__all__ = ["oi_price_quadrant"]
 
 # Not all identity columns: what only describes a series may be told with one type of data and not with another.
 _SERIES = ("exchange", "raw_symbol", "coin", "interval")

@@ -10,8 +10,6 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics.flow._sides import Sides, quotient, sides
 
-__all__ = ["bought_and_sold", "delta", "imbalance"]
-
 _NAMES = ("buy_volume", "sell_volume")
 
 

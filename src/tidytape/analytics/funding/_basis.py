@@ -18,8 +18,6 @@ from tidytape.frames.table import Table
 from tidytape.frames.times import counted_beside, midnights
 from tidytape.query.values import TimeLike, epoch_seconds
 
-__all__ = ["basis", "cash_and_carry"]
-
 
 def basis(
     frame: IntoFrameT,

@@ -16,8 +16,6 @@ from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
 from tidytape.schema import schema_of
 
-__all__ = ["DAY", "OWN", "annualized", "normalized", "own_interval"]
-
 OWN = "funding_interval"
 """The column that says which interval a rate is over. [ns]"""
 

@@ -13,13 +13,10 @@ from tidytape.analytics._across import TWICE, Duration, finite, repeated
 from tidytape.analytics._intervals import length
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import SECOND
+from tidytape.frames.buckets import SECOND, length_of
 from tidytape.frames.members import matched
-from tidytape.frames.steps import length_of
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
-
-__all__ = ["accrued", "predicted_error"]
 
 _EACH_ROW = "row"
 

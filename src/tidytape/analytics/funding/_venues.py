@@ -15,8 +15,6 @@ from tidytape.errors import QueryError
 from tidytape.frames.members import matched
 from tidytape.frames.table import Table
 
-__all__ = ["carry", "spread"]
-
 
 def spread(
     frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None, rate: str = "rate_close"

@@ -15,10 +15,8 @@ from tidytape.analytics._across import TWICE, repeated
 from tidytape.analytics.options._black import Floats
 from tidytape.analytics.options._chain import floats, null_for_nan
 from tidytape.analytics.options._svi_fit import LEE, PARAMETERS
-from tidytape.frames.between import next_of, with_next
+from tidytape.frames.ordered import next_of, with_next
 from tidytape.frames.table import Table
-
-__all__ = ["svi_arbitrage"]
 
 _NUMBERS = ("least_density", "density_at", "left_wing", "right_wing", "least_gain", "gain_at")
 _FLAGS = ("butterfly_arbitrage", "wing_arbitrage", "calendar_arbitrage")

@@ -23,8 +23,6 @@ from numpy.typing import NDArray
 from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr, ndtri
 
-__all__ = ["Floats", "implied_deviation", "relative_error"]
-
 Floats = NDArray[np.float64]
 
 _ROOT_2_PI: Final = np.sqrt(2 * np.pi)

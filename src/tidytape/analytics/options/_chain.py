@@ -16,8 +16,6 @@ from tidytape.analytics._smile import CALL, DAY, PUT, YEAR, Frame, measured
 from tidytape.frames.table import Table
 from tidytape.frames.times import counted_beside, midnights
 
-__all__ = ["CHAIN_COLUMNS", "QUOTED", "Chain", "days_of", "floats", "kind_of", "null_for_nan", "years_of"]
-
 CHAIN_COLUMNS: Final = ("timestamp", "expiry", "strike", "option_type")
 """What tells one quote of a series of chains from another."""
 

@@ -12,8 +12,6 @@ from tidytape.analytics._arguments import column, one_of
 from tidytape.analytics._smile import CALL, PUT, Frame
 from tidytape.analytics.options._chain import Chain, days_of, kind_of
 
-__all__ = ["PREMIUMS", "Premium", "forward"]
-
 PREMIUMS = ("coin", "quote")
 Premium = Literal["coin", "quote"]
 """What the premium of an option is paid in."""

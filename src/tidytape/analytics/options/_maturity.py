@@ -13,13 +13,11 @@ from tidytape.analytics._arguments import is_number
 from tidytape.analytics.options._structures import single
 from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.between import interpolated, with_next
-from tidytape.frames.crossed import crossed
-from tidytape.frames.doors import listed, require
+from tidytape.frames.door import listed, require
+from tidytape.frames.numbers import crossed
+from tidytape.frames.ordered import interpolated, with_next
 from tidytape.frames.table import Table
 from tidytape.query.values import choice
-
-__all__ = ["constant_maturity", "in_days", "maturities", "series_of"]
 
 _RULES = ("atm", "delta")
 

@@ -11,18 +11,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import one_of, whole
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.analytics.options._chain import Chain, days_of
-from tidytape.frames.doors import listed
+from tidytape.frames.door import listed
 from tidytape.frames.table import Table
-
-__all__ = [
-    "atm_volatility",
-    "butterfly",
-    "call_point",
-    "delta_points",
-    "percents",
-    "put_point",
-    "risk_reversal",
-]
 
 ATM_RULES = ("forward", "delta_neutral")
 DELTA_RULES = ("forward", "premium_adjusted")

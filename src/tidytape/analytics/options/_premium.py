@@ -17,8 +17,6 @@ from tidytape.analytics.pit._known import of_facts
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
 
-__all__ = ["volatility_risk_premium"]
-
 _WHOSE = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
 _RESULTS = ("volatility_risk_premium", "variance_risk_premium")
 

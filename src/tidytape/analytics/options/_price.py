@@ -15,8 +15,6 @@ from tidytape.analytics.options._chain import Chain, floats, kind_of, null_for_n
 from tidytape.analytics.options._forward import PREMIUMS, Premium
 from tidytape.frames.normal import normal_cdf
 
-__all__ = ["black76_price", "implied_volatility"]
-
 _EPSILON: Final = float(np.finfo(float).eps)
 _LEAST: Final = 1e-300
 """Least deviation that is computed with."""

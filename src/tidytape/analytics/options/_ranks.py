@@ -13,9 +13,7 @@ import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from tidytape.frames.runs import starts_run
-
-__all__ = ["below", "with_percentile"]
+from tidytape.frames.ordered import starts_run
 
 Ints = NDArray[np.int64]
 

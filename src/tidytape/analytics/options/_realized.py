@@ -10,13 +10,10 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of, positive, whole
-from tidytape.frames.buckets import SECOND, interval_of
+from tidytape.frames.buckets import SECOND, interval_of, length_of
 from tidytape.frames.joined import LATEST
-from tidytape.frames.neighbours import with_neighbour
-from tidytape.frames.steps import length_of
+from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
-
-__all__ = ["realized_volatility"]
 
 _PRICES = ("open", "high", "low", "close")
 _YEAR = 86_400 * 1_000_000_000

@@ -18,8 +18,6 @@ from tidytape.analytics.options._structures import single
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
 
-__all__ = ["percentile", "z_score"]
-
 _AT_ONCE = 32
 """How many earlier rows are compared in one step of a plan."""
 

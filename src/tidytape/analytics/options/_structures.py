@@ -10,8 +10,6 @@ import narwhals.stable.v2 as nw
 from tidytape.analytics._across import TWICE, repeated
 from tidytape.analytics._arguments import number
 
-__all__ = ["flat_within", "last_before", "shape", "single"]
-
 
 def flat_within(got: object) -> float:
     """Return the slope up to which a structure is flat; QueryError if it is none."""

@@ -13,12 +13,10 @@ from tidytape.analytics.options._maturity import maturities
 from tidytape.analytics.options._structures import single
 from tidytape.analytics.options._svi_fit import PARAMETERS
 from tidytape.errors import QueryError
-from tidytape.frames.between import interpolated, next_of, with_next
-from tidytape.frames.crossed import crossed
-from tidytape.frames.doors import listed
+from tidytape.frames.door import listed
+from tidytape.frames.numbers import crossed
+from tidytape.frames.ordered import interpolated, next_of, with_next
 from tidytape.frames.table import Table
-
-__all__ = ["smile", "surface"]
 
 _RANGE = ("lowest", "highest")
 

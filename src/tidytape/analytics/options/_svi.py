@@ -14,8 +14,6 @@ from tidytape.analytics._smile import CALL, YEAR
 from tidytape.analytics.options._chain import QUOTED, Chain, days_of, floats, null_for_nan
 from tidytape.analytics.options._svi_fit import PARAMETERS, fitted
 
-__all__ = ["svi"]
-
 _NUMBERS = ("forward", *PARAMETERS, "rmse", "lowest", "highest")
 _RESULT = ("days", *_NUMBERS, "quotes", "status")
 

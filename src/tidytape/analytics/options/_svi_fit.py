@@ -9,8 +9,6 @@ from scipy.optimize import least_squares
 
 from tidytape.analytics.options._black import Floats
 
-__all__ = ["LEE", "PARAMETERS", "Fit", "fitted"]
-
 PARAMETERS: Final = ("a", "b", "rho", "m", "sigma")
 
 LEE: Final = 2.0

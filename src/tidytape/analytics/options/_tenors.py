@@ -16,8 +16,6 @@ from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, choice, epoch_seconds
 from tidytape.schema import schema_of
 
-__all__ = ["tenor_slope", "tenor_structure"]
-
 _SECOND = 1_000_000_000
 _VALUES = ("implied_volatility", "skew")
 _SLOPE = ("short", "long", "slope", "structure", "short_tenor", "long_tenor", "flat_within")

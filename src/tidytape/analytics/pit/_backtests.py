@@ -12,13 +12,12 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import one_series
 from tidytape.analytics.pit._known import IS_KNOWN, WHEN, known
 from tidytape.errors import QueryError
-from tidytape.frames.doors import listed
+from tidytape.frames.door import listed
 from tidytape.frames.table import IDENTITY, Table
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["to_backtesting", "to_nautilus", "to_vectorbt"]
 
 _CANDLE = ("open", "high", "low", "close", "volume")
 

@@ -16,12 +16,10 @@ from tidytape.analytics._arguments import column, nanoseconds
 from tidytape.analytics._meeting import warn_unless_met
 from tidytape.analytics.pit._known import IS_KNOWN, WHEN, of_facts
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
-from tidytape.frames.doors import require
+from tidytape.frames.door import require
 from tidytape.frames.members import as_texts
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.times import dated
-
-__all__ = ["asof_join", "joined"]
 
 _NEVER = -(2**62)  # before 1824; there is room to subtract from it
 _EVER = 2**61  # 73 years, as good as no limit

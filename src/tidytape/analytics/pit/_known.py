@@ -11,12 +11,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import nanoseconds, one_of
 from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.buckets import SECOND, interval_of
-from tidytape.frames.steps import length_of
+from tidytape.frames.buckets import SECOND, interval_of, length_of
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
-
-__all__ = ["IS_KNOWN", "KNOWN_AT", "WHEN", "Rule", "as_of", "known", "known_at", "of_facts"]
 
 KNOWN_AT = "known_at"
 """The column that says when a row is known."""

@@ -18,18 +18,6 @@ from tidytape.analytics.profile._grid import known_price, with_index, with_place
 from tidytape.analytics.profile._opening import TOUCH, Profiles
 from tidytape.errors import QueryError
 
-__all__ = [
-    "BLOCK_MINUTES",
-    "MINUTE",
-    "MOST_MINUTES",
-    "block_length",
-    "has_blocks",
-    "is_of_touches",
-    "lists_blocks",
-    "touched_rows",
-    "touches",
-]
-
 MINUTE: Final = 60 * 10**9
 """One minute. [ns]"""
 

@@ -17,10 +17,8 @@ from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import row_price, step_of, with_place
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
-from tidytape.frames.steps import length_of
+from tidytape.frames.buckets import length_of
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
-
-__all__ = ["composite"]
 
 _SESSIONS: Final = "sessions"
 _START: Final = "__start"

@@ -18,8 +18,6 @@ from tidytape.analytics.profile._grid import DIGITS, known_price, with_place
 from tidytape.analytics.profile._merged import merged
 from tidytape.analytics.profile._opening import BLOCKS, SESSION, Profiles
 
-__all__ = ["add_up", "counted_levels"]
-
 
 def add_up(profiles: Profiles[IntoFrameT], counts: Iterable[str], step: Fraction | None) -> bool:
     """Return whether the counts of levels that share a row are those of the row, added."""

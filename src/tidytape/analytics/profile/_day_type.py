@@ -19,8 +19,6 @@ from tidytape.analytics.profile._merged import merged
 from tidytape.analytics.profile._opening import SESSION, opened
 from tidytape.analytics.profile._shape import features, is_double
 
-__all__ = ["DAY_FEATURES", "DAY_THRESHOLDS", "block_features", "day_features", "day_label", "day_type"]
-
 DAY_FEATURES: Final = (
     "balance_share",
     "extension_up_share",

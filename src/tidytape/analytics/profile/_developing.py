@@ -16,10 +16,8 @@ from tidytape.analytics.profile._growth import Rules, areas
 from tidytape.analytics.profile._opening import SESSION, is_of_blocks, opened
 from tidytape.errors import QueryError
 from tidytape.frames.joined import LATEST
-from tidytape.frames.spread import spread
+from tidytape.frames.numbers import spread
 from tidytape.query.values import TimeLike, epoch_seconds
-
-__all__ = ["developing"]
 
 
 def developing(

@@ -10,20 +10,6 @@ import narwhals.stable.v2 as nw
 from tidytape.analytics._arguments import is_number
 from tidytape.errors import QueryError
 
-__all__ = [
-    "DIGITS",
-    "MOST_STEPS",
-    "in_units",
-    "known_price",
-    "quotient",
-    "row_price",
-    "scale",
-    "step_of",
-    "whole",
-    "with_index",
-    "with_place",
-]
-
 DIGITS: Final = 12
 """Numbers are compared to twelve of the sixteen digits a float carries.
 

@@ -25,8 +25,6 @@ from tidytape.analytics.profile._grid import (
     with_place,
 )
 
-__all__ = ["POC_TIES", "WIDTHS", "Rules", "areas", "counted_rows", "grown"]
-
 POC_TIES: Final = ("center", "lower", "upper")
 WIDTHS: Final = {"two_row": 2, "one_row": 1}
 

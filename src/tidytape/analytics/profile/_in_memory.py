@@ -23,9 +23,7 @@ from tidytape.analytics.profile._counts import add_up, counted_levels
 from tidytape.analytics.profile._grid import DIGITS, MOST_STEPS
 from tidytape.analytics.profile._growth import WIDTHS, Rules, areas
 from tidytape.analytics.profile._opening import Profiles
-from tidytape.frames.runs import starts_run
-
-__all__ = ["areas_in_memory"]
+from tidytape.frames.ordered import starts_run
 
 _FOUND: Final = ("poc", "val", "vah", "value_area_share")
 

@@ -16,8 +16,6 @@ from tidytape.analytics.profile._blocks import block_length, touched_rows
 from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._opening import opened
 
-__all__ = ["BALANCE_RESULTS", "EDGES", "balance_columns", "balances", "initial_balance"]
-
 _MULTIPLES: Final = {"x1_5": 1.5, "x2": 2.0, "x3": 3.0}
 EDGES: Final = {"edge": 0.0, "opposite": 1.0}
 BALANCE_RESULTS: Final = (

@@ -7,8 +7,6 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-__all__ = ["merged"]
-
 
 def merged(
     parts: Sequence[nw.LazyFrame[Any]], keys: list[str], *, absent: Sequence[str] = ()

@@ -17,10 +17,8 @@ from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._growth import POC_TIES, counted_rows
 from tidytape.analytics.profile._next_touch import first_touches
 from tidytape.analytics.profile._opening import SESSION, opened
-from tidytape.frames.doors import in_sql
-from tidytape.frames.runs import starts_run
-
-__all__ = ["naked_pocs"]
+from tidytape.frames.door import in_sql
+from tidytape.frames.ordered import starts_run
 
 _RESULTS: Final = ("poc", "is_naked", "touched_at", "poc_tie")
 

@@ -13,8 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["first_touches"]
-
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 

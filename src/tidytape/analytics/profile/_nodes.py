@@ -16,8 +16,6 @@ from tidytape.analytics.profile._grid import quotient, step_of
 from tidytape.analytics.profile._growth import counted_rows
 from tidytape.analytics.profile._opening import opened
 
-__all__ = ["found_nodes", "nodes"]
-
 _RESULTS: Final = ("kind", "low", "high", "rows", "count", "poc_share", "within")
 
 

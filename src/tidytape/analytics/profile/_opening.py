@@ -12,11 +12,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.errors import QueryError
-from tidytape.frames.doors import are_apart, listed, require
+from tidytape.frames.door import are_apart, listed, require
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
-
-__all__ = ["BLOCKS", "SESSION", "TOUCH", "Profiles", "holds", "is_of_blocks", "opened", "working_names"]
 
 SESSION = "timestamp"
 """Start of a profile's session, beside the identity columns what tells one profile from another."""

@@ -13,8 +13,6 @@ from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._growth import POC_TIES, counted_rows
 from tidytape.analytics.profile._opening import opened
 
-__all__ = ["point_of_control"]
-
 
 def point_of_control(
     levels: IntoFrameT,

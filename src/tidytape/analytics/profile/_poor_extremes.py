@@ -13,8 +13,6 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.profile._touched import opened_rows
 from tidytape.query.values import TimeLike
 
-__all__ = ["EXTREME_RESULTS", "extreme_columns", "extremes", "poor_extremes"]
-
 EXTREME_RESULTS: Final = (
     "high",
     "low",

@@ -16,8 +16,6 @@ from tidytape.analytics.profile._growth import counted_rows
 from tidytape.analytics.profile._opening import opened
 from tidytape.errors import QueryError
 
-__all__ = ["SHAPE_FEATURES", "SHAPE_THRESHOLDS", "checked", "features", "is_double", "letter", "shape"]
-
 SHAPE_FEATURES: Final = ("poc_position", "mean_position", "valley_depth", "second_share")
 SHAPE_THRESHOLDS: Final = {"low_poc": 1 / 3, "high_poc": 2 / 3, "max_valley": 0.5, "min_second": 0.25}
 

@@ -13,8 +13,6 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.profile._touched import opened_rows, runs
 from tidytape.query.values import TimeLike
 
-__all__ = ["single_prints", "tails"]
-
 _RUN: Final = ("low", "high", "rows", "first_block", "last_block", "is_in_progress")
 _TAIL: Final = ("end", *_RUN, "is_excess", "min_excess_rows")
 

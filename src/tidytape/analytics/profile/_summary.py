@@ -38,8 +38,6 @@ from tidytape.analytics.profile._touched import flagged, runs
 from tidytape.errors import QueryError
 from tidytape.query.values import TimeLike
 
-__all__ = ["summary"]
-
 _COUNTED: Final = ("high", "low", "total", "poc", "poc_count", "val", "vah", "value_area_share")
 _NODES: Final = ("high_nodes", "low_nodes")
 _RUNS: Final = ("single_print_runs", "single_print_rows")

@@ -15,8 +15,6 @@ from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._opening import SESSION, Profiles, opened
 from tidytape.query.values import TimeLike, epoch_seconds
 
-__all__ = ["flagged", "opened_rows", "runs"]
-
 
 def opened_rows(
     levels: IntoFrameT,

@@ -14,8 +14,6 @@ from tidytape.analytics.profile._growth import Rules, areas
 from tidytape.analytics.profile._in_memory import areas_in_memory
 from tidytape.analytics.profile._opening import opened
 
-__all__ = ["value_area"]
-
 
 def value_area(
     levels: IntoFrameT,

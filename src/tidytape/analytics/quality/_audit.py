@@ -15,8 +15,6 @@ from tidytape.analytics.quality._checks import CHECKS, Limits
 from tidytape.analytics.quality._flags import ABSENT, flag, with_flags
 from tidytape.analytics.quality._subject import Subject
 
-__all__ = ["audit", "examples"]
-
 
 def audit(
     frame: IntoFrameT,

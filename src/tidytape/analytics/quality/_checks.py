@@ -8,9 +8,7 @@ from typing import Final, Literal
 
 from tidytape.analytics._arguments import one_of, positive, whole
 from tidytape.errors import QueryError
-from tidytape.frames.doors import listed
-
-__all__ = ["CHECKS", "Check", "Limits", "chosen"]
+from tidytape.frames.door import listed
 
 
 @dataclass(frozen=True)

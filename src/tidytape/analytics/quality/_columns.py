@@ -8,8 +8,6 @@ from typing import Any, Final
 
 from tidytape.catalogue import DATA_TYPES, Field
 
-__all__ = ["Columns"]
-
 
 def _fields() -> Iterable[Field]:
     for kind in DATA_TYPES.values():

@@ -13,9 +13,7 @@ from tidytape.analytics.quality import _moves as moves
 from tidytape.analytics.quality._grid import count_of
 from tidytape.analytics.quality._subject import ROW, Subject
 from tidytape.catalogue import BookSide, Side
-from tidytape.frames.neighbours import with_neighbour
-
-__all__ = ["ABSENT", "flag", "with_flags"]
+from tidytape.frames.ordered import with_neighbour
 
 Rows = nw.LazyFrame[Any]
 

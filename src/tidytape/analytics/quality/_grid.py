@@ -10,9 +10,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
-from tidytape.frames.steps import bucket_by, length_of
-
-__all__ = ["count_of", "needed", "with_grid"]
+from tidytape.frames.buckets import bucket_by, length_of
 
 
 def needed(names: Sequence[str], interval: str | timedelta | None) -> None:

@@ -8,10 +8,7 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 
 from tidytape.analytics.quality._robust import ENOUGH, with_most
-from tidytape.frames.buckets import SECOND
-from tidytape.frames.steps import bucket_by
-
-__all__ = ["far_prices", "far_rates"]
+from tidytape.frames.buckets import SECOND, bucket_by
 
 Rows = nw.LazyFrame[Any]
 

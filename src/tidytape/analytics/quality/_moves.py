@@ -10,8 +10,6 @@ import narwhals.stable.v2 as nw
 
 from tidytape.analytics.quality._robust import ENOUGH, with_most
 
-__all__ = ["Windows", "frozen", "outliers", "unit_jumps"]
-
 Rows = nw.LazyFrame[Any]
 
 _SIDE = 5

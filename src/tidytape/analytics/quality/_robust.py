@@ -6,8 +6,6 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-__all__ = ["ENOUGH", "with_most"]
-
 _NORMAL: Final = 1.4826
 """Standard deviations of a normal distribution per median absolute deviation. [1]"""
 

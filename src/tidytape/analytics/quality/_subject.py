@@ -18,8 +18,6 @@ from tidytape.analytics.quality._moves import Windows
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
 
-__all__ = ["ROW", "Subject"]
-
 ROW = "__row"
 """Working name of a row's place in the frame."""
 

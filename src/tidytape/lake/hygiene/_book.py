@@ -11,8 +11,6 @@ from tidytape.aggregate import book_at, book_runs
 from tidytape.lake.hygiene._subject import Found, Subject
 from tidytape.lake.rollup.recipes import SKEW
 
-__all__ = ["crossed_book", "crossed_snapshot", "late_by_id", "unlike_ids"]
-
 _DAY = 86_400 * 10**9
 _MINUTE = 60 * 10**9
 _OVERLAP = 10 * 10**9

@@ -14,8 +14,6 @@ from tidytape.errors import counted
 from tidytape.lake.hygiene import _log
 from tidytape.lake.hygiene._subject import Found, Subject
 
-__all__ = ["broken", "misdescribed", "unsorted"]
-
 
 def broken(subject: Subject) -> Iterator[Found]:
     """Files that are missing, cannot be read to the end, or hold another number of rows than the log says."""

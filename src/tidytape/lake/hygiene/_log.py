@@ -14,8 +14,6 @@ from tidytape.lake._parquet import filesystem
 from tidytape.lake.store import Lake
 from tidytape.lake.table import Table
 
-__all__ = ["files", "instrument_name", "of_instrument", "opened", "scanned", "store_of"]
-
 
 def opened(lake: Lake, table: Table) -> _delta.Opened:
     """Return the newest version of a table."""

@@ -14,8 +14,6 @@ from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe, within
 from tidytape.lake.rollup.state import Span, is_lost, noted, stale, without
 from tidytape.lake.table import Table
 
-__all__ = ["unlike_events"]
-
 _AT_ONCE = 10_000_000
 """Events of many instruments that are read at once."""
 

@@ -9,8 +9,6 @@ import polars as pl
 from tidytape.errors import counted
 from tidytape.lake.hygiene._subject import Found, Subject
 
-__all__ = ["bad", "null", "repeated_key", "repeated_sequence", "unreal_amount", "unreal_time"]
-
 _AT_ONCE = 20_000_000
 """Rows whose keys are held in memory at once."""
 

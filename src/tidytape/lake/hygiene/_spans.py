@@ -6,8 +6,6 @@ from collections.abc import Iterator
 
 import polars as pl
 
-__all__ = ["spans"]
-
 _AT_ONCE = 4_000_000
 """Rows that are in memory at once."""
 

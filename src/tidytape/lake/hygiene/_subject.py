@@ -14,8 +14,6 @@ from tidytape.lake.hygiene.finding import Finding
 from tidytape.lake.store import Lake
 from tidytape.lake.table import Table
 
-__all__ = ["Check", "Found", "Subject"]
-
 T = TypeVar("T")
 
 Found = tuple[int, str]

@@ -10,8 +10,6 @@ from tidytape.lake.store import Lake
 from tidytape.lake.table import Table
 from tidytape.lake.tables import TABLES
 
-__all__ = ["chosen", "tables"]
-
 _EVERY = {**TABLES, **ROLLUP_TABLES}
 
 

@@ -13,8 +13,6 @@ from tidytape.lake.hygiene._subject import Found, Subject
 from tidytape.lake.quoted import description, mismatched
 from tidytape.lake.tables import BOOK, LIQUIDATIONS, TRADES
 
-__all__ = ["SYMBOLIC", "contracts_as_coins", "unlike_quote"]
-
 SYMBOLIC = (TRADES, BOOK, LIQUIDATIONS)
 """Tables whose recorded amounts count what the symbol says; candles and open interest may come with their coins."""
 

@@ -25,8 +25,6 @@ from tidytape.lake.tables import (
     TRADES,
 )
 
-__all__ = ["IMPOSSIBLE", "REPORTS", "impossible", "unknown_word", "unreal_number"]
-
 _SIDES = tuple(map(str, Side))
 _BOOK_SIDES = tuple(map(str, BookSide))
 _WORDS: Mapping[str, tuple[str, ...]] = MappingProxyType(

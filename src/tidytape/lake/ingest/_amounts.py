@@ -20,8 +20,6 @@ from tidytape.lake.ingest.contracts import COUNTED, QUOTE, Contract, ContractKin
 from tidytape.lake.table import Table
 from tidytape.lake.tables import MARKETS, OPEN_INTEREST, RECORDED_CANDLES, TABLES, TRADES
 
-__all__ = ["Conversions", "conversions", "units_of"]
-
 _WITH_COINS = (OPEN_INTEREST, RECORDED_CANDLES)
 """Tables whose rows of coin-margined futures come with their coins."""
 

@@ -21,8 +21,6 @@ from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest._fields import Kind
 from tidytape.query import values
 
-__all__ = ["INTERVAL", "LENGTHS", "impossible", "length"]
-
 _SECOND = 10**9
 _DAY, _WEEK = Interval.DAY.seconds * _SECOND, Interval.WEEK.seconds * _SECOND
 _MONDAY = Interval.WEEK.offset * _SECOND

@@ -8,8 +8,6 @@ from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest._fields import Kind, time
 from tidytape.lake.ingest._job import Job
 
-__all__ = ["columns_of", "map_error", "mapped_time", "unmapped"]
-
 
 def columns_of(job: Job, header: Sequence[str], limit: int = 200) -> str:
     """Name a file's columns, or the first of them: the first line of another kind of file may be anything."""

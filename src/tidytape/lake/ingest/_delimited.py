@@ -8,8 +8,6 @@ import polars as pl
 
 from tidytape.lake.ingest._lines import BadLines
 
-__all__ = ["names", "split"]
-
 
 def names(width: int) -> list[str]:
     """Return what the columns of a split line are called: by position, for a header may name two alike."""

@@ -17,22 +17,6 @@ import polars as pl
 from tidytape.lake.ingest._time import described, nanoseconds
 from tidytape.lake.names import unstorable
 
-__all__ = [
-    "ABOVE_ZERO",
-    "FLAG",
-    "INTEGER",
-    "NAME",
-    "NOT_NEGATIVE",
-    "NUMBER",
-    "TEXT",
-    "Field",
-    "Kind",
-    "checked",
-    "time",
-    "word",
-]
-
-
 _QUOTED = 80
 """Most characters of a value that a message shows."""
 

@@ -16,8 +16,6 @@ from tidytape.lake.ingest.report import Note
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import FUNDING
 
-__all__ = ["UNSTATED", "require_fillable", "stated"]
-
 UNSTATED = (
     "without a funding interval and so not served; funding_interval (--funding-interval), said when a file first goes "
     "in, fills it in"

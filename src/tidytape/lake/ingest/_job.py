@@ -15,8 +15,6 @@ from tidytape.lake.ingest.report import Note
 from tidytape.lake.table import Table
 from tidytape.lake.tables import TABLES
 
-__all__ = ["Job", "Parsed"]
-
 
 @dataclass(frozen=True, slots=True)
 class Job:

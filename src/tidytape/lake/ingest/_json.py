@@ -5,8 +5,6 @@ from __future__ import annotations
 import orjson
 import polars as pl
 
-__all__ = ["decoded"]
-
 
 def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
     """Return each line as a struct of ``dtype``, null where the line is no object of that shape.

@@ -22,8 +22,6 @@ from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._time import UNITS
 from tidytape.lake.tables import RECORDED_CANDLES
 
-__all__ = ["INTERVALS", "named_length", "put"]
-
 INTERVALS = r"\d{1,2}(?:s|m|h|d|w|mo)"
 """How names write how long candles are."""
 

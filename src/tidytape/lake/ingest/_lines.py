@@ -16,8 +16,6 @@ import polars as pl
 from tidytape.errors import IngestError
 from tidytape.lake.ingest import _zip
 
-__all__ = ["BadLines", "digest", "first_text", "numbered"]
-
 BLOCK = 16 * 2**20
 """Text that is parsed at once. [bytes]"""
 

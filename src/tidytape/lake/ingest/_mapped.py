@@ -66,8 +66,6 @@ from tidytape.lake.tables import (
     TRADES,
 )
 
-__all__ = ["EVENTS", "SAID", "Reader", "known_columns", "needed_columns", "reader"]
-
 EVENTS = tuple(name for name, table in TABLES.items() if table not in REGISTRIES)
 """Names of the tables that rows can be for."""
 

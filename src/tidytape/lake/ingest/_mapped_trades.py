@@ -34,8 +34,6 @@ from tidytape.lake.ingest._repeats import with_ids
 from tidytape.lake.ingest._time import ISO, unit_of
 from tidytape.lake.tables import TRADES
 
-__all__ = ["COLUMNS", "NEEDED", "Reader"]
-
 COLUMNS = ("timestamp", "price", "amount", "side", "buyer_is_maker", "id", "raw_symbol")
 """What a column map may name."""
 

@@ -27,8 +27,6 @@ from tidytape.lake.tables import (
 )
 from tidytape.query import values
 
-__all__ = ["Given", "Instrument", "registry_rows"]
-
 Instrument = tuple[str, str]
 Number = Decimal | float | str
 

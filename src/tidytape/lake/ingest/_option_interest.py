@@ -17,8 +17,6 @@ from tidytape.lake.ingest.contracts import ContractKind
 from tidytape.lake.ingest.report import Note
 from tidytape.lake.tables import OPTION_QUOTES
 
-__all__ = ["in_coin_or_unknown"]
-
 _LEFT_OUT = (
     "whose open interest counts contracts or an unknown unit and is left out; amount_unit (--amount-unit coin), or "
     "contract and contract_size, say what it counts"

@@ -19,8 +19,6 @@ from tidytape.lake.ingest.recognise import recognised
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import MARKETS
 
-__all__ = ["Read", "Reader"]
-
 Progress = Callable[[int], object]
 
 

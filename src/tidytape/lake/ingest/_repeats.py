@@ -8,8 +8,6 @@ import polars as pl
 
 from tidytape.lake.batch import Batch, Part
 
-__all__ = ["keep_latest", "one_id_each", "with_ids"]
-
 _CONTENT = ("exchange", "raw_symbol", "timestamp", "price", "amount", "side")
 
 

@@ -9,8 +9,6 @@ from tidytape.errors import counted
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note
 from tidytape.lake.tables import TABLES
 
-__all__ = ["summary"]
-
 _FEW = 5
 """Most files, and most markets, that have a line each."""
 

@@ -34,8 +34,6 @@ from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._repeats import one_id_each, with_ids
 from tidytape.lake.tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, TRADES
 
-__all__ = ["KINDS", "VOLATILITY", "fields", "finish", "own", "put"]
-
 _BUY, _SELL = Side.BUY.value, Side.SELL.value
 _UNKNOWN = "UNKNOWN"
 

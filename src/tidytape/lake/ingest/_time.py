@@ -10,8 +10,6 @@ import polars as pl
 from tidytape.errors import QueryError
 from tidytape.lake.ingest import _time_format
 
-__all__ = ["DATE", "ISO", "UNITS", "described", "nanoseconds", "told", "unit_of"]
-
 UNITS: Mapping[str, int] = MappingProxyType({"s": 9, "ms": 6, "us": 3, "ns": 0})
 """Decimal places of an integer epoch unit below which nanoseconds lie."""
 

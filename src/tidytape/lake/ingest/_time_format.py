@@ -29,8 +29,6 @@ import polars as pl
 
 from tidytape.errors import QueryError
 
-__all__ = ["DIRECTIVES", "as_iso", "check"]
-
 _PATTERNS: Mapping[str, str] = MappingProxyType(
     {
         "Y": r"\d{4}", "y": r"\d{2}", "m": r"\d{1,2}", "b": r"[A-Za-z]{3}", "B": r"[A-Za-z]{3,9}", "d": r"\d{1,2}",

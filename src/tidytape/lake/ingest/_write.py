@@ -18,8 +18,6 @@ from tidytape.lake.store import Appended, Lake
 from tidytape.lake.table import Table
 from tidytape.lake.tables import MARKETS, TRADES
 
-__all__ = ["Writer"]
-
 _KEY = ["exchange", "raw_symbol"]
 
 

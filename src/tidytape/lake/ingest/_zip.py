@@ -9,8 +9,6 @@ from typing import BinaryIO
 
 from tidytape.errors import IngestError
 
-__all__ = ["MAGIC", "member_blocks"]
-
 MAGIC = (b"PK\x03\x04", b"PK\x05\x06")
 """How an archive begins: with a member, or without any."""
 
