@@ -77,28 +77,28 @@ def some_cases() -> list[tuple[str, Case]]:
 
 
 def page() -> str:
-    """Return the page: every function, and what an engine cannot do of it."""
+    """Return the page: the functions that an engine cannot compute, and why; every other function runs on all."""
     engines = ["polars", "polars lazy", "pandas", "pyarrow", "duckdb", "spark"]
     titles = ["polars", "lazy", "pandas", "pyarrow", "DuckDB", "Spark"]
-    gaps: dict[tuple[str, str], Mapping[str, str]] = {}
+    gaps: dict[str, dict[str, str]] = {}
     for namespace, case in cases():
-        gaps[namespace, case.function] = {**gaps.get((namespace, case.function), {}), **case.gaps}
+        if case.gaps:
+            gaps.setdefault(f"{namespace}.{case.function}", {}).update(case.gaps)
     reasons = list(dict.fromkeys(reason for found in gaps.values() for reason in found.values()))
     lines = [
         "# Functions and engines",
         "",
-        "Every function takes a frame of any of these engines and gives one of the same kind, or arrays. A test",
-        "computes each on each, and holds it to what polars says, to twelve digits. Where there is a number, an engine",
-        "cannot do it, for the reason below, and the function says so.",
+        "Every function of the analytics takes a frame of polars (eager or lazy), pandas, pyarrow, DuckDB or Spark,",
+        "and returns one of the same kind, or arrays. A test computes each function on each engine, and compares",
+        "it with the answer of polars, to twelve digits. These are the exceptions; a number names the reason below.",
         "",
         "| function | " + " | ".join(titles) + " |",
         "| --- |" + " --- |" * len(titles),
     ]
-    for (namespace, function), found in gaps.items():
+    for function, found in gaps.items():
         cells = [str(reasons.index(found[engine]) + 1) if engine in found else "✓" for engine in engines]
-        lines.append(f"| `{namespace}.{function}` | " + " | ".join(cells) + " |")
-    if reasons:
-        lines += ["", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))]
+        lines.append(f"| `{function}` | " + " | ".join(cells) + " |")
+    lines += ["", *(f"{number}. {reason}" for number, reason in enumerate(reasons, 1))]
     return "\n".join(lines) + "\n"
 
 
