@@ -13,7 +13,7 @@ SRC = Path(__file__).parent.parent / "src"
 
 # From the ground up. A room may import the rooms of the lines above its own.
 LAYERS = (
-    ("_version", "errors", "catalogue"),
+    ("_version", "errors", "catalogue", "times"),
     ("schema", "query", "budget", "frames"),
     ("wire", "aggregate", "analytics"),
     ("lake",),
@@ -27,6 +27,8 @@ FLOOR = {room: floor for floor, rooms in enumerate(LAYERS) for room in rooms}
 # Rooms side by side that may see each other, one way, and why.
 NEIGHBOURS = {
     ("catalogue", "errors"): "asking for a data type that is not there is an error",
+    ("times", "catalogue"): "intervals are an enumeration of the catalogue",
+    ("times", "errors"): "asking for an interval that is not there is an error",
     ("frames", "schema"): "an error names the data type that has a missing column",
     ("budget", "query"): "a weight is the weight of a query",
     ("aggregate", "analytics"): "a market profile is served with its point of control and value area",

@@ -27,6 +27,7 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import BudgetError, QueryError, nearest
 from tidytape.query import PointsQuery
+from tidytape.times import SECOND
 
 __all__ = [
     "MOST_BURST",
@@ -190,11 +191,10 @@ def tier(name: str, tiers: Mapping[str, Tier] = TIERS) -> Tier:
 
 # --- the bucket -----------------------------------------------------------------------------------------------------
 
-_NS = 1_000_000_000
 
 CLOCK_WAS_SET = 1
 """A time that lies further than this before the last one comes from a clock that was set back. [s]"""
-_WINDOW_NS = WEIGHT_WINDOW_SECONDS * _NS
+_WINDOW_NS = WEIGHT_WINDOW_SECONDS * SECOND
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,13 +277,13 @@ def admission(
     """
     full = burst * _WINDOW_NS
     short = refused * _WINDOW_NS - (full - missing)
-    wait = -(-(at_ns - now_ns - (-short // per_minute)) // _NS) if refused else 0
+    wait = -(-(at_ns - now_ns - (-short // per_minute)) // SECOND) if refused else 0
     return Admission(
         admitted=not refused,
         limit=per_minute,
         remaining=(full - missing) // _WINDOW_NS,
         used=used,
-        reset=-(-(at_ns - (-missing // per_minute)) // _NS),
+        reset=-(-(at_ns - (-missing // per_minute)) // SECOND),
         retry_after=wait,
     )
 
@@ -378,7 +378,7 @@ class TokenBucket:
         return self.take(0, now_ns=now_ns)
 
     def _refill(self, now_ns: int) -> None:
-        if now_ns < self._at - CLOCK_WAS_SET * _NS:
+        if now_ns < self._at - CLOCK_WAS_SET * SECOND:
             step = now_ns - self._at
             self._taken = deque((at + step, weight) for at, weight in self._taken)
             self._at = now_ns

@@ -25,11 +25,12 @@ from tidytape.catalogue import NoteCode
 from tidytape.client.cache import Cache
 from tidytape.client.local import AppTransport
 from tidytape.client.planning import planned
-from tidytape.client.window import Window, without
+from tidytape.client.window import Window
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
+from tidytape.times import without
 from tidytape.wire import Note
 
 S0 = START // NS

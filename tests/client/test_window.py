@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES
-from tidytape.client.window import Window, covering, intersected, united, without
+from tidytape.client.window import Window, covering
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
+from tidytape.times import intersected, union, without
 
 STEP = 60
 THOUSAND = 1000 * STEP
@@ -66,7 +67,7 @@ def test_what_is_missing_is_joined_only_where_that_costs_no_more(holes: list[int
         at += (hole + gap) * STEP
     asked = window(points=at // STEP)
     requests = covering(asked, missing)
-    covered = united((one.start, one.end) for one in requests)
+    covered = union((one.start, one.end) for one in requests)
     for span in missing:
         assert without(span, covered) == []
 
@@ -124,7 +125,7 @@ def test_spans_are_sets_of_seconds(many: list[tuple[int, int]], one: tuple[int, 
     def seconds(of: list[tuple[int, int]]) -> set[int]:
         return {second for first, last in of for second in range(first, last)}
 
-    assert seconds(united(many)) == seconds(many)
+    assert seconds(union(many)) == seconds(many)
     assert seconds(without(one, many)) == seconds([one]) - seconds(many)
     assert seconds(intersected(one, many)) == seconds([one]) & seconds(many)
 

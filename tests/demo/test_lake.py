@@ -17,11 +17,12 @@ from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.demo import fill
 from tidytape.demo.lake import tables
 from tidytape.demo.market import START_NS, markets
-from tidytape.demo.minutes import MINUTE_NS, minutes_of
+from tidytape.demo.minutes import minutes_of
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.hygiene import check
+from tidytape.times import MINUTE
 
-END_NS = START_NS + 2 * 24 * 60 * MINUTE_NS
+END_NS = START_NS + 2 * 24 * 60 * MINUTE
 DAY: dict[str, Any] = {"interval": "1d", "start": "2024-08-08", "end": "2024-08-09"}
 PERPETUAL: dict[str, Any] = {"exchange": "DEMO_PERP", "coin": "BTC"} | DAY
 SPOT: dict[str, Any] = {"exchange": "DEMO_SPOT", "coin": "BTC"} | DAY
@@ -172,7 +173,7 @@ def test_funding_is_the_mean_premium_of_the_eight_hours_before(made: dict[str, p
     funding = made["funding"]
     assert funding["rate"][480] == pytest.approx(premium[:480].mean())
     assert funding["predicted_rate"][700] == pytest.approx(premium[480:701].mean())
-    assert funding["next_funding"][480] == START_NS + 2 * 480 * MINUTE_NS
+    assert funding["next_funding"][480] == START_NS + 2 * 480 * MINUTE
     assert (funding["next_funding"] > funding["timestamp"]).all()
 
 

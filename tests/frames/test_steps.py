@@ -8,9 +8,10 @@ import pytest
 
 from engines import Engine
 from tidytape.catalogue import Interval
-from tidytape.frames.buckets import MONDAY, SECOND, bucket_by, bucket_start, length_of
+from tidytape.frames.buckets import bucket_by, bucket_start, length_of
 from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
+from tidytape.times import MONDAY, SECOND
 
 TIMES = [
     0,

@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.analytics._smile import YEAR, measured
-from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.analytics._smile import measured
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, opened
+from tidytape.times import YEAR, interval_of
 
 Frame = nw.LazyFrame[Any]
 

@@ -13,11 +13,12 @@ from typing import Any, Final, cast
 import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import Interval
-from tidytape.frames.buckets import SECOND, bucket_start
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, Frame
 from tidytape.frames.ordered import first, last
+from tidytape.times import DAY
 
-CARRY: Final = 86_400 * SECOND
+CARRY: Final = DAY
 """How long a report holds when no other follows. [ns]"""
 
 _NAME = "__name"

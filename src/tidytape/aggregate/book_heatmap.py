@@ -13,10 +13,11 @@ from tidytape.aggregate.book import EVENTS, at, closed, runs_of, timed
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import SECOND, bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import INSTRUMENT, at_the_door, opened
 from tidytape.frames.door import closed as closed_frame
 from tidytape.frames.grid import Grid
+from tidytape.times import SECOND, interval_of
 
 __all__ = ["book_heatmap", "book_of"]
 

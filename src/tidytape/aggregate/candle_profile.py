@@ -11,11 +11,12 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.catalogue import Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
 from tidytape.frames.grid import Grid
 from tidytape.frames.numbers import spread
 from tidytape.frames.table import Table
+from tidytape.times import interval_of
 
 __all__ = ["candle_profile"]
 

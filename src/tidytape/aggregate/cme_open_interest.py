@@ -5,8 +5,8 @@ from __future__ import annotations
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import by_bucket, number, ohlc
-from tidytape.frames.buckets import interval_of
 from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
+from tidytape.times import interval_of
 
 __all__ = ["cme_open_interest"]
 

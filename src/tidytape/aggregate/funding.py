@@ -9,15 +9,14 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import by_bucket, number, ohlc
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
-from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
 from tidytape.query import values
+from tidytape.times import MILLISECOND, interval_of
 
 __all__ = ["funding"]
 
 _RATES = ("rate", "predicted_rate")
 _OWN = "funding_interval"
-_MILLISECOND = SECOND // 1_000
 
 
 @at_the_door
@@ -103,4 +102,4 @@ def funding(
 
 
 def _nanoseconds(duration: int | str | timedelta, parameter: str) -> float:
-    return float(values.milliseconds(duration, parameter=parameter) * _MILLISECOND)
+    return float(values.milliseconds(duration, parameter=parameter) * MILLISECOND)

@@ -8,9 +8,9 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate.resample import series_of
-from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.joined import COVERAGE, last_known
 from tidytape.frames.table import Table
+from tidytape.times import SECOND, interval_of
 
 __all__ = ["gapfill"]
 

@@ -14,11 +14,11 @@ from tidytape.aggregate.resample import (
     payload_of,
 )
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import SECOND
 from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
 from tidytape.frames.joined import COVERAGE, summed, weighted, with_coverage
 from tidytape.frames.members import STANDING, UNKNOWN, consolidated, matched, standing_sums
 from tidytape.schema import schema_of
+from tidytape.times import DAY
 
 __all__ = ["group"]
 
@@ -32,7 +32,7 @@ _ABLE: Final = (
 )
 _STOCK: Final = ("open", "high", "low", "close")
 _AGREED: Final = ("normalized_symbol", "category")
-_CARRY: Final = 24 * 3600 * SECOND
+_CARRY: Final = DAY
 _ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
 
 

@@ -8,9 +8,10 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, at_the_door, closed, opened
 from tidytape.frames.grid import Grid
+from tidytape.times import interval_of
 
 __all__ = ["liquidation_heatmap"]
 

@@ -20,10 +20,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.catalogue import Interval, Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT, Frame, at_the_door, closed, opened
 from tidytape.frames.grid import Grid
 from tidytape.frames.ordered import first, last, order_keys
+from tidytape.times import interval_of
 
 __all__ = ["candles_of", "minute_candles", "minute_profile", "profile_of"]
 

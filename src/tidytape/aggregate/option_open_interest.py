@@ -6,9 +6,10 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import CARRY, beside, known_sum, latest, number
-from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, at_the_door, closed, opened
 from tidytape.frames.ordered import last
+from tidytape.times import interval_of
 
 __all__ = ["option_open_interest"]
 

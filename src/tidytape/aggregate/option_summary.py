@@ -27,10 +27,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._chain import CHAIN, EXPIRY, Frame, chain, lazy
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics._smile import CALL, DAY, PUT, Ladder, delta_ladder, money_ladder, points
+from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.catalogue import Tenor
 from tidytape.frames.door import BUCKET, at_the_door, closed
 from tidytape.frames.ordered import interpolated, next_of, with_next
+from tidytape.times import DAY
 
 __all__ = ["implied_volatility", "skew"]
 

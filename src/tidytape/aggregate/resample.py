@@ -10,11 +10,12 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import AMOUNT, Interval
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, Frame
 from tidytape.frames.joined import COVERAGE, reduced, traded, with_coverage
 from tidytape.frames.table import Table
 from tidytape.schema import schema_of
+from tidytape.times import interval_of
 
 __all__ = [
     "CANDLES",

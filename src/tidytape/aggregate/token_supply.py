@@ -10,8 +10,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.aggregate._reports import CARRY, beside, by_bucket, known_sum, latest, number
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import SECOND, bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, Frame, at_the_door, closed, opened
+from tidytape.times import SECOND, interval_of
 
 __all__ = ["token_supply"]
 

@@ -22,10 +22,11 @@ from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, nearest
 from tidytape.frames import exact
-from tidytape.frames.buckets import SECOND, bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT, at_the_door, closed, opened
 from tidytape.frames.grid import Grid
 from tidytape.frames.numbers import MOST_NUMBERS, spread
+from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 __all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
 
@@ -37,10 +38,8 @@ _SUMMED = (*_VOLUMES, "volume")
 
 _NOBODY: Final = tuple(nw.lit("").alias(name) for name in INSTRUMENT)
 
-_MINUTE: Final = 60 * SECOND
-_DAY: Final = 86_400 * SECOND
 _FROM_MARCH_0: Final = 719_468  # days from 0000-03-01 to the epoch
-_BALANCE: Final = 60 * _MINUTE
+_BALANCE: Final = 60 * MINUTE
 MOST_ROWS: Final = MOST_NUMBERS
 """Most rows of the range of a block; a size that cuts it into more is refused, or fails."""
 _SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
@@ -376,7 +375,7 @@ class _Plan:
             pieces = pieces.with_columns(bucket_start(time, self.session).alias("timestamp"))
         else:
             pieces = _with_month_start(pieces, time, "timestamp")
-        block = (time - nw.col("timestamp")) // (self.minutes * _MINUTE)
+        block = (time - nw.col("timestamp")) // (self.minutes * MINUTE)
         return pieces.with_columns(block.alias("block_id"))
 
     def with_end(self, sessions: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -385,7 +384,7 @@ class _Plan:
         if self.session:
             return sessions.with_columns((start + self.session.seconds * SECOND).alias("period_end"))
         # 31 days after the first of a month is one of the first four days of the next.
-        return _with_month_start(sessions, start + 31 * _DAY, "period_end")
+        return _with_month_start(sessions, start + 31 * DAY, "period_end")
 
 
 def _session_of(name: str) -> Interval | None:
@@ -413,11 +412,11 @@ def _with_month_start(frame: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.
     """
     left = nw.col("left")
     return (
-        frame.with_columns((time // _DAY).alias("day"))
+        frame.with_columns((time // DAY).alias("day"))
         .with_columns((((nw.col("day") + _FROM_MARCH_0) * 4 + 3) % 146_097 // 4).alias("left"))
         .with_columns(((left * 4 + 3) % 1_461 // 4).alias("left"))
         .with_columns(((left * 5 + 461) % 153 // 5).alias("left"))
-        .with_columns(((nw.col("day") - left) * _DAY).alias(name))
+        .with_columns(((nw.col("day") - left) * DAY).alias(name))
         .drop("day", "left")
     )
 
@@ -604,7 +603,7 @@ def _with_flags(levels: nw.LazyFrame[Any], plan: _Plan, now: int | None) -> nw.L
     # It is part of a tail if everything between it and an end of the profile was touched by one block.
     in_tail = (nw.col("ones_below") == row - lowest + 1) | (ones_above == highest - row + 1)
     block_end = nw.min_horizontal(
-        nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (plan.minutes * _MINUTE), "period_end"
+        nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (plan.minutes * MINUTE), "period_end"
     )
     return levels.with_columns(
         (one & ~in_tail).alias("is_single_print"),

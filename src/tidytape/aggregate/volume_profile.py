@@ -10,9 +10,10 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.aggregate._clocks import takes_times
 from tidytape.catalogue import Side
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT, closed, opened
 from tidytape.frames.grid import Grid
+from tidytape.times import interval_of
 
 __all__ = ["volume_profile"]
 

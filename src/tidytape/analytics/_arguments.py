@@ -12,9 +12,9 @@ from typing import TypeGuard
 import numpy as np
 
 from tidytape.errors import QueryError, nearest
-from tidytape.frames.buckets import INTERVALS, SECOND
 from tidytape.frames.door import listed
 from tidytape.query import values
+from tidytape.times import INTERVALS, SECOND
 
 
 def is_number(value: object) -> TypeGuard[float]:

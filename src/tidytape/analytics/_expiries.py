@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import date, datetime
 from typing import Final
 
-from tidytape.frames.buckets import SECOND
+from tidytape.times import HOUR
 
-EXPIRES: Final = 8 * 3_600 * SECOND
+EXPIRES: Final = 8 * HOUR
 """Time of the day. [ns]"""
 
 

@@ -9,23 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from tidytape.frames.buckets import SECOND
 from tidytape.frames.normal import normal_cdf
 from tidytape.frames.ordered import interpolated, with_next
 
 Frame = nw.LazyFrame[Any]
 
 CALL, PUT = "CALL", "PUT"
-
-DAY: Final = 86_400 * SECOND
-"""One day. [ns]"""
-
-YEAR: Final = 365 * DAY
-"""One year of ACT/365. [ns]"""
 
 
 @dataclass(frozen=True)

@@ -36,9 +36,10 @@ import polars as pl
 from tidytape import wire
 from tidytape.catalogue import NoteCode
 from tidytape.client.describing import described
-from tidytape.client.window import Span, Window, intersected, united, without
+from tidytape.client.window import Window
 from tidytape.errors import QueryError
 from tidytape.schema import schema_of
+from tidytape.times import SECOND, Span, intersected, union, without
 from tidytape.wire import Note
 
 __all__ = ["LIMIT", "Cache", "Entry", "Series", "default_folder"]
@@ -164,7 +165,7 @@ class Cache:
                     said.parent.parent.name,
                     url,
                     params,
-                    united((one.start, one.end) for one in segments),
+                    union((one.start, one.end) for one in segments),
                     sum(one.st_size for one in stats),
                     max((one.st_mtime for one in stats), default=0.0),
                 )
@@ -249,7 +250,7 @@ class Series:
             frame, said = points
             frames += [_between(frame, part) for part in parts]
             notes += said
-            taken = united([*taken, *parts])
+            taken = union([*taken, *parts])
         return [self._described(frame) for frame in frames], notes, without(span, taken)
 
     def _described(self, frame: pl.DataFrame) -> pl.DataFrame:
@@ -400,8 +401,8 @@ def _known_until(note: Note, end: int) -> int:
         return 0
     if note.code is not NoteCode.OUTSIDE or note.first is None or note.last is None:
         return end
-    has_begun_later = note.first >= end * 10**9
-    return end if has_begun_later else min(end, note.last // 10**9)
+    has_begun_later = note.first >= end * SECOND
+    return end if has_begun_later else min(end, note.last // SECOND)
 
 
 def _between(frame: pl.DataFrame, span: Span) -> pl.DataFrame:

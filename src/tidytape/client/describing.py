@@ -8,11 +8,10 @@ from tidytape import wire
 from tidytape.catalogue import AmountUnit, TPOSession
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of
+from tidytape.times import DAY, SECOND
 
 __all__ = ["described"]
 
-_NS = 1_000_000_000
-_DAY = 86_400 * _NS
 _LATEST = 2**63 - 1
 
 
@@ -46,7 +45,7 @@ def described(frame: pl.DataFrame, query: PointsQuery, *, answered_at: float | N
         "is_final": pl.lit(True),
     }
     if answered_at is not None and "is_final" in descriptors:
-        now = min(max(int(answered_at * _NS), 0), _LATEST)  # a header may name any year
+        now = min(max(int(answered_at * SECOND), 0), _LATEST)  # a header may name any year
         until = pl.from_epoch(pl.lit(now), "ns").dt.replace_time_zone("UTC")
         if wire.DATA_UNTIL in frame.columns:
             until = pl.coalesce(wire.DATA_UNTIL, until)
@@ -64,6 +63,6 @@ def _length(query: PointsQuery) -> pl.Expr:
     if query.tpo_session is TPOSession.MONTHLY:
         return (start.dt.offset_by("1mo") - start).dt.total_nanoseconds()
     if query.tpo_session is not None:
-        return pl.lit({TPOSession.DAILY: _DAY, TPOSession.WEEKLY: 7 * _DAY}[query.tpo_session])
+        return pl.lit({TPOSession.DAILY: DAY, TPOSession.WEEKLY: 7 * DAY}[query.tpo_session])
     assert query.interval is not None  # only trades have none, and they have no intervals
-    return pl.lit(query.interval.seconds * _NS)
+    return pl.lit(query.interval.seconds * SECOND)

@@ -8,9 +8,9 @@ from html import escape
 from typing import Any
 
 from tidytape.catalogue import GroupBy, Interval, SortDirection, Tenor, TPOSession
-from tidytape.client.window import Span
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.query.values import written_time
+from tidytape.times import Span
 
 __all__ = ["FIELDS", "counted", "described", "facts_table", "lasting", "of_query", "spans"]
 

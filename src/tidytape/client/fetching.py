@@ -42,7 +42,7 @@ from tidytape.client.wholeness import (
     size_of,
     tail_of,
 )
-from tidytape.client.window import SETTLING, Span, Window, ahead, covering, united, without
+from tidytape.client.window import SETTLING, Window, ahead, covering
 from tidytape.errors import (
     AuthenticationError,
     BudgetError,
@@ -55,6 +55,7 @@ from tidytape.errors import (
 )
 from tidytape.query import PointsQuery, hinted_window
 from tidytape.query.values import written_time
+from tidytape.times import Span, union, without
 from tidytape.wire import Note
 
 __all__ = ["fetched"]
@@ -396,7 +397,7 @@ class _Gathered:
             self._tally.requests,
             self._tally.weight,
             tuple(self._cached),
-            tuple(united(self._missing)),
+            tuple(union(self._missing)),
             tuple(self._failures),
             datetime.now(UTC),
             frame,
@@ -441,7 +442,7 @@ def _check_filled(frame: pl.DataFrame, window: Window) -> None:
         of_it = frame.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in names.items()))
         at = of_it["timestamp"].dt.epoch("s").sort().to_list()
         found += [(one + step, other) for one, other in pairwise(at) if other - one > step]
-    missing = united(found)
+    missing = union(found)
     raise IncompleteDataError(
         f"{window.data_type}: asked for without gaps, the service left {spans(missing)}",
         missing=tuple(missing),

@@ -16,9 +16,10 @@ from tidytape.catalogue import NoteCode
 from tidytape.client.display import counted, facts_table, of_query, spans
 from tidytape.client.fingerprint import fingerprint
 from tidytape.client.reasons import Reason, in_words, reasons_of
-from tidytape.client.window import Span, Window
+from tidytape.client.window import Window
 from tidytape.errors import TidytapeError
 from tidytape.query import PointsQuery
+from tidytape.times import Span
 
 __all__ = ["Metadata"]
 

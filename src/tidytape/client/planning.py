@@ -13,9 +13,10 @@ from tidytape.client.listing import informed
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Call, Flow
 from tidytape.client.wholeness import most_weight
-from tidytape.client.window import SETTLING, Span, Window, ahead, covering, intersected, without
+from tidytape.client.window import SETTLING, Window, ahead, covering
 from tidytape.query import PointsQuery
 from tidytape.query.values import written_time
+from tidytape.times import Span, intersected, without
 
 __all__ = ["Plan", "PlanPart", "planned"]
 

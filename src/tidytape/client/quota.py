@@ -10,11 +10,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from tidytape.catalogue import WEIGHT_WINDOW_SECONDS
+from tidytape.times import SECOND
 
 __all__ = ["Line", "Quota", "Taken", "Usage", "quota_of", "reported"]
 
-_NS = 1_000_000_000
-_WINDOW_NS = WEIGHT_WINDOW_SECONDS * _NS
+_WINDOW_NS = WEIGHT_WINDOW_SECONDS * SECOND
 _MARGIN = 0.001
 """What is waited longer than reckoned, so that rounding never makes it too short. [s]"""
 
@@ -235,7 +235,7 @@ class Quota:
 
     def _wait(self, more: int = 0) -> float:
         short = more * _WINDOW_NS - self._level
-        return short / self._per_minute / _NS + _MARGIN if short > 0 and self.is_known else 0.0
+        return short / self._per_minute / SECOND + _MARGIN if short > 0 and self.is_known else 0.0
 
 
 def _burst(limit: int, remaining: int, reset: float | None) -> int:

@@ -16,11 +16,11 @@ from tidytape.client.steps import printable
 from tidytape.client.window import Window
 from tidytape.errors import EmptyAnswerWarning
 from tidytape.query.values import written_time
+from tidytape.times import SECOND
 from tidytape.wire import Note
 
 __all__ = ["Reason", "in_every_part", "in_words", "reasons_of", "warn_of_empty"]
 
-_NS = 10**9
 _SHOWN = 3
 _MARKET = ("exchange", "raw_symbol", "coin")
 
@@ -81,7 +81,7 @@ class Reason:
     def note(self) -> Note:
         """The same as the service says it."""
         first, last = (
-            None if time is None else round(time.timestamp()) * _NS for time in (self.first, self.last)
+            None if time is None else round(time.timestamp()) * SECOND for time in (self.first, self.last)
         )
         market = self.exchange, self.raw_symbol, self.coin
         return Note(self.code, self.data_type, *market, first, last, self.types, self.intervals, self.tenors)
@@ -189,7 +189,7 @@ def _reason(window: Window, notes: Sequence[Note], *, is_empty: bool) -> Reason 
     if not is_empty and NoteCode.PART not in codes:
         return None
     code = next(one for one in _FIRST_OF if one in codes) if is_empty else NoteCode.PART
-    start, end = (second * _NS for second in window.span)
+    start, end = (second * SECOND for second in window.span)
     if code is NoteCode.OUTSIDE and first is not None and last is not None and start <= last and first < end:
         code = NoteCode.QUIET  # parts of the window lie outside of what is held, and the whole does not
     said = next(note for note in notes if note.code is code) if code in codes else notes[-1]
@@ -228,7 +228,7 @@ def _around(window: Window) -> datetime | None:
 
 
 def _moment(ns: int | None) -> datetime | None:
-    return None if ns is None else datetime.fromtimestamp(ns / _NS, UTC)
+    return None if ns is None else datetime.fromtimestamp(ns / SECOND, UTC)
 
 
 def in_every_part(window: Window, parts: Sequence[Sequence[Reason]]) -> tuple[Reason, ...]:

@@ -16,6 +16,7 @@ from tidytape.errors import DecodeError, IncompleteDataError, counted
 from tidytape.query import PointsQuery
 from tidytape.query.values import written_time
 from tidytape.schema import data_type, schema_of
+from tidytape.times import DAY, SECOND
 from tidytape.wire import Note
 
 __all__ = ["check_grid", "check_identity", "decoded", "is_clashing", "joined", "notes_of", "once", "within"]
@@ -111,8 +112,8 @@ def check_grid(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
         return
     times = frame["timestamp"].unique().sort()
     starts = times.dt.epoch("ns")
-    step = grid.seconds * 10**9
-    common = min(step, Interval.DAY.seconds * 10**9)
+    step = grid.seconds * SECOND
+    common = min(step, DAY)
     phase = starts[0] % step if len(starts) and grid.seconds > Interval.DAY.seconds else 0
     strays = times.filter((starts % step != phase) | (starts % common != 0))
     if len(strays):

@@ -18,9 +18,9 @@ from tidytape import wire
 from tidytape.budget import weight
 from tidytape.catalogue import POINTS_PER_WEIGHT
 from tidytape.client.tidying import within
-from tidytape.client.window import Span
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type
+from tidytape.times import Span
 from tidytape.wire import Note
 
 __all__ = [

@@ -5,7 +5,7 @@ Spans are half-open pairs of epoch seconds, ``(start, end)``. [s]
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -15,10 +15,10 @@ from tidytape.budget import weight
 from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSession
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
+from tidytape.times import Span
 
-__all__ = ["SETTLING", "Span", "Window", "ahead", "covering", "intersected", "longest", "united", "without"]
+__all__ = ["SETTLING", "Window", "ahead", "covering", "longest"]
 
-Span = tuple[int, int]
 
 SETTLING = 60
 """How long after its end a point may still change. [s]"""
@@ -301,51 +301,3 @@ def _cheapest(total: int, weights: tuple[int, ...]) -> tuple[int, ...]:
         parts.append(-best[left][2])
         left -= parts[-1]
     return tuple(sorted(parts, reverse=True))
-
-
-# --- spans ----------------------------------------------------------------------------------------------------------
-
-
-def united(spans: Iterable[Span]) -> list[Span]:
-    """Return the same time in as few spans as can be, sorted.
-
-    Examples
-    --------
-    >>> united([(5, 9), (0, 2), (2, 3), (6, 7)])
-    [(0, 3), (5, 9)]
-    """
-    joined: list[Span] = []
-    for start, end in sorted(spans):
-        if joined and start <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], end)
-        elif start < end:
-            joined.append((start, end))
-    return joined
-
-
-def without(span: Span, taken: Iterable[Span]) -> list[Span]:
-    """Return what is left of a span.
-
-    Examples
-    --------
-    >>> without((0, 10), [(4, 6), (-5, 1), (9, 12)])
-    [(1, 4), (6, 9)]
-    """
-    left, (at, end) = [], span
-    for first, last in united(taken):
-        if at < min(first, end):
-            left.append((at, min(first, end)))
-        at = max(at, last)
-    return [*left, (at, end)] if at < end else left
-
-
-def intersected(span: Span, spans: Iterable[Span]) -> list[Span]:
-    """Return what of spans lies in one of them.
-
-    Examples
-    --------
-    >>> intersected((2, 8), [(0, 3), (5, 6), (8, 9)])
-    [(2, 3), (5, 6)]
-    """
-    cut = [(max(first, span[0]), min(last, span[1])) for first, last in united(spans)]
-    return [one for one in cut if one[0] < one[1]]

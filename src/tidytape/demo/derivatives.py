@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidytape.demo.exact import Bits
-from tidytape.demo.minutes import MINUTE_NS, Minutes
+from tidytape.demo.minutes import Minutes
+from tidytape.times import MINUTE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -77,8 +78,8 @@ def funding(minutes: Minutes) -> pl.DataFrame:
             "timestamp": minutes.end - 1_000_000,
             "rate": settled[period],
             "predicted_rate": predicted,
-            "funding_interval": _SETTLED_EVERY * MINUTE_NS,
-            "next_funding": minutes.start[0] + (period + 1) * _SETTLED_EVERY * MINUTE_NS,
+            "funding_interval": _SETTLED_EVERY * MINUTE,
+            "next_funding": minutes.start[0] + (period + 1) * _SETTLED_EVERY * MINUTE,
         }
     ).with_columns(**_named(_PERPETUAL))
 
@@ -108,7 +109,7 @@ def liquidations(minutes: Minutes, tape: pl.DataFrame) -> pl.DataFrame:
         tape.filter(pl.col("exchange") == _PERPETUAL["exchange"], pl.col("amount") > 0.1)
         .join(
             moves,
-            left_on=pl.col("timestamp") // MINUTE_NS * MINUTE_NS,
+            left_on=pl.col("timestamp") // MINUTE * MINUTE,
             right_on="start",
             maintain_order="left",
         )

@@ -17,6 +17,7 @@ import numpy as np
 
 from tidytape.demo.exact import Bits, Floats, Integers, between, exp
 from tidytape.errors import QueryError, nearest
+from tidytape.times import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +27,6 @@ __all__ = ["START_NS", "markets", "trades"]
 START_NS = 1_722_988_800_000_000_000
 """Where the demo's two days begin: 2024-08-07T00:00Z. [ns since 1970, UTC]"""
 
-_MS = 1_000_000
 _MINUTE_MS = 60_000
 
 _PRICE = 60_000.0  # at the start [quote per coin]
@@ -179,7 +179,7 @@ class _Hidden:
 def _hidden(bits: Bits, minutes: int, start_ns: int) -> _Hidden:
     seconds = minutes * 60
     second = np.arange(seconds, dtype=np.float64)
-    hour = (second + float(start_ns // (1000 * _MS) % 86_400)) / 3600.0
+    hour = (second + float(start_ns // (SECOND) % 86_400)) / 3600.0
     activity = between(_DAY, (hour - 24.0 * np.floor(hour / 24.0)) / 2.0)
 
     log_volatility = np.zeros(seconds)
@@ -240,8 +240,8 @@ def _tape(venue: _Venue, hidden: _Hidden, bits: Bits, start_ns: int) -> pl.DataF
     size = exp(bits.normal(order.size) * 1.3) * venue.typical_lots
     lots = np.maximum(np.rint(size).astype(np.int64), 1) * venue.lot
 
-    timestamp = start_ns + at_ms * _MS
-    latency = _MS + (bits.uniform(order.size) * 12.0 * _MS).astype(np.int64)
+    timestamp = start_ns + at_ms * MILLISECOND
+    latency = MILLISECOND + (bits.uniform(order.size) * 12.0 * MILLISECOND).astype(np.int64)
     number = np.arange(1, order.size + 1)
     return pl.DataFrame(
         {

@@ -9,14 +9,12 @@ import numpy as np
 
 from tidytape.demo.exact import Floats, Integers
 from tidytape.demo.market import START_NS
+from tidytape.times import MINUTE
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["MINUTE_NS", "Minutes", "minutes_of"]
-
-MINUTE_NS = 60_000_000_000
-"""[ns]"""
+__all__ = ["Minutes", "minutes_of"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +36,7 @@ class Minutes:
     @property
     def end(self) -> Integers:
         """Where each minute ends, and its last prices are known. [ns since 1970, UTC]"""
-        return self.start + MINUTE_NS
+        return self.start + MINUTE
 
     def __len__(self) -> int:
         return len(self.start)
@@ -60,7 +58,7 @@ def minutes_of(tape: pl.DataFrame, *, start_ns: int = START_NS) -> Minutes:
     """
     import polars as pl
 
-    minute = (pl.col("timestamp") - start_ns) // MINUTE_NS
+    minute = (pl.col("timestamp") - start_ns) // MINUTE
     last = tape.group_by("exchange", minute=minute, maintain_order=True).agg(pl.col("price").last())
     count = int(last["minute"].max()) + 1  # type: ignore[arg-type]  # an integer column that is not empty
     every = pl.DataFrame({"minute": pl.int_range(count, eager=True)})
@@ -70,6 +68,4 @@ def minutes_of(tape: pl.DataFrame, *, start_ns: int = START_NS) -> Minutes:
         filled = known["price"].fill_null(strategy="forward").fill_null(strategy="backward")
         return np.asarray(filled.to_numpy(), dtype=np.float64)
 
-    return Minutes(
-        start_ns + every["minute"].to_numpy() * MINUTE_NS, closes("DEMO_SPOT"), closes("DEMO_PERP")
-    )
+    return Minutes(start_ns + every["minute"].to_numpy() * MINUTE, closes("DEMO_SPOT"), closes("DEMO_PERP"))

@@ -9,6 +9,7 @@ import numpy as np
 
 from tidytape.demo.exact import Bits, Floats, Integers
 from tidytape.demo.minutes import Minutes
+from tidytape.times import SECOND, YEAR
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,8 +25,6 @@ _EXPIRIES = {
 }
 _STRIKES = np.arange(40_000.0, 90_001.0, 2_500.0)
 _KINDS = ("CALL", "PUT")
-_YEAR_NS = 365 * 86_400 * 10**9
-_SECOND_NS = 10**9
 
 
 def chain(minutes: Minutes, bits: Bits) -> pl.DataFrame:
@@ -46,7 +45,7 @@ def chain(minutes: Minutes, bits: Bits) -> pl.DataFrame:
     hours, spot = minutes.start[::60], minutes.spot[::60]
     level = 50.0 + np.cumsum(bits.normal(hours.size)) * 0.4
     quoted = [
-        _expiry(hours, spot, level, int(expiry.timestamp()) * _SECOND_NS, bits).with_columns(
+        _expiry(hours, spot, level, int(expiry.timestamp()) * SECOND, bits).with_columns(
             raw_symbol=pl.format(
                 f"BTC-{name}-{{}}-{{}}", pl.col("strike").cast(pl.Int64), pl.col("option_type").str.head(1)
             )
@@ -60,7 +59,7 @@ def chain(minutes: Minutes, bits: Bits) -> pl.DataFrame:
 def _expiry(hours: Integers, spot: Floats, level: Floats, expiry: int, bits: Bits) -> pl.DataFrame:
     import polars as pl
 
-    years = np.maximum(expiry - hours, _SECOND_NS) / _YEAR_NS
+    years = np.maximum(expiry - hours, SECOND) / YEAR
     forward = np.rint(spot * (1.0 + 0.06 * years) * 100.0) / 100.0
     away = (_STRIKES / forward[:, None] - 1.0) / np.sqrt(years + 0.02)[:, None]
     smile = level[:, None] + 8.0 * np.sqrt(years)[:, None] - 7.0 * away + 9.0 * away * away

@@ -8,7 +8,8 @@ import numpy as np
 
 from tidytape.demo.exact import Bits, Floats
 from tidytape.demo.market import START_NS
-from tidytape.demo.minutes import MINUTE_NS, Minutes
+from tidytape.demo.minutes import Minutes
+from tidytape.times import DAY, MINUTE
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,7 +20,6 @@ _EXCHANGE = "DEMO_EVENTS"
 _SYMBOLS = ("1001", "1002")
 _EVERY = 10  # minutes between two trades of an outcome
 _PRICE = 60_000.0
-_DAY_NS = 86_400 * 10**9
 
 
 def prediction_market() -> pl.DataFrame:
@@ -46,7 +46,7 @@ def prediction_market() -> pl.DataFrame:
                 "order_price_min_tick_size": 0.01,
                 "closed": False,
                 "available_since": START_NS,
-                "available_to": START_NS + 2 * _DAY_NS,
+                "available_to": START_NS + 2 * DAY,
             }
         ]
     )
@@ -69,7 +69,7 @@ def trades(minutes: Minutes, bits: Bits) -> pl.DataFrame:
 
     likely = np.rint(50.0 + (minutes.spot[_EVERY - 1 :: _EVERY] - _PRICE) / 60.0)
     cents = np.minimum(np.maximum(likely, 2.0), 98.0)
-    at = minutes.end[_EVERY - 1 :: _EVERY] - MINUTE_NS // 2
+    at = minutes.end[_EVERY - 1 :: _EVERY] - MINUTE // 2
     return pl.concat(
         [
             _outcome(symbol, at, price, bits)

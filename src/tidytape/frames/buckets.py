@@ -2,59 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from typing import Final
-
 import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import Interval
-from tidytape.errors import QueryError, nearest
-
-SECOND: Final = 1_000_000_000
-"""One second. [ns]"""
-
-INTERVALS: Final = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
-"""Every interval, by its name and by its alias."""
-
-
-def interval_of(name: str | timedelta) -> Interval:
-    """Return the interval with this name or alias, or of this length.
-
-    Parameters
-    ----------
-    name : str or timedelta
-        An ``Interval``, its name, its alias or its length. Others have no name to stand in a column of intervals.
-
-    Returns
-    -------
-    Interval
-
-    Raises
-    ------
-    QueryError
-        If there is no such interval.
-
-    Examples
-    --------
-    >>> interval_of("4h").seconds
-    14400
-    >>> interval_of(timedelta(hours=4)).alias
-    '4h'
-    """
-    if isinstance(name, timedelta):
-        interval = next((one for one in Interval if timedelta(seconds=one.seconds) == name), None)
-    else:
-        interval = INTERVALS.get(str(name))
-    if interval is None:
-        close = nearest(str(name), INTERVALS)
-        raise QueryError(
-            "interval",
-            got=name,
-            expected="one of " + ", ".join(interval.alias for interval in Interval),
-            hint=f"did you mean {close!r}?" if close else None,
-            code="INVALID_INTERVAL",
-        )
-    return interval
+from tidytape.times import MONDAY, SECOND
 
 
 def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
@@ -84,10 +35,6 @@ def bucket_start(timestamp: nw.Expr, interval: Interval) -> nw.Expr:
     if offset == 0:
         return timestamp - timestamp % step
     return timestamp - (timestamp - offset) % step
-
-
-MONDAY: Final = Interval.WEEK.offset * SECOND
-"""The first Monday of the epoch: from it whole days, hours and weeks begin where buckets do. [ns]"""
 
 
 def length_of(interval: nw.Expr) -> nw.Expr:

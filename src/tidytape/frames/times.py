@@ -14,9 +14,9 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
+from tidytape.times import DAY, MICROSECOND, MILLISECOND, SECOND
 
-_NANOSECONDS: Final = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
-_DAY: Final = 86_400 * _NANOSECONDS["s"]
+_NANOSECONDS: Final = {"ns": 1, "us": MICROSECOND, "ms": MILLISECOND, "s": SECOND}
 _REACH: Final = 2**63 - 1
 
 Frame = nw.LazyFrame[Any]
@@ -142,10 +142,10 @@ def midnights(frame: Frame, column: str) -> Frame:
         days = f"({quoted(column)} - DATE '1970-01-01')"
         # What is infinite is no number of days.
         return replaced(
-            frame, {column: f"CASE WHEN isfinite({quoted(column)}) THEN {_within_in_sql(days, _DAY)} END"}
+            frame, {column: f"CASE WHEN isfinite({quoted(column)}) THEN {_within_in_sql(days, DAY)} END"}
         )
     if frame.implementation.is_spark_like():
-        return _selected(frame, {column: _within_in_sql(f"CAST(unix_date(`{column}`) AS BIGINT)", _DAY)})
+        return _selected(frame, {column: _within_in_sql(f"CAST(unix_date(`{column}`) AS BIGINT)", DAY)})
     return frame.with_columns(
         _within(nw.col(column).dt.timestamp("ms").cast(nw.Int64), _NANOSECONDS["ms"]).alias(column)
     )

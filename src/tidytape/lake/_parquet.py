@@ -25,6 +25,7 @@ from deltalake.transaction import AddAction
 
 from tidytape.lake.batch import Part
 from tidytape.lake.table import ROW_GROUP, Table
+from tidytape.times import MILLISECOND
 
 _FILE = 32 * ROW_GROUP
 _WAITING = 8 * ROW_GROUP
@@ -312,7 +313,7 @@ class _File:
             path=self.path,
             size=size,
             partition_values=self.values,
-            modification_time=time.time_ns() // 10**6,
+            modification_time=time.time_ns() // MILLISECOND,
             data_change=new,
             stats=self._stats(),
         )

@@ -24,11 +24,11 @@ from tidytape.frames.door import require
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
 from tidytape.plot._series import Instrument, _interval, _numbers, _opened
+from tidytape.times import SECOND
 
 _MOST_ROWS = 400  # that a screen shows as rows; more are added up
 _MOST_COLUMNS = 50_000
 _NEAR = 0.1  # of the price, up and down: what is shown unless asked otherwise
-_DAY_NS = 86_400_000_000_000
 _COLOURS = {
     # The colour itself above the middle, so that what is usual stays light and walls stand out.
     BookSide.BID: LinearSegmentedColormap.from_list(
@@ -181,7 +181,7 @@ def _read(
     opened = timed(opened, "frame").filter(~nw.col("timestamp").is_null())
     time = opened.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
     interval, steps = _interval(instrument.interval), np.diff(np.unique(time))
-    width = (interval or Interval.MINUTE).seconds * 1_000_000_000
+    width = (interval or Interval.MINUTE).seconds * SECOND
     if interval is None and steps.size:
         width = int(steps.min())
     values = _numbers(opened, "frame", ("price", "size"))

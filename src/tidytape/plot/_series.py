@@ -15,13 +15,13 @@ from tidytape.catalogue import AmountUnit, Interval
 from tidytape.errors import QueryError
 from tidytape.plot._frame import opened, timed
 from tidytape.schema import schema_of
+from tidytape.times import DAY, MINUTE, SECOND
 
 # The per-side schema has all of them: two sides in one frame are two series too.
 _IDENTITY = schema_of("TRADE_AGG").identity
 _CANDLE = schema_of("TRADE_AGG")
 _TRADED = {"volume", "first_timestamp", "last_timestamp"}
 _SIDES = ("buy_volume", "sell_volume")
-_DAY_NS = 86_400_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,15 +227,13 @@ def _over_time(
             hint="filter the frame to one instrument first",
         )
     interval = _interval(instrument.interval)
-    if interval:
-        width = interval.seconds * 1_000_000_000
-    else:
-        width = int(steps.min()) if steps.size else Interval.MINUTE.seconds * 1_000_000_000
+    usual = int(steps.min()) if steps.size else MINUTE
+    width = interval.seconds * SECOND if interval else usual
     values = _numbers(frame, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     dates = date2num(time[known].astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
     start = np.asarray(dates, dtype=np.float64)
-    return start, width / _DAY_NS, {name: value[known] for name, value in values.items()}
+    return start, width / DAY, {name: value[known] for name, value in values.items()}
 
 
 def _interval(name: str) -> Interval | None:

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 from tidytape.budget import Admission, Tier, TokenBucket, refuse_impossible
+from tidytape.times import MICROSECOND
 
 __all__ = ["Buckets", "MemoryBuckets", "UnreachableError"]
-
-_NS_PER_US = 1_000
 
 
 class UnreachableError(Exception):
@@ -93,7 +92,7 @@ class MemoryBuckets:
         """Return: there is nothing to let go of."""
 
     def _now(self) -> int:
-        return self._clock() // _NS_PER_US * _NS_PER_US
+        return self._clock() // MICROSECOND * MICROSECOND
 
     def _bucket(self, owner: str, tier: Tier, now: int) -> TokenBucket:
         found = self._buckets.get((owner, tier))

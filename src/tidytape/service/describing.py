@@ -16,11 +16,11 @@ from tidytape.lake import Lake
 from tidytape.schema import data_type, schema_of
 from tidytape.service.options import Instrument, quote_markets
 from tidytape.service.plans import SOURCES, Want, has_tiles, in_usd
+from tidytape.times import DAY
 from tidytape.wire.final import DATA_UNTIL, with_finality
 
 __all__ = ["descriptions", "with_descriptors"]
 
-_DAY = 86_400 * 1_000_000_000
 _CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 
 
@@ -149,7 +149,7 @@ def _tokens(lake: Lake, one: Instrument) -> Iterator[int]:
     """Give the newest report of each token whose market capitalisation counts in the share of this one."""
     newest = lake.scan("token_supply").group_by("token_name").agg(pl.col("timestamp").max()).collect()
     own = newest.filter(pl.col("token_name") == one.raw_symbol)["timestamp"].max()
-    yield from newest.filter(pl.col("timestamp") > own - _DAY)["timestamp"]  # type: ignore[operator]  # an int
+    yield from newest.filter(pl.col("timestamp") > own - DAY)["timestamp"]  # type: ignore[operator]  # an int
 
 
 def _rates(lake: Lake, quote: str) -> Iterator[int]:

@@ -28,12 +28,12 @@ from tidytape.service.notes import able_intervals, noted
 from tidytape.service.options import Instrument, Subjects, grouped, last_closes
 from tidytape.service.plans import PLANS, Want, require_touched, tpo_of_members
 from tidytape.service.selection import selected
+from tidytape.times import DAY, SECOND
 from tidytape.wire import Note
 
 __all__ = ["Engine", "Instrument", "Subjects"]
 
-_NS = 1_000_000_000
-_CARRY = 86_400 * _NS
+_CARRY = DAY
 
 
 class Engine:
@@ -124,7 +124,7 @@ class Engine:
         if query.group_by and name != "TPO_AGG":
             weights = self._weights(query, subjects, frame) if name == "FUNDING_RATE_AGG" else None
             frame = aggregate.group(frame, data_type=name, weights=weights)
-            frame = frame.filter(pl.col("timestamp") >= query.span[0] * _NS)
+            frame = frame.filter(pl.col("timestamp") >= query.span[0] * SECOND)
         if query.gapfill:
             frame = self._filled(name, frame, query, subjects, interval)
         by_coin = query.group_by is not None or data_type(name).selection is Selection.TOKEN
@@ -232,7 +232,7 @@ class Engine:
         instruments: list[Instrument],
         interval: Interval,
     ) -> pl.DataFrame:
-        start, end = (second * _NS for second in query.span)
+        start, end = (second * SECOND for second in query.span)
         sides = [query.side] if query.side else Side
         of_sides = tuple(map(str, sides)) if data_type(name).per_side else ()
         last = last_closes(self.lake, instruments, interval, before=start, sides=of_sides)

@@ -17,6 +17,7 @@ from tidytape.errors import QueryError, counted
 from tidytape.lake.store import Facts
 from tidytape.query import PointsQuery, window_hint
 from tidytape.service.options import Instrument, Subjects
+from tidytape.times import DAY, SECOND
 
 __all__ = [
     "UNHURRIED",
@@ -28,8 +29,6 @@ __all__ = [
     "rows_within",
 ]
 
-_NS = 10**9
-_DAY = 86_400 * _NS
 
 _LIGHT_ROWS = 1_000_000
 _LIGHT_MADE = 250_000
@@ -148,13 +147,13 @@ def estimated(query: PointsQuery, subjects: Subjects, statistics: Statistics) ->
 
 def _of_type(name: str, query: PointsQuery, one: Instrument, statistics: Statistics) -> tuple[int, int, int]:
     """Return rows, made and least of one market."""
-    start, end = query.span[0] * _NS, query.span[1] * _NS
+    start, end = query.span[0] * SECOND, query.span[1] * SECOND
     if name in _EVENTS:
         table, partitions = _EVENTS[name](one)
         rows = sum(rows_within(statistics.events(table, *names), start, end) for names in partitions)
         return rows, rows, 0
     if name == "TPO_AGG":
-        end += _DAY * 31 if query.tpo_session else 0
+        end += DAY * 31 if query.tpo_session else 0
     is_converted = (query.quote or query.group_by) and one.quote_coin not in USD_QUOTES
     raw = _CONVERTED.get(name) if is_converted else None
     if raw is not None:
@@ -238,7 +237,7 @@ def _touched(
     """
     if one.block_size is None:
         return 0, 0
-    block = min((query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60, query.step) * _NS
+    block = min((query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60, query.step) * SECOND
     about, least = 0.0, 0.0
     for file in statistics.events("trades", one.exchange, one.raw_symbol):
         share = _share(file, start, end)
@@ -266,7 +265,7 @@ def require_trades(query: PointsQuery, subjects: Subjects, statistics: Statistic
         It says how many there are, and how long a window fits.
     """
     most = DATA_TYPES["TRADE"].max_points
-    start, end = query.start * _NS, query.end * _NS
+    start, end = query.start * SECOND, query.end * SECOND
     markets = subjects.get("TRADE", [])
     files = [file for one in markets for file in statistics.events("trades", one.exchange, one.raw_symbol)]
     if sum(file.rows or 0 for file in files if _share(file, start, end)) <= most:
@@ -277,7 +276,7 @@ def require_trades(query: PointsQuery, subjects: Subjects, statistics: Statistic
     if trades <= most:
         return
     times = sorted(time for one in markets for time in statistics.first_trades(one, start, end, most + 1))
-    fits = (times[most] - start) // _NS
+    fits = (times[most] - start) // SECOND
     raise QueryError(
         "end",
         got=f"{'' if is_counted else 'about '}{counted(trades, 'trade')}",

@@ -23,6 +23,7 @@ from tidytape.schema import schema_of
 from tidytape.service.options import Instrument
 from tidytape.service.plans import PLANS, Want, candles, untold
 from tidytape.service.remembered import Remembered
+from tidytape.times import SECOND
 
 __all__ = ["FIGURES", "Figures"]
 
@@ -33,7 +34,6 @@ _KEY = ["exchange", "raw_symbol"]
 _INTERVALS = {"trades": Interval.FIVE_MINUTES, "candles": Interval.HOUR}
 _TRADED = ["trades", "candles"]
 _DAY = 86_400
-_NS = 10**9
 _TRUE_RANGES = 14
 _AT_ONCE = 5_000
 _VALUES = ("high", "low", "close", "volume")
@@ -107,7 +107,7 @@ class Figures:
             return None
         last: int = min(max(held["last"]), self._clock())
         step = _INTERVALS[table].seconds
-        return (last // _NS // step + 1) * step
+        return (last // SECOND // step + 1) * step
 
     def _made(
         self, markets: pl.DataFrame, end: int, column: str | None, interval: Interval
@@ -130,9 +130,11 @@ class Figures:
         """Add the last price where the points have none: of the last trade, or the last recorded candle."""
         older = found.filter(pl.col("last_price").is_null())
         last = (
-            self._lake.extents("trades").join(older, on=_KEY, how="semi").filter(pl.col("last") < end * _NS)
+            self._lake.extents("trades")
+            .join(older, on=_KEY, how="semi")
+            .filter(pl.col("last") < end * SECOND)
         )
-        day = (pl.col("last") // (_DAY * _NS)).alias("day")
+        day = (pl.col("last") // (_DAY * SECOND)).alias("day")
         trades = [
             # Of one day, so that files are skipped by time whatever day the others traded last.
             self._lake.scan(
@@ -152,7 +154,7 @@ class Figures:
         candles = [
             # A candle that is not over yet has no close.
             self._lake.scan(
-                "candles", exchange=str(exchange), raw_symbol=markets["raw_symbol"], end=end * _NS
+                "candles", exchange=str(exchange), raw_symbol=markets["raw_symbol"], end=end * SECOND
             )
             .filter(over <= self._clock())
             .group_by(_KEY)
@@ -201,7 +203,7 @@ class Figures:
 
         Amounts are null where they are wanted in USD and the worth of the quote is not known.
         """
-        start, end = (second * _NS for second in query.span)
+        start, end = (second * SECOND for second in query.span)
         within = (pl.col("last") >= start) & (pl.col("first") < end)
         rows = pl.concat([self._lake.extents(table) for table in tables]).filter(within)
         held = markets.join(rows, on=_KEY, how="semi", maintain_order="left")
@@ -220,7 +222,7 @@ class Figures:
             else:
                 plans.append(plan(want))
         names = [name for name in _VALUES if name in schema_of(query.type[0]).names]
-        seconds = (pl.col("timestamp") // _NS).alias("seconds")
+        seconds = (pl.col("timestamp") // SECOND).alias("seconds")
         empty = pl.DataFrame(schema={**dict.fromkeys(_KEY, pl.String), "seconds": pl.Int64})
         empty = empty.with_columns(pl.lit(None, pl.Float64).alias(name) for name in names)
         parts = [points.select(*_KEY, seconds, *names) for points in plans]

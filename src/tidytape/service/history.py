@@ -10,10 +10,9 @@ from tidytape.lake import Lake
 from tidytape.query.values import written_time
 from tidytape.service.holdings import holdings
 from tidytape.service.keys import Key
+from tidytape.times import SECOND
 
 __all__ = ["out_of_history"]
-
-_NS = 10**9
 
 
 def out_of_history(
@@ -44,12 +43,12 @@ def out_of_history(
 
     def reaches(one: Tier) -> bool:
         first = one.history_start(now=now)
-        return first is None or newest >= first * _NS
+        return first is None or newest >= first * SECOND
 
     deep = [name for name, one in tiers.items() if reaches(one)]
     others = f"'tidytape keys new --tier {deep[0]}' makes a key that reaches it, and a" if deep else "a"
     return tuple(
-        f"the newest data is of {written_time(newest // _NS)}, and keys of tier {name} have the last "
+        f"the newest data is of {written_time(newest // SECOND)}, and keys of tier {name} have the last "
         f"{counted(one.history_days or 0, 'day')}: whatever they ask of it is refused; {others} file of tiers "
         "(--tiers) sets how far back a tier has"
         for name, one in tiers.items()

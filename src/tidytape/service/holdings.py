@@ -12,13 +12,13 @@ from tidytape.lake import Lake
 from tidytape.service.plans import SOURCES
 from tidytape.service.remembered import Remembered
 from tidytape.service.selection import summaries
+from tidytape.times import DAY
 
 __all__ = ["COLUMNS", "Holdings", "holdings", "tenors"]
 
 COLUMNS = ("type", "exchange", "raw_symbol", "normalized_symbol", "coin", "category", "first", "last")
 """Of `holdings`."""
 
-_DAY = 86_400 * 10**9
 _NAMES = ("normalized_symbol", "coin", "category")
 _SUMMARIES: Mapping[str, Callable[..., pl.LazyFrame]] = {
     "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": aggregate.implied_volatility,
@@ -160,7 +160,7 @@ def tenors(lake: Lake, held: pl.DataFrame, *, end: int | None = None) -> pl.Data
     chains = wanted.select("exchange", "coin", "last").unique(maintain_order=True)
     for exchange, coin, newest in chains.iter_rows():
         last = newest if end is None else min(newest, end - 1)
-        quotes = lake.scan("option_quotes", exchange=exchange, start=last // _DAY * _DAY, end=last + 1)
+        quotes = lake.scan("option_quotes", exchange=exchange, start=last // DAY * DAY, end=last + 1)
         quotes = quotes.filter(pl.col("coin") == coin)
         for name, summary in _SUMMARIES.items():
             found.append(

@@ -15,10 +15,10 @@ from tidytape.lake import Lake
 from tidytape.query import MetaQuery
 from tidytape.schema import data_type
 from tidytape.service.holdings import Holdings, tenors
+from tidytape.times import SECOND
 
 __all__ = ["listed", "narrowed"]
 
-_NS = 10**9
 _BOOK = "BLOCK_BOOK_SNAPSHOT_AGG"
 _FILTERS = ("type", "exchange", "category", "coin", "raw_symbol", "normalized_symbol")
 
@@ -83,9 +83,9 @@ def narrowed(holdings: Holdings, query: MetaQuery) -> pl.DataFrame:
         if wanted:
             held = held.filter(pl.col(column).is_in(wanted))
     if query.start is not None:
-        held = held.filter(pl.col("last") >= query.start * _NS)
+        held = held.filter(pl.col("last") >= query.start * SECOND)
     if query.end is not None:
-        held = held.filter(pl.col("first") < query.end * _NS)
+        held = held.filter(pl.col("first") < query.end * SECOND)
     return held
 
 
@@ -106,7 +106,7 @@ def _categories(lake: Lake, held: pl.DataFrame, query: MetaQuery) -> list[Any]:
 
 
 def _tenors(lake: Lake, held: pl.DataFrame, query: MetaQuery) -> list[Any]:
-    end = None if query.end is None else query.end * _NS
+    end = None if query.end is None else query.end * SECOND
     there = set(tenors(lake, held, end=end)["tenor"])
     return [one.value for one in Tenor if one.value in there]
 

@@ -18,12 +18,12 @@ from tidytape.schema import data_type
 from tidytape.service.holdings import tenors
 from tidytape.service.options import Instrument
 from tidytape.service.plans import SOURCES, Want, untold_lengths
+from tidytape.times import DAY, SECOND
 from tidytape.wire import Note
 
 __all__ = ["able_intervals", "noted"]
 
-_NS = 10**9
-_QUIET = 86_400 * _NS
+_QUIET = DAY
 """Events may be so far apart in a market that is covered; a longer time without one is a time that is not held. [ns]"""
 
 _CHAINS = "option_quotes"
@@ -129,7 +129,7 @@ class _Lookup:
 
     def note(self, one: Instrument, *, is_empty: bool, is_full: bool) -> Note | None:
         """Return why a market has no points, or adds none to its group; None where there is nothing to say."""
-        start, end = (second * _NS for second in self._query.span)
+        start, end = (second * SECOND for second in self._query.span)
         held = self._held(one)
         if held is None:
             types = tuple(name for name in SOURCES if any(self._extents(SOURCES[name], one)))
@@ -171,7 +171,7 @@ class _Lookup:
         """Return the type that tells of the window where only recorded candles do: they know no sides and no levels."""
         if SOURCES.get(self._kind.name) != ("trades",):
             return ()
-        start, end = (second * _NS for second in self._query.span)
+        start, end = (second * SECOND for second in self._query.span)
         candles = next(self._extents(["candles"], one), None)
         if candles is None or candles.last < start or candles.first >= end:
             return ()

@@ -12,11 +12,10 @@ from tidytape import aggregate
 from tidytape.catalogue import USD_QUOTES, Interval
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
+from tidytape.times import DAY, HOUR, MINUTE
 
 __all__ = ["Instrument", "Subjects", "grouped", "last_closes", "quote_markets", "rates"]
 
-_NS = 1_000_000_000
-_MINUTE, _HOUR, _DAY = 60 * _NS, 3_600 * _NS, 86_400 * _NS
 _GROWTH = 4  # of the spans in which a last trade is looked for
 
 
@@ -125,9 +124,9 @@ def rates(lake: Lake, quote: str | None, *, start: int, end: int, before: int = 
     reported = lake.scan("quote_rates", end=end).filter(pl.col("quote_coin") == quote)
     found = reported.select("quote_coin", "timestamp", "usd").collect()
     for market in () if found.height else quote_markets(lake, quote):
-        found = _closes(lake, market, start=start - before - _DAY, end=end).select(
+        found = _closes(lake, market, start=start - before - DAY, end=end).select(
             pl.lit(quote).alias("quote_coin"),
-            pl.col("timestamp") + _MINUTE,  # a close is known when its minute is over
+            pl.col("timestamp") + MINUTE,  # a close is known when its minute is over
             pl.col("close").alias("usd"),
         )
         if _is_known(found, start):
@@ -197,7 +196,7 @@ def _last_candles(lake: Lake, one: Instrument, before: int, sides: tuple[str, ..
 def _last_trades(lake: Lake, one: Instrument, before: int, sides: tuple[str, ...]) -> Iterator[pl.DataFrame]:
     wanted = set(sides) or {""}
     floor, _ = lake.extent("trades", one.exchange, one.raw_symbol)
-    high, span = before, _HOUR
+    high, span = before, HOUR
     while floor is not None and wanted and high > floor:
         low = max(floor, high - span)
         trades = lake.scan("trades", exchange=one.exchange, raw_symbol=one.raw_symbol, start=low, end=high)
@@ -219,7 +218,7 @@ def _last_recorded(lake: Lake, one: Instrument, before: int, *, after: int | Non
     where it ends after it.
     """
     start, end = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
-    since = None if after is None else after - 7 * _DAY  # no candle is longer
+    since = None if after is None else after - 7 * DAY  # no candle is longer
     market = {"exchange": one.exchange, "raw_symbol": one.raw_symbol}
     over = lake.scan("candles", **market, start=since, end=before).filter(end <= before)
     if after is not None:

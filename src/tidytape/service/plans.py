@@ -31,6 +31,7 @@ from tidytape.schema import schema_of
 from tidytape.service.estimate import UNHURRIED, Limits
 from tidytape.service.options import Instrument, last_closes, rates
 from tidytape.service.tiles import MARKET, covered, met, tiled
+from tidytape.times import DAY, MINUTE, SECOND
 
 __all__ = [
     "PLANS",
@@ -45,12 +46,10 @@ __all__ = [
     "untold_lengths",
 ]
 
-_NS = 1_000_000_000
-_MINUTE, _DAY = 60 * _NS, 86_400 * _NS
-_LONGEST_CANDLE = 7 * _DAY
+_LONGEST_CANDLE = 7 * DAY
 _CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 _TOLD_APART = 2.0**53  # rows that doubles tell apart
-_LONGEST_SESSION = {TPOSession.DAILY: _DAY, TPOSession.WEEKLY: 7 * _DAY, TPOSession.MONTHLY: 31 * _DAY}
+_LONGEST_SESSION = {TPOSession.DAILY: DAY, TPOSession.WEEKLY: 7 * DAY, TPOSession.MONTHLY: 31 * DAY}
 
 
 @dataclass(frozen=True)
@@ -96,12 +95,12 @@ class Want:
     @property
     def start(self) -> int:
         """First instant. [ns since the epoch]"""
-        return self.query.span[0] * _NS - self.before
+        return self.query.span[0] * SECOND - self.before
 
     @property
     def end(self) -> int:
         """End of the last point, exclusive. [ns since the epoch]"""
-        return self.query.span[1] * _NS
+        return self.query.span[1] * SECOND
 
     @property
     def needs_rates(self) -> bool:
@@ -206,7 +205,7 @@ def in_usd(query: PointsQuery) -> bool:
 
 def _trades(want: Want) -> pl.LazyFrame:
     # A trade lies in no interval: the window is cut where it was asked for.
-    first, last = want.query.start * _NS, want.query.end * _NS
+    first, last = want.query.start * SECOND, want.query.end * SECOND
     trades = want.events("trades", start=first, end=last)
     if want.query.side:
         trades = trades.filter(pl.col("side") == str(want.query.side))
@@ -260,10 +259,10 @@ def _candles_of_both(want: Want) -> pl.LazyFrame:
     where they have a hole: a recorded candle tells of trades and there are none. Such a bucket is made of recorded
     candles, and of trades in the minutes that no candle tells of.
     """
-    step = want.interval.seconds * _NS
+    step = want.interval.seconds * SECOND
     # What lies beside a bucket tells whether the trades go on: no choice depends on where the window ends.
     wide = replace(want, before=want.before + step)
-    minutes_ = candle_minutes(wide, end=want.end + step).with_columns(interval=pl.lit(_MINUTE))
+    minutes_ = candle_minutes(wide, end=want.end + step).with_columns(interval=pl.lit(MINUTE))
     tiles = _tiles(want, wide.start, want.end + step)
     holes = covered(tiles.filter(~pl.col("is_quiet")), by=minutes_).filter(pl.col("covered") == 0)
     start, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
@@ -295,7 +294,7 @@ def _candles_of_both(want: Want) -> pl.LazyFrame:
 
 def _bucket(want: Want, time: pl.Expr) -> pl.Expr:
     """Start of the interval that a time lies in. [ns since the epoch]"""
-    return time - (time - want.interval.offset * _NS) % (want.interval.seconds * _NS)
+    return time - (time - want.interval.offset * SECOND) % (want.interval.seconds * SECOND)
 
 
 def _recorded(want: Want, start: int, end: int) -> pl.LazyFrame:
@@ -308,14 +307,14 @@ def _recorded(want: Want, start: int, end: int) -> pl.LazyFrame:
 
 def has_tiles(want: Want) -> bool:
     """Whether recorded candles that start in the window make up its interval."""
-    makes_up = want.interval.seconds * _NS % pl.col("interval") == 0
+    makes_up = want.interval.seconds * SECOND % pl.col("interval") == 0
     rows = _recorded(want, want.start, want.end).filter(makes_up)
     return not rows.select("timestamp").head(1).collect(engine="streaming").is_empty()
 
 
 def _tiles(want: Want, start: int, end: int) -> pl.LazyFrame:
     """Return the recorded candles of a span that make up the interval; none tells of the same time as another."""
-    recorded = _recorded(want, start, end).filter(want.interval.seconds * _NS % pl.col("interval") == 0)
+    recorded = _recorded(want, start, end).filter(want.interval.seconds * SECOND % pl.col("interval") == 0)
     lengths = recorded.select(pl.col("interval").unique()).collect(engine="streaming")["interval"]
     if in_usd(want.query):
         recorded = recorded.rename({"volume": "amount", "quote_volume": "quote_amount"})
@@ -332,7 +331,7 @@ def untold(want: Want) -> pl.DataFrame:
     """
     first, after = pl.col("timestamp"), pl.col("timestamp") + pl.col("interval")
     recorded = _recorded(want, want.start - _LONGEST_CANDLE, want.end).filter(after > want.start)
-    makes_up = want.interval.seconds * _NS % pl.col("interval") == 0
+    makes_up = want.interval.seconds * SECOND % pl.col("interval") == 0
     unmet = met(recorded.filter(~makes_up, ~pl.col("is_quiet")), by=recorded.filter(makes_up))
     unmet = unmet.filter(~pl.col("met")).select(*MARKET, "timestamp", "interval")
     long = unmet.collect(engine="streaming")
@@ -343,9 +342,7 @@ def untold(want: Want) -> pl.DataFrame:
     if within.is_empty():
         return long
     # Minutes are read from and to a whole one, whatever the candles of a mapped file start at.
-    start, end = within.select(
-        first.min() // _MINUTE * _MINUTE, end=-(-after.max() // _MINUTE) * _MINUTE
-    ).row(0)
+    start, end = within.select(first.min() // MINUTE * MINUTE, end=-(-after.max() // MINUTE) * MINUTE).row(0)
     minutes_ = candle_minutes(replace(want, before=want.before + want.start - start), end=end)
     traded = met(within.lazy(), by=minutes_).filter(pl.col("met")).collect(engine="streaming")
     return long.join(traded, on=[*MARKET, "timestamp", "interval"], how="anti")
@@ -355,7 +352,7 @@ def untold_lengths(want: Want) -> list[int]:
     """Return the lengths of the recorded candles in a window that no point of the answer includes. [s]"""
     if not want.holds("candles", before=_LONGEST_CANDLE):
         return []
-    return [one // _NS for one in untold(want)["interval"].unique().sort()]
+    return [one // SECOND for one in untold(want)["interval"].unique().sort()]
 
 
 def _candles_by_side(want: Want) -> pl.LazyFrame:
@@ -389,9 +386,9 @@ def require_touched(wants: Sequence[Want]) -> None:
     touched = listed = 0
     for want in wants:
         query, size = want.query, float(want.block_size)
-        block = (query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60 * _NS
+        block = (query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60 * SECOND
         if query.tpo_session is None:
-            block = min(block, query.step * _NS)
+            block = min(block, query.step * SECOND)
         minutes = candle_minutes(want, end=_end_of_sessions(want))
         levels = pl.col("levels")
         of_blocks = (
@@ -436,7 +433,7 @@ def _session_of(want: Want) -> pl.Expr:
     if session is TPOSession.MONTHLY:
         return pl.from_epoch(time, "ns").dt.truncate("1mo")
     length = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK}.get(session, want.interval)  # type: ignore[arg-type]  # None is no key
-    return (time - length.offset * _NS) // (length.seconds * _NS)
+    return (time - length.offset * SECOND) // (length.seconds * SECOND)
 
 
 def _end_of_sessions(want: Want) -> int:
@@ -579,7 +576,7 @@ def _of_tenor(want: Want, points: pl.LazyFrame) -> pl.LazyFrame:
 
 def _option_open_interest(want: Want) -> pl.LazyFrame:
     # A report counts for 24 hours, so those before the window do.
-    earlier = Want(want.lake, want.one, want.query, before=want.before + _DAY)
+    earlier = Want(want.lake, want.one, want.query, before=want.before + DAY)
     points = aggregate.option_open_interest(_quotes(earlier), interval=want.interval)
     return points.filter(pl.col("timestamp") >= want.start)
 
@@ -590,7 +587,7 @@ def _cme_open_interest(want: Want) -> pl.LazyFrame:
 
 def _token_supply(want: Want) -> pl.LazyFrame:
     # Dominance is a share of all tokens, each with what it last reported.
-    reports = want.lake.scan("token_supply", start=want.start - _DAY, end=want.end)
+    reports = want.lake.scan("token_supply", start=want.start - DAY, end=want.end)
     points = aggregate.token_supply(reports, interval=want.interval)
     mine = points.filter(pl.col("token_name") == want.one.raw_symbol, pl.col("timestamp") >= want.start)
     return mine.drop("token_name")

@@ -26,13 +26,13 @@ from tidytape.service.statistics import LakeStatistics
 from tidytape.service.validators import etag, is_known
 from tidytape.service.work import Task
 from tidytape.service.workers import Workers
+from tidytape.times import SECOND
 
 __all__ = ["points"]
 
 R = TypeVar("R")
 
 _log = logging.getLogger("tidytape.service")
-_NS = 10**9
 _PAUSE = 2  # seconds
 _GONE = 499  # for the log: the caller hung up, so nobody reads it
 
@@ -60,12 +60,12 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         facts, accept = request.state.facts, request.headers.get("accept", "")
         query = PointsQuery.from_params(request.query_params.multi_items())
         facts.update(route="points", type=",".join(kind.name for kind in query.data_types))
-        _require_tier(account, query, now=clock() // _NS)
+        _require_tier(account, query, now=clock() // SECOND)
         form = wire.ARROW_MIME if len(query.type) == 1 and _takes_arrow(accept) else wire.JSON_MIME
 
         def known() -> tuple[Subjects, str | None, Estimate]:
             subjects = engine.instruments(query)
-            tag = etag(engine.lake, query, form=form, now=clock() // _NS)
+            tag = etag(engine.lake, query, form=form, now=clock() // SECOND)
             estimate = estimated(query, subjects, statistics)
             estimate.require(query, computing.limits)
             require_trades(query, subjects, statistics)

@@ -13,6 +13,7 @@ from urllib.parse import quote, urlsplit
 from tidytape.budget import MOST_BURST, TIERS, Admission, Tier, admission, refuse_impossible, refuse_negative
 from tidytape.errors import QueryError, TidytapeError
 from tidytape.service.buckets import UnreachableError
+from tidytape.times import MICROSECOND
 
 if TYPE_CHECKING:
     from redis.asyncio import Redis
@@ -22,7 +23,6 @@ __all__ = ["RedisBuckets"]
 _log = logging.getLogger("tidytape.service")
 
 _SCRIPT = Path(__file__).with_suffix(".lua")
-_NS_PER_US = 1_000
 _CONNECTIONS = 32
 
 
@@ -104,16 +104,16 @@ class RedisBuckets:
         return self._prefix + ":".join(words)
 
     async def _asked(self, name: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
-        given = "" if self._clock is None else self._clock() // _NS_PER_US
+        given = "" if self._clock is None else self._clock() // MICROSECOND
         arguments = [take, give_back, tier.per_minute, tier.burst, given]
         admitted, now, at, missing, used = await self._in_time(name, arguments)
         return admission(
             tier.per_minute,
             tier.burst,
-            at_ns=at * _NS_PER_US,
-            missing=missing * _NS_PER_US,
+            at_ns=at * MICROSECOND,
+            missing=missing * MICROSECOND,
             used=used,
-            now_ns=now * _NS_PER_US,
+            now_ns=now * MICROSECOND,
             refused=0 if admitted else take,
         )
 

@@ -9,10 +9,9 @@ import polars as pl
 from tidytape.query import MetaQuery
 from tidytape.service.holdings import Holdings
 from tidytape.service.lists import narrowed
+from tidytape.times import SECOND
 
 __all__ = ["spans"]
-
-_NS = 10**9
 
 
 def spans(holdings: Holdings, query: MetaQuery) -> list[dict[str, Any]]:
@@ -51,5 +50,5 @@ def spans(holdings: Holdings, query: MetaQuery) -> list[dict[str, Any]]:
 
 def _timestamp(ns: int) -> dict[str, int]:
     """A timestamp as the contract writes it."""
-    seconds, rest = divmod(ns, _NS)
+    seconds, rest = divmod(ns, SECOND)
     return {"s": seconds, "ns": rest} if rest else {"s": seconds}

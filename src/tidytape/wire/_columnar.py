@@ -25,6 +25,7 @@ import pyarrow.json
 
 from tidytape.catalogue import COVERAGE, NOTE_FIELDS, DataType, Field, Kind, Levels
 from tidytape.schema import schema_of
+from tidytape.times import SECOND
 from tidytape.wire._bounds import check_series
 from tidytape.wire._parts import (
     MOST_NESTING,
@@ -267,7 +268,7 @@ def _time(array: Any) -> pl.Series:
     seconds, nanoseconds = (pl.Series(values, dtype=pl.Int64).fill_null(0) for values in array.flatten()[:2])
     if not (seconds.is_between(-_SECONDS, _SECONDS).all() and nanoseconds.is_between(0, 999_999_999).all()):
         raise _Unusual
-    total = seconds * 1_000_000_000 + nanoseconds
+    total = seconds * SECOND + nanoseconds
     if array.null_count:
         total = total.set(~pl.Series(array.is_valid()), None)
     return total.cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")

@@ -10,10 +10,10 @@ from __future__ import annotations
 import polars as pl
 from polars.datatypes import DataTypeClass
 
+from tidytape.times import SECOND
+
 Piece = pl.Expr | str
 """A text per row, or one text for all rows."""
-
-SECOND = 1_000_000_000  # [ns]
 
 
 # JSON allows no raw character below space, and the quote and the backslash end or bend a string.

@@ -15,6 +15,7 @@ from typing import Any
 import polars as pl
 
 from tidytape.catalogue import Field, Kind
+from tidytape.times import SECOND
 from tidytape.wire._faults import Fault
 
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?", re.ASCII)
@@ -91,7 +92,7 @@ def _timestamp(value: Any) -> int:
     nanoseconds = read(value.get("ns"), "int64") or 0
     if not 0 <= nanoseconds <= 999_999_999:
         raise Fault(f"ns is {nanoseconds}, outside 0 to 999999999")
-    total: int = seconds * 1_000_000_000 + nanoseconds
+    total: int = seconds * SECOND + nanoseconds
     if total not in _INT64:
         raise Fault(f"s is {seconds}, outside what int64 nanoseconds hold")
     return total

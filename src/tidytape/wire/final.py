@@ -11,6 +11,7 @@ import polars as pl
 
 from tidytape.catalogue import AmountUnit, Interval
 from tidytape.schema import schema_of
+from tidytape.times import SECOND
 
 __all__ = ["DATA_UNTIL", "SENT_UNIT", "finality", "with_finality", "with_known"]
 
@@ -20,10 +21,9 @@ DATA_UNTIL = "data_until"
 SENT_UNIT = "series_amount_unit"
 """The column of a decoded frame that says which unit the service sent, where it is not one we know."""
 
-_NS = 1_000_000_000
 _EARLIEST = -(2**62)  # a length can be subtracted from it without leaving int64
 _LENGTHS = {
-    name: interval.seconds * _NS for interval in Interval for name in (interval.value, interval.alias)
+    name: interval.seconds * SECOND for interval in Interval for name in (interval.value, interval.alias)
 }
 
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from tidytape.catalogue import NOTE_FIELDS, NoteCode
+from tidytape.times import SECOND
 
 __all__ = ["ARROW_KEY", "Note", "notes_in_arrow", "notes_in_json", "read_notes", "write_notes"]
 
 ARROW_KEY = b"tidytape.notes"
 """The key of the notes in the metadata of an Arrow schema."""
 
-_NS = 10**9
 _CODES = {code.value: code for code in NoteCode}
 _LONGEST = 2**24
 """Notes are read where they are the end of a body and no longer than this. [byte]"""
@@ -120,7 +120,7 @@ def _written(note: Note) -> dict[str, Any]:
 
 
 def _timestamp(ns: int) -> dict[str, int]:
-    seconds, rest = divmod(ns, _NS)
+    seconds, rest = divmod(ns, SECOND)
     return {"s": seconds, "ns": rest} if rest else {"s": seconds}
 
 
@@ -151,14 +151,14 @@ def _text(said: Any) -> str:
     return said
 
 
-_LAST_SECOND = 2**63 // _NS
+_LAST_SECOND = 2**63 // SECOND
 
 
 def _time(said: Any) -> int:
     seconds, rest = int(said.get("s", 0)), int(said.get("ns", 0))
-    if not (-_LAST_SECOND < seconds < _LAST_SECOND and 0 <= rest < _NS):
+    if not (-_LAST_SECOND < seconds < _LAST_SECOND and 0 <= rest < SECOND):
         raise ValueError(seconds)
-    return seconds * _NS + rest
+    return seconds * SECOND + rest
 
 
 _READERS: Mapping[str, Callable[[Any], Any]] = {

@@ -22,11 +22,11 @@ from tidytape.analytics._series import one_series
 from tidytape.analytics.depth._cells import Board, Ladder, Lines, starts_of
 from tidytape.catalogue import BookSide
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.buckets import SECOND, interval_of
 from tidytape.frames.door import in_sql, listed
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, on_blocks
+from tidytape.times import SECOND, interval_of
 
 if TYPE_CHECKING:
     import xarray

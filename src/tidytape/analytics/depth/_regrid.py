@@ -13,10 +13,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Interval
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start, interval_of
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
+from tidytape.times import interval_of
 
 
 def regrid(

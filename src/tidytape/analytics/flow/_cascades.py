@@ -13,10 +13,10 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._liquidations import LIQUIDATIONS
 from tidytape.analytics.flow._sides import usable
 from tidytape.frames import exact
-from tidytape.frames.buckets import SECOND
 from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, of_one
+from tidytape.times import SECOND
 
 _RESULTS = (
     "start",

@@ -15,9 +15,10 @@ from tidytape.analytics.flow._volume import bought_and_sold
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import MONDAY, SECOND, bucket_by, interval_of, length_of
+from tidytape.frames.buckets import bucket_by, length_of
 from tidytape.frames.joined import EARLIEST
 from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import MONDAY, SECOND, interval_of
 
 _ANCHORS = ("none", "session")
 

@@ -12,9 +12,10 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._sides import quotient, usable
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import SECOND, bucket_start, interval_of, length_of
+from tidytape.frames.buckets import bucket_start, length_of
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, of_one
+from tidytape.times import SECOND, interval_of
 
 
 def large_trade_share(

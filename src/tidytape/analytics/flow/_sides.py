@@ -13,9 +13,10 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.catalogue import Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import SECOND, bucket_start, interval_of, length_of
+from tidytape.frames.buckets import bucket_start, length_of
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, of_one
+from tidytape.times import SECOND, interval_of
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._across import Duration, finite
 from tidytape.analytics._expiries import EXPIRES, is_day
 from tidytape.analytics._intervals import ends
-from tidytape.analytics.funding._rates import DAY
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
 from tidytape.frames.times import counted_beside, midnights
 from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import DAY, SECOND
 
 
 def basis(

@@ -12,15 +12,13 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._across import Duration, finite
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import SECOND
 from tidytape.frames.table import Table
 from tidytape.schema import schema_of
+from tidytape.times import DAY
 
 OWN = "funding_interval"
 """The column that says which interval a rate is over. [ns]"""
 
-DAY = 86_400 * SECOND
-"""[ns]"""
 
 _RATES = (
     *(name for name in schema_of("FUNDING_RATE_AGG").names if name.startswith(("rate_", "predicted_"))),

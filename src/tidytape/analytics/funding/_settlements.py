@@ -13,10 +13,11 @@ from tidytape.analytics._across import TWICE, Duration, finite, repeated
 from tidytape.analytics._intervals import length
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import SECOND, length_of
+from tidytape.frames.buckets import length_of
 from tidytape.frames.members import matched
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import SECOND
 
 _EACH_ROW = "row"
 

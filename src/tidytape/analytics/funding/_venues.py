@@ -10,10 +10,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._across import MARKET, TWICE, Duration, across, finite, once
-from tidytape.analytics.funding._rates import DAY, OWN, own_interval
+from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.members import matched
 from tidytape.frames.table import Table
+from tidytape.times import DAY
 
 
 def spread(

@@ -12,9 +12,10 @@ from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
 from tidytape.analytics._expiries import EXPIRES as _EXPIRES
-from tidytape.analytics._smile import CALL, DAY, PUT, YEAR, Frame, measured
+from tidytape.analytics._smile import CALL, PUT, Frame, measured
 from tidytape.frames.table import Table
 from tidytape.frames.times import counted_beside, midnights
+from tidytape.times import DAY, YEAR
 
 CHAIN_COLUMNS: Final = ("timestamp", "expiry", "strike", "option_type")
 """What tells one quote of a series of chains from another."""

@@ -9,11 +9,12 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics._smile import CALL, PUT, YEAR
+from tidytape.analytics._smile import CALL, PUT
 from tidytape.analytics.options._black import Floats, implied_deviation, relative_error
 from tidytape.analytics.options._chain import Chain, floats, kind_of, null_for_nan, years_of
 from tidytape.analytics.options._forward import PREMIUMS, Premium
 from tidytape.frames.normal import normal_cdf
+from tidytape.times import YEAR
 
 _EPSILON: Final = float(np.finfo(float).eps)
 _LEAST: Final = 1e-300

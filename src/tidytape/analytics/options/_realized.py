@@ -10,13 +10,13 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of, positive, whole
-from tidytape.frames.buckets import SECOND, interval_of, length_of
+from tidytape.frames.buckets import length_of
 from tidytape.frames.joined import LATEST
 from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
+from tidytape.times import DAY, SECOND, interval_of
 
 _PRICES = ("open", "high", "low", "close")
-_YEAR = 86_400 * 1_000_000_000
 _RESULTS = ("realized_volatility", "estimator", "window")
 ESTIMATORS = ("close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang")
 
@@ -114,7 +114,7 @@ def realized_volatility(
     """
     one_of("estimator", estimator, ESTIMATORS)
     window = whole("window", window, least=2)
-    per_year = positive("days_per_year", days_per_year) * _YEAR
+    per_year = positive("days_per_year", days_per_year) * DAY
     prices = ("close",) if estimator == "close_to_close" else _PRICES
     needed = [] if interval is not None else ["interval"]
     table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)

@@ -10,9 +10,10 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of, positive
-from tidytape.analytics._smile import CALL, YEAR
+from tidytape.analytics._smile import CALL
 from tidytape.analytics.options._chain import QUOTED, Chain, days_of, floats, null_for_nan
 from tidytape.analytics.options._svi_fit import PARAMETERS, fitted
+from tidytape.times import YEAR
 
 _NUMBERS = ("forward", *PARAMETERS, "rmse", "lowest", "highest")
 _RESULT = ("days", *_NUMBERS, "quotes", "status")

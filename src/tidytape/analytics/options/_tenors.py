@@ -15,8 +15,8 @@ from tidytape.errors import QueryError
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, choice, epoch_seconds
 from tidytape.schema import schema_of
+from tidytape.times import SECOND
 
-_SECOND = 1_000_000_000
 _VALUES = ("implied_volatility", "skew")
 _SLOPE = ("short", "long", "slope", "structure", "short_tenor", "long_tenor", "flat_within")
 _UNITS = {name: schema_of(f"{name.upper()}_OPTION_SUMMARY_AGG")[name].unit for name in _VALUES}
@@ -89,7 +89,7 @@ def tenor_structure(
     series = table.series(by, without=("tenor", "timestamp", column, "days"))
     rows = table.rows
     if at is not None:
-        last = epoch_seconds(at, parameter="at") * _SECOND
+        last = epoch_seconds(at, parameter="at") * SECOND
         rows = last_before(rows, last, series)
     result = rows.select(
         *series, "timestamp", nw.col("tenor").cast(nw.String), days=_days(), **{column: nw.col(column)}

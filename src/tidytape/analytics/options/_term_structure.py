@@ -13,10 +13,10 @@ from tidytape.analytics.options._maturity import in_days, series_of
 from tidytape.analytics.options._points import call_point, percents, put_point
 from tidytape.analytics.options._structures import flat_within, last_before, shape, single
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.buckets import SECOND
 from tidytape.frames.ordered import next_of, with_next
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import SECOND
 
 _VALUES = ("implied_volatility", "skew")
 _SLOPE = ("short", "long", "slope", "structure", "short_days", "long_days", "flat_within")

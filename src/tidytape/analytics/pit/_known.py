@@ -11,9 +11,10 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import nanoseconds, one_of
 from tidytape.analytics._sessions import SESSION_END, knows_length
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.buckets import SECOND, interval_of, length_of
+from tidytape.frames.buckets import length_of
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import SECOND, interval_of
 
 KNOWN_AT = "known_at"
 """The column that says when a row is known."""

@@ -18,9 +18,6 @@ from tidytape.analytics.profile._grid import known_price, with_index, with_place
 from tidytape.analytics.profile._opening import TOUCH, Profiles
 from tidytape.errors import QueryError
 
-MINUTE: Final = 60 * 10**9
-"""One minute. [ns]"""
-
 BLOCK_MINUTES: Final = "block_size_minutes"
 """Column in which TPO levels say how long a block is; what is no number above 0, or of years, is not known."""
 

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._sessions import SESSION_END
-from tidytape.analytics.profile._blocks import MINUTE, MOST_MINUTES, block_length, touches
+from tidytape.analytics.profile._blocks import MOST_MINUTES, block_length, touches
 from tidytape.analytics.profile._grid import step_of, with_place
 from tidytape.analytics.profile._growth import Rules, areas
 from tidytape.analytics.profile._opening import SESSION, is_of_blocks, opened
@@ -18,6 +18,7 @@ from tidytape.errors import QueryError
 from tidytape.frames.joined import LATEST
 from tidytape.frames.numbers import spread
 from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import MINUTE, SECOND
 
 
 def developing(
@@ -141,7 +142,7 @@ def _closing(rows: nw.LazyFrame[Any], keys: list[str], now: TimeLike | None) -> 
     rows = rows.with_columns(nw.col("start", "length", *ends).min().over(keys))
     if now is None:
         return rows
-    until = epoch_seconds(now, parameter="now") * 10**9
+    until = epoch_seconds(now, parameter="now") * SECOND
     return rows.filter(_end_of("block", *ends) <= until)
 
 

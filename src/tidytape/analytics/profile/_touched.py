@@ -10,10 +10,11 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics.profile._blocks import MINUTE, block_length, said_minutes, touched_rows
+from tidytape.analytics.profile._blocks import block_length, said_minutes, touched_rows
 from tidytape.analytics.profile._grid import row_price, step_of
 from tidytape.analytics.profile._opening import SESSION, Profiles, opened
 from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import MINUTE, SECOND
 
 
 def opened_rows(
@@ -49,7 +50,7 @@ def flagged(
     )
     progress = nw.lit(0.0)
     if now is not None:
-        until = epoch_seconds(now, parameter="now") * 10**9
+        until = epoch_seconds(now, parameter="now") * SECOND
         so_far = (until - nw.col("start")).cast(nw.Float64)
         end = (nw.col("last") + 1) * nw.col("block_length") * float(MINUTE)
         progress = nw.when(~end.is_null()).then((end > so_far).cast(nw.Float64))

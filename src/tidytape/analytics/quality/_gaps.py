@@ -11,10 +11,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics.quality._grid import count_of, needed, with_grid
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import SECOND, bucket_by
+from tidytape.frames.buckets import bucket_by
 from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import SECOND
 
 Rows = nw.LazyFrame[Any]
 

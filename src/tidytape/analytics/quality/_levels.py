@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import narwhals.stable.v2 as nw
 
 from tidytape.analytics.quality._robust import ENOUGH, with_most
-from tidytape.frames.buckets import SECOND, bucket_by
+from tidytape.frames.buckets import bucket_by
+from tidytape.times import HOUR
 
 Rows = nw.LazyFrame[Any]
-
-_HOUR: Final = 3_600 * SECOND
 
 
 def far_rates(rows: Rows, rates: Sequence[str], series: list[str], *, limit: float) -> tuple[Rows, nw.Expr]:
@@ -34,7 +33,7 @@ def far_prices(rows: Rows, prices: Sequence[str], series: list[str], *, limit: f
     for column in prices:
         value = nw.col(column)
         rows = rows.with_columns(
-            __hour=bucket_by(nw.col("__time"), _HOUR),
+            __hour=bucket_by(nw.col("__time"), HOUR),
             __level=nw.when((value > 0) & value.is_finite()).then(value).log(),
             __usual_price=value.median().over(series),
         )

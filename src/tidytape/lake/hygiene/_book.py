@@ -10,10 +10,9 @@ import polars as pl
 from tidytape.aggregate import book_at, book_runs
 from tidytape.lake.hygiene._subject import Found, Subject
 from tidytape.lake.rollup.recipes import SKEW
+from tidytape.times import DAY, MINUTE, SECOND
 
-_DAY = 86_400 * 10**9
-_MINUTE = 60 * 10**9
-_OVERLAP = 10 * 10**9
+_OVERLAP = 10 * SECOND
 """Updates that arrived this long before the book they change are read with it. [ns]"""
 
 
@@ -40,7 +39,7 @@ def crossed_book(subject: Subject) -> Iterator[Found]:
     held: pl.DataFrame | None = None
     for day in _days(subject):
         time = pl.col("timestamp")
-        events = subject.rows.filter(time >= day - _OVERLAP, time < day + _DAY).collect(engine="streaming")
+        events = subject.rows.filter(time >= day - _OVERLAP, time < day + DAY).collect(engine="streaming")
         if held is not None:
             # What the book of yesterday knows already is left out; without ids, what is of yesterday.
             place = held["last_id"][0]
@@ -61,10 +60,10 @@ def unlike_ids(subject: Subject) -> Iterator[Found]:
     late = late_by_id(subject.rows)
     if late.height:
         row = late.row(0, named=True)
-        when = datetime.fromtimestamp(row["minute"] * _MINUTE // 10**9, UTC).isoformat()
+        when = datetime.fromtimestamp(row["minute"] * MINUTE // SECOND, UTC).isoformat()
         yield (
             late.height,
-            f"{when}: id {row['lowest']} comes more than {SKEW // _MINUTE} minutes after id {row['before']}",
+            f"{when}: id {row['lowest']} comes more than {SKEW // MINUTE} minutes after id {row['before']}",
         )
 
 
@@ -87,13 +86,13 @@ def late_by_id(events: pl.LazyFrame) -> pl.DataFrame:
     """
     id_ = pl.col("last_id")
     minutes = (
-        events.group_by(minute=pl.col("timestamp") // _MINUTE)
+        events.group_by(minute=pl.col("timestamp") // MINUTE)
         .agg(lowest=id_.min(), highest=id_.max(), unnumbered=id_.null_count())
         .drop_nulls("minute")
         .sort("minute")
         .collect(engine="streaming")
     )
-    before = minutes.select(pl.col("minute") + SKEW // _MINUTE + 1, before=pl.col("highest").cum_max())
+    before = minutes.select(pl.col("minute") + SKEW // MINUTE + 1, before=pl.col("highest").cum_max())
     late = minutes.join_asof(before, on="minute").filter(pl.col("lowest") < pl.col("before"))
     return late.clear() if minutes["unnumbered"].sum() else late.select("minute", "lowest", "before")
 
@@ -106,7 +105,7 @@ _BEST = (
 
 def _days(subject: Subject) -> list[int]:
     """Days with events, each by its start. [ns]"""
-    start = (pl.col("timestamp") // _DAY * _DAY).alias("day")
+    start = (pl.col("timestamp") // DAY * DAY).alias("day")
     return (
         subject.rows.select(start.unique())
         .drop_nulls()
@@ -117,7 +116,7 @@ def _days(subject: Subject) -> list[int]:
 
 
 def _crossed(subject: Subject, runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
-    end = (pl.col("timestamp") // _MINUTE + 1) * _MINUTE - 1
+    end = (pl.col("timestamp") // MINUTE + 1) * MINUTE - 1
     instants = (
         events.drop_nulls("timestamp")
         .select(timestamp=end.unique())
@@ -155,5 +154,5 @@ def _carried(runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame | None:
 def _found(crossed: pl.DataFrame) -> Iterator[Found]:
     if crossed.height:
         row = crossed.row(0, named=True)
-        when = datetime.fromtimestamp(row["timestamp"] // 10**9, UTC).isoformat()
+        when = datetime.fromtimestamp(row["timestamp"] // SECOND, UTC).isoformat()
         yield crossed.height, f"{when}: bid {row['bid']!r} is not below ask {row['ask']!r}"

@@ -10,9 +10,10 @@ from tidytape.lake import _delta
 from tidytape.lake.hygiene._book import late_by_id
 from tidytape.lake.hygiene._spans import spans
 from tidytape.lake.hygiene._subject import Found, Subject
-from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe, within
-from tidytape.lake.rollup.state import Span, is_lost, noted, stale, without
+from tidytape.lake.rollup.recipes import RECIPES, Ask, Recipe, within
+from tidytape.lake.rollup.state import is_lost, noted, stale
 from tidytape.lake.table import Table
+from tidytape.times import MINUTE, Span, without
 
 _AT_ONCE = 10_000_000
 """Events of many instruments that are read at once."""

@@ -8,14 +8,13 @@ import polars as pl
 
 from tidytape.errors import counted
 from tidytape.lake.hygiene._subject import Found, Subject
+from tidytape.times import DAY, SECOND
 
 _AT_ONCE = 20_000_000
 """Rows whose keys are held in memory at once."""
 
-_EARLIEST = 946_684_800 * 10**9
+_EARLIEST = 946_684_800 * SECOND
 """The year 2000, as where files are read. [ns]"""
-
-_DAY = 86_400 * 10**9
 
 
 def repeated_key(subject: Subject) -> Iterator[Found]:
@@ -40,7 +39,7 @@ def null(subject: Subject) -> Iterator[Found]:
 def unreal_time(subject: Subject) -> Iterator[Found]:
     """Times before the year 2000, or more than a day from now."""
     time = pl.col("timestamp")
-    return bad(subject, (time < _EARLIEST) | (time > subject.now + _DAY))
+    return bad(subject, (time < _EARLIEST) | (time > subject.now + DAY))
 
 
 def unreal_amount(subject: Subject) -> Iterator[Found]:

@@ -12,22 +12,22 @@ from tidytape.lake.amount_units import AmountUnit, of_symbol
 from tidytape.lake.hygiene._subject import Found, Subject
 from tidytape.lake.quoted import description, mismatched
 from tidytape.lake.tables import BOOK, LIQUIDATIONS, TRADES
+from tidytape.times import DAY, SECOND
 
 SYMBOLIC = (TRADES, BOOK, LIQUIDATIONS)
 """Tables whose recorded amounts count what the symbol says; candles and open interest may come with their coins."""
 
-_DAY = 86_400 * 10**9
 _ADVICE = "put its files into a new lake and say what amounts count: --amount-unit, or --contract and --contract-size"
 
 
 def unlike_quote(subject: Subject) -> Iterator[Found]:
     """Days on which the amount in the quote is not what the amount in coin is worth at any traded price."""
-    day = (pl.col("timestamp") // _DAY).alias("day")
+    day = (pl.col("timestamp") // DAY).alias("day")
     names = [pl.col(name) for name in subject.table.partitions] if subject.members else []
     days = mismatched(subject.rows, subject.table.name, by=[day, *names])
     if days.height:
         first, ratio = days.select("day", "ratio").row(0)
-        date = datetime.fromtimestamp(first * _DAY // 10**9, UTC).date()
+        date = datetime.fromtimestamp(first * DAY // SECOND, UTC).date()
         yield days.height, f"on {date} {description(subject.table.name, ratio)}; {_ADVICE}"
 
 

@@ -34,13 +34,12 @@ from tidytape.lake.hygiene._spans import spans
 from tidytape.lake.hygiene._tables import tables as kept
 from tidytape.lake.store import Lake
 from tidytape.lake.table import Table
+from tidytape.times import MINUTE
 
 __all__ = ["Compacted", "compact"]
 
 TARGET = 128 * 2**20
 """Size that files are to have. [bytes]"""
-
-_MINUTE = 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,13 +193,11 @@ def _rewrite(lake: Lake, table: Table, values: Mapping[str, str], target: int) -
 
 def _in_order(rows: pl.LazyFrame, table: Table, expected: int) -> Iterator[pl.DataFrame]:
     """The rows in the order of the table, a span of time at a time; LakeError where that would leave some out."""
-    minute = (pl.col("timestamp") // _MINUTE).alias("minute")
+    minute = (pl.col("timestamp") // MINUTE).alias("minute")
     counts = rows.group_by(minute).agg(rows=pl.len()).drop_nulls().sort("minute").collect(engine="streaming")
     written = 0
     for first, last in spans(counts):
-        span = rows.filter(
-            pl.col("timestamp").is_between(first * _MINUTE, (last + 1) * _MINUTE, closed="left")
-        )
+        span = rows.filter(pl.col("timestamp").is_between(first * MINUTE, (last + 1) * MINUTE, closed="left"))
         frame = span.collect(engine="streaming").sort(table.order)
         written += frame.height
         yield frame

@@ -20,22 +20,17 @@ from tidytape.catalogue import Interval
 from tidytape.errors import QueryError, nearest
 from tidytape.lake.ingest._fields import Kind
 from tidytape.query import values
-
-_SECOND = 10**9
-_DAY, _WEEK = Interval.DAY.seconds * _SECOND, Interval.WEEK.seconds * _SECOND
-_MONDAY = Interval.WEEK.offset * _SECOND
+from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK
 
 LENGTHS: Mapping[str, int] = MappingProxyType(
     {
         # What dumps have beside the intervals of the service.
-        **{word: values.milliseconds(word, parameter="interval") * 10**6
+        **{word: values.milliseconds(word, parameter="interval") * MILLISECOND
            for word in ("1s", "3m", "2h", "6h", "8h", "12h", "3d")},
-        **{word: interval.seconds * _SECOND for interval in Interval for word in (interval.alias, interval.value)},
+        **{word: interval.seconds * SECOND for interval in Interval for word in (interval.alias, interval.value)},
     }
 )  # fmt: skip
 """Lengths by the words for them, 1M (a month, which has no length) not among them. [ns]"""
-
-_FEWEST = _SECOND
 
 
 def length(word: object) -> int:
@@ -61,7 +56,7 @@ def length(word: object) -> int:
 def _length(text: pl.Expr) -> pl.Expr:
     number = text.cast(pl.Int64, strict=False)
     # A number is nanoseconds. What would be less than a second was meant in another unit.
-    told = pl.when(number >= _FEWEST).then(number)
+    told = pl.when(number >= SECOND).then(number)
     return pl.coalesce(text.replace_strict(dict(LENGTHS), default=None, return_dtype=pl.Int64), told)
 
 
@@ -89,9 +84,9 @@ def impossible(candles: pl.DataFrame) -> pl.DataFrame:
     'no candle of its length starts at its time'
     """
     time, interval = pl.col("timestamp"), pl.col("interval")
-    week = interval == _WEEK
-    grid = pl.when((interval > _DAY) & ~week).then(_DAY).otherwise(interval)
-    first = pl.when(week).then(_MONDAY).otherwise(0)
+    week = interval == WEEK
+    grid = pl.when((interval > DAY) & ~week).then(DAY).otherwise(interval)
+    first = pl.when(week).then(MONDAY).otherwise(0)
     low, high = pl.col("low"), pl.col("high")
     wrong = [
         ((time - first) % grid != 0, "no candle of its length starts at its time"),

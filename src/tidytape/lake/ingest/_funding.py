@@ -15,6 +15,7 @@ from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest.report import Note
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import FUNDING
+from tidytape.times import HOUR
 
 UNSTATED = (
     "without a funding interval and so not served; funding_interval (--funding-interval), said when a file first goes "
@@ -23,7 +24,6 @@ UNSTATED = (
 """What is noted of reports without one."""
 
 _KEY = list(FUNDING.key)
-_HOUR = 3600 * 10**9
 
 
 def stated(job: Job, parsed: Parsed) -> None:
@@ -54,7 +54,7 @@ def require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
         wrong = there.join(told, on=_KEY).filter(other).sort(_KEY).collect()
         if wrong.height:
             row = wrong.row(0, named=True)
-            stored = "no" if row["funding_interval"] is None else f"{row['funding_interval'] / _HOUR:g} h as"
+            stored = "no" if row["funding_interval"] is None else f"{row['funding_interval'] / HOUR:g} h as"
             raise IngestError(
                 f"{job.path}: {counted(wrong.height, 'funding report')} of it in the lake with {stored} funding "
                 f"interval, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}; what is in a lake stays "

@@ -9,6 +9,7 @@ import polars as pl
 
 from tidytape.errors import QueryError
 from tidytape.lake.ingest import _time_format
+from tidytape.times import SECOND
 
 UNITS: Mapping[str, int] = MappingProxyType({"s": 9, "ms": 6, "us": 3, "ns": 0})
 """Decimal places of an integer epoch unit below which nanoseconds lie."""
@@ -139,7 +140,7 @@ def nanoseconds(text: pl.Expr, unit: str) -> pl.Expr:
         value = _dated(text)
     else:
         value = _written(text if unit == ISO else _time_format.as_iso(text, unit))
-    return pl.when(value.is_between(_FIRST * 10**9, _LAST * 10**9, closed="left")).then(value)
+    return pl.when(value.is_between(_FIRST * SECOND, _LAST * SECOND, closed="left")).then(value)
 
 
 def _number(text: pl.Expr, places: int) -> pl.Expr:
@@ -173,4 +174,4 @@ def _written(text: pl.Expr) -> pl.Expr:
 
 def _whole(seconds: pl.Expr) -> pl.Expr:
     # Those of the year 2607 as nanoseconds are more than 64 bits hold, and would come out as some of this century.
-    return pl.when(seconds.is_between(_FIRST, _LAST)).then(seconds) * 10**9
+    return pl.when(seconds.is_between(_FIRST, _LAST)).then(seconds) * SECOND

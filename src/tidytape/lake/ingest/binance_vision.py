@@ -66,10 +66,10 @@ from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import ISO, unit_of
 from tidytape.lake.tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES
+from tidytape.times import HOUR
 
 __all__ = ["parse", "recognises"]
 
-_HOUR = 3600 * 10**9
 _ANY_TIME = time("ms")  # a stand-in: the file's first time tells the unit
 _ORDER_CLOSES = {"sell": Side.BUY.value, "buy": Side.SELL.value}
 """A liquidating order that sells closes a long, which is our BUY."""
@@ -376,7 +376,7 @@ def _candles(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
 def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
     parsed.batch(FUNDING).add(
         FUNDING.conform(
-            rows.with_columns(raw_symbol=pl.lit(_symbol(job)), funding_interval=pl.col("hours") * _HOUR)
+            rows.with_columns(raw_symbol=pl.lit(_symbol(job)), funding_interval=pl.col("hours") * HOUR)
         )
     )
 

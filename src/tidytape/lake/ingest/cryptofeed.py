@@ -31,6 +31,7 @@ from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import ISO, nanoseconds
 from tidytape.lake.ingest.contracts import Contract, ContractKind
 from tidytape.lake.tables import FUNDING, OPEN_INTEREST
+from tidytape.times import SECOND
 
 __all__ = ["parse", "recognises"]
 
@@ -160,4 +161,4 @@ def _sizes(listed: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:
             yield (exchange, symbol), Contract(kind, exact(abs(multiplier)) / exact(abs(per)))
 
 
-_YEAR_2000 = 946_684_800 * 10**9
+_YEAR_2000 = 946_684_800 * SECOND

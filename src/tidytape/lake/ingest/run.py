@@ -24,11 +24,11 @@ from tidytape.lake.names import storable
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import FUNDING, RECORDED_CANDLES, TRADES
 from tidytape.query import values
+from tidytape.times import MILLISECOND
 
 __all__ = ["ingest"]
 
 _MOST_WORKERS = 4
-_MILLISECOND = 10**6
 
 
 def ingest(
@@ -244,7 +244,7 @@ def _require_used(layout: str | None, *, table: str | None, **said: object) -> N
 def _nanoseconds(duration: int | str | timedelta | None) -> int | None:
     if duration is None:
         return None
-    return values.milliseconds(duration, parameter="funding_interval") * _MILLISECOND
+    return values.milliseconds(duration, parameter="funding_interval") * MILLISECOND
 
 
 def _put_all(

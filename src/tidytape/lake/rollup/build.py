@@ -21,8 +21,9 @@ from tqdm.auto import tqdm
 from tidytape.errors import LakeError, TidytapeError, counted
 from tidytape.lake import _delta
 from tidytape.lake._columns import require_readable, require_writable, unknown
-from tidytape.lake.rollup.recipes import MINUTE, RECIPES, Ask, Recipe, within
-from tidytape.lake.rollup.state import WHOLE, Span, State, changed_since, edition, stale, state_of
+from tidytape.lake.rollup.recipes import RECIPES, Ask, Recipe, within
+from tidytape.lake.rollup.state import WHOLE, State, changed_since, edition, stale, state_of
+from tidytape.times import DAY, MINUTE, SECOND, Span
 
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake
@@ -32,8 +33,7 @@ __all__ = ["RolledUp", "rollup"]
 Instrument = tuple[str, str]
 """Exchange and symbol."""
 
-_DAY = 1_440 * MINUTE
-_LONGEST = 92 * _DAY
+_LONGEST = 92 * DAY
 _PATCHES = 100
 _EVENTS = 10_000_000
 """Raw events that a batch is made of, about: what memory has to hold."""
@@ -445,7 +445,7 @@ def _require_kept(lake: Lake, kept: _delta.Opened, recipe: Recipe, asks: Sequenc
         return
     exchange, symbol, time, *has = lost.row(0)
     column = names[has.index(True)]
-    when = datetime.fromtimestamp(time // 10**9, UTC).isoformat()
+    when = datetime.fromtimestamp(time // SECOND, UTC).isoformat()
     raise LakeError(
         f"table {recipe.table.name!r}: column {column!r} has values in minutes that have to be made anew, the first "
         f"{exchange} {symbol} {when}, and this release does not know it; a newer release of tidytape can make them",
@@ -458,14 +458,14 @@ def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, fl
 
     They are the longest run of whole days that holds no more events than a batch may, and one day at least.
     """
-    day = at // _DAY
-    until = min(newest, (day + _LONGEST // _DAY) * _DAY)
+    day = at // DAY
+    until = min(newest, (day + _LONGEST // DAY) * DAY)
     events = _events_within(files, at, until)
     if events <= _EVENTS:
         return until, events
-    previous = min(newest, (day + 1) * _DAY)
-    for days in range(2, _LONGEST // _DAY + 1):
-        end = min(newest, (day + days) * _DAY)
+    previous = min(newest, (day + 1) * DAY)
+    for days in range(2, _LONGEST // DAY + 1):
+        end = min(newest, (day + days) * DAY)
         if _events_within(files, at, end) > _EVENTS:
             break
         previous = end

@@ -9,7 +9,8 @@ import polars as pl
 
 from tidytape.lake import _delta
 from tidytape.lake.rollup.recipes import RECIPES, Ask, within
-from tidytape.lake.rollup.state import Span, current, state_of, without
+from tidytape.lake.rollup.state import current, state_of
+from tidytape.times import Span, without
 
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake

@@ -10,7 +10,8 @@ import polars as pl
 
 from tidytape.lake import _delta
 from tidytape.lake.rollup.recipes import RECIPES, SKEW, Ask, Recipe
-from tidytape.lake.rollup.state import Span, current, state_of, without
+from tidytape.lake.rollup.state import current, state_of
+from tidytape.times import Span, without
 
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake

@@ -23,14 +23,13 @@ from tidytape.lake.rollup.tables import (
 )
 from tidytape.lake.table import Table
 from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES
+from tidytape.times import MINUTE
 
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake
 
-__all__ = ["MINUTE", "RECIPES", "SKEW", "Ask", "Recipe", "within"]
+__all__ = ["RECIPES", "SKEW", "Ask", "Recipe", "within"]
 
-MINUTE = 60_000_000_000
-"""Length of a minute. [ns]"""
 
 SKEW = 5 * MINUTE
 """A snapshot may be timed by a clock that runs so far before or after that of the updates around it. [ns]"""

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import struct
 import zlib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from urllib.parse import quote
@@ -17,11 +16,11 @@ from urllib.parse import quote
 from deltalake import DeltaTable, Transaction
 
 from tidytape.lake import _delta
-from tidytape.lake.rollup.recipes import MINUTE, SKEW, Recipe
+from tidytape.lake.rollup.recipes import SKEW, Recipe
+from tidytape.times import MINUTE, Span, union, without
 
 __all__ = [
     "WHOLE",
-    "Span",
     "State",
     "changed_since",
     "current",
@@ -30,12 +29,8 @@ __all__ = [
     "noted",
     "stale",
     "state_of",
-    "union",
-    "without",
 ]
 
-Span = tuple[int, int]
-"""Half-open, in whole minutes. [ns since the epoch]"""
 
 _LAST = 2**63 - 1
 
@@ -125,23 +120,6 @@ def stale(recipe: Recipe, raw: _delta.Opened, instrument: tuple[str, str], state
     return union((first, min(last, state.until)) for first, last in touched if first < state.until)
 
 
-def union(spans: Iterable[Span]) -> list[Span]:
-    """Return the same time in as few spans as can be, sorted.
-
-    Examples
-    --------
-    >>> union([(5, 9), (0, 2), (2, 3), (6, 7)])
-    [(0, 3), (5, 9)]
-    """
-    joined: list[Span] = []
-    for first, last in sorted(spans):
-        if joined and first <= joined[-1][1]:
-            joined[-1] = joined[-1][0], max(joined[-1][1], last)
-        elif first < last:
-            joined.append((first, last))
-    return joined
-
-
 def current(
     recipe: Recipe, raw: _delta.Opened, instrument: tuple[str, str], state: State, window: Span
 ) -> list[Span]:
@@ -149,23 +127,7 @@ def current(
 
     ``raw`` is opened after the minutes, so that it is no older than what they were made of.
     """
-    return without(window, union([*stale(recipe, raw, instrument, state), (state.until, _LAST)]))
-
-
-def without(span: Span, holes: Iterable[Span]) -> list[Span]:
-    """Return what is left of a span between holes, which are sorted and apart.
-
-    Examples
-    --------
-    >>> without((0, 10), [(-5, 1), (4, 6), (9, 12)])
-    [(1, 4), (6, 9)]
-    """
-    left, (at, end) = [], span
-    for first, last in holes:
-        if at < min(first, end):
-            left.append((at, min(first, end)))
-        at = max(at, last)
-    return [*left, (at, end)] if at < end else left
+    return without(window, [*stale(recipe, raw, instrument, state), (state.until, _LAST)])
 
 
 def _since(raw: _delta.Opened, seen: int) -> dict[tuple[str, ...], list[Span]] | None:

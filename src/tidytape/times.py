@@ -1,0 +1,156 @@
+"""Units of time, the names of intervals, and half-open spans.
+
+Inside, a time is a whole number of nanoseconds since the epoch, in UTC. So are the lengths here.
+
+Examples
+--------
+>>> DAY // HOUR
+24
+>>> without((0, 10), [(4, 6)])
+[(0, 4), (6, 10)]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import timedelta
+from typing import Final
+
+from tidytape.catalogue import Interval
+from tidytape.errors import QueryError, nearest
+
+__all__ = [
+    "DAY",
+    "HOUR",
+    "INTERVALS",
+    "MICROSECOND",
+    "MILLISECOND",
+    "MINUTE",
+    "MONDAY",
+    "SECOND",
+    "WEEK",
+    "YEAR",
+    "Span",
+    "intersected",
+    "interval_of",
+    "union",
+    "without",
+]
+
+MICROSECOND: Final = 1_000
+"""One microsecond. [ns]"""
+
+MILLISECOND: Final = 1_000 * MICROSECOND
+"""One millisecond. [ns]"""
+
+SECOND: Final = 1_000 * MILLISECOND
+"""One second. [ns]"""
+
+MINUTE: Final = 60 * SECOND
+"""One minute. [ns]"""
+
+HOUR: Final = 60 * MINUTE
+"""One hour. [ns]"""
+
+DAY: Final = 24 * HOUR
+"""One day. [ns]"""
+
+WEEK: Final = 7 * DAY
+"""One week. [ns]"""
+
+YEAR: Final = 365 * DAY
+"""One year as option pricing counts it. [ns]"""
+
+MONDAY: Final = Interval.WEEK.offset * SECOND
+"""The first Monday of the epoch. Hours, days and weeks that are counted from it begin where buckets do. [ns]"""
+
+INTERVALS: Final = {name: interval for interval in Interval for name in (interval.value, interval.alias)}
+"""Every interval, by its name and by its alias."""
+
+Span = tuple[int, int]
+"""A stretch of time, start inclusive, end exclusive."""
+
+
+def interval_of(name: str | timedelta) -> Interval:
+    """Return the interval with this name or alias, or of this length.
+
+    Parameters
+    ----------
+    name : str or timedelta
+        An ``Interval``, its name, its alias or its length. Others have no name to stand in a column of intervals.
+
+    Returns
+    -------
+    Interval
+
+    Raises
+    ------
+    QueryError
+        If there is no such interval.
+
+    Examples
+    --------
+    >>> interval_of("4h").seconds
+    14400
+    >>> interval_of(timedelta(hours=4)).alias
+    '4h'
+    """
+    if isinstance(name, timedelta):
+        interval = next((one for one in Interval if timedelta(seconds=one.seconds) == name), None)
+    else:
+        interval = INTERVALS.get(str(name))
+    if interval is None:
+        close = nearest(str(name), INTERVALS)
+        raise QueryError(
+            "interval",
+            got=name,
+            expected="one of " + ", ".join(interval.alias for interval in Interval),
+            hint=f"did you mean {close!r}?" if close else None,
+            code="INVALID_INTERVAL",
+        )
+    return interval
+
+
+def union(spans: Iterable[Span]) -> list[Span]:
+    """Return the same time in as few spans as possible, sorted.
+
+    Examples
+    --------
+    >>> union([(5, 9), (0, 2), (2, 3), (6, 7)])
+    [(0, 3), (5, 9)]
+    """
+    joined: list[Span] = []
+    for start, end in sorted(spans):
+        if joined and start <= joined[-1][1]:
+            joined[-1] = joined[-1][0], max(joined[-1][1], end)
+        elif start < end:
+            joined.append((start, end))
+    return joined
+
+
+def without(span: Span, holes: Iterable[Span]) -> list[Span]:
+    """Return what other spans leave of a span, sorted.
+
+    Examples
+    --------
+    >>> without((0, 10), [(4, 6), (-5, 1), (9, 12)])
+    [(1, 4), (6, 9)]
+    """
+    left, (at, end) = [], span
+    for first, last in union(holes):
+        if at < min(first, end):
+            left.append((at, min(first, end)))
+        at = max(at, last)
+    return [*left, (at, end)] if at < end else left
+
+
+def intersected(span: Span, spans: Iterable[Span]) -> list[Span]:
+    """Return what other spans have in common with a span, sorted and apart.
+
+    Examples
+    --------
+    >>> intersected((2, 8), [(0, 3), (5, 6), (8, 9)])
+    [(2, 3), (5, 6)]
+    """
+    cut = [(max(first, span[0]), min(last, span[1])) for first, last in union(spans)]
+    return [part for part in cut if part[0] < part[1]]
