@@ -11,8 +11,7 @@ import polars as pl
 import pytest
 
 from engines import Engine
-from tidytape.frames.joined import weighted
-from tidytape.frames.members import STANDING, matched, standing, standing_sums
+from tidytape.frames.joined import STANDING, matched, standing, standing_sums, weighted
 from tidytape.frames.table import Table
 
 

@@ -15,8 +15,17 @@ from tidytape.aggregate.resample import (
 )
 from tidytape.errors import QueryError
 from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
-from tidytape.frames.joined import COVERAGE, summed, weighted, with_coverage
-from tidytape.frames.members import STANDING, UNKNOWN, consolidated, matched, standing_sums
+from tidytape.frames.joined import (
+    COVERAGE,
+    STANDING,
+    UNKNOWN,
+    consolidated,
+    matched,
+    standing_sums,
+    summed,
+    weighted,
+    with_coverage,
+)
 from tidytape.schema import schema_of
 from tidytape.times import DAY
 

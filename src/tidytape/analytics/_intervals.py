@@ -1,9 +1,10 @@
-"""How long the intervals of a frame's rows are, and when they end."""
+"""How long the intervals and sessions of a frame's rows are, and when they end."""
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from datetime import timedelta
-from typing import Any, cast
+from typing import Any, Final, cast
 
 import narwhals.stable.v2 as nw
 
@@ -36,3 +37,26 @@ def ends(table: Table[Any], given: str | timedelta | None) -> nw.Expr:
     start = nw.col("timestamp")
     says_none = given is None and "interval" not in table.names
     return start if says_none else start + cast("nw.Expr", length(table, given))
+
+
+SESSION_END: Final = "period_end"
+"""Column that says when a session ends."""
+
+_OF_BLOCKS: Final = frozenset(
+    {"block_ids", "block_id", "block_size_minutes", "tpo_count", "first_touch_block"}
+)
+
+
+def knows_length(names: Collection[str]) -> bool:
+    """Return whether rows with these columns, if they have an interval, last as long as it or say when they end.
+
+    Sessions of blocks have an interval that is not their length: a week's may be a day.
+
+    Examples
+    --------
+    >>> knows_length(["timestamp", "interval", "price", "volume"])
+    True
+    >>> knows_length(["timestamp", "interval", "price", "tpo_count"])
+    False
+    """
+    return SESSION_END in names or _OF_BLOCKS.isdisjoint(names)

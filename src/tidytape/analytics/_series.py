@@ -1,14 +1,19 @@
-"""The one series that some functions take."""
+"""What rows of a frame belong together: one series, one market, markets that are compared; and whether frames meet."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
+from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-from tidytape.errors import QueryError
-from tidytape.frames.table import Table
+from tidytape.errors import NoMatchWarning, QueryError, shown
+from tidytape.frames.door import INSTRUMENT
+from tidytape.frames.joined import matched
+from tidytape.frames.table import IDENTITY, Table
+from tidytape.frames.units import AMOUNT_UNIT
 
 _NULLS = "__nulls_"
 
@@ -48,3 +53,240 @@ def one_series(table: Table[Any], names: Iterable[str]) -> dict[str, Any]:
                 got = f"something else in column {name}"
                 raise QueryError("frame", got=got, expected="one series", hint="filter it first")
     return whose
+
+
+_WORDS: Final = (nw.String, nw.Categorical, nw.Enum)
+_LEVELS: Final = {"size", "liquidations", "tpo_count", "volume", "block_ids", "block_id", "buy_volume"}
+_POINTS: Final = {"id", "open", "close"}
+
+_POINTS_OF_SMILES: Final = ("strike", "option_type", "moneyness")
+_ARGUMENTS: Final = (
+    "bps", "estimator", "window", "other_exchange", "other_raw_symbol", "short_days", "long_days", "short_tenor",
+    "long_tenor", "realized_exchange", "realized_raw_symbol", "realized_estimator", "realized_window",
+)  # fmt: skip
+_RULES: Final = ("atm", "delta")
+
+
+def is_of_levels(names: Iterable[str]) -> bool:
+    """Return whether a frame has a row per price level.
+
+    A trade and a candle have a price too; a row with a size or a count and no price of its own is a level.
+    """
+    names = set(names)
+    return "price" in names and not _POINTS & names and bool(_LEVELS & names)
+
+
+def of_rows(table: Table[Any], *, without: Iterable[str] = ()) -> list[str]:
+    """Return the columns that tell apart the rows of one time: the identity columns, and those such as an expiry.
+
+    A maturity, an expiry, a distance from the mid, the other market of a spread, the arguments of a result: a frame
+    that has such a column holds, or may hold, several values of a series at each time. ``days`` to an expiry shrink
+    from one time to the next, so they name a maturity only where there is no ``expiry``; of the service's summaries
+    the tenor does.
+
+    Parameters
+    ----------
+    table : Table
+    without : iterable of str
+        Columns that are none: the time, the value, columns of the result.
+    """
+    schema: Mapping[str, Any] = table.schema
+    names = [*IDENTITY, *_POINTS_OF_SMILES, *_ARGUMENTS]
+    names.append(next((name for name in ("expiry", "tenor", "days") if name in schema), "days"))
+    # Chains may have the delta of an option as a number; points of smiles have the rule as a word.
+    names += [name for name in _RULES if isinstance(schema.get(name), _WORDS)]
+    if is_of_levels(schema):
+        names.append("price")
+    if "unfilled" in schema:  # a curve of slippage over sizes
+        names.append("size")
+    left_out = set(without)
+    return [name for name in dict.fromkeys(names) if name in schema and name not in left_out]
+
+
+Duration = str | timedelta
+"""A timedelta, or a text such as ``"8h"``; a bare number has no unit."""
+
+MARKET = INSTRUMENT
+"""Columns that name one market."""
+
+MIXED = "__mixed"
+"""1.0 where the rows of a series have several amount units, so that their amounts do not add up; else 0.0."""
+
+TWICE = "__twice"
+"""1.0 where a market is there more than once at one time, so that no sum over markets is right; else 0.0."""
+
+_OF_A_MARKET = (*MARKET, "normalized_symbol", "category")
+
+
+def across(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterable[str] = ()) -> list[str]:
+    """Return the columns that tell apart what is compared across markets: ``by``, or those that are of no market."""
+    if by is None:
+        return of_rows(table, without=(*_OF_A_MARKET, "timestamp", "price", *without))
+    return table.series(by, without=("timestamp", *without))
+
+
+def unlevelled(table: Table[Any], series: Iterable[str], *, used: Iterable[str] = ()) -> None:
+    """Raise QueryError if the frame has a row for each price, and prices are not told apart."""
+    if "price" in table.names and "price" not in {*series, *used}:
+        raise QueryError(
+            "by",
+            got=list(series),
+            expected="'price' among the columns: the frame has it, and so may have several rows per market",
+            hint="add it to by, or drop the column",
+        )
+
+
+def twice(
+    rows: nw.LazyFrame[Any],
+    series: Iterable[str],
+    *,
+    members: Iterable[str] = MARKET,
+    of_amounts: bool = False,
+) -> tuple[nw.LazyFrame[Any], list[str]]:
+    """Return the rows with `TWICE`, and the columns of texts that with ``timestamp`` name a member of a series.
+
+    Amounts of different units do not add up. So ``of_amounts``, the rows have `MIXED`, and `TWICE` is 1 where it is.
+    """
+    series = list(series)
+    rows, parts = matched(rows, [*series, *members])
+    rows = repeated(rows, [*parts, "timestamp"])
+    if not of_amounts:
+        return rows, parts
+    differ = nw.lit(value=False)
+    if AMOUNT_UNIT in rows.collect_schema().names():
+        unit, of_series = nw.col(f"__of_{AMOUNT_UNIT}"), [f"__of_{name}" for name in series]
+        rows, _ = matched(rows, [*series, AMOUNT_UNIT])
+        differ = unit.min().over("__of", *of_series) != unit.max().over("__of", *of_series)
+    rows = rows.with_columns(nw.when(differ).then(1.0).otherwise(0.0).alias(MIXED))
+    rows = rows.with_columns(nw.max_horizontal(TWICE, MIXED).alias(TWICE))
+    return rows, parts
+
+
+def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
+    """Return the rows with ``__times``, how often each one's key is there, and `TWICE`."""
+    rows = rows.with_columns(__times=nw.lit(1.0))
+    rows = rows.with_columns(__times=nw.col("__times").sum().over(*key))
+    return rows.with_columns(nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0).alias(TWICE))
+
+
+def once(
+    rows: nw.LazyFrame[Any],
+    series: Iterable[str],
+    *,
+    members: Iterable[str] = MARKET,
+    amounts: Iterable[str] = (),
+) -> nw.LazyFrame[Any]:
+    """Return one row per member, a market, series and time, with `TWICE`; which of several is any.
+
+    Amounts of those are 0, lest they be those of any of them.
+    """
+    amounts = list(amounts)
+    rows, parts = twice(rows, series, members=members, of_amounts=bool(amounts))
+    rows = rows.unique(subset=[*parts, "timestamp"], keep="any")
+    return rows.with_columns(
+        nw.when(nw.col(TWICE) > 0).then(0.0).otherwise(nw.col(name)).alias(name) for name in amounts
+    )
+
+
+def finite(name: str) -> nw.Expr:
+    """Return a column of numbers, null where it is not finite: what is no number is not known."""
+    return nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name)
+
+
+def one_engine(table: Table[Any], other: Table[Any], parameter: str) -> None:
+    """Raise QueryError unless two frames are of one engine, and in DuckDB of one connection: other rows cannot meet."""
+    first, second = table.engine, other.engine
+    if first is not second:
+        raise QueryError(
+            parameter, got=f"a frame of {second.value}", expected=f"a frame of {first.value}, like the first"
+        )
+    if first.is_duckdb() and not _is_one_connection(table.rows.to_native(), other.rows.to_native()):
+        raise QueryError(
+            parameter,
+            got="a frame of another connection of DuckDB",
+            expected="one of the connection of the first",
+            hint="bring it over, e.g. with connection.from_arrow(frame.to_arrow_table())",
+        )
+
+
+def _is_one_connection(first: Any, second: Any) -> bool:
+    """Return whether DuckDB joins two relations; nothing is read of them."""
+    try:
+        first.project("1 AS one").union(second.project("1 AS one"))
+    except Exception as error:
+        # Its own error, which has no name here where DuckDB need not be.
+        if "connection" not in str(error):
+            raise
+        return False
+    return True
+
+
+_SUGGESTED: Final = ("coin", "normalized_symbol", "raw_symbol", "exchange")
+"""Columns by which frames of unlike markets are joined, the likeliest first."""
+
+
+def warn_unless_met(
+    function: str,
+    first: Table[Any],
+    second: Table[Any],
+    keys: Sequence[str],
+    *,
+    called: tuple[str, str],
+    parameter: str = "by",
+) -> None:
+    """Warn if two frames in memory have rows, and no values of the keys in common; lazy frames are not read.
+
+    Parameters
+    ----------
+    function : str
+        The public function, whose caller the warning points at.
+    first, second : Table
+    keys : sequence of str
+        Columns of both that must be equal.
+    called : tuple of str
+        What the function calls the two frames.
+    parameter : str
+        The argument that names the keys.
+    """
+    if not first.is_eager or not second.is_eager or not keys:
+        return
+    columns = {name: [_values(table, [name]) for table in (first, second)] for name in keys}
+    if any(len(values) == 0 for both in columns.values() for values in both):
+        return
+    if _meet(_values(first, keys), _values(second, keys), keys):
+        return
+    apart = [name for name, (ours, theirs) in columns.items() if not _meet(ours, theirs, [name])]
+    reasons = [f"{name} is {' and '.join(map(_example, columns[name]))}" for name in apart[:3]]
+    message = (
+        f"{function}: no row of {called[0]} has the {', '.join(keys)} of a row of {called[1]}, so nothing matches"
+        f" ({', '.join(reasons) or 'each is in both, but never together'})"
+    )
+    if "interval" in apart:
+        message += "; fetch both with one interval, or resample one"
+    elif hint := _common(first, second, apart):
+        message += f"; {hint} is the same in both: pass {parameter}={hint!r}"
+    warnings.warn(NoMatchWarning(message, keys=keys), stacklevel=3)
+
+
+def _common(first: Table[Any], second: Table[Any], apart: Sequence[str]) -> str | None:
+    """Return the likeliest column of two frames by which some of their rows meet, or None."""
+    both = [name for name in _SUGGESTED if name in first.names and name in second.names and name not in apart]
+    found = (name for name in both if _meet(_values(first, [name]), _values(second, [name]), [name]))
+    return next(found, None)
+
+
+def _values(table: Table[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
+    """Return the different values that some columns of a frame have together."""
+    return table.rows.select(*names).unique().collect()
+
+
+def _meet(first: nw.DataFrame[Any], second: nw.DataFrame[Any], names: Sequence[str]) -> bool:
+    """Return whether two frames have values in common, null being equal to null."""
+    (ours, texts), (theirs, _) = matched(first, names), matched(second, names)
+    return len(ours.select(*texts).join(theirs.select(*texts), on=texts, how="inner")) > 0
+
+
+def _example(values: nw.DataFrame[Any]) -> str:
+    """Return one value as a message quotes it, and how many others there are."""
+    (value,) = values.sort(*values.columns, nulls_last=True).row(0)
+    return shown(value, 40) + (f" (of {len(values)})" if len(values) > 1 else "")

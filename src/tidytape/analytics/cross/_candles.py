@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._across import MARKET, MIXED, across, finite, twice, unlevelled
-from tidytape.frames import members
+from tidytape.analytics._series import MARKET, MIXED, across, finite, twice, unlevelled
+from tidytape.frames import joined
 from tidytape.frames.joined import COVERAGE, IDLE, traded, with_coverage
 from tidytape.frames.table import Table
 
@@ -78,17 +78,17 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     rows = rows.with_columns(finite(name) for name in (*_PRICES, "volume"))
     rows, own = twice(rows, series, of_amounts=True)
     rows = traded(rows, [*own, "timestamp"])
-    rows, parts = members.matched(rows.unique(subset=[*own, "timestamp"], keep="any"), series)
+    rows, parts = joined.matched(rows.unique(subset=[*own, "timestamp"], keep="any"), series)
     rows = rows.with_columns(venues=1.0 - nw.col(IDLE))
     again = nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0)
     rows = rows.with_columns(__again=again).with_columns(nw.col("__again").max().over(*parts, "timestamp"))
     rows = with_coverage(rows, ["volume"])
     keys = [*series, "timestamp"]
-    joined = members.consolidated(
+    candles = joined.consolidated(
         rows, keys, [*_PRICES, "volume", *_TIMES, "venues", "__again", MIXED, COVERAGE], members=MARKET
     )
     once, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
-    result = joined.select(
+    result = candles.select(
         *keys,
         *(nw.when(once).then(nw.col(name)).alias(name) for name in _PRICES),
         nw.when(once, of_one_unit).then(nw.col("volume")).alias("volume"),

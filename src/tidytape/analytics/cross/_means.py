@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import (
+from tidytape.analytics._series import (
     MARKET,
     MIXED,
     TWICE,
@@ -23,8 +23,7 @@ from tidytape.analytics._across import (
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import MissingColumnError
 from tidytape.frames.buckets import length_of
-from tidytape.frames.joined import COVERAGE, weighted
-from tidytape.frames.members import matched, standing, standing_sums
+from tidytape.frames.joined import COVERAGE, matched, standing, standing_sums, weighted
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.units import AMOUNT_UNIT, counting
 

@@ -12,10 +12,10 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, TWICE, across, finite, twice, unlevelled
+from tidytape.analytics._series import MARKET, TWICE, across, finite, twice, unlevelled
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError, nearest, shown
 from tidytape.frames import exact
-from tidytape.frames.members import matched
+from tidytape.frames.joined import matched
 from tidytape.frames.table import Table
 
 

@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import (
+from tidytape.analytics._series import (
     MARKET,
     MIXED,
     TWICE,
@@ -22,8 +22,7 @@ from tidytape.analytics._across import (
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.door import listed
-from tidytape.frames.joined import COVERAGE, summed
-from tidytape.frames.members import STANDING, UNKNOWN, matched, standing_sums
+from tidytape.frames.joined import COVERAGE, STANDING, UNKNOWN, matched, standing_sums, summed
 from tidytape.frames.table import Table
 
 

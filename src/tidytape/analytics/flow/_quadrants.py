@@ -8,9 +8,8 @@ from typing import Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._across import one_engine
 from tidytape.analytics._arguments import number, one_of
-from tidytape.analytics._meeting import warn_unless_met
+from tidytape.analytics._series import one_engine, warn_unless_met
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of

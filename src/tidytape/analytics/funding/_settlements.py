@@ -9,12 +9,12 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import TWICE, Duration, finite, repeated
 from tidytape.analytics._intervals import length
+from tidytape.analytics._series import TWICE, Duration, finite, repeated
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
-from tidytape.frames.members import matched
+from tidytape.frames.joined import matched
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND

@@ -9,10 +9,10 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import MARKET, TWICE, Duration, across, finite, once
+from tidytape.analytics._series import MARKET, TWICE, Duration, across, finite, once
 from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import QueryError
-from tidytape.frames.members import matched
+from tidytape.frames.joined import matched
 from tidytape.frames.table import Table
 from tidytape.times import DAY
 

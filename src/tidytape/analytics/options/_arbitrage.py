@@ -11,7 +11,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._across import TWICE, repeated
+from tidytape.analytics._series import TWICE, repeated
 from tidytape.analytics.options._black import Floats
 from tidytape.analytics.options._chain import floats, null_for_nan
 from tidytape.analytics.options._svi_fit import LEE, PARAMETERS

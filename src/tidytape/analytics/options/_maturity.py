@@ -8,8 +8,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._apart import of_rows
 from tidytape.analytics._arguments import is_number
+from tidytape.analytics._series import of_rows
 from tidytape.analytics.options._structures import single
 from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError

@@ -8,9 +8,8 @@ from typing import Any, cast
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-from tidytape.analytics._across import MARKET, one_engine
 from tidytape.analytics._arguments import nanoseconds
-from tidytape.analytics._meeting import warn_unless_met
+from tidytape.analytics._series import MARKET, one_engine, warn_unless_met
 from tidytape.analytics.pit import known_at
 from tidytape.analytics.pit._join import joined
 from tidytape.analytics.pit._known import of_facts

@@ -10,9 +10,8 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._across import finite
-from tidytape.analytics._apart import of_rows
 from tidytape.analytics._arguments import whole
+from tidytape.analytics._series import finite, of_rows
 from tidytape.analytics.options._ranks import with_percentile
 from tidytape.analytics.options._structures import single
 from tidytape.errors import QueryError

@@ -7,8 +7,8 @@ from typing import Any
 
 import narwhals.stable.v2 as nw
 
-from tidytape.analytics._across import TWICE, repeated
 from tidytape.analytics._arguments import number
+from tidytape.analytics._series import TWICE, repeated
 
 
 def flat_within(got: object) -> float:

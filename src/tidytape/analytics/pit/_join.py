@@ -10,14 +10,12 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-from tidytape.analytics._across import one_engine
-from tidytape.analytics._apart import is_of_levels, of_rows
 from tidytape.analytics._arguments import column, nanoseconds
-from tidytape.analytics._meeting import warn_unless_met
+from tidytape.analytics._series import is_of_levels, of_rows, one_engine, warn_unless_met
 from tidytape.analytics.pit._known import IS_KNOWN, WHEN, of_facts
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 from tidytape.frames.door import require
-from tidytape.frames.members import as_texts
+from tidytape.frames.joined import as_texts
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.times import dated
 

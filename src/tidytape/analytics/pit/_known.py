@@ -9,7 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds, one_of
-from tidytape.analytics._sessions import SESSION_END, knows_length
+from tidytape.analytics._intervals import SESSION_END, knows_length
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.buckets import length_of
 from tidytape.frames.table import Table

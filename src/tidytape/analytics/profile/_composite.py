@@ -12,7 +12,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._sessions import SESSION_END, knows_length
+from tidytape.analytics._intervals import SESSION_END, knows_length
 from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._grid import row_price, step_of, with_place
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names

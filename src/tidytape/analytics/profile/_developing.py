@@ -9,7 +9,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._sessions import SESSION_END
+from tidytape.analytics._intervals import SESSION_END
 from tidytape.analytics.profile._blocks import MOST_MINUTES, block_length, touches
 from tidytape.analytics.profile._grid import step_of, with_place
 from tidytape.analytics.profile._growth import Rules, areas

@@ -10,7 +10,7 @@ from typing import Any, Generic
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._sessions import SESSION_END, knows_length
+from tidytape.analytics._intervals import SESSION_END, knows_length
 from tidytape.errors import QueryError
 from tidytape.frames.door import are_apart, listed, require
 from tidytape.frames.table import Table

@@ -10,7 +10,7 @@ from typing import Any, Generic
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._apart import of_rows
+from tidytape.analytics._series import of_rows
 from tidytape.analytics.quality._checks import CHECKS, Limits, chosen
 from tidytape.analytics.quality._columns import Columns
 from tidytape.analytics.quality._grid import with_grid
