@@ -577,3 +577,17 @@ def test_rows_of_two_intervals_have_no_quadrant() -> None:
     assert mixed["quadrant"].to_list() == [None] * 6
     same = flow.oi_price_quadrant(interest, candles.with_columns(interval=pl.lit("1m")), by="exchange")
     assert same["quadrant"].to_list() == flow.oi_price_quadrant(INTEREST, PRICES)["quadrant"].to_list()
+
+
+def test_the_result_of_an_interval_is_named_by_it() -> None:
+    candles = pl.DataFrame(
+        {
+            "timestamp": [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 1, 13)],
+            "interval": "HOUR", "coin": "BTC", "volume": [1.0, 2.0, 3.0],
+        }
+    )  # fmt: skip
+    days = flow.large_trade_share(candles, at_least=2, interval="1d", volume="volume")
+    assert days["interval"].to_list() == ["DAY"]
+    by_coin = flow.large_trade_share(candles, at_least=2, interval="1d", volume="volume", by="coin")
+    assert "interval" not in by_coin.columns
+    assert by_coin["large_trade_share"].to_list() == days["large_trade_share"].to_list() == [5 / 6]
