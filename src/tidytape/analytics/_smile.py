@@ -40,16 +40,32 @@ class Ladder:
     wanted: Mapping[str, tuple[str, float]]
 
 
-def measured(quotes: Frame, years: nw.Expr) -> Frame:
+def is_above_zero(value: nw.Expr) -> nw.Expr:
+    """Return whether a number is finite and above 0."""
+    return value.is_finite() & (value > 0)
+
+
+def above_zero(value: nw.Expr) -> nw.Expr:
+    """Return a number where it is finite and above 0, and null elsewhere."""
+    return nw.when(is_above_zero(value)).then(value)
+
+
+def measured(
+    quotes: Frame,
+    years: nw.Expr,
+    *,
+    strike: str = "strike",
+    forward: str = "forward",
+    volatility: str = "implied_volatility",
+) -> Frame:
     """Add ``__moneyness`` ln(K/F) [1], ``__deviation`` σ√T [1] and ``__d1`` [1] of each option."""
-    # An option without a time left has none, and the root of a negative number is an error on some engines.
-    left = nw.when((years > 0).fill_null(value=False)).then(years).otherwise(0.0)
+    # The root of a negative number is an error on some engines, even where an option is not used.
+    left = nw.when(years > 0).then(years).otherwise(0.0)
+    moneyness, deviation = nw.col("__moneyness"), nw.col("__deviation")
     return quotes.with_columns(
-        (nw.col("strike") / nw.col("forward")).log().alias("__moneyness"),
-        (nw.col("implied_volatility") / 100.0 * left.sqrt()).alias("__deviation"),
-    ).with_columns(
-        (nw.col("__deviation") / 2.0 - nw.col("__moneyness") / nw.col("__deviation")).alias("__d1")
-    )
+        __moneyness=(nw.col(strike) / nw.col(forward)).log(),
+        __deviation=nw.col(volatility) / 100.0 * left.sqrt(),
+    ).with_columns(__d1=deviation / 2.0 - moneyness / deviation)
 
 
 def money_ladder(atm: str, name: str) -> Ladder:
@@ -117,15 +133,12 @@ def points(
         The volatility of each point by its name, null outside the listed strikes. Where the coordinate takes the value
         more than once, the one closest to the forward. [%]
     """
-    found, names = options.with_columns(__distance=nw.col("__moneyness").abs()), list[str]()
+    smiles, names = options.with_columns(__distance=nw.col("__moneyness").abs()), list[str]()
     for place, ladder in enumerate(ladders):
         rung, x, following = f"__rung_{place}", f"__x_{place}", f"__next_{place}_"
-        found = with_next(
-            found.with_columns(ladder.rung.alias(rung), ladder.x.alias(x)),
-            (x, "implied_volatility"),
-            over=(*over, rung),
-            order_by=order_by,
-            prefix=following,
+        smiles = smiles.with_columns(ladder.rung.alias(rung), ladder.x.alias(x))
+        smiles = with_next(
+            smiles, (x, "implied_volatility"), over=(*over, rung), order_by=order_by, prefix=following
         ).with_columns(
             nw.when(nw.col(rung) == part)
             .then(interpolated(nw.lit(at), x, "implied_volatility", prefix=following))
@@ -133,15 +146,13 @@ def points(
             for name, (part, at) in ladder.wanted.items()
         )
         names += ladder.wanted
-    distances = found.with_columns(
-        nw.when(~nw.col(name).is_null()).then(nw.col("__distance")).alias(f"__distance_{name}")
+    distance = nw.col("__distance")
+    closest = smiles.with_columns(
+        nw.when(~nw.col(name).is_null()).then(distance).min().over(*over).alias(f"__distance_{name}")
         for name in names
     )
-    closest = distances.with_columns(nw.col(f"__distance_{name}").min().over(*over) for name in names)
-    return closest.group_by(*over).agg(
-        *keep,
-        *(
-            nw.when(nw.col("__distance") == nw.col(f"__distance_{name}")).then(nw.col(name)).max().alias(name)
-            for name in names
-        ),
-    )
+    volatilities = [
+        nw.when(distance == nw.col(f"__distance_{name}")).then(nw.col(name)).max().alias(name)
+        for name in names
+    ]
+    return closest.group_by(*over).agg(*keep, *volatilities)

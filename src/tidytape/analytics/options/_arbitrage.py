@@ -10,11 +10,10 @@ import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 
-from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._arguments import flag
 from tidytape.analytics._series import TWICE, repeated
-from tidytape.analytics.options._black import Floats
-from tidytape.analytics.options._chain import floats, null_for_nan
-from tidytape.analytics.options._svi_fit import LEE, PARAMETERS
+from tidytape.analytics.options._chain import Floats, floats, number_column
+from tidytape.analytics.options._svi import LEE, PARAMETERS
 from tidytape.frames.ordered import next_of, with_next
 from tidytape.frames.table import Table
 
@@ -106,57 +105,48 @@ def svi_arbitrage(
     >>> svi_arbitrage(fits).select(pl.col("least_density", "density_at").round(3), "butterfly_arbitrage").row(0)
     (-0.033, 0.879, True)
     """
-    ranges = () if arguments.flag("wings", wings) else ("lowest", "highest")
+    ranges = () if flag("wings", wings) else ("lowest", "highest")
     numbers = ["days", *PARAMETERS, *ranges]
     table = Table.opened(fits, times=["timestamp"], numbers=numbers, parameter="fits")
     chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
     names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
     collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])
-    paired = with_next(collected, (TWICE, *PARAMETERS, *ranges), over=chain, order_by=("days",))
-    rows = paired.collect().sort(*chain, "days")
-    own, following, quoted, quoted_next = (
-        np.array([floats(rows[of(name)]) for name in columns]).reshape(len(columns), len(rows))
-        for columns in (PARAMETERS, ranges)
-        for of in (str, next_of)
-    )
-    both = (
-        None if wings else np.array([np.fmax(quoted[0], quoted_next[0]), np.fmin(quoted[1], quoted_next[1])])
-    )
-
-    found = dict.fromkeys(_NUMBERS, np.full(len(rows), np.nan))
-    # What is there twice is next to nothing.
-    once = (floats(rows[TWICE]) == 0) & (floats(rows[next_of(TWICE)]) == 0)
+    used = (TWICE, *PARAMETERS, *ranges)
+    rows = with_next(collected, used, over=chain, order_by=("days",)).collect().sort(*chain, "days")
+    times, own, quoted = np.split(floats(rows, *used), [1, 1 + len(PARAMETERS)])
+    next_times, following, next_quoted = np.split(floats(rows, *map(next_of, used)), [1, 1 + len(PARAMETERS)])
+    # An expiry that is there twice has no neighbour.
+    is_pair = np.isfinite(own).all(axis=0) & np.isfinite(following).all(axis=0)
+    is_pair &= (times[0] == 0) & (next_times[0] == 0)
     is_fit = np.isfinite(own).all(axis=0)
-    is_pair = is_fit & np.isfinite(following).all(axis=0) & once
-    _, b, rho, _, _ = own
-    found["left_wing"], found["right_wing"] = b * (1 - rho), b * (1 + rho)
-    found["least_density"], found["density_at"] = _least(_density, own, is_fit, None if wings else quoted)
-    found["least_gain"], found["gain_at"] = _least(_gain, np.concatenate([own, following]), is_pair, both)
-    steeper = np.fmax(found["left_wing"], found["right_wing"]) > LEE * (1 + _NOISE)
+    both = (
+        None if wings else np.array([np.fmax(quoted[0], next_quoted[0]), np.fmin(quoted[1], next_quoted[1])])
+    )
+    least_density, density_at = _least(_density, own, is_fit, None if wings else quoted)
+    least_gain, gain_at = _least(_gain, np.concatenate([own, following]), is_pair, both)
+    a, b, rho, _, sigma = own
+    left, right = b * (1 - rho), b * (1 + rho)
     with np.errstate(invalid="ignore"):
-        dense = found["least_density"] >= -_NOISE
-        gains = found["least_gain"] >= -_NOISE * (np.abs(own[0]) + own[1] * own[4])
+        is_dense = least_density >= -_NOISE
+        gains = least_gain >= -_NOISE * (np.abs(a) + b * sigma)
         if wings:
             gains &= _steeper(own, following)
         else:  # no strike is quoted at both
-            gains |= np.isnan(found["least_gain"])
-    flags = {
-        "butterfly_arbitrage": (is_fit, ~dense),
-        "wing_arbitrage": (is_fit, steeper),
-        "calendar_arbitrage": (is_pair, ~gains),
-    }
-    result = null_for_nan(
-        rows.select(*names).with_columns(
-            nw.new_series(name, found[name], nw.Float64, backend="polars") for name in _NUMBERS
-        ),
-        _NUMBERS,
+            gains |= np.isnan(least_gain)
+    values = (least_density, density_at, left, right, least_gain, gain_at)
+    is_steep = np.fmax(left, right) > LEE * (1 + _NOISE)
+    flags = ((~is_dense, is_fit), (is_steep, is_fit), (~gains, is_pair))
+    result = rows.select(*names).with_columns(
+        *map(number_column, _NUMBERS, values),
+        *(_flag_column(name, *known) for name, known in zip(_FLAGS, flags, strict=True)),
     )
-    for name, (known, flag) in flags.items():
-        told = {"__known": known, name: flag}
-        result = result.with_columns(
-            nw.new_series(column, values, nw.Boolean, backend="polars") for column, values in told.items()
-        ).with_columns(nw.when("__known").then(nw.col(name)).alias(name))
-    return table.closed(result.drop("__known"), sort=[*chain, "days"])
+    return table.closed(result, sort=[*chain, "days"])
+
+
+def _flag_column(name: str, values: Any, known: Any) -> nw.Series[Any]:
+    """Return booleans as a column, null where they are not known."""
+    column = number_column(name, np.where(known, values, np.nan))
+    return column.cast(nw.Boolean)
 
 
 def _curve(k: Floats, parameters: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
@@ -185,13 +175,14 @@ def _least(
     value: Callable[..., Floats], parameters: Floats, known: Any, bounds: Floats | None
 ) -> tuple[Floats, Floats]:
     """Return the least value of each known row over k, and where it is; NaN where the value is NaN anywhere."""
-    least, at = np.full(len(known), np.nan), np.full(len(known), np.nan)
+    least, at = np.full((2, len(known)), np.nan)
     if bounds is not None:
         known = known & (bounds[0] < bounds[1])
+        bounds = bounds[:, known]
     if not known.any():
         return least, at
     own = parameters[:, known]
-    k = _grid(own, None if bounds is None else bounds[:, known])
+    k = _grid(own, bounds)
     values = value(k, *own)
     column, place = np.arange(k.shape[1]), values.argmin(axis=0)
     around = np.clip(place, 1, len(k) - 2)

@@ -18,16 +18,37 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import narwhals.stable.v2 as nw
 import numpy as np
-from numpy.typing import NDArray
+from narwhals.stable.v2.typing import IntoFrameT
 from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr, ndtri
 
-Floats = NDArray[np.float64]
+from tidytape.analytics._arguments import one_of
+from tidytape.analytics._smile import CALL, PUT, Frame, is_above_zero, measured
+from tidytape.analytics.options._chain import (
+    PREMIUMS,
+    Chain,
+    Floats,
+    Premium,
+    act_365,
+    floats,
+    kind_of,
+    number_column,
+)
+from tidytape.frames.normal import normal_cdf
+from tidytape.times import YEAR
 
 _ROOT_2_PI: Final = np.sqrt(2 * np.pi)
-_EPSILON: Final = np.finfo(float).eps
-_SHORT: Final = 1e-3  # deviation/2 below which a series is closer than a difference
+_EPSILON: Final = float(np.finfo(float).eps)
+_SHORT: Final = 1e-3
+"""Half the deviation below which a series is closer than a difference. [1]"""
+
+_LEAST: Final = 1e-290
+"""The least volatility that is computed with. [%]"""
+
+_DETERMINED: Final = 1e-8
+"""Relative error of a volatility from which on it is called imprecise."""
 
 
 def implied_deviation(x: Floats, share: Floats) -> Floats:
@@ -129,3 +150,216 @@ def _log_complement(x: Floats, s: Floats) -> Floats:
     h, t = x / s, s / 2
     missing: Floats = np.logaddexp(0.5 * x + log_ndtr(-h - t), -0.5 * x + log_ndtr(h - t))
     return missing
+
+
+def black76_price(
+    chain: IntoFrameT, /, *, volatility: str = "implied_volatility", premium: Premium = "coin"
+) -> IntoFrameT:
+    r"""Black's price of each option on its forward, in coin or in the quote.
+
+    .. math::
+
+        C = F N(d_1) - K N(d_2), \qquad P = K N(-d_2) - F N(-d_1), \qquad
+        d_{1,2} = \frac{\ln(F/K) \pm \sigma^2 T / 2}{\sigma \sqrt{T}}
+
+    neither discounted; the inverse option, whose premium is paid in coin, costs C/F or P/F.
+
+    Parameters
+    ----------
+    chain : frame, n rows, any key and order
+        Uses ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin], and
+        a column of volatilities. An ``expiry`` that is a date is 08:00 UTC of it.
+    volatility : str
+        Column of volatilities. [%]
+    premium : {"coin", "quote"}
+        What prices are in.
+
+    Returns
+    -------
+    frame, n rows, same key, order and kind as ``chain``
+        Adds ``black76_price`` : float64, null where a number is missing or not positive and finite, no time is left,
+        or it is neither call nor put. Of a volatility beyond any market it is the limit: F of a call and K of a put;
+        of one next to nothing what the option is worth at once. Within 1e-15 of the larger of F and K, so in the far
+        wings few of its digits count. [coin or quote, as ``premium`` says]
+
+    Raises
+    ------
+    MissingColumnError
+        If ``chain`` lacks a column.
+    QueryError
+        If ``premium`` is unknown, a column holds something else, or ``chain`` is no frame.
+
+    See Also
+    --------
+    implied_volatility : The way back.
+
+    References
+    ----------
+    .. [1] F. Black, "The pricing of commodity contracts", Journal of Financial Economics 3, 1976, eq. 16.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> chain = pl.DataFrame(
+    ...     {
+    ...         "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC), "expiry": datetime(2026, 4, 4, 8, tzinfo=UTC),
+    ...         "option_type": ["CALL"], "strike": [70_000.0], "forward": 70_000.0, "implied_volatility": [50.0],
+    ...     }
+    ... )
+    >>> round(black76_price(chain)["black76_price"].item(), 6)
+    0.057138
+    """
+    one_of("premium", premium, PREMIUMS)
+    opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], whole=True)
+    names = [name for name in opened.table.names if name != "black76_price"]
+    positive = [is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")]
+    known = nw.all_horizontal(*positive, kind_of().is_in([CALL, PUT]), ignore_nulls=False)
+    # A logarithm of a number that is not positive is an error on some engines, even where the row is unknown.
+    rows = opened.rows.with_columns(
+        # A deviation of 0 cannot be divided by.
+        __volatility=nw.when(known).then(nw.max_horizontal(volatility, nw.lit(_LEAST))),
+        __strike=nw.when(known).then(nw.col("strike")),
+        __forward=nw.when(known).then(nw.col("forward")),
+        __left=nw.when(known).then(nw.col("__life")),
+    )
+    rows = _priced(rows, nw.when(kind_of() == CALL).then(1.0).otherwise(-1.0))
+    price = nw.col("__coins") if premium == "coin" else nw.col("__coins") * nw.col("__forward")
+    rows = rows.with_columns(black76_price=price)
+    finite = nw.when(nw.col("black76_price").is_finite()).then(nw.col("black76_price"))
+    return opened.closed(rows.select(*names, black76_price=finite), like_rows=True)
+
+
+def _priced(options: Frame, side: nw.Expr) -> Frame:
+    """Add ``__coins``, Black's price in coin, of ``__strike``, ``__forward``, ``__volatility`` and ``__left`` [ns].
+
+    ``side`` is 1 for a call and -1 for a put.
+    """
+    years = act_365(nw.col("__left"), YEAR)
+    first, sign = nw.col("__d1"), nw.col("__side")
+    options = measured(options, years, strike="__strike", forward="__forward", volatility="__volatility")
+    options = options.with_columns(__side=side).with_columns(
+        __first=normal_cdf(sign * first), __second=normal_cdf(sign * (first - nw.col("__deviation")))
+    )
+    moneyness = nw.col("__strike") / nw.col("__forward")
+    coins = sign * (nw.col("__first") - moneyness * nw.col("__second"))
+    # The difference may be below zero by its rounding error.
+    return options.with_columns(
+        __coins=nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
+    )
+
+
+def implied_volatility(
+    chain: IntoFrameT,
+    /,
+    *,
+    price: str = "mark_price",
+    premium: Premium = "coin",
+) -> IntoFrameT:
+    r"""Volatility at which Black's price of each option is the price given, and whether there is one.
+
+    Parameters
+    ----------
+    chain : frame, n rows, any key and order; not of DuckDB or Spark, for a search is a loop
+        Uses ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin], and
+        a column of prices. An ``expiry`` that is a date is 08:00 UTC of it.
+    price : str
+        Column of prices, not discounted. [coin or quote, as ``premium`` says]
+    premium : {"coin", "quote"}
+        What prices are in.
+
+    Returns
+    -------
+    frame, n rows, same key, order and kind as ``chain``
+        - ``iv`` : float64, null unless ``status`` is the first or the second. [%]
+        - ``status`` : str, which is
+
+          - ``ok``: the price, as a float, says the volatility to 1e-8 of it, and so does ``iv``;
+          - ``imprecise``: the price is of so deep a wing that its last digit moves the volatility by more;
+          - ``no_time_value``: the price is the intrinsic value, or zero: any small volatility would do;
+          - ``below_intrinsic``: it is below, so there is none;
+          - ``above_maximum``: it is not below the forward, or of a put the strike: there is none;
+          - ``expired``: no time is left;
+          - ``unknown``: a number is missing, not finite, or not positive, or it is neither call nor put.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``chain`` lacks a column.
+    QueryError
+        If ``premium`` is unknown, a column holds something else, or ``chain`` is no frame, or one of DuckDB or Spark.
+
+    See Also
+    --------
+    black76_price : The way back.
+
+    Notes
+    -----
+    Prices of a venue have few digits, e.g. four: how far the volatility of a wing is certain is a question of that
+    last digit, and ``status`` does not know of it.
+
+    References
+    ----------
+    .. [1] F. Black, "The pricing of commodity contracts", Journal of Financial Economics 3, 1976, eq. 16.
+    .. [2] P. Jäckel, "Let's be rational", Wilmott, 2015.
+    .. [3] T. R. Chandrupatla, "A new hybrid quadratic/bisection algorithm for finding the zero of a nonlinear function
+       without using derivatives", Advances in Engineering Software 28, 1997: the search, as in SciPy.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> chain = pl.DataFrame(
+    ...     {
+    ...         "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC), "expiry": datetime(2026, 4, 4, 8, tzinfo=UTC),
+    ...         "option_type": "CALL", "strike": [70_000.0, 35_000.0], "forward": 70_000.0,
+    ...         "mark_price": [0.057138, 0.5],
+    ...     }
+    ... )
+    >>> implied_volatility(chain).select(pl.col("iv").round(3), "status").rows()
+    [(50.0, 'ok'), (None, 'no_time_value')]
+    """
+    one_of("premium", premium, PREMIUMS)
+    opened = Chain.opened(chain, (), numbers=[price, "forward"], whole=True)
+    names = [name for name in opened.table.names if name not in {"iv", "status"}]
+    side = nw.when(kind_of() == CALL).then(1.0).otherwise(nw.when(kind_of() == PUT).then(-1.0).otherwise(0.0))
+    rows = opened.collected(opened.rows.with_columns(__side=side), "a search is a loop")
+    paid, strike, forward, life, sides = floats(rows, price, "strike", "forward", "__life", "__side")
+    iv, status = _implied(paid if premium == "coin" else paid / forward, strike, forward, life, sides)
+    result = rows.select(*names).with_columns(
+        number_column("iv", iv), nw.new_series("status", status, nw.String, backend="polars")
+    )
+    return opened.closed(result, like_rows=True)
+
+
+def _implied(
+    paid: Floats, strike: Floats, forward: Floats, life: Floats, side: Floats
+) -> tuple[Floats, list[str]]:
+    """Return volatilities [%] and statuses of prices in coin, with 1 for a call, -1 for a put and 0 for neither."""
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        known = np.isfinite(paid) & np.isfinite(life) & (side != 0)
+        known &= np.isfinite(strike) & np.isfinite(forward) & (strike > 0) & (forward > 0)
+        moneyness = strike / forward
+        intrinsic = np.maximum(side * (forward - strike) / forward, 0.0)
+        time_value, most = paid - intrinsic, np.minimum(moneyness, 1.0)
+        # In the money a difference of numbers about as large as these is what is left of the price.
+        noise = 2 * _EPSILON * (paid + np.where(intrinsic > 0, np.maximum(moneyness, 1.0), 0.0))
+        statuses = [
+            ("unknown", ~known),
+            ("expired", life <= 0),
+            ("below_intrinsic", time_value < -noise),
+            # Out of the money nothing is subtracted, and the smallest price is one.
+            ("no_time_value", time_value <= np.where(intrinsic > 0, noise, 0.0)),
+            ("above_maximum", time_value >= most - noise),
+        ]
+    status = np.full(len(paid), "ok", dtype=object)
+    for name, is_so in reversed(statuses):
+        status[is_so] = name
+    good = status == "ok"
+    x = -np.abs(np.log(moneyness[good]))
+    deviation = implied_deviation(x, time_value[good] / most[good])
+    error = relative_error(x, deviation, noise[good] / np.sqrt(moneyness[good]))
+    status[good] = np.where(error <= _DETERMINED, "ok", "imprecise")
+    iv = np.full(len(paid), np.nan)
+    iv[good] = 100 * deviation / np.sqrt(life[good] / YEAR)
+    return iv, status.tolist()

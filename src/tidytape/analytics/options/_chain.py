@@ -1,35 +1,44 @@
-"""A chain of options, opened: its times, its keys, and which of its quotes are good for a smile."""
+"""A chain of options, opened: its times, its keys, the quotes that make a smile, and the forwards they imply."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
-from tidytape.analytics._expiries import EXPIRES as _EXPIRES
-from tidytape.analytics._smile import CALL, PUT, Frame, measured
+from tidytape.analytics._arguments import column, one_of
+from tidytape.analytics._expiries import EXPIRES
+from tidytape.analytics._smile import CALL, PUT, Frame, above_zero, is_above_zero, measured
 from tidytape.frames.table import Table
 from tidytape.frames.times import counted_beside, midnights
 from tidytape.times import DAY, YEAR
 
+Floats = NDArray[np.float64]
+
 CHAIN_COLUMNS: Final = ("timestamp", "expiry", "strike", "option_type")
-"""What tells one quote of a series of chains from another."""
+"""Columns that tell the quotes of a series of chains from each other."""
 
 QUOTED: Final = ("strike", "implied_volatility", "forward")
-"""Numbers without which a quote is no point of a smile."""
+"""Numbers that a quote needs to be a point of a smile."""
 
 _OF_OPTIONS = ("raw_symbol", "normalized_symbol", "side", *CHAIN_COLUMNS)
 
 _UNDERLYING: Final = ("forward", "underlying_price")
-"""Prices of what an option is on: one of an expiry, but for how long a snapshot takes."""
+"""Prices of the underlying: an expiry has one, which moves while a snapshot is taken."""
 
 _FARTHEST: Final = 1.05
-"""Highest over lowest of those within one snapshot, at most; the recorded ones are closer by far, two coins are not."""
+"""The most that the highest is over the lowest within a snapshot. Recorded ones are far closer, two coins are not."""
+
+PREMIUMS = ("coin", "quote")
+Premium = Literal["coin", "quote"]
+"""What the premium of an option is paid in."""
+
+_RESULT = ("days", "forward", "lowest", "highest", "quotes", "method")
 
 
 @dataclass(frozen=True)
@@ -38,10 +47,14 @@ class Chain(Generic[IntoFrameT]):
 
     Attributes
     ----------
+    table : Table
+        The caller's frame.
     rows : narwhals LazyFrame
         All columns, and ``__life``, float64, from the quote to its expiry. [ns]
     by : list of str
         Columns that tell one series of chains from another.
+    dates : bool
+        Whether the caller's expiries are dates.
     """
 
     table: Table[IntoFrameT]
@@ -66,27 +79,26 @@ class Chain(Generic[IntoFrameT]):
         native : frame
             Eager or lazy, of any engine.
         by : str, iterable of str or None
-            As of `Table.series`; identity columns of single options are none of a chain.
+            As of `Table.series`; the identity columns of single options do not tell chains apart.
         numbers : iterable of str
-            Columns it must have, of numbers.
+            Columns of numbers that the frame must have.
         results : iterable of str
-            Columns that the result will have beside these.
+            Columns that the result adds.
         whole : bool
-            Whether the rows come back, with the times of their expiries as they are, in reach of nanoseconds or not.
+            Whether the result has all columns of the frame: then times of expiry outside the reach of nanoseconds stay.
         """
         numbers = (*numbers, "strike")
-        needed = (*CHAIN_COLUMNS, *numbers)
-        table = Table.opened(native, needed, times=["timestamp"], numbers=numbers)
-        dates = table.rows.collect_schema()["expiry"] == nw.Date
+        table = Table.opened(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
+        dates, expiry = table.schema["expiry"] == nw.Date, "expiry"
         if dates:
-            rows = midnights(table.rows, "expiry").with_columns(nw.col("expiry") + _EXPIRES)
+            rows = midnights(table.rows, expiry).with_columns(nw.col(expiry) + EXPIRES)
         elif whole:
-            rows = counted_beside(table.rows, "expiry", "__expiry")
+            expiry = "__expiry"
+            rows = counted_beside(table.rows, "expiry", expiry)
         else:
-            table = Table.opened(table, needed, times=["timestamp", "expiry"], numbers=numbers)
+            table = Table.opened(table, CHAIN_COLUMNS, times=["timestamp", expiry], numbers=numbers)
             rows = table.rows
-        expiry = nw.col("__expiry" if whole and not dates else "expiry")
-        life = (expiry - nw.col("timestamp")).cast(nw.Float64)
+        life = (nw.col(expiry) - nw.col("timestamp")).cast(nw.Float64)
         keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
         return cls(table, rows.with_columns(life.alias("__life")), keys, dates)
 
@@ -95,49 +107,52 @@ class Chain(Generic[IntoFrameT]):
         """Columns that name one smile: a series, a time and an expiry."""
         return [*self.by, "timestamp", "expiry"]
 
-    def measured(self) -> Frame:
-        """Return the quotes of chains and expiries that are known, with what `measured` adds.
+    @property
+    def quotes(self) -> Frame:
+        """The rows whose time and expiry are known, with ``option_type`` as `kind_of` writes it."""
+        known = self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null())
+        return known.with_columns(option_type=kind_of())
 
-        A quote that is no point of a smile is blank: without a call or put, a positive strike, volatility or forward,
-        or with no time left. So are all of a smile that is `with_mixed`.
+    def measured(self) -> Frame:
+        """Return the quotes, with ``__alive``, the time left [ns], and what `measured` adds.
+
+        The numbers of a quote are null unless it is a call or put with a positive strike, volatility and forward, and
+        has time left. Those of a smile that is `with_mixed` are all null.
         """
-        positive = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in QUOTED]
-        kind = kind_of() == CALL
-        kind = kind | (kind_of() == PUT)
-        good = nw.all_horizontal(*positive, kind, nw.col("__life") > 0, ignore_nulls=False)
-        quotes = (
-            self.rows.filter(~nw.col("timestamp").is_null(), ~nw.col("expiry").is_null())
-            .with_columns(good.fill_null(value=False).alias("__good"), option_type=kind_of())
-            .with_columns(nw.when("__good").then(nw.col(name)).alias(name) for name in QUOTED)
-        )
+        positive = [is_above_zero(nw.col(name)) for name in (*QUOTED, "__life")]
+        good = nw.all_horizontal(*positive, nw.col("option_type").is_in([CALL, PUT]), ignore_nulls=False)
+        quotes = self.quotes.with_columns(__alive=nw.col("__life"))
+        numbers = [*QUOTED, "__alive"]
+        quotes = quotes.with_columns(nw.when(good).then(nw.col(name)).alias(name) for name in numbers)
         quotes = self.with_mixed(quotes, "implied_volatility", "forward")
-        quotes = quotes.with_columns(nw.col("__good") & ~nw.col("__mixed")).with_columns(
-            *(nw.when("__good").then(nw.col(name)).alias(name) for name in QUOTED),
-            nw.when("__good").then(nw.col("__life")).alias("__alive"),
-        )
-        return measured(quotes, years_of(nw.col("__alive")))
+        is_one = nw.col("__mixed") == 0
+        quotes = quotes.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in numbers)
+        return measured(quotes, act_365(nw.col("__alive"), YEAR))
 
     def with_mixed(self, quotes: Frame, *names: str) -> Frame:
-        """Add ``__mixed``, whether a smile is of several underlyings, or of several snapshots.
+        """Add ``__mixed``: 1.0 where a smile has several underlyings, or several snapshots, else 0.0.
 
-        That is so where one option has several values in one of some columns of numbers; and where the quotes have
-        several coins, or forwards farther apart than a snapshot takes: their strikes need not meet.
+        That is so where one option has several values in one of some columns of numbers; and where the smile has
+        several coins, or forwards that are further apart than those of one snapshot.
         """
-        option = [*self.smile, "strike", "option_type"]
-        apart = [nw.col(name).max().over(*option) > nw.col(name).min().over(*option) for name in names]
-        schema = quotes.collect_schema()
+
+        def spans(name: str, over: Sequence[str], most: float = 1.0) -> nw.Expr:
+            return nw.col(name).max().over(*over) > nw.col(name).min().over(*over) * most
+
+        schema, option = quotes.collect_schema(), [*self.smile, "strike", "option_type"]
+        prices = [name for name in _UNDERLYING if name in schema and schema[name].is_numeric()]
+        quotes = quotes.with_columns(
+            above_zero(nw.col(name).cast(nw.Float64)).alias(f"__{name}") for name in prices
+        )
+        apart = [spans(name, option) for name in names]
+        apart += [spans(f"__{name}", self.smile, _FARTHEST) for name in prices]
         if "coin" in schema and "coin" not in self.by:
-            apart.append(nw.col("coin").max().over(*self.smile) > nw.col("coin").min().over(*self.smile))
-        for name in _UNDERLYING:
-            if name in schema and schema[name].is_numeric():
-                price = nw.col(name).cast(nw.Float64)
-                own = f"__{name}"
-                quotes = quotes.with_columns(nw.when(price.is_finite() & (price > 0)).then(price).alias(own))
-                least, most = nw.col(own).min().over(*self.smile), nw.col(own).max().over(*self.smile)
-                apart.append(most > least * _FARTHEST)
-        several = nw.any_horizontal(*(one.fill_null(value=False) for one in apart), ignore_nulls=False)
-        quotes = quotes.with_columns(several.cast(nw.Float64).alias("__mixed"))
-        return quotes.with_columns(nw.col("__mixed").max().over(*self.smile) > 0)
+            coin = nw.col("coin")
+            apart.append(coin.max().over(*self.smile) > coin.min().over(*self.smile))
+        mixed = nw.when(nw.any_horizontal(*apart, ignore_nulls=True)).then(1.0).otherwise(0.0)
+        return quotes.with_columns(mixed.alias("__mixed")).with_columns(
+            nw.col("__mixed").max().over(*self.smile)
+        )
 
     def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
         """Return rows in memory, as of `Table.collected`."""
@@ -150,36 +165,162 @@ class Chain(Generic[IntoFrameT]):
         sort: Sequence[str] = (),
         like_rows: bool = False,
     ) -> IntoFrameT:
-        """Return a result as the kind of frame that was opened, an expiry as it was, or as the time of the quote."""
+        """Return a result as the kind of frame that was opened; of dates of expiry, with the times of these."""
         names = result.collect_schema().names()
         times = {"expiry": "timestamp"} if self.dates and "expiry" in names else None
         return self.table.closed(result, sort=sort, times=times, like_rows=like_rows)
 
 
 def kind_of() -> nw.Expr:
-    """Return what ``option_type`` says, CALL or PUT, however it is written: call, Put, C, p."""
-    said = nw.col("option_type").cast(nw.String).str.to_uppercase()
-    return nw.when(said == "C").then(nw.lit(CALL)).when(said == "P").then(nw.lit(PUT)).otherwise(said)
+    """Return ``option_type`` as CALL or PUT, however it is written: call, Put, C, p."""
+    kind = nw.col("option_type").cast(nw.String).str.to_uppercase()
+    return nw.when(kind == "C").then(nw.lit(CALL)).when(kind == "P").then(nw.lit(PUT)).otherwise(kind)
 
 
-def days_of(life: nw.Expr) -> nw.Expr:
-    """Return a time in days of ACT/365. [d]"""
+def act_365(life: nw.Expr, unit: int) -> nw.Expr:
+    """Return a time [ns] in days or years of ACT/365, by their length: DAY or YEAR. [d or y]"""
     # By a column: polars multiplies by the rounded reciprocal of a literal, and 30 days would not be 30.
-    return life / (life * 0.0 + float(DAY))
+    return life / (life * 0.0 + float(unit))
 
 
-def years_of(life: nw.Expr) -> nw.Expr:
-    """Return a time in years of ACT/365. [y]"""
-    return life / (life * 0.0 + float(YEAR))
+def floats(rows: nw.DataFrame[Any], *names: str) -> Floats:
+    """Return columns of numbers as the rows of an array, NaN where they are null."""
+    return np.array([rows[name].cast(nw.Float64).to_numpy() for name in names])
 
 
-def floats(column: nw.Series[Any]) -> NDArray[np.float64]:
-    """Return a column of numbers as an array, NaN where it is null."""
-    return column.cast(nw.Float64).to_numpy().astype(np.float64)
+def number_column(name: str, values: Floats) -> nw.Series[Any]:
+    """Return numbers as a column of float64, null where they are NaN."""
+    column: nw.Series[Any] = nw.new_series(name, values, nw.Float64, backend="polars").fill_nan(None)
+    return column
 
 
-def null_for_nan(frame: nw.DataFrame[Any], names: Iterable[str]) -> nw.DataFrame[Any]:
-    """Return a frame made of arrays with null where these columns have no number."""
-    return frame.with_columns(
-        nw.when(~nw.col(name).is_nan()).then(nw.col(name)).alias(name) for name in names
+def forward(
+    chain: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    method: Literal["quoted", "parity"] = "quoted",
+    price: str = "mark_price",
+    premium: Premium = "coin",
+) -> IntoFrameT:
+    r"""Forward price of each expiry, as quoted or by put-call parity.
+
+    ``"quoted"`` is the median of the quotes' own forwards, which differ where a snapshot takes a while. ``"parity"``
+    takes the strike K at which call and put differ least (of several the lowest), and
+
+    .. math:: F = \frac{K}{1 - (c - p)} \quad \text{or} \quad F = K + (C - P)
+
+    with premiums c, p in coin or C, P in the quote, neither discounted.
+
+    Parameters
+    ----------
+    chain : frame, n rows, one per (by, timestamp, expiry, strike, option_type), any order
+        The lake's ``option_quotes``, or a frame with ``timestamp``, ``expiry``, ``option_type`` (CALL or PUT) and
+        ``strike`` [quote per coin]; and with ``forward`` [quote per coin] or prices. An ``expiry`` that is a date is
+        08:00 UTC of it; one that is null, or after 2262-04-11, which nanoseconds do not reach, has no row.
+    by : str or iterable of str, optional
+        Columns that tell one series of chains from another; otherwise ``exchange`` and ``coin``, and what other
+        identity columns there are but those of single options.
+    method : {"quoted", "parity"}
+        Which of the two.
+    price : str
+        Column of prices, for parity. [coin or quote, as ``premium`` says]
+    premium : {"coin", "quote"}
+        What prices are in.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp, expiry), sorted by these, of the kind of ``chain``
+        - ``days`` : float64, to the expiry, ACT/365. [d]
+        - ``forward`` : float64, null where there is no quote, or no strike with both prices, or where the
+          chain is of several underlyings, whose ``coin`` it lacks: where one option has several, or ``forward`` or
+          ``underlying_price``, which parity does not need, are more than 5 % apart. Where it has none of these
+          columns, ``lowest`` and ``highest`` tell. [quote per coin]
+        - ``lowest``, ``highest`` : float64, of all quotes' forwards, or of all strikes'. [quote per coin]
+        - ``quotes`` : int64, of how many quotes or strikes.
+        - ``method`` : str, the rule.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``chain`` lacks a column named here.
+    QueryError
+        If an argument is not one of those listed, a column holds something else, or ``chain`` is no frame.
+
+    References
+    ----------
+    .. [1] Cboe, "Volatility Index Methodology: Cboe Volatility Index", 2023, section on the forward level: the strike
+       at which call and put differ least.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> chain = pl.DataFrame(
+    ...     {
+    ...         "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC), "expiry": datetime(2026, 4, 4, 8, tzinfo=UTC),
+    ...         "option_type": ["CALL", "PUT"], "strike": 80_000.0, "mark_price": [0.05, 0.25],
+    ...     }
+    ... )
+    >>> round(forward(chain, method="parity")["forward"].item(), 4)
+    66666.6667
+    """
+    one_of("method", method, ("quoted", "parity"))
+    one_of("premium", premium, PREMIUMS)
+    price = column("price", price)
+    numbers = ["forward" if method == "quoted" else price]
+    opened = Chain.opened(chain, by, numbers=numbers, results=_RESULT)
+    smile = opened.smile
+    if method == "quoted":
+        levels = opened.with_mixed(
+            opened.quotes.with_columns(__level=above_zero(nw.col("forward"))), "__level"
+        )
+        levels = levels.with_columns(__chosen=nw.when(nw.col("__mixed") == 0).then(nw.col("__level")))
+        chosen = nw.col("__chosen").median()
+    else:
+        levels = _parity(opened, price=price, premium=premium)
+        chosen = nw.col("__chosen").max()
+    level = nw.col("__level")
+    result = (
+        levels.group_by(*smile)
+        .agg(
+            nw.col("__life").min(),
+            chosen.alias("forward"),
+            level.min().alias("lowest"),
+            level.max().alias("highest"),
+            level.count().alias("quotes"),
+        )
+        .with_columns(
+            nw.col("quotes").cast(nw.Int64), days=act_365(nw.col("__life"), DAY), method=nw.lit(method)
+        )
     )
+    return opened.closed(result.select(*smile, *_RESULT), sort=smile)
+
+
+def _parity(chain: Chain[Any], *, price: str, premium: str) -> Frame:
+    """Return one row per smile and strike with its ``__level``, which is ``__chosen`` at the strike that is taken."""
+    smile, strike, paid, apart = chain.smile, nw.col("strike"), nw.col(price), nw.col("__apart")
+    quotes = chain.quotes.with_columns(
+        strike=above_zero(strike), __paid=nw.when(paid.is_finite() & (paid >= 0)).then(paid)
+    )
+    sides = {"__call": CALL, "__put": PUT}
+    paid_of = {
+        name: nw.when(nw.col("option_type") == kind).then(nw.col("__paid")) for name, kind in sides.items()
+    }
+    if premium == "coin":
+        level = nw.when(apart < 1).then(strike / (1.0 - apart))
+    else:
+        level = nw.when(strike + apart > 0).then(strike + apart)
+    levels = (
+        chain.with_mixed(quotes, "__paid")
+        .with_columns(**paid_of)
+        .group_by(*smile, "strike")
+        .agg(nw.col("__life").min(), nw.col("__call", "__put", "__mixed").max())
+        .with_columns(__apart=nw.col("__call") - nw.col("__put"))
+        .with_columns(__level=level)
+        .with_columns(__apart=nw.when(~nw.col("__level").is_null()).then(apart.abs()))
+    )
+    is_nearest = apart == apart.min().over(*smile)
+    levels = levels.with_columns(__nearest=nw.when(is_nearest).then(strike))
+    is_chosen = (strike == nw.col("__nearest").min().over(*smile)) & (nw.col("__mixed") == 0)
+    return levels.with_columns(__chosen=nw.when(is_chosen).then(nw.col("__level")))

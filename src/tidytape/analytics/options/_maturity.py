@@ -1,23 +1,27 @@
-"""Volatilities at constant maturities."""
+"""Maturities: volatilities between expiries, and what term structures of chains and of summaries have in common."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import is_number
-from tidytape.analytics._series import of_rows
-from tidytape.analytics.options._structures import single
+from tidytape.analytics._arguments import is_number, number, one_of
+from tidytape.analytics._series import TWICE, of_rows, repeated
+from tidytape.analytics._smile import Frame, is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.door import listed, require
+from tidytape.frames.door import listed
 from tidytape.frames.numbers import crossed
-from tidytape.frames.ordered import interpolated, with_next
+from tidytape.frames.ordered import interpolated, next_of, with_next
 from tidytape.frames.table import Table
-from tidytape.query.values import choice
+from tidytape.query.values import TimeLike, choice, epoch_seconds
+from tidytape.times import SECOND
+
+VALUES = ("implied_volatility", "skew")
+"""Values of a term structure."""
 
 _RULES = ("atm", "delta")
 
@@ -82,27 +86,134 @@ def constant_maturity(
     """
     wanted = maturities(days)
     table = Table.opened(points, ["days"], times=["timestamp"], parameter="points")
-    names = _named(table, columns)
+    volatilities = [name for name in table.names if name.startswith("iv_")] if columns is None else columns
+    names = list(dict.fromkeys(listed(volatilities)))
+    if columns is None and not names:
+        raise MissingColumnError(["iv_atm"], available=table.names)
     table = Table.opened(table, times=["timestamp"], numbers=["days", *names], parameter="points")
     chain = [*series_of(table, by, without=names), "timestamp"]
-
-    life, length = nw.col("days"), nw.col("__length")
-    known = single(table.rows.filter(life.is_finite() & (life > 0)), [*chain, "days"], names)
-    variance = known.with_columns(
-        # A square hides a sign, so what is no volatility stays unknown.
+    life = nw.col("days")
+    variances = single(table.rows, [*chain, "days"], names).with_columns(
+        # A square hides a sign, so a number that is no volatility stays unknown.
         nw.when(nw.col(name) > 0).then(nw.col(name) ** 2 * life).alias(name)
         for name in names
     )
-    expiries = with_next(variance, ("days", *names), over=chain, order_by=("days",))
-    # Every expiry meets every maturity, and has an answer if it is the last before it.
-    result = (
-        crossed(expiries, "__length", wanted)
-        .with_columns((interpolated(length, "days", name) / length).sqrt().alias(name) for name in names)
-        .group_by(*chain, "__length")
-        .agg(nw.col(name).max() for name in names)
-        .select(*chain, nw.col("__length").alias("days"), *names)
+    result = at_maturities(variances, chain, wanted, names).with_columns(
+        (nw.col(name) / life).sqrt().alias(name) for name in names
     )
     return table.closed(result, sort=[*chain, "days"])
+
+
+def at_maturities(
+    rows: Frame,
+    keys: Sequence[str],
+    wanted: Iterable[float],
+    values: Sequence[str],
+    worst: Sequence[str] = (),
+) -> Frame:
+    """Return values at maturities, linear between the two rows of the same keys around each.
+
+    Parameters
+    ----------
+    rows : frame, n rows
+        ``keys``, ``days`` [d], ``values``; rows whose ``days`` are not above 0 do not count.
+    keys : sequence of str
+        Columns that name a series and time.
+    wanted : iterable of float
+        The maturities. [d]
+    values : sequence of str
+        Columns that are interpolated.
+    worst : sequence of str
+        Columns of which the larger one of the two rows is taken, where the first of the values is known.
+
+    Returns
+    -------
+    frame, one row per keys and maturity
+        ``keys``, ``days`` and the columns, null where no two rows are around the maturity.
+    """
+    days, length = nw.col("days"), nw.col("__length")
+    columns = ("days", *values, *worst)
+    pairs = with_next(rows.filter(is_above_zero(days)), columns, over=keys, order_by=("days",))
+    known = ~interpolated(length, "days", values[0]).is_null()
+    # Every row meets every maturity, and has a value if it is the last one before it.
+    return (
+        crossed(pairs, "__length", wanted)
+        .with_columns(
+            *(interpolated(length, "days", name).alias(name) for name in values),
+            *(nw.when(known).then(_larger(name, days < length)).alias(name) for name in worst),
+        )
+        .group_by(*keys, "__length")
+        .agg(nw.col(*values, *worst).max())
+        .select(*keys, length.alias("days"), *values, *worst)
+    )
+
+
+def _larger(name: str, is_between: nw.Expr) -> nw.Expr:
+    """Return the larger value of a row and its next one, or the row's own where the maturity is the row's."""
+    own, following = nw.col(name), nw.col(next_of(name))
+    return nw.when(following > own, is_between).then(following).otherwise(own)
+
+
+def single(rows: Frame, key: Sequence[str], names: Iterable[str]) -> Frame:
+    """Return the rows with null for the values of a key that is there twice: which of them holds is unknown."""
+    is_single = nw.col(TWICE) == 0
+    return repeated(rows, key).with_columns(
+        nw.when(is_single).then(nw.col(name)).alias(name) for name in names
+    )
+
+
+def last_before(rows: Frame, at: TimeLike | None, series: Sequence[str]) -> Frame:
+    """Return the rows of each series' last time at or before ``at``; all rows where it is None."""
+    if at is None:
+        return rows
+    rows = rows.filter(nw.col("timestamp") <= epoch_seconds(at, parameter="at") * SECOND)
+    newest = nw.col("timestamp").max()
+    return rows.filter(nw.col("timestamp") == (newest.over(*series) if series else newest))
+
+
+def sloped(
+    rows: Frame,
+    keys: Sequence[str],
+    value: str,
+    *,
+    along: str,
+    short: float | str,
+    long: float | str,
+    flat: float,
+) -> Frame:
+    """Return one row per keys: the values at two maturities, long less short, and the shape of the structure.
+
+    Parameters
+    ----------
+    rows : frame
+        ``keys``, ``value`` and ``along``.
+    keys : sequence of str
+        Columns that name a series and time.
+    value : str
+        The value of the term structure.
+    along : {"days", "tenor"}
+        Column of the maturities.
+    short, long : float or str
+        The two maturities, as ``along`` has them.
+    flat : float
+        The slope up to which, either way, the structure is flat.
+    """
+    flat = number("flat", flat, least=0)
+    ends = single(rows, [*keys, along], [value]).with_columns(
+        nw.when(nw.col(along) == maturity).then(nw.col(value)).alias(name)
+        for name, maturity in (("short", short), ("long", long))
+    )
+    slope = nw.col("slope")
+    level = nw.when(slope.is_finite()).then(nw.lit("flat"))
+    falls = nw.when(slope < -flat).then(nw.lit("backwardation")).otherwise(level)
+    shape = nw.when(slope > flat).then(nw.lit("contango")).otherwise(falls)
+    arguments = {f"short_{along}": short, f"long_{along}": long, "flat_within": flat}
+    return (
+        ends.group_by(*keys)
+        .agg(nw.col("short", "long").max())
+        .with_columns(slope=nw.col("long") - nw.col("short"))
+        .with_columns(structure=shape, **{name: nw.lit(argument) for name, argument in arguments.items()})
+    )
 
 
 def maturities(days: object) -> list[float]:
@@ -135,13 +246,24 @@ def series_of(table: Table[Any], by: str | Iterable[str] | None, *, without: Ite
     return [*keys, *(name for name in _RULES if name in table.names and name not in keys)]
 
 
-def _named(table: Table[Any], columns: Iterable[str] | None) -> list[str]:
-    """Return the columns of volatilities."""
-    if columns is not None:
-        names = listed(columns)
-        require(names, table.names)
-        return list(dict.fromkeys(names))
-    names = [name for name in table.names if name.startswith("iv_")]
-    if not names:
-        raise MissingColumnError(["iv_atm"], available=table.names)
-    return names
+def value_of(value: str | None, names: list[str]) -> str:
+    """Return which value of a term structure is meant, the one that a frame has if none is named.
+
+    Raises
+    ------
+    MissingColumnError
+        If the frame has neither and none is named.
+    QueryError
+        If the value is unknown, or the frame has both and none is named.
+    """
+    if value is not None:
+        one_of("value", value, VALUES)
+        return value
+    present = [name for name in VALUES if name in names]
+    if len(present) > 1:
+        raise QueryError(
+            "value", got=None, expected=f"one of {', '.join(present)}", hint="the frame has both"
+        )
+    if not present:
+        raise MissingColumnError(["implied_volatility"], available=names)
+    return present[0]

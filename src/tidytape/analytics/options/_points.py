@@ -10,9 +10,10 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of, whole
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
-from tidytape.analytics.options._chain import Chain, days_of
+from tidytape.analytics.options._chain import Chain, act_365
 from tidytape.frames.door import listed
 from tidytape.frames.table import Table
+from tidytape.times import DAY
 
 ATM_RULES = ("forward", "delta_neutral")
 DELTA_RULES = ("forward", "premium_adjusted")
@@ -282,7 +283,7 @@ def _smiles(
     )
     result = smiles.select(
         *chain.smile,
-        days_of(nw.col("__life")).alias("days"),
+        act_365(nw.col("__life"), DAY).alias("days"),
         "forward",
         *names,
         **{name: nw.lit(rule) for name, rule in rules.items()},

@@ -1,24 +1,42 @@
-"""Realised volatility of candles."""
+"""Realised volatility of candles, and what implied volatility pays beyond it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from math import log
 from typing import Literal
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrameT
+from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
-from tidytape.analytics._arguments import one_of, positive, whole
+from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
+from tidytape.analytics._series import MARKET, one_engine, warn_unless_met
+from tidytape.analytics._smile import Frame, above_zero
+from tidytape.analytics.pit._join import last_known
+from tidytape.analytics.pit._known import KNOWN, KNOWN_AT, WHEN, when_known
+from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
-from tidytape.frames.joined import LATEST
-from tidytape.frames.ordered import with_neighbour
+from tidytape.frames.joined import LATEST, matched
 from tidytape.frames.table import Table
 from tidytape.times import DAY, SECOND, interval_of
 
 _PRICES = ("open", "high", "low", "close")
-_RESULTS = ("realized_volatility", "estimator", "window")
-ESTIMATORS = ("close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang")
+_REALIZED = ("realized_volatility", "estimator", "window")
+_WHOSE = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
+_RESULTS = ("volatility_risk_premium", "variance_risk_premium")
+
+_TERMS = {
+    "close_to_close": ("__close_to_close",),
+    "parkinson": ("__parkinson",),
+    "garman_klass": ("__garman_klass",),
+    "rogers_satchell": ("__rogers_satchell",),
+    "yang_zhang": ("__overnight", "__open_to_close", "__rogers_satchell"),
+}
+"""Terms of each estimator, one per candle."""
+
+_RETURNS = frozenset({"__close_to_close", "__overnight", "__open_to_close"})
+"""Terms of which the sample variance counts; of the others it is the mean."""
 
 Estimator = Literal["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
 
@@ -112,102 +130,204 @@ def realized_volatility(
     >>> realized_volatility(frame, window=3, interval="1d")["realized_volatility"].round(2).to_list()
     [None, None, None, 32.6]
     """
-    one_of("estimator", estimator, ESTIMATORS)
+    one_of("estimator", estimator, _TERMS)
     window = whole("window", window, least=2)
     per_year = positive("days_per_year", days_per_year) * DAY
-    prices = ("close",) if estimator == "close_to_close" else _PRICES
+    prices = _PRICES if estimator != "close_to_close" else ("close",)
     needed = [] if interval is not None else ["interval"]
     table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)
-    series = table.series(by, without=("timestamp", *_PRICES, *_RESULTS))
-    length = (
-        length_of(nw.col("interval")) if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
-    )
-    # A window needs a partition on every engine.
-    time = nw.col("timestamp").fill_null(LATEST)
-    rows = table.rows.with_columns(__one=nw.lit(1), __time=time, __at=time, __length=length).with_columns(
-        _above_zero(name) for name in prices
+    series = table.series(by, without=("timestamp", *_PRICES, *_REALIZED))
+    given = None if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
+    # A window needs a partition on every engine, and a time that sorts alike on all.
+    rows = table.rows.with_columns(
+        __one=nw.lit(1),
+        __time=nw.col("timestamp").fill_null(LATEST),
+        __length=length_of(nw.col("interval")) if given is None else given,
+        **{name: above_zero(nw.col(name)) for name in prices},
     )
     keys = ["__one", *series]
-
-    rows = with_neighbour(rows, "__at", name="__at_before", over=keys, order=["__time"])
-    before = nw.col("close").shift(1).over(*keys, order_by="__time")
-    since = nw.col("__at") - nw.col("__at_before")
-    rows = rows.with_columns(__before=before, __since=since).with_columns(
-        __follows=nw.when(nw.col("__since") == nw.col("__length"), nw.col("__length") > 0)
-        .then(1.0)
-        .otherwise(0.0),
-        **_terms(estimator),
-    )
-    # Of one-candle terms the oldest candle is window - 1 back; returns begin at the close before it.
-    reach = window if estimator in _RETURNS else window - 1
-    rows = rows.with_columns(
-        nw.col("__follows").rolling_sum(reach).over(*keys, order_by="__time"),
-        *(
-            (nw.col(name).rolling_mean(window) if kind == "mean" else nw.col(name).rolling_var(window)).over(
-                *keys, order_by="__time"
-            )
-            for name, kind in _PARTS[estimator]
-        ),
-    )
-    length = nw.col("__length")
-    variance = _combined(estimator, window)
-    # Rounding may leave a variance of zero a little below.
-    variance = nw.when(nw.col("__follows") == reach).then(
-        nw.when(variance > 0).then(variance).otherwise(variance * 0.0)
-    )
-    result = rows.select(
+    result = _with_variance(rows, keys, estimator, window).select(
         *series,
         "timestamp",
-        realized_volatility=(variance * (per_year / length)).sqrt() * 100.0,
+        realized_volatility=(nw.col("__variance") * (per_year / nw.col("__length"))).sqrt() * 100.0,
         estimator=nw.lit(estimator),
         window=nw.lit(window, nw.Int64),
     )
     return table.closed(result, sort=[*series, "timestamp"])
 
 
-# What each estimator takes of the candles of its window: means of terms, or their sample variances.
-_PARTS: dict[str, tuple[tuple[str, str], ...]] = {
-    "close_to_close": (("__close_to_close", "variance"),),
-    "parkinson": (("__parkinson", "mean"),),
-    "garman_klass": (("__garman_klass", "mean"),),
-    "rogers_satchell": (("__rogers_satchell", "mean"),),
-    "yang_zhang": (
-        ("__overnight", "variance"),
-        ("__open_to_close", "variance"),
-        ("__rogers_satchell", "mean"),
-    ),
-}
+def _with_variance(candles: Frame, keys: list[str], estimator: str, window: int) -> Frame:
+    """Add ``__variance``, that of one candle over the window, null where a candle of it is missing or unknown."""
 
-_RETURNS = ("close_to_close", "yang_zhang")
-"""Estimators of returns from the close before."""
+    def in_order(value: nw.Expr) -> nw.Expr:
+        return value.over(*keys, order_by="__time")
+
+    time, length = nw.col("__time"), nw.col("__length")
+    candles = candles.with_columns(
+        __before=in_order(nw.col("close").shift(1)), __since=time - in_order(time.shift(1))
+    )
+    terms = _TERMS[estimator]
+    follows = nw.when(nw.col("__since") == length, length > 0).then(1.0).otherwise(0.0)
+    candles = candles.with_columns(__follows=follows, **{name: _term(name) for name in terms})
+    # Returns begin at the close before the window; ranges begin with its oldest candle.
+    reach = window if not _RETURNS.isdisjoint(terms) else window - 1
+    candles = candles.with_columns(
+        in_order(nw.col("__follows").rolling_sum(reach)),
+        *(
+            in_order(
+                nw.col(name).rolling_var(window) if name in _RETURNS else nw.col(name).rolling_mean(window)
+            )
+            for name in terms
+        ),
+    )
+    variance = nw.col(terms[0])
+    if estimator == "yang_zhang":
+        k = 0.34 / (1.34 + (window + 1) / (window - 1))
+        variance = variance + nw.col("__open_to_close") * k + nw.col("__rogers_satchell") * (1 - k)
+    # Rounding may leave a variance of zero a little below.
+    variance = nw.when(variance > 0).then(variance).otherwise(variance * 0.0)
+    return candles.with_columns(__variance=nw.when(nw.col("__follows") == reach).then(variance))
 
 
-def _above_zero(name: str) -> nw.Expr:
-    price = nw.col(name)
-    return nw.when((price > 0) & price.is_finite()).then(price).alias(name)
+def _term(name: str) -> nw.Expr:
+    """Return the term of one candle by its name."""
 
-
-def _terms(estimator: str) -> dict[str, nw.Expr]:
     def ratio(over: str, under: str) -> nw.Expr:
         return (nw.col(over) / nw.col(under)).log()
 
-    if estimator == "close_to_close":
-        return {"__close_to_close": ratio("close", "__before")}
-    up, down, close = ratio("high", "open"), ratio("low", "open"), ratio("close", "open")
-    # A range is of its candle, and says nothing of one whose close is not known.
-    spread = nw.when(~nw.col("close").is_null()).then((up - down) * (up - down))
+    up, down, close = (ratio(price, "open") for price in ("high", "low", "close"))
+    spread = (up - down) * (up - down)
     terms = {
+        "__close_to_close": ratio("close", "__before"),
         "__overnight": ratio("open", "__before"),
         "__open_to_close": close,
-        "__parkinson": spread / (4 * log(2)),
-        "__garman_klass": (up - down) * (up - down) * 0.5 - close * close * (2 * log(2) - 1),
+        # A candle whose close is not known has no range.
+        "__parkinson": nw.when(~nw.col("close").is_null()).then(spread) / (4 * log(2)),
+        "__garman_klass": spread * 0.5 - close * close * (2 * log(2) - 1),
         "__rogers_satchell": up * (up - close) + down * (down - close),
     }
-    return {name: terms[name] for name, _ in _PARTS[estimator]}
+    return terms[name]
 
 
-def _combined(estimator: str, window: int) -> nw.Expr:
-    if estimator != "yang_zhang":
-        return nw.col(_PARTS[estimator][0][0])
-    k = 0.34 / (1.34 + (window + 1) / (window - 1))
-    return nw.col("__overnight") + nw.col("__open_to_close") * k + nw.col("__rogers_satchell") * (1 - k)
+def volatility_risk_premium(
+    implied: IntoFrameT,
+    realized: IntoFrame,
+    /,
+    *,
+    on: str = "coin",
+    implied_interval: str | None = None,
+    realized_interval: str | None = None,
+    tolerance: str | timedelta | None = None,
+) -> IntoFrameT:
+    r"""Volatility risk premium: implied volatility less the one realised by then.
+
+    .. math:: \mathrm{vrp} = \sigma_\mathrm{implied} - \sigma_\mathrm{realised}, \qquad
+        \mathrm{variance} = \left(\frac{\sigma_\mathrm{implied}}{100}\right)^2
+        - \left(\frac{\sigma_\mathrm{realised}}{100}\right)^2
+
+    Parameters
+    ----------
+    implied : frame, n rows, key (series, tenor, timestamp), any order
+        Summaries, schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG. Uses ``timestamp``, ``on``, ``implied_volatility`` [%]
+        and the interval.
+    realized : frame of the same engine, key (market, timestamp), any order
+        What `realized_volatility` returns. Uses ``timestamp``, ``on``, ``realized_volatility`` [%] and the interval;
+        ``exchange`` and ``raw_symbol`` tell its markets apart, ``estimator`` and ``window`` how they were measured.
+    on : str
+        Column of both that says what is volatile.
+    implied_interval, realized_interval : str, optional
+        Length of the rows of each; what column ``interval`` says otherwise. A frame that has ``known_at`` needs none:
+        volatilities of a chain are known at their instant, ``known_at(implied, rule="event")``.
+    tolerance : str or timedelta, >= 0, optional
+        How long before the implied volatility the realised one may have become known, at most.
+
+    Returns
+    -------
+    frame, one row per row of ``implied`` and market, estimator and window of ``realized`` of the same ``on``
+        Sorted by ``on``, the series of ``implied``, the market and ``timestamp``. The columns of ``implied``, and
+
+        - ``known_at`` : time at which the row is known, the end of its interval.
+        - ``realized_exchange``, ``realized_raw_symbol``, ``realized_estimator``, ``realized_window`` : the market and
+          its measure, where ``realized`` names them.
+        - ``realized_volatility`` : float64, the last known by then, null if none is. [%]
+        - ``volatility_risk_premium`` : float64, above zero where options pay more than was realised. [vol points]
+        - ``variance_risk_premium`` : float64, the same of variances, which add over time. [1 per year]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is none of what it may be, the frames are of two engines, or ``implied`` has a column of a
+        result, or ``known_at_realized``.
+
+    Warns
+    -----
+    NoMatchWarning
+        If no ``on`` of ``implied`` is one of ``realized``. Only frames in memory are looked at.
+
+    See Also
+    --------
+    realized_volatility : The other side of it.
+
+    Notes
+    -----
+    Both are as known when the implied volatility is: the realised one looks back over its window, the implied one ahead
+    over its tenor. Nothing after that time is used. What was realised *over* the tenor is known at its end only.
+
+    References
+    ----------
+    .. [1] P. Carr and L. Wu, "Variance risk premiums", Review of Financial Studies 22 (2009), with the sign turned:
+       there it is what a buyer of variance is paid.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> day = datetime(2026, 3, 5, tzinfo=UTC)
+    >>> implied = pl.DataFrame({"coin": "BTC", "timestamp": [day], "implied_volatility": 52.0})
+    >>> realized = pl.DataFrame({"coin": "BTC", "timestamp": [day], "realized_volatility": 41.5})
+    >>> premium = volatility_risk_premium(implied, realized, implied_interval="1d", realized_interval="1h")
+    >>> premium["volatility_risk_premium"].to_list()
+    [10.5]
+    """
+    limit = None if tolerance is None else nanoseconds("tolerance", tolerance)
+    left = Table.opened(
+        implied, [on], times=["timestamp"], numbers=["implied_volatility"], parameter="implied"
+    )
+    right = Table.opened(
+        realized, [on], times=["timestamp"], numbers=["realized_volatility"], parameter="realized"
+    )
+    one_engine(left, right, "realized")
+    whose = {name: alias for name, alias in _WHOSE.items() if name in right.names}
+    results = ["realized_volatility", *whose.values(), *_RESULTS]
+    if taken := [name for name in (*results, "known_at_realized") if name in left.names]:
+        raise QueryError("implied", got=f"a column {taken[0]!r}", expected="a frame without it")
+    series = list(dict.fromkeys([on, *left.series()]))
+    left, decisions = when_known(left, interval=implied_interval)
+    right, facts = when_known(right, interval=realized_interval)
+    warn_unless_met(
+        "volatility_risk_premium", left, right, [on], called=("implied", "realized"), parameter="on"
+    )
+    keys = [on, *whose.values()]
+    facts = facts.select(
+        on, WHEN, "realized_volatility", **{alias: nw.col(name) for name, alias in whose.items()}
+    )
+    # Every market of the realised is asked for at every time of the implied: none is taken for another.
+    markets, texts = matched(facts.select(*keys).unique(), [on])
+    decisions, _ = matched(decisions, [on])
+    decisions = decisions.join(markets.drop(on), on=texts, how="left").drop(*texts)
+    rows = last_known(
+        decisions, facts, {"realized_volatility": "realized_volatility"}, at=WHEN, by=keys, limit=limit
+    )
+    ours, theirs = nw.col("implied_volatility"), nw.col("realized_volatility")
+    result = rows.select(
+        *(name for name in left.names if name not in KNOWN),
+        nw.col(WHEN).alias(KNOWN_AT),
+        *whose.values(),
+        "realized_volatility",
+        volatility_risk_premium=ours - theirs,
+        variance_risk_premium=(ours / 100.0) * (ours / 100.0) - (theirs / 100.0) * (theirs / 100.0),
+    )
+    table = left.with_words({alias: name for name, alias in whose.items()}, of=right)
+    return table.closed(result, sort=[*series, *whose.values(), "timestamp"], times={KNOWN_AT: "timestamp"})

@@ -8,14 +8,19 @@ from operator import add
 from typing import Any
 
 import narwhals.stable.v2 as nw
+import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
+from numpy.typing import NDArray
 
 from tidytape.analytics._arguments import whole
 from tidytape.analytics._series import finite, of_rows
-from tidytape.analytics.options._ranks import with_percentile
-from tidytape.analytics.options._structures import single
+from tidytape.analytics.options._chain import number_column
+from tidytape.analytics.options._maturity import single
 from tidytape.errors import QueryError
+from tidytape.frames.ordered import starts_run
 from tidytape.frames.table import Table
+
+Ints = NDArray[np.int64]
 
 _AT_ONCE = 32
 """How many earlier rows are compared in one step of a plan."""
@@ -83,23 +88,20 @@ def z_score(
     table, rows, keys, window, least = _opened(
         frame, "z_score", value=value, window=window, least=least, by=by
     )
-    # Less the series' first value, so that large values do not swallow small spreads.
     x, time = nw.col("__value"), nw.col("__time")
-    rows = rows.with_columns(__known=nw.when(~x.is_null()).then(time))
-    rows = rows.with_columns(__start=nw.col("__known").min().over(*keys))
-    rows = rows.with_columns(__first=nw.when(time == nw.col("__start")).then(x))
-    rows = rows.with_columns(__origin=nw.col("__first").max().over(*keys))
+    rows = rows.with_columns(__start=nw.when(~x.is_null()).then(time).min().over(*keys))
+    rows = rows.with_columns(__origin=nw.when(time == nw.col("__start")).then(x).max().over(*keys))
+    # Less the first value of the series, so that large values do not swallow small spreads.
     rows = rows.with_columns(__moved=x - nw.col("__origin"))
     rows = rows.with_columns(__before=nw.col("__moved").shift(1).over(*keys, order_by="__time"))
-    before = nw.col("__before")
+    before, mean, spread = nw.col("__before"), nw.col("__mean"), nw.col("__spread")
     rows = rows.with_columns(
         __mean=before.rolling_mean(window, min_samples=least).over(*keys, order_by="__time"),
         __spread=before.rolling_std(window, min_samples=least).over(*keys, order_by="__time"),
     )
-    # A spread of rounding errors is none.
-    spread, size = nw.col("__spread"), (nw.col("__mean") + nw.col("__origin")).abs()
-    told = (spread > 0) & (spread > size * 1e-12)
-    z = nw.when(told).then((nw.col("__moved") - nw.col("__mean")) / spread)
+    # A spread as small as the rounding of the values is none.
+    is_spread = (spread > 0) & (spread > (mean + nw.col("__origin")).abs() * 1e-12)
+    z = nw.when(is_spread).then((nw.col("__moved") - mean) / spread)
     return table.closed(rows.select(*table.names, z_score=z), like_rows=True)
 
 
@@ -167,31 +169,26 @@ def percentile(
         frame, "percentile", value=value, window=window, least=least, by=by
     )
     if table.is_eager:
-        ranked = with_percentile(rows.collect(), keys, window=window, least=least)
+        ranked = _ranked(rows.collect(), keys, window=window, least=least)
         return table.closed(ranked.select(*table.names, "percentile"), like_rows=True)
+    below, count, x = nw.col("__below"), nw.col("__count"), nw.col("__value")
     rows = rows.with_columns(__below=nw.lit(0.0), __count=nw.lit(0.0))
-    x = nw.col("__value")
     for start in range(1, window + 1, _AT_ONCE):
         steps = range(start, min(start + _AT_ONCE, window + 1))
-        names = [f"__value_{step}" for step in steps]
-        rows = rows.with_columns(
-            x.shift(step).over(*keys, order_by="__time").alias(name)
-            for step, name in zip(steps, names, strict=True)
-        )
-        others = [nw.col(name) for name in names]
-        half = nw.lit(0.5)
+        shifted = {f"__value_{step}": x.shift(step).over(*keys, order_by="__time") for step in steps}
+        others = [nw.col(name) for name in shifted]
         wins = [
-            nw.when(other.is_null())
-            .then(0.0)
-            .otherwise(nw.when(other < x).then(1.0).otherwise(nw.when(other == x).then(half).otherwise(0.0)))
+            nw.when(other < x).then(1.0).otherwise(nw.when(other == x).then(0.5).otherwise(0.0))
             for other in others
         ]
-        known = [nw.when(other.is_null()).then(0.0).otherwise(1.0) for other in others]
-        rows = rows.with_columns(
-            __below=reduce(add, wins, nw.col("__below")), __count=reduce(add, known, nw.col("__count"))
-        ).drop(*names)
-    enough = (nw.col("__count") >= least) & ~x.is_null()
-    share = nw.when(enough).then(nw.col("__below") / nw.col("__count") * 100.0)
+        rows = rows.with_columns(**shifted).with_columns(
+            __below=reduce(add, wins, below),
+            __count=reduce(
+                add, [nw.when(other.is_null()).then(0.0).otherwise(1.0) for other in others], count
+            ),
+        )
+        rows = rows.drop(*shifted)
+    share = nw.when(count >= least, ~x.is_null()).then(below / count * 100.0)
     return table.closed(rows.select(*table.names, percentile=share), like_rows=True)
 
 
@@ -211,10 +208,56 @@ def _opened(
     if least > window:
         raise QueryError("least", got=least, expected=f"at most the window, {window}")
     table = Table.opened(frame, times=["timestamp"], numbers=[value])
-    taken = ("timestamp", value)
     if result in table.names:
         raise QueryError("frame", got=f"a column {result!r}", expected="a frame without it")
+    taken = ("timestamp", value)
     series = of_rows(table, without=taken) if by is None else table.series(by, without=taken)
     rows = table.rows.with_columns(__one=nw.lit(1), __time=nw.col("timestamp"), __value=finite(value))
-    rows = single(rows, [*series, "timestamp"], ["__value"])
-    return table, rows, ["__one", *series], window, least
+    return table, single(rows, [*series, "timestamp"], ["__value"]), ["__one", *series], window, least
+
+
+def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int) -> nw.DataFrame[Any]:
+    """Add ``percentile`` to rows in memory, which have ``__time`` and ``__value``: the same by whole ranks.
+
+    Here a longer window costs nothing: how many ranks of a stretch of rows are below another is counted bit by bit.
+    """
+    ordered = rows.with_row_index("__row").sort(*keys, "__time")
+    value = ordered["__value"].to_numpy()
+    here = np.arange(len(value))
+    first = np.maximum.accumulate(np.where(starts_run(ordered, keys), here, 0))
+    known = ~np.isnan(value)
+    so_far = np.append(0, np.cumsum(known))
+    start, end = so_far[np.maximum(first, here - window)], so_far[here]
+    enough = known & (end - start >= least)
+    start, end = start[enough], end[enough]
+
+    _, ranks = np.unique(value[known], return_inverse=True)
+    own = ranks[enough[known]]
+    lower, upper = below(ranks, start, end, own), below(ranks, start, end, own + 1)
+    share = np.full(len(value), np.nan)
+    place = ordered["__row"].to_numpy()[enough]
+    share[place] = (lower + 0.5 * (upper - lower)) / (end - start) * 100.0
+    return rows.with_columns(number_column("percentile", share))
+
+
+def below(ranks: Ints, start: Ints, end: Ints, limit: Ints) -> Ints:
+    """Return how many of ``ranks[start:end]`` are less than ``limit``, for each start, end and limit.
+
+    Examples
+    --------
+    >>> below(np.array([3, 0, 2, 0]), np.array([0, 1]), np.array([4, 3]), np.array([3, 1])).tolist()
+    [3, 1]
+    """
+    found = np.zeros(len(limit), np.int64)
+    highest = max(ranks.max(initial=0), limit.max(initial=0))
+    for bit in reversed(range(int(highest).bit_length())):
+        is_low = ranks >> bit & 1 == 0
+        lows = np.append(0, np.cumsum(is_low))
+        low_start, low_end = lows[start], lows[end]
+        # Of ranks that are alike so far, those without a bit that the limit has are less.
+        has_bit = limit >> bit & 1 == 1
+        found += np.where(has_bit, low_end - low_start, 0)
+        start = np.where(has_bit, lows[-1] + start - low_start, low_start)
+        end = np.where(has_bit, lows[-1] + end - low_end, low_end)
+        ranks = np.concatenate([ranks[is_low], ranks[~is_low]])
+    return found

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import flag, is_number, whole
-from tidytape.analytics.options._maturity import maturities
-from tidytape.analytics.options._structures import single
-from tidytape.analytics.options._svi_fit import PARAMETERS
+from tidytape.analytics._smile import Frame
+from tidytape.analytics.options._maturity import at_maturities, maturities, single
+from tidytape.analytics.options._svi import PARAMETERS
 from tidytape.errors import QueryError
 from tidytape.frames.door import listed
 from tidytape.frames.numbers import crossed
-from tidytape.frames.ordered import interpolated, next_of, with_next
 from tidytape.frames.table import Table
-
-_RANGE = ("lowest", "highest")
 
 
 def smile(
@@ -87,21 +84,24 @@ def smile(
     steps, wings = whole("steps", steps, most=10_000), flag("wings", wings)
     places = None if moneyness is None else _places(moneyness)
     table = _opened(fits, times=["timestamp", "expiry"], numbers=["forward"])
-    keys = table.series(by, without=_RESERVED)
+    keys = [*table.series(by, without=_RESERVED), "timestamp", "expiry"]
     if places is None:
-        rows = crossed(table.rows, "__share", [step / steps for step in range(steps + 1)])
         lowest, highest = nw.col("lowest"), nw.col("highest")
+        rows = crossed(table.rows, "__share", [step / steps for step in range(steps + 1)])
         rows = rows.with_columns(moneyness=lowest + (highest - lowest) * nw.col("__share"))
-        within = ~nw.col("moneyness").is_null()
     else:
         rows = crossed(table.rows.drop("moneyness", strict=False), "moneyness", places)
-        within = nw.lit(value=True) if wings else _within()
-    rows = rows.with_columns(__variance=nw.when(within).then(_variance()))
-    volatility = _volatility(nw.col("__variance"), nw.col("days")).alias("implied_volatility")
-    strike = (nw.col("forward") * nw.col("moneyness").exp()).alias("strike")
-    chain = [*keys, "timestamp", "expiry"]
-    result = rows.select(*chain, "days", "moneyness", strike, volatility, *_quality(table))
-    return table.closed(result, sort=[*chain, "moneyness"])
+    # Of a step of the range nothing but rounding lies outside.
+    rows = _with_variance(rows, wings=wings or places is None)
+    result = rows.select(
+        *keys,
+        "days",
+        "moneyness",
+        strike=nw.col("forward") * nw.col("moneyness").exp(),
+        implied_volatility=_volatility(),
+        **{name: nw.col(name) for name in _quality(table)},
+    )
+    return table.closed(result, sort=[*keys, "moneyness"])
 
 
 def surface(
@@ -171,42 +171,16 @@ def surface(
     wanted, places, wings = maturities(days), _places(moneyness), flag("wings", wings)
     table = _opened(fits, times=["timestamp"], numbers=[])
     chain = [*table.series(by, without=_RESERVED), "timestamp"]
-    life = nw.col("days")
-    known = table.rows.filter(life.is_finite() & (life > 0)).drop("moneyness", strict=False)
-    known = single(known, [*chain, "days"], ["a"])
-    quality = _quality(table)
-    names = [*PARAMETERS, *_RANGE, *quality]
-    expiries = with_next(known, ("days", *names), over=chain, order_by=("days",))
-    rows = crossed(crossed(expiries, "__length", wanted), "moneyness", places)
-    length = nw.col("__length")
-    here, there = (nw.lit(value=True), nw.lit(value=True)) if wings else (_within(), _within(next_of))
-    rows = rows.with_columns(
-        nw.when(here).then(_variance()).alias("__variance"),
-        nw.when(there).then(_variance(next_of)).alias(next_of("__variance")),
-    )
-    # Every expiry meets every maturity, and has an answer if it is the last before it.
-    volatility = _volatility(interpolated(length, "days", "__variance"), length)
-    result = (
-        rows.with_columns(implied_volatility=volatility)
-        .with_columns(
-            nw.when(~nw.col("implied_volatility").is_null())
-            .then(
-                nw.when(nw.col(next_of(name)) > nw.col(name), life < length)
-                .then(nw.col(next_of(name)))
-                .otherwise(nw.col(name))
-            )
-            .alias(name)
-            for name in quality
-        )
-        .group_by(*chain, "__length", "moneyness")
-        .agg(nw.col("implied_volatility", *quality).max())
-        .select(*chain, length.alias("days"), "moneyness", "implied_volatility", *quality)
-    )
+    curves = single(table.rows.drop("moneyness", strict=False), [*chain, "days"], ["a"])
+    variances = _with_variance(crossed(curves, "moneyness", places), wings=wings)
+    keys, quality = [*chain, "moneyness"], _quality(table)
+    result = at_maturities(variances, keys, wanted, ["__variance"], worst=quality)
+    result = result.select(*chain, "days", "moneyness", _volatility().alias("implied_volatility"), *quality)
     return table.closed(result, sort=[*chain, "days", "moneyness"])
 
 
+_RANGE = ("lowest", "highest")
 _RMSE = "rmse"
-
 _RESERVED = (
     "timestamp", "expiry", "days", "forward", "moneyness", "strike", "implied_volatility", _RMSE, *PARAMETERS,
     *_RANGE,
@@ -214,10 +188,9 @@ _RESERVED = (
 
 
 def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> Table[IntoFrameT]:
-    needed = ["days", *numbers, *PARAMETERS, *_RANGE]
     table = Table.opened(fits, parameter="fits")
-    quality = _quality(table)
-    return Table.opened(table, times=times, numbers=[*needed, *quality], parameter="fits")
+    numbers = ["days", *numbers, *PARAMETERS, *_RANGE, *_quality(table)]
+    return Table.opened(table, times=times, numbers=numbers, parameter="fits")
 
 
 def _quality(table: Table[Any]) -> list[str]:
@@ -232,19 +205,21 @@ def _places(moneyness: object) -> list[float]:
     return list(dict.fromkeys(float(place) for place in several))
 
 
-def _variance(of: Callable[[str], str] = str) -> nw.Expr:
-    """Total variance of a curve; null where it is not positive."""
-    a, b, rho, m, sigma = (nw.col(of(name)) for name in PARAMETERS)
-    x = nw.col("moneyness") - m
-    value = a + b * (rho * x + (x * x + sigma * sigma).sqrt())
-    return nw.when(value > 0).then(value)
+def _with_variance(curves: Frame, *, wings: bool) -> Frame:
+    """Add ``__variance``, the total variance of each curve at ``moneyness``; null where it is not positive.
 
-
-def _within(of: Callable[[str], str] = str) -> nw.Expr:
+    Without ``wings`` it is null outside the range that the curve was fitted to, too.
+    """
+    a, b, rho, m, sigma = map(nw.col, PARAMETERS)
     place = nw.col("moneyness")
-    return (place >= nw.col(of("lowest"))) & (place <= nw.col(of("highest")))
+    x = place - m
+    variance = a + b * (rho * x + (x * x + sigma * sigma).sqrt())
+    within = (place >= nw.col("lowest")) & (place <= nw.col("highest"))
+    return curves.with_columns(__variance=nw.when(variance > 0, *([] if wings else [within])).then(variance))
 
 
-def _volatility(variance: nw.Expr, days: nw.Expr) -> nw.Expr:
+def _volatility() -> nw.Expr:
+    """Return the volatility of ``__variance`` over ``days``. [%]"""
+    days = nw.col("days")
     years = nw.when(days > 0).then(days / 365.0)
-    return (variance / years).sqrt() * 100.0
+    return (nw.col("__variance") / years).sqrt() * 100.0

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Any, Final, Literal, NamedTuple
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
+from scipy.optimize import least_squares
 
 from tidytape.analytics._arguments import one_of, positive
 from tidytape.analytics._smile import CALL
-from tidytape.analytics.options._chain import QUOTED, Chain, days_of, floats, null_for_nan
-from tidytape.analytics.options._svi_fit import PARAMETERS, fitted
-from tidytape.times import YEAR
+from tidytape.analytics.options._chain import QUOTED, Chain, Floats, act_365, floats, number_column
+from tidytape.times import DAY, YEAR
+
+PARAMETERS: Final = ("a", "b", "rho", "m", "sigma")
+
+LEE: Final = 2.0
+"""Steepest that total variance may rise in log-moneyness in a wing."""
 
 _NUMBERS = ("forward", *PARAMETERS, "rmse", "lowest", "highest")
 _RESULT = ("days", *_NUMBERS, "quotes", "status")
@@ -112,43 +117,213 @@ def svi(
     rows = rows.with_columns(__smile=nw.col("__row").min().over(*opened.smile))
     heads = rows.filter(nw.col("__row") == nw.col("__smile"))
 
-    # From the columns given, so that the fit is the same to the last bit whichever engine they came from.
-    strike, volatility, forward, life = (floats(rows[name]) for name in (*QUOTED, "__alive"))
+    strike, volatility, forward, life, mixed = floats(rows, *QUOTED, "__alive", "__mixed")
     k, deviation = np.log(strike / forward), volatility / 100 * np.sqrt(life / YEAR)
     d1 = deviation / 2 - k / deviation
-    call = (rows["option_type"] == CALL).fill_null(value=False).to_numpy().astype(bool)
-    mixed = rows["__mixed"].to_numpy()
-    counts = np.isfinite(k) & (call == (k >= 0))
+    is_call = (rows["option_type"] == CALL).fill_null(value=False).to_numpy()
+    counts = np.isfinite(k) & (is_call == (k >= 0))
     with np.errstate(over="ignore"):
         # The root of vega, but for a factor that is the same for all of a smile.
         weight = np.exp(-0.25 * d1 * d1) if weights == "vega" else np.ones(len(k))
-    fits, quotes = [], []
+    fits, quotes, statuses = [], [], []
     for smile in _groups(rows["__smile"].to_numpy()):
         of = smile[counts[smile]]
         of = of[np.lexsort((volatility[of], k[of]))]
-        with np.errstate(all="ignore"):  # of quotes that are no smile
+        with np.errstate(all="ignore"):  # the quotes need not make a smile
             fit = fitted(k[of], volatility[of], deviation[of], weight[of])
-        ends = (k[of[0]], k[of[-1]]) if len(of) else (np.nan, np.nan)
-        middle = float(np.median(forward[of])) if len(of) else np.nan
-        fits.append((middle, *fit.parameters, fit.rmse, *ends))
+        ends = (np.median(forward[of]), k[of[0]], k[of[-1]]) if len(of) else (np.nan,) * 3
+        fits.append((ends[0], *fit.parameters, fit.rmse, *ends[1:]))
+        quotes.append(len(of))
         status = "poor_fit" if fit.rmse > max_rmse else fit.status
-        quotes.append((len(of), "mixed" if mixed[smile[0]] else status))
+        statuses.append("mixed" if mixed[smile[0]] else status)
 
-    numbers = np.array(fits, dtype=float).reshape(len(fits), len(_NUMBERS))
-    result = heads.select(*opened.smile, days=days_of(nw.col("__life"))).with_columns(
-        *(
-            nw.new_series(name, numbers[:, place].copy(), nw.Float64, backend="polars")
-            for place, name in enumerate(_NUMBERS)
-        ),
-        nw.new_series("quotes", [number for number, _ in quotes], nw.Int64, backend="polars"),
-        nw.new_series("status", [status for _, status in quotes], nw.String, backend="polars"),
+    numbers = np.array(fits, dtype=float).reshape(len(fits), len(_NUMBERS)).T
+    result = heads.select(*opened.smile, days=act_365(nw.col("__life"), DAY)).with_columns(
+        *map(number_column, _NUMBERS, numbers),
+        nw.new_series("quotes", quotes, nw.Int64, backend="polars"),
+        nw.new_series("status", statuses, nw.String, backend="polars"),
     )
-    return opened.closed(null_for_nan(result, _NUMBERS), sort=opened.smile)
+    return opened.closed(result, sort=opened.smile)
 
 
 def _groups(labels: Any) -> list[Any]:
     """Return the places of each label, in the order of the labels."""
-    if not len(labels):
-        return []
     order = np.argsort(labels, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
+    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(labels) else []
+
+
+_LEAST = 5  # as many quotes as parameters
+_TINY = 1e-300
+
+
+class Fit(NamedTuple):
+    """Parameters of a curve, the root of its mean square error [vol points], and how the search for it ended."""
+
+    parameters: tuple[float, ...]
+    rmse: float
+    status: str
+
+
+_NONE = (np.nan,) * len(PARAMETERS)
+
+
+def fitted(k: Floats, volatility: Floats, deviation: Floats, weight: Floats) -> Fit:
+    """Fit one smile: k in order, volatility in vol points, deviation σ√T, and the root of what a square counts."""
+    if len(np.unique(k)) < _LEAST:
+        return Fit(_NONE, np.nan, "too_few")
+    # From a change of deviation to one of volatility, in terms of what is known of it.
+    points = volatility / deviation
+    try:
+        found = _searched(k, deviation, weight * points)
+    except (np.linalg.LinAlgError, ValueError):  # numbers that overflow on the way: no smile
+        found = None
+    if found is None or not np.isfinite(found).all():
+        return Fit(_NONE, np.nan, "not_converged")
+    least, left, right, m, sigma = found
+    b = (left + right) / 2
+    rho = (right - left) / (left + right) if b > 0 else 0.0
+    rmse = float(np.sqrt(np.mean((points * (np.sqrt(_variance(found, k)) - deviation)) ** 2)))
+    return Fit((least - sigma * np.sqrt(left * right), b, rho, m, sigma), rmse, "ok")
+
+
+def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
+    """Return the least value of the best curve, the slopes of its left and right wing, m and σ; None if not found."""
+    span, most = k[-1] - k[0], float((deviation**2).max())
+    low = np.array([1e-9 * most, 0.0, 0.0, k[0] - span, 1e-3 * span])
+    high = np.array([2 * most, LEE, LEE, k[-1] + span, 10 * span])
+    quotes = _Quotes(k, deviation, weight, low[0])
+    bounds = tuple(np.array([end[3], np.log(end[4])]) for end in (low, high))
+    guess = _guess(k, deviation**2, weight / (2 * deviation), span)
+    found = least_squares(
+        quotes.errors, guess, quotes.slopes, bounds, method="dogbox", x_scale=np.array([span, 1.0])
+    )
+    curve = quotes.curve_of(found.x)
+    if found.success and low[0] < curve[0] <= high[0]:
+        return curve
+
+    # At the least that variance may be, level and wings depend on each other: all five together.
+    def errors(guess: Floats) -> Floats:
+        value: Floats = weight * (np.sqrt(_variance(guess, k)) - deviation)
+        return value
+
+    def slopes(guess: Floats) -> Floats:
+        scale = weight / (2 * np.sqrt(_variance(guess, k)))
+        value: Floats = scale[:, None] * _gradient(guess, k)
+        return value
+
+    inside, wide = np.clip(curve, low + 1e-6 * (high - low), high - 1e-6 * (high - low)), (low, high)
+    found = least_squares(errors, inside, slopes, wide, x_scale="jac", max_nfev=300)
+    if not found.success:
+        # It creeps along a bound, as it does where the smile has a kink; the other method ends on it.
+        found = least_squares(errors, found.x, slopes, wide, method="dogbox", x_scale="jac", max_nfev=300)
+    return found.x if found.success else None
+
+
+class _Quotes:
+    """Quotes of a smile, and the errors of the best curve of each m and log σ, with their slopes in these two.
+
+    For given m and σ total variance is linear in level and wings, so these three need no search of their own. With five
+    parameters it creeps along a valley, for quotes hardly tell a steep wing from a far m.
+    """
+
+    def __init__(self, k: Floats, deviation: Floats, weight: Floats, least: float) -> None:
+        self._k, self._deviation, self._weight, self._least = k, deviation, weight, least
+        self._start, self._at = deviation, b""
+        self._found: tuple[Floats, Floats, Floats] = (k, k, k)
+
+    def errors(self, place: Floats) -> Floats:
+        return self._best(place)[0].copy()
+
+    def slopes(self, place: Floats) -> Floats:
+        return self._best(place)[1].copy()
+
+    def curve_of(self, place: Floats) -> Floats:
+        return self._best(place)[2]
+
+    def _best(self, place: Floats) -> tuple[Floats, Floats, Floats]:
+        if place.tobytes() == self._at:  # asked for both at one place
+            return self._found
+        m, sigma = place[0], np.exp(place[1])
+        x = self._k - m
+        root = np.hypot(x, sigma)
+        basis = np.column_stack([np.ones_like(x), (root - x) / 2, (root + x) / 2])
+        now, found, free = self._start, np.zeros(3), [0]
+        for _ in range(8):  # Newton's steps, for what counts is the root of the variance
+            scale = self._weight / (2 * now)
+            target = (2 * self._deviation - now) * now * scale
+            found, free = _linear(basis * scale[:, None], target)
+            found[0] = max(found[0], self._least - sigma * np.sqrt(found[1] * found[2]))
+            before, now = now, np.sqrt(np.maximum(basis @ found, _TINY))
+            if np.max(np.abs(now - before) / now) < 1e-9:
+                break
+        level, left, right = found
+        self._start, self._at = now, place.tobytes()
+        scale = (self._weight / (2 * now))[:, None]
+        mean = (left + right) / 2
+        by_place = scale * np.column_stack([(left - right) / 2 - mean * x / root, mean * sigma**2 / root])
+        of_others = scale * basis[:, free]
+        by_place -= of_others @ np.linalg.lstsq(of_others, by_place, rcond=None)[0]
+        curve = np.array([level + sigma * np.sqrt(left * right), left, right, m, sigma])
+        self._found = (self._weight * (now - self._deviation), by_place, curve)
+        return self._found
+
+
+def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
+    """Return level, left and right wing of least squares, with wings of 0 to `LEE`, and which of them are at no end."""
+    best: Floats = np.linalg.lstsq(basis, target, rcond=None)[0].astype(float)
+    ends = {side: min(max(best[side], 0.0), LEE) for side in (1, 2)}
+    beyond = [side for side in (1, 2) if ends[side] != best[side]]
+    free, least = [0, 1, 2], np.inf
+    for side in beyond:  # one of these wings is at its end
+        other, rest = 3 - side, target - basis[:, side] * ends[side]
+        level, wing = np.linalg.lstsq(basis[:, [0, other]], rest, rcond=None)[0]
+        inside = min(max(wing, 0.0), LEE)
+        if inside != wing:
+            level = basis[:, 0] @ (rest - basis[:, other] * inside) / (basis[:, 0] @ basis[:, 0])
+        tried = np.array([level, ends[1], ends[2]])
+        tried[other] = inside
+        if (error := float(np.sum((target - basis @ tried) ** 2))) < least:
+            best, least, free = tried, error, [0, other] if inside == wing else [0]
+    return best, free
+
+
+def _variance(guess: Floats, k: Floats) -> Floats:
+    """Total variance in terms of its least value, the slopes of the left and the right wing, m and σ.
+
+    In these the bounds are bounds of single numbers, and nothing is at 0/0 where the smile is flat.
+    """
+    least, left, right, m, sigma = guess
+    root = np.hypot(k - m, sigma)
+    value: Floats = (
+        least - sigma * np.sqrt(left * right) + (right - left) / 2 * (k - m) + (left + right) / 2 * root
+    )
+    return np.maximum(value, _TINY)
+
+
+def _gradient(guess: Floats, k: Floats) -> Floats:
+    _, left, right, m, sigma = guess
+    x, root = k - m, np.hypot(k - m, sigma)
+    mean = np.sqrt(left * right)
+    return np.column_stack(
+        [
+            np.ones_like(k),
+            (root - x) / 2 - sigma / 2 * np.sqrt(right / max(left, _TINY)),
+            (root + x) / 2 - sigma / 2 * np.sqrt(left / max(right, _TINY)),
+            -(right - left) / 2 - (left + right) / 2 * x / root,
+            -mean + (left + right) / 2 * sigma / root,
+        ]
+    )
+
+
+def _guess(k: Floats, variance: Floats, weight: Floats, span: float) -> Any:
+    """Return the best m and log σ of a grid, the others by linear least squares."""
+    places, widths = np.linspace(k[0] - 0.9 * span, k[-1] + 0.9 * span, 15), span * np.geomspace(0.01, 4, 11)
+    m, sigma = (grid.ravel()[:, None] for grid in np.meshgrid(places, widths))
+    x, root = k - m, np.hypot(k - m, sigma)
+    basis = np.stack([np.ones_like(x), (root - x) / 2, (root + x) / 2], axis=2) * weight[:, None]
+    level, wings = basis[:, :, 0], basis[:, :, 1:]
+    slopes = np.clip(np.linalg.pinv(basis) @ (variance * weight), 0, LEE)[:, 1:, None]
+    rest = variance * weight - (wings @ slopes)[:, :, 0]
+    rest -= level * (np.sum(level * rest, axis=1) / np.sum(level * level, axis=1))[:, None]
+    best = np.argmin(np.sum(rest**2, axis=1))
+    return np.array([m[best, 0], np.log(sigma[best, 0])])

@@ -8,18 +8,13 @@ from typing import Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import one_of
-from tidytape.analytics.options._structures import flat_within, last_before, shape, single
+from tidytape.analytics.options._maturity import last_before, sloped, value_of
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.frames.table import Table
-from tidytape.query.values import TimeLike, choice, epoch_seconds
-from tidytape.schema import schema_of
-from tidytape.times import SECOND
+from tidytape.query.values import TimeLike, choice
 
-_VALUES = ("implied_volatility", "skew")
 _SLOPE = ("short", "long", "slope", "structure", "short_tenor", "long_tenor", "flat_within")
-_UNITS = {name: schema_of(f"{name.upper()}_OPTION_SUMMARY_AGG")[name].unit for name in _VALUES}
 
 
 def tenor_structure(
@@ -87,14 +82,12 @@ def tenor_structure(
     """
     table, column = _opened(frame, value)
     series = table.series(by, without=("tenor", "timestamp", column, "days"))
-    rows = table.rows
-    if at is not None:
-        last = epoch_seconds(at, parameter="at") * SECOND
-        rows = last_before(rows, last, series)
-    result = rows.select(
-        *series, "timestamp", nw.col("tenor").cast(nw.String), days=_days(), **{column: nw.col(column)}
-    )
-    return table.closed(result, sort=[*series, "timestamp", "days"])
+    tenor = nw.col("tenor").cast(nw.String)
+    days = nw.lit(None, nw.Float64)
+    for known in Tenor:
+        days = nw.when(tenor == known.value).then(nw.lit(float(known.days))).otherwise(days)
+    rows = last_before(table.rows, at, series).select(*series, "timestamp", tenor, days.alias("days"), column)
+    return table.closed(rows, sort=[*series, "timestamp", "days"])
 
 
 def tenor_slope(
@@ -165,50 +158,16 @@ def tenor_slope(
     near, far = (choice(tenor, Tenor, parameter=name) for name, tenor in (("short", short), ("long", long)))
     if near.days >= far.days:
         raise QueryError("short", got=short, expected=f"a tenor shorter than {far.alias}")
-    flat = flat_within(flat)
     table, column = _opened(frame, value)
-    series = table.series(by, without=("tenor", "timestamp", column, *_SLOPE))
-    keys = [*series, "timestamp"]
-    tenor = nw.col("tenor").cast(nw.String)
-    slope = nw.col("long") - nw.col("short")
-    result = (
-        single(table.rows, [*keys, "tenor"], [column])
-        .filter(tenor.is_in([near.value, far.value]))
-        .with_columns(
-            short=nw.when(tenor == near.value).then(nw.col(column)),
-            long=nw.when(tenor == far.value).then(nw.col(column)),
-        )
-        .group_by(*keys)
-        .agg(nw.col("short", "long").max())
-        .with_columns(slope=slope)
-        .with_columns(
-            structure=shape(nw.col("slope"), flat),
-            short_tenor=nw.lit(near.value),
-            long_tenor=nw.lit(far.value),
-            flat_within=nw.lit(flat),
-        )
-    )
-    return table.closed(result, sort=keys)
+    keys = [*table.series(by, without=("tenor", "timestamp", column, *_SLOPE)), "timestamp"]
+    ends = {"short": near.value, "long": far.value}
+    rows = table.rows.with_columns(nw.col("tenor").cast(nw.String))
+    rows = rows.filter(nw.col("tenor").is_in(list(ends.values())))
+    return table.closed(sloped(rows, keys, column, along="tenor", **ends, flat=flat), sort=keys)
 
 
 def _opened(frame: IntoFrameT, value: str | None) -> tuple[Table[IntoFrameT], str]:
-    """Return the table, and the name of the value column in it."""
-    if value is not None:
-        one_of("value", value, _VALUES)
-        return Table.opened(frame, ["tenor"], times=["timestamp"], numbers=[value]), value
+    """Return the table, and the name of its value column."""
     table = Table.opened(frame, ["tenor"])
-    found = [name for name in _VALUES if name in table.names]
-    if len(found) > 1:
-        raise QueryError("value", got=None, expected=f"one of {', '.join(found)}", hint="the frame has both")
-    chosen = found[0] if found else _VALUES[0]
-    return Table.opened(table, ["tenor"], times=["timestamp"], numbers=[chosen]), chosen
-
-
-def _days() -> nw.Expr:
-    tenor = nw.col("tenor").cast(nw.String)
-    first, *others = Tenor
-    # Null for any other tenor.
-    days: nw.Expr = nw.when(tenor == first.value).then(nw.lit(float(first.days)))
-    for known in others:
-        days = nw.when(tenor == known.value).then(nw.lit(float(known.days))).otherwise(days)
-    return days
+    column = value_of(value, table.names)
+    return Table.opened(table, ["tenor"], times=["timestamp"], numbers=[column]), column

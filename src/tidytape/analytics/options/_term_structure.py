@@ -9,16 +9,22 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.options._maturity import in_days, series_of
+from tidytape.analytics._smile import is_above_zero
+from tidytape.analytics.options._maturity import (
+    VALUES,
+    in_days,
+    last_before,
+    series_of,
+    single,
+    sloped,
+    value_of,
+)
 from tidytape.analytics.options._points import call_point, percents, put_point
-from tidytape.analytics.options._structures import flat_within, last_before, shape, single
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
 from tidytape.frames.ordered import next_of, with_next
 from tidytape.frames.table import Table
-from tidytape.query.values import TimeLike, epoch_seconds
-from tidytape.times import SECOND
+from tidytape.query.values import TimeLike
 
-_VALUES = ("implied_volatility", "skew")
 _SLOPE = ("short", "long", "slope", "structure", "short_days", "long_days", "flat_within")
 _FORWARD = ("next_days", "forward_volatility", "calendar_arbitrage")
 _NOISE: Final = 1e-12
@@ -87,22 +93,19 @@ def term_structure(
     >>> term_structure(points, value="skew").select("days", "skew").rows()
     [(28.0, 5.0), (56.0, 2.0)]
     """
-    one_of("value", value, _VALUES)
+    one_of("value", value, VALUES)
     [percent] = percents([delta])
     call, put = call_point(percent), put_point(percent)
-    needed = ["iv_atm"] if value == "implied_volatility" else [put, call]
+    if value == "implied_volatility":
+        needed, measure = ["iv_atm"], nw.col("iv_atm")
+    else:
+        needed, measure = [put, call], nw.col(put) - nw.col(call)
     table = Table.opened(points, parameter="points")
     times = ["timestamp", *(["expiry"] if "expiry" in table.names else [])]
     table = Table.opened(table, times=times, numbers=["days", *needed], parameter="points")
     keys = series_of(table, by, without=["expiry", value])
-    measure = nw.col("iv_atm") if value == "implied_volatility" else nw.col(put) - nw.col(call)
-    rows = table.rows
-    if at is not None:
-        moment = epoch_seconds(at, parameter="at") * SECOND
-        rows = last_before(rows, moment, keys)
-    return table.closed(
-        rows.select(*keys, *times, "days", measure.alias(value)), sort=[*keys, "timestamp", "days"]
-    )
+    rows = last_before(table.rows, at, keys).select(*keys, *times, "days", measure.alias(value))
+    return table.closed(rows, sort=[*keys, "timestamp", "days"])
 
 
 def slope(
@@ -165,35 +168,19 @@ def slope(
     near, far = in_days("short", short), in_days("long", long)
     if not near < far:
         raise QueryError("long", got=long, expected=f"a maturity longer than short, {near:g} days")
-    flat = flat_within(flat)
     table = Table.opened(structure, parameter="structure")
-    names = table.names
-    if "iv_atm" in names and not set(names).intersection(_VALUES):
+    if "iv_atm" in table.names and not set(table.names).intersection(VALUES):
         raise QueryError(
             "structure",
             got="points of smiles",
             expected="a term structure",
             hint=f"term_structure(constant_maturity(points, days=[{near:g}, {far:g}])) has these maturities",
         )
-    chosen = _chosen(value, names)
-    table = Table.opened(table, times=["timestamp"], numbers=["days", chosen], parameter="structure")
-    keys = series_of(table, by, without=[chosen, *_SLOPE])
-    ends = single(table.rows, [*keys, "timestamp", "days"], [chosen]).with_columns(
-        nw.when(nw.col("days") == days).then(nw.col(chosen)).alias(name)
-        for name, days in (("short", near), ("long", far))
-    )
-    result = (
-        ends.group_by(*keys, "timestamp")
-        .agg(nw.col("short", "long").max())
-        .with_columns(slope=nw.col("long") - nw.col("short"))
-        .with_columns(
-            structure=shape(nw.col("slope"), flat),
-            short_days=nw.lit(near),
-            long_days=nw.lit(far),
-            flat_within=nw.lit(flat),
-        )
-    )
-    return table.closed(result, sort=[*keys, "timestamp"])
+    value_column = value_of(value, table.names)
+    table = Table.opened(table, times=["timestamp"], numbers=["days", value_column], parameter="structure")
+    keys = [*series_of(table, by, without=[value_column, *_SLOPE]), "timestamp"]
+    result = sloped(table.rows, keys, value_column, along="days", short=near, long=far, flat=flat)
+    return table.closed(result, sort=keys)
 
 
 def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | None = None) -> IntoFrameT:
@@ -243,41 +230,24 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     """
     numbers = ["days", "implied_volatility"]
     table = Table.opened(structure, times=["timestamp"], numbers=numbers, parameter="structure")
-    keys = series_of(table, by, without=[*numbers, *_FORWARD])
+    keys = [*series_of(table, by, without=[*numbers, *_FORWARD]), "timestamp"]
     days, volatility = nw.col("days"), nw.col("implied_volatility")
-    known = single(table.rows, [*keys, "timestamp", "days"], ["implied_volatility"]).filter(
-        days.is_finite() & (days > 0), volatility.is_finite() & (volatility > 0)
+    known = single(table.rows, [*keys, "days"], ["implied_volatility"]).filter(
+        is_above_zero(days), is_above_zero(volatility)
     )
+    variance, next_days = volatility**2 * days, nw.col(next_of("days"))
     pairs = with_next(
-        known.with_columns(__variance=volatility**2 * days),
-        ("days", "__variance"),
-        over=(*keys, "timestamp"),
-        order_by=("days",),
-    ).filter(nw.col(next_of("days")) > days)
+        known.with_columns(__variance=variance), ("days", "__variance"), over=keys, order_by=("days",)
+    ).filter(next_days > days)
     gained = nw.col(next_of("__variance")) - nw.col("__variance")
     falls = gained < -_NOISE * nw.col("__variance")
-    result = pairs.with_columns(calendar_arbitrage=falls).select(
+    # A gain that is below zero by rounding alone is zero.
+    forward = (nw.max_horizontal(gained, nw.lit(0.0)) / (next_days - days)).sqrt()
+    result = pairs.select(
         *keys,
-        "timestamp",
         "days",
-        nw.col(next_of("days")).alias("next_days"),
-        # What is below zero within the noise is zero.
-        nw.when(~falls)
-        .then((nw.max_horizontal(gained, nw.lit(0.0)) / (nw.col(next_of("days")) - days)).sqrt())
-        .alias("forward_volatility"),
-        "calendar_arbitrage",
+        next_days=next_days,
+        forward_volatility=nw.when(~falls).then(forward),
+        calendar_arbitrage=falls,
     )
-    return table.closed(result, sort=[*keys, "timestamp", "days"])
-
-
-def _chosen(value: str | None, names: list[str]) -> str:
-    """Return which value of a structure is meant."""
-    if value is not None:
-        one_of("value", value, _VALUES)
-        return value
-    found = [name for name in _VALUES if name in names]
-    if len(found) > 1:
-        raise QueryError("value", got=None, expected=f"one of {', '.join(found)}", hint="the frame has both")
-    if not found:
-        raise MissingColumnError(["implied_volatility"], available=names)
-    return found[0]
+    return table.closed(result, sort=[*keys, "days"])

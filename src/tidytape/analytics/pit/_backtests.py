@@ -10,7 +10,7 @@ from narwhals.stable.v2.typing import IntoFrame
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import one_series
-from tidytape.analytics.pit._known import IS_KNOWN, WHEN, known
+from tidytape.analytics.pit._known import WHEN, known
 from tidytape.errors import QueryError
 from tidytape.frames.door import listed
 from tidytape.frames.table import IDENTITY, Table
@@ -180,10 +180,8 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
     Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
     table, rows, _ = known(candles, rule="interval", interval=interval)
     one_series(table, table.series())
-    # A time of its own would be needed for a candle that is never known, and there is none.
-    when = nw.when(IS_KNOWN).then(nw.col(WHEN)).alias("timestamp")
-    numbers = [nw.col(name).cast(nw.Float64) for name in _CANDLE]
-    return _by_time(rows.select(when, *numbers), "timestamp", ())
+    rows = rows.select(nw.col(WHEN).alias("timestamp"), nw.col(*_CANDLE).cast(nw.Float64))
+    return _by_time(rows, "timestamp", ())
 
 
 def _by_time(

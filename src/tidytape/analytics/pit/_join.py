@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -11,16 +11,19 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import column, nanoseconds
-from tidytape.analytics._series import is_of_levels, of_rows, one_engine, warn_unless_met
-from tidytape.analytics.pit._known import IS_KNOWN, WHEN, of_facts
+from tidytape.analytics._series import TWICE, is_of_levels, of_rows, one_engine, repeated, warn_unless_met
+from tidytape.analytics.pit._known import WHEN, when_known
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 from tidytape.frames.door import require
-from tidytape.frames.joined import as_texts
+from tidytape.frames.joined import matched
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.times import dated
 
-_NEVER = -(2**62)  # before 1824; there is room to subtract from it
-_EVER = 2**61  # 73 years, as good as no limit
+Frame = nw.LazyFrame[Any]
+
+_EVER = 2**61
+"""73 years, as good as no limit; there is room to take it from a time. [ns]"""
+
 _WORDS = (nw.String, nw.Categorical, nw.Enum)
 
 
@@ -100,82 +103,88 @@ def asof_join(
     """
     limit = None if tolerance is None else nanoseconds("tolerance", tolerance)
     left = Table.opened(decisions, times=[on], parameter="decisions")
-    right, told = of_facts(facts, parameter="facts")
+    right, known = when_known(facts, parameter="facts")
     one_engine(left, right, "facts")
     keys = _by(left, right, by, on)
-    result = joined(left, right, told, on=on, by=keys, order=order, limit=limit, suffix=suffix)
+    names = _names(left, right, keys, suffix)
+    places = {"__time": nw.col("timestamp")} if "timestamp" in right.names else {}
+    places |= _order(right, order)
+    known = dated(
+        known.with_columns(**places), {name: clock for name, clock in right.clocks.items() if name in names}
+    )
+    rows = last_known(left.rows, known, names, at=on, by=keys, order=list(places), limit=limit)
+    table = left.with_words({new: name for name, new in names.items()}, of=right)
+    result = table.closed(rows.select(*left.names, *names.values()), sort=[*keys, on])
     warn_unless_met("asof_join", left, right, keys, called=("decisions", "facts"))
     if order is None:
-        _warn_of_repeated(right, told, keys)
+        _warn_of_repeated(right, known, keys, list(places))
     return result
 
 
-def joined(
-    left: Table[IntoFrameT],
-    right: Table[Any],
-    told: nw.LazyFrame[Any],
+def last_known(
+    decisions: Frame,
+    facts: Frame,
+    names: Mapping[str, str],
     *,
-    on: str,
-    by: list[str],
-    order: str | None = None,
+    at: str,
+    by: Sequence[str],
+    order: Sequence[str] = (),
     limit: int | None = None,
-    suffix: str,
-) -> IntoFrameT:
-    """Return what `asof_join` does of frames that are open; the rows of the facts are those of `of_facts`."""
-    names = _names(left, right, by, suffix)
-    keys = [f"__key_{number}" for number, _ in enumerate(by)]
+) -> Frame:
+    """Return the decisions with columns of the last fact that was known when each was made.
 
-    asked = left.rows.with_columns(*_keys(left.rows, by), __at=nw.col(on).fill_null(_NEVER))
-    told = told.filter(nw.col(IS_KNOWN)).with_columns(
-        *_keys(right.rows, by), __at=nw.col(WHEN), __one=nw.lit(1, nw.Int64)
-    )
-    places = {"__known": nw.col("__at")}
-    if "timestamp" in right.names:
-        places["__time"] = nw.col("timestamp").fill_null(_NEVER)
-    places |= _order(right, order)
-    told = told.with_columns(**places)
-    alike = nw.col("__one").sum().over([*keys, *places])
-    told = told.with_columns(alike.alias("__alike")).with_columns(
-        __number=nw.col("__one").cum_sum().over(["__one", *keys], order_by=[*places]).cast(nw.Int64)
-    )
+    Parameters
+    ----------
+    decisions : frame, n rows
+        ``by`` and ``at``.
+    facts : frame, m rows
+        ``by``, `WHEN`, ``order`` and the columns.
+    names : mapping of str to str
+        Columns of the facts, each with its name in the result.
+    at : str
+        Column of the times of the decisions. [ns]
+    by : sequence of str
+        Columns of both that must be equal, null being equal to null.
+    order : sequence of str
+        Columns by which of facts known at one time the last is taken; none is where all of them are equal.
+    limit : int, optional
+        How long before the decision the fact may have become known. [ns]
 
-    none, first, second = (nw.lit(value, nw.Int64) for value in (_NEVER, 0, 1))
-    both = nw.concat(
+    Returns
+    -------
+    frame, n rows
+        The columns are null where no fact was known.
+    """
+    facts, keys = matched(facts.filter(~nw.col(WHEN).is_null()), by)
+    decisions, _ = matched(decisions, by)
+    facts = repeated(facts, [*keys, WHEN, *order])
+    place = nw.col("__times").cum_count().over(*keys, order_by=[WHEN, *order])
+    facts = facts.with_columns(__number=place.cast(nw.Int64))
+    none, first, second = (nw.lit(value, nw.Int64) for value in (0, 0, 1))
+    moments = nw.concat(
         [
-            told.select(*keys, "__at", __kind=first, __number=nw.col("__number"), __known=nw.col("__at")),
-            asked.select(*keys, "__at", __kind=second, __number=first, __known=none),
+            facts.select(*keys, "__number", __at=nw.col(WHEN), __late=first),
+            decisions.select(*keys, __number=none, __at=nw.col(at), __late=second).unique(),
         ]
-    ).with_columns(__one=nw.lit(1), __moment=nw.col("__at"))
-    last = [
-        nw.col(name).cum_max().over(["__one", *keys], order_by=["__moment", "__kind"]).alias(name)
-        for name in ("__number", "__known")
-    ]
-    found = both.with_columns(*last).filter(nw.col("__kind") == 1)
-    if limit is not None:
-        is_near = nw.col("__known") >= nw.col("__at") - min(limit, _EVER)
-        found = found.filter((nw.col("__known") > _NEVER) & is_near)
-    found = found.group_by(*keys, "__at").agg(nw.col("__number").max())
-
-    # Numbered they all are, so that none before them is taken for the last.
-    told = told.filter(nw.col("__alike") == 1)
-    told = dated(told, {name: clock for name, clock in right.clocks.items() if name in names})
-    told = told.select(*keys, "__number", *(nw.col(name).alias(new) for name, new in names.items()))
-    result = asked.join(found, on=[*keys, "__at"], how="left", suffix="__found").join(
-        told, on=[*keys, "__number"], how="left", suffix="__told"
     )
-    table = left.with_words({new: name for name, new in names.items()}, of=right)
-    return table.closed(result.select(*left.names, *names.values()), sort=[*by, on])
+    last = nw.col("__number").cum_max().over(*keys, order_by=["__at", "__late"])
+    found = moments.with_columns(last).filter(nw.col("__late") == 1).drop("__late")
+    columns = {new: nw.col(name) for name, new in names.items()}
+    alone = facts.filter(nw.col(TWICE) == 0).select(*keys, "__number", __known=nw.col(WHEN), **columns)
+    found = found.join(alone, on=[*keys, "__number"])
+    if limit is not None:
+        found = found.filter(nw.col("__known") >= nw.col("__at") - min(limit, _EVER))
+    found = found.select(*keys, *names.values(), nw.col("__at").alias(at))
+    return decisions.join(found, on=[*keys, at], how="left")
 
 
-def _warn_of_repeated(facts: Table[Any], told: nw.LazyFrame[Any], by: list[str]) -> None:
+def _warn_of_repeated(facts: Table[Any], known: Frame, by: list[str], order: list[str]) -> None:
     """Warn if no fact in memory is the only one of its keys and times, so that none is taken."""
     if not facts.is_eager:
         return
-    texts = [text.alias(f"__key_{number}") for number, text in enumerate(as_texts(told, by).values())]
-    times = [name for name in ("timestamp",) if name in facts.names]
-    known = told.filter(nw.col(IS_KNOWN)).select(*texts, *times, __at=nw.col(WHEN))
-    counts = known.group_by(*known.collect_schema().names()).agg(__count=nw.len()).collect()["__count"]
-    if len(counts) == 0 or (counts == 1).any():
+    known, keys = matched(known.filter(~nw.col(WHEN).is_null()), by)
+    counts = repeated(known, [*keys, WHEN, *order]).select(TWICE).collect()[TWICE]
+    if len(counts) == 0 or (counts == 0).any():
         return
     others = [name for name in of_rows(facts) if name not in (*by, "interval")]
     hint = f"; join by {', '.join(others)}, or keep one of each" if others else "; say an order"
@@ -215,9 +224,9 @@ def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
     require([order := column("order", order)], facts.names)
     dtype, place = facts.schema[order], nw.col(order)
     if dtype.is_integer():
-        return {"__order": place.cast(nw.Int64).fill_null(_NEVER)}
+        return {"__order": place.cast(nw.Int64)}
     if dtype.is_float():
-        return {"__order": nw.when(place.is_finite()).then(place).otherwise(float(_NEVER))}
+        return {"__order": nw.when(place.is_finite()).then(place)}
     if not isinstance(dtype, _WORDS):
         raise QueryError("order", got=f"{order}: {dtype}", expected="a column of numbers, or of text")
     text = place.cast(nw.String).fill_null("")
@@ -246,9 +255,3 @@ def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> d
         twice = next(name for name in everything if everything.count(name) > 1)
         raise QueryError("suffix", got=suffix, expected=f"one that leaves {twice!r} once")
     return names
-
-
-def _keys(rows: nw.LazyFrame[Any], by: list[str]) -> list[nw.Expr]:
-    """Return columns of words that are equal where those of ``by`` are, null too, which no join finds equal."""
-    texts = as_texts(rows, by)
-    return [texts[name].alias(f"__key_{number}") for number, name in enumerate(by)]

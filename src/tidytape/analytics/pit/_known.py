@@ -19,12 +19,14 @@ from tidytape.times import SECOND, interval_of
 KNOWN_AT = "known_at"
 """The column that says when a row is known."""
 
-WHEN, IS_KNOWN = "__when", "__is_known"
-"""The same while it is worked with: in nanoseconds, and whether there is any such time."""
+KNOWN = (KNOWN_AT, "known_at_rule")
+"""The columns that `known_at` adds."""
+
+WHEN = "__when"
+"""When a row is known while it is worked with; null where it never is. [ns]"""
 
 Rule = Literal["interval", "period", "event"]
 
-_RULE = "known_at_rule"
 _TRADE, _SUMS = {"id", "price"}, {"open", "close"}
 _HINDSIGHT = "is_naked"
 
@@ -97,9 +99,8 @@ def known_at(
         Table.opened(frame, times=[KNOWN_AT])
         return frame
     table, rows, rule = known(frame, rule=rule, interval=interval, delay=delay)
-    when = nw.when(IS_KNOWN).then(nw.col(WHEN)).alias(KNOWN_AT)
-    others = [name for name in table.names if name not in (KNOWN_AT, _RULE)]
-    result = rows.select(*others, when, nw.lit(rule).alias(_RULE))
+    others = [name for name in table.names if name not in KNOWN]
+    result = rows.select(*others, nw.col(WHEN).alias(KNOWN_AT), known_at_rule=nw.lit(rule))
     return table.closed(result, times={KNOWN_AT: "timestamp"}, like_rows=True)
 
 
@@ -134,22 +135,21 @@ def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
     >>> as_of(candles, "2024-08-08T12:59:59Z")["close"].to_list()
     [61000.0]
     """
-    table, rows = of_facts(frame)
-    return table.closed(rows.filter(nw.col(IS_KNOWN) & (nw.col(WHEN) <= _instant(at))).select(*table.names))
+    table, rows = when_known(frame)
+    return table.closed(rows.filter(nw.col(WHEN) <= _instant(at)).select(*table.names))
 
 
-def of_facts(frame: IntoFrameT, *, parameter: str = "frame") -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
-    """Return a frame opened, and its rows with when each is known: as its column says, or by the rule it goes by."""
+def when_known(
+    frame: IntoFrameT | Table[IntoFrameT], *, interval: str | None = None, parameter: str = "frame"
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
+    """Return a frame opened, and its rows with `WHEN`: as its column says, or by the rule that `known_at` takes."""
     table = Table.opened(frame, parameter=parameter)
-    if KNOWN_AT not in table.names:
-        table, rows, _ = known(table)
+    if interval is not None or KNOWN_AT not in table.names:
+        table, rows, _ = known(table, interval=interval)
         return table, rows
     times = [KNOWN_AT, *(name for name in ("timestamp",) if name in table.names)]
     table = Table.opened(table, times=times, parameter=parameter)
-    column = nw.col(KNOWN_AT)
-    return table, table.rows.with_columns(
-        column.fill_null(0).alias(WHEN), (~column.is_null()).alias(IS_KNOWN)
-    )
+    return table, table.rows.with_columns(nw.col(KNOWN_AT).alias(WHEN))
 
 
 def known(
@@ -159,46 +159,46 @@ def known(
     interval: str | None = None,
     delay: str | timedelta = timedelta(0),
 ) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], Rule]:
-    """Return a frame opened, its rows with when each is known [ns], if it is, and the rule that says so."""
+    """Return a frame opened, its rows with `WHEN`, and the rule that says so."""
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = Table.opened(frame, times=["timestamp"])
-    if rule is None and length is None and "interval" in table.names and not knows_length(table.names):
-        raise QueryError(
-            "rule",
-            got=None,
-            expected=f"a rule, or the column {SESSION_END!r}: an interval does not say how long a session of blocks is",
-            hint=f"keep {SESSION_END!r}, or say rule='interval' where a session is one interval",
-        )
     if rule is None:
-        if _HINDSIGHT in table.names:
-            raise QueryError(
-                "rule",
-                got=None,
-                expected=f"a rule, or no column {_HINDSIGHT!r}, which later sessions decide",
-                hint=f"drop {_HINDSIGHT!r} and 'touched_at', or take them of the sessions known by then",
-            )
-        if length is None and _TRADE.issubset(table.names) and _SUMS.isdisjoint(table.names):
-            expected = "'event' for trades, or 'interval' where they are known by the interval"
-            raise QueryError("rule", got=None, expected=expected, hint="known_at(trades, rule='event')")
+        if length is None:
+            _refuse_to_guess(table.names)
         rule = "period" if SESSION_END in table.names and length is None else "interval"
     one_of("rule", rule, ("interval", "period", "event"))
     if rule != "interval" and length is not None:
         raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
+    if rule == "interval" and length is None and "interval" not in table.names:
+        raise MissingColumnError(["interval"], available=table.names)
+    start, end = nw.col("timestamp"), nw.col(SESSION_END)
+    when = start
     if rule == "period":
         table = Table.opened(table, times=["timestamp", SESSION_END])
-    elif rule == "interval" and length is None and "interval" not in table.names:
-        raise MissingColumnError(["interval"], available=table.names)
-    time, end = nw.col("timestamp"), nw.col(SESSION_END)
-    is_known = ~time.is_null()
-    when = time
-    if rule == "period":
-        when, is_known = end, is_known & (end >= time).fill_null(value=False)
+        when = nw.when(end >= start).then(end)
     elif rule == "interval":
         lengths = length_of(nw.col("interval")) if length is None else nw.lit(length, nw.Int64)
-        when, is_known = time + lengths, is_known & (lengths > 0)
-    rows = table.rows.with_columns(is_known.alias(IS_KNOWN), (when + later).fill_null(0).alias(WHEN))
-    return table, rows, rule
+        when = nw.when(lengths > 0).then(start + lengths)
+    return table, table.rows.with_columns((when + later).alias(WHEN)), rule
+
+
+def _refuse_to_guess(names: list[str]) -> None:
+    """Raise QueryError if the columns of a frame do not say when its rows are known."""
+    if "interval" in names and not knows_length(names):
+        expected = (
+            f"a rule, or the column {SESSION_END!r}: an interval does not say how long a session of blocks is"
+        )
+        hint = f"keep {SESSION_END!r}, or say rule='interval' where a session is one interval"
+    elif _HINDSIGHT in names:
+        expected = f"a rule, or no column {_HINDSIGHT!r}, which later sessions decide"
+        hint = f"drop {_HINDSIGHT!r} and 'touched_at', or take them of the sessions known by then"
+    elif _TRADE.issubset(names) and _SUMS.isdisjoint(names):
+        expected = "'event' for trades, or 'interval' where they are known by the interval"
+        hint = "known_at(trades, rule='event')"
+    else:
+        return
+    raise QueryError("rule", got=None, expected=expected, hint=hint)
 
 
 def _instant(at: TimeLike) -> int:
