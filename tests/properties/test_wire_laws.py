@@ -20,8 +20,8 @@ from tidytape.schema import data_type, schema_of
 from tidytape.wire import _columnar as columnar
 from tidytape.wire import _tolerant as tolerant
 from tidytape.wire import decode, encode, encode_all, from_arrow, to_arrow
-from tidytape.wire._parse import parsed
-from tidytape.wire._parts import identity_columns
+from tidytape.wire._faults import parsed
+from tidytape.wire.tidy import identity_columns
 
 SECOND = 1_000_000_000
 

@@ -472,7 +472,7 @@ def test_lists_that_each_level_repeats_are_bounded(
         one = {"id": {"exchange": "X"}, "points": [{"Point": {"TpoAggregation": profile}}]}
         return orjson.dumps({"series": [one | {"id": {"exchange": str(n)}} for n in range(points)]})
 
-    monkeypatch.setattr("tidytape.wire._bounds.MOST_CELLS", 20_000)
+    monkeypatch.setattr("tidytape.wire._faults.MOST_CELLS", 20_000)
     assert decode(body(1, 200), "TPO_AGG")["single_prints"].list.len().sum() == 200 * 60
     for points, levels in ((1, 201), (2, 101)):
         number = points * levels * 100
@@ -481,7 +481,7 @@ def test_lists_that_each_level_repeats_are_bounded(
 
 
 def test_a_frame_out_of_proportion_to_its_body(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidytape.wire._bounds._FREE_CELLS", 2**12)
+    monkeypatch.setattr("tidytape.wire._faults._FREE_CELLS", 2**12)
     extra = {f"f{number}": number for number in range(100)}
     first, others = {"timestamp": {"s": 0}}, [{"Point": {"timestamp": {"s": 1}}}] * 100
     levels = {"id": extra, "points": [{"Point": first | {"profile": [1, 2, 3] * 100}}]}
@@ -497,9 +497,9 @@ def test_a_frame_out_of_proportion_to_its_body(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_honest_bodies_are_far_within_the_bounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidytape.wire._bounds._FREE_CELLS", 0)
-    monkeypatch.setattr("tidytape.wire._bounds._FREE_CONTAINERS", 0)
-    monkeypatch.setattr("tidytape.wire._bounds._CELLS_PER_BYTE", 1.2)
+    monkeypatch.setattr("tidytape.wire._faults._FREE_CELLS", 0)
+    monkeypatch.setattr("tidytape.wire._faults._FREE_CONTAINERS", 0)
+    monkeypatch.setattr("tidytape.wire._faults._CELLS_PER_BYTE", 1.2)
     assert decode(CANDLE_BODY, CANDLES).height == 2
     levels = ",".join(f"{price},1.5,2" for price in range(60_000, 61_000))
     assert decode(body(f'{{"timestamp":{{"s":0}},"profile":[{levels}]}}'), PROFILE).height == 1000

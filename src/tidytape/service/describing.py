@@ -17,7 +17,7 @@ from tidytape.schema import data_type, schema_of
 from tidytape.service.options import Instrument, quote_markets
 from tidytape.service.plans import SOURCES, Want, has_tiles, in_usd
 from tidytape.times import DAY
-from tidytape.wire.final import DATA_UNTIL, with_finality
+from tidytape.wire.tidy import DATA_UNTIL, with_finality
 
 __all__ = ["descriptions", "with_descriptors"]
 

@@ -34,10 +34,9 @@ from __future__ import annotations
 from tidytape.wire.arrow import ARROW_BEGIN, ARROW_END, ARROW_MIME, from_arrow, to_arrow
 from tidytape.wire.decode import JSON_MIME, decode
 from tidytape.wire.encode import encode, encode_all
-from tidytape.wire.final import DATA_UNTIL, SENT_UNIT, finality
-from tidytape.wire.kinds import concatenated, fitted
 from tidytape.wire.lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
 from tidytape.wire.notes import Note, notes_in_arrow, notes_in_json, read_notes, write_notes
+from tidytape.wire.tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality, fitted
 
 __all__ = [
     "ARROW_BEGIN",

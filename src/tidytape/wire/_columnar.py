@@ -26,8 +26,8 @@ import pyarrow.json
 from tidytape.catalogue import COVERAGE, NOTE_FIELDS, DataType, Field, Kind, Levels
 from tidytape.schema import schema_of
 from tidytape.times import SECOND
-from tidytape.wire._bounds import check_series
-from tidytape.wire._parts import (
+from tidytape.wire._faults import check_series
+from tidytape.wire.tidy import (
     MOST_NESTING,
     SERIES_FIELDS,
     Counts,

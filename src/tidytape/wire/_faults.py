@@ -1,16 +1,27 @@
-"""What is wrong with a body, and where.
+"""What a reader refuses, and where in the body it is.
 
-A value knows what is wrong with it, its surroundings know where it lies: a ``Fault`` rises without a place,
-and the lane turns it into a `DecodeError` with the facts.
+Code that reads a value knows what is wrong with it, and its caller knows where it lies. So the first raises a `Fault`
+without a place, and `placed` turns that into a `DecodeError` with the place.
+
+A few bytes can ask for much memory: ``{},`` is a series with all its columns, and each unknown field is a column of
+every row. The bounds here lie above what a service of the contract sends. They are checked before memory is taken.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import math
+import re
+from collections.abc import Collection, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
-from tidytape.errors import DecodeError
+import orjson
+import pyarrow as pa
+
+from tidytape.errors import DecodeError, shown
 
 _LONGEST = 200
 
@@ -23,27 +34,45 @@ class Fault(Exception):  # noqa: N818 - it never leaves this package
         self.length = length
 
 
+@dataclass
+class Place:
+    """Where in a body a reader is: the name of the series, and the position of the point in it."""
+
+    series: str | None = None
+    point: int | None = None
+
+
 @contextmanager
-def placed(data_type: str, series: str | None = None, point: int | None = None) -> Iterator[None]:
-    """Turn a Fault from inside into a DecodeError that says where."""
+def placed(data_type: str) -> Iterator[Place]:
+    """Turn a Fault from inside into a DecodeError that says where; the reader keeps the place up to date."""
+    place = Place()
     try:
-        yield
+        yield place
     except Fault as fault:
-        where = [data_type]
-        if series is not None:
-            where.append(f"series {series}")
-        if point is not None:
-            where.append(f"point {point}")
+        where = data_type
+        if place.series is not None:
+            where += f", series {place.series}"
+        if place.point is not None:
+            where += f", point {place.point}"
         raise DecodeError(
-            f"{', '.join(where)}: {fault}",
+            f"{where}: {fault}",
             data_type=data_type,
-            series=series,
-            point=point,
+            series=place.series,
+            point=place.point,
             length=fault.length,
         ) from None
 
 
-def series_name(identity: Any, position: int) -> str:
+@contextmanager
+def within(where: str) -> Iterator[None]:
+    """Put a place before the message of a Fault from inside."""
+    try:
+        yield
+    except Fault as fault:
+        raise Fault(f"{where}: {fault}", length=fault.length) from None
+
+
+def series_name(identity: dict[str, Any], position: int) -> str:
     """Write a series as its identity, or as its position where it has none.
 
     Examples
@@ -51,9 +80,232 @@ def series_name(identity: Any, position: int) -> str:
     >>> series_name({"type": "TRADE", "exchange": "X", "rawSymbol": "BTCUSDT", "side": None}, 0)
     'exchange=X, rawSymbol=BTCUSDT'
     """
-    if not isinstance(identity, dict):
-        return str(position)
     text = ", ".join(
         f"{name}={value}" for name, value in identity.items() if name != "type" and isinstance(value, str)
     )
     return (text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…") or str(position)
+
+
+MOST_SERIES = 2**17
+"""How many series a body may have, those of other types and without points included."""
+
+MOST_CELLS = 2**29
+"""How many cells, rows times columns, a frame may have."""
+
+_FREE_CELLS = 2**24
+# A level in the fewest bytes, "55,1,0,", is of 15 cells.
+_CELLS_PER_BYTE = 2.2
+_FREE_CONTAINERS = 2**20
+_BYTES_PER_CONTAINER = 8
+
+
+def check_containers(body: bytes) -> None:
+    """Raise Fault if a body is of little but brackets: a parser makes an object of each, of many times its length."""
+    number = body.count(b"{") + body.count(b"[")
+    if number > _FREE_CONTAINERS and number * _BYTES_PER_CONTAINER > len(body):
+        raise Fault(f"there are {number} objects and arrays in {len(body)} bytes, so next to nothing in each")
+
+
+def check_series(number: int) -> None:
+    """Raise Fault if these are more series than a body may have."""
+    if number > MOST_SERIES:
+        raise Fault(f"there are {number} series, and a body may have {MOST_SERIES}")
+
+
+def check_cells(rows: int, columns: int, size: int) -> None:
+    """Raise Fault if a frame has more cells than a body of this size can mean. [byte]
+
+    Examples
+    --------
+    >>> check_cells(1000, 20, 50_000)
+    >>> check_cells(10**9, 20, 10**10)
+    Traceback (most recent call last):
+    ...
+    tidytape.wire._faults.Fault: there would be 1000000000 rows of 20 columns, and a frame takes 536870912 cells
+    """
+    most = _most_cells(size)
+    if rows * columns > most:
+        raise Fault(f"there would be {rows} rows of {columns} columns, and a frame takes {most} cells")
+
+
+def check_repeated(number: int) -> None:
+    """Raise Fault if these are more values than lists may have that every level of their point repeats.
+
+    A point with as many levels as values in its lists makes the square of that.
+    """
+    if number > MOST_CELLS:
+        raise Fault(
+            f"there would be {number} values in lists that each level repeats, and a frame takes {MOST_CELLS} cells"
+        )
+
+
+def check_sparse(body: bytes, unknown: int) -> None:
+    """Raise Fault if unknown fields would make far more cells than the body has values.
+
+    A field that only one object has takes a cell of every other too, and there are no more rows than objects.
+    """
+    objects, most = body.count(b"{"), _most_cells(len(body))
+    if objects * unknown > most:
+        raise Fault(
+            f"there are {unknown} different unknown fields in {objects} objects; a frame takes {most} cells"
+        )
+
+
+def _most_cells(size: int) -> int:
+    return min(MOST_CELLS, max(_FREE_CELLS, int(_CELLS_PER_BYTE * size)))
+
+
+MOST_UNKNOWN = 256
+"""How many different fields a body may have beside the documented ones, those inside unknown fields included."""
+
+
+def check_unknown(number: int) -> None:
+    """Raise Fault if these are more unknown fields than a frame takes."""
+    if number > MOST_UNKNOWN:
+        raise Fault(f"there are more than {MOST_UNKNOWN} different unknown fields, and a frame takes no more")
+
+
+def unknown_fields(values: Iterable[Any], known: Any = None) -> int:
+    """Count the different fields, by path, that objects have and their type has not; stop beyond what a frame takes.
+
+    Parameters
+    ----------
+    values : iterable of object
+        As a JSON parser made them.
+    known : pyarrow.DataType, optional
+        The type they should have. Without one, nothing in them is known.
+
+    Examples
+    --------
+    >>> unknown_fields([{"a": 1, "b": {"c": 2}}, {"b": {"c": 3, "d": [{"e": 4}]}}])
+    5
+    >>> unknown_fields([{"a": 1, "b": 2}], pa.struct({"a": pa.float64()}))
+    1
+    """
+    number = 0
+    # A queue, not recursion: a hostile body decides the depth.
+    queue = [(list(values), known)]
+    while queue and number <= MOST_UNKNOWN:
+        values, known = queue.pop()
+        arrays = [value for value in values if type(value) is list]
+        if arrays:
+            inner = known.value_type if known is not None and pa.types.is_list(known) else None
+            queue.append((list(chain.from_iterable(arrays)), inner))
+        objects = [value for value in values if type(value) is dict]
+        fields = {field.name: field.type for field in known} if _is_struct(known) else {}
+        queue += [
+            ([one[name] for one in objects if name in one], type_)
+            for name, type_ in fields.items()
+            if _has_fields(type_)
+        ]
+        unknown = set().union(*objects) - fields.keys()
+        number += len(unknown)
+        if unknown:
+            queue += [(found, None) for found in _values_of(unknown, objects)]
+    return number
+
+
+def _values_of(names: set[str], objects: list[dict[str, Any]]) -> Iterable[list[Any]]:
+    """Return the values of each name."""
+    found: dict[str, list[Any]] = {name: [] for name in names}
+    for one in objects:
+        # Of the two the smaller is gone through, so that rare names of many objects cost no more than themselves.
+        for name in one.keys() & names:
+            found[name].append(one[name])
+    return found.values()
+
+
+def _is_struct(known: Any) -> bool:
+    return known is not None and bool(pa.types.is_struct(known))
+
+
+def _has_fields(known: Any) -> bool:
+    return _is_struct(known.value_type if pa.types.is_list(known) else known)
+
+
+_MOST_NESTING = 1024  # orjson's own limit
+_HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+def check_utf8(body: bytes, data_type: str | None = None) -> None:
+    """Raise DecodeError unless the body is UTF-8, which columnar readers take on trust."""
+    if body.isascii():
+        return
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise DecodeError(f"the body is not UTF-8 at byte {error.start}", data_type=data_type) from None
+
+
+def parsed(body: bytes, data_type: str | None = None) -> Any:
+    """Parse a body strictly, with the bare words NaN, Infinity and -Infinity as the one tolerance.
+
+    Raises
+    ------
+    DecodeError
+        If it is not one JSON document in UTF-8, nests deeper than 1,024, holds a number no double can, or is of
+        little but brackets.
+
+    Examples
+    --------
+    >>> parsed(b'{"coins": ["BTC"]}')
+    {'coins': ['BTC']}
+    """
+    try:
+        check_containers(body)
+        return orjson.loads(body)
+    except Fault as fault:
+        raise DecodeError(f"the body: {fault}", data_type=data_type) from None
+    except orjson.JSONDecodeError as error:
+        refused = error
+    document = _parsed_with_words(body)
+    if document is None:
+        raise DecodeError(f"the body is not JSON: {refused}", data_type=data_type)
+    return document
+
+
+def check_holds(document: Any, name: str, *, beside: Collection[str] = ()) -> None:
+    """Raise Fault if an object has other fields, but not the one that holds the data.
+
+    An empty object is an empty answer, since proto3 leaves out empty arrays. One with other fields is something else,
+    such as an error that was sent as an answer.
+    """
+    if isinstance(document, dict) and name not in document and document.keys() - {*beside}:
+        raise Fault(f"the body has no {name}, but {shown(', '.join(sorted(document)))}")
+
+
+def _parsed_with_words(body: bytes) -> Any:
+    """Parse a body as Python writes it by default; None where that fails too."""
+    if b"NaN" not in body and b"Infinity" not in body:
+        return None
+    if _HALF_PAIR.search(body):
+        return None  # Python would let half a surrogate pair through, and no column can hold it
+    try:
+        document = json.loads(body.decode(), parse_float=_finite)
+    except (ValueError, RecursionError):
+        return None
+    return document if nesting(document) <= _MOST_NESTING else None
+
+
+def _finite(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ValueError(f"{text} is too large for a double")
+    return number
+
+
+def nesting(value: Any) -> int:
+    """Return how many arrays and objects lie inside one another.
+
+    Examples
+    --------
+    >>> nesting(1), nesting([]), nesting({"a": [1]})
+    (0, 1, 2)
+    """
+    depth = 0
+    layer = [value]
+    # Layer by layer, not by recursion: a hostile body decides the depth.
+    while layer := [item for item in layer if isinstance(item, dict | list)]:
+        depth += 1
+        layer = [inner for item in layer for inner in (item.values() if isinstance(item, dict) else item)]
+    return depth

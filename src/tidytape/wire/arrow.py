@@ -17,12 +17,11 @@ import pyarrow.ipc
 
 from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, shown
+from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as kind_of
-from tidytape.schema import schema_of
-from tidytape.wire._faults import Fault, placed
-from tidytape.wire._unknown import check_unknown
-from tidytape.wire.final import DATA_UNTIL, with_finality, with_known
+from tidytape.wire._faults import Fault, check_unknown, placed
 from tidytape.wire.notes import ARROW_KEY, Note, write_notes
+from tidytape.wire.tidy import DATA_UNTIL, with_finality, with_known
 
 __all__ = ["ARROW_BEGIN", "ARROW_END", "ARROW_MIME", "from_arrow", "to_arrow"]
 
@@ -107,39 +106,40 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     tidytape.errors.DecodeError: the body is not an Arrow stream: ...
     """
     kind_of(data_type)
-    frame = _read(body, data_type)
-    _check_nulls(frame, data_type)
-    schema = schema_of(data_type)
-    return with_finality(with_known(schema.conform(frame)), data_type)
-
-
-def _read(body: bytes, data_type: str) -> pl.DataFrame:
     if not body.endswith(ARROW_END):
         # Arrow lets a stream simply stop, so one cut between two batches would read as a shorter frame.
         raise DecodeError("the body is not an Arrow stream: it has no end", data_type=data_type)
-    try:
-        with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
-            with placed(data_type):
-                _check_type(reader.schema, data_type)
-                check_unknown(_unknown_fields(reader.schema, data_type))
-            plain = pa.schema([_plain(field) for field in reader.schema])
-            _check_dtypes(pl.from_arrow(plain.empty_table()), data_type)
-            _check_uncompressed(body)
-            table = pa.Table.from_batches(_within(len(body), reader), reader.schema)
-        # Offsets, UTF-8 and dictionary indices: polars would trust them.
-        table.validate()
-        for column in table.columns:
-            _check_values(column)
-        frame = pl.from_arrow(table.cast(plain))
-    except (
-        pa.ArrowException,
-        pl.exceptions.PolarsError,
-        OSError,
-        ValueError,
-        TypeError,
-        struct.error,
-    ) as error:
-        raise DecodeError(f"the body is not an Arrow stream: {error}", data_type=data_type) from None
+    schema = schema_of(data_type)
+    with placed(data_type):
+        try:
+            frame = _read(body, schema)
+        except _NOT_ARROW as error:
+            message = f"the body is not an Arrow stream: {error}"
+            raise DecodeError(message, data_type=data_type) from None
+        for column in schema.columns:
+            if not column.nullable and frame[column.name].null_count():
+                raise Fault(f"column {column.name} has nulls")
+    return with_finality(with_known(schema.conform(frame)), data_type)
+
+
+_NOT_ARROW = (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, TypeError, struct.error)
+
+
+def _read(body: bytes, schema: Schema) -> pl.DataFrame:
+    with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
+        _check_type(reader.schema, schema.name)
+        known = {*schema.names, DATA_UNTIL}
+        unknown = [field for field in reader.schema if field.name not in known]
+        check_unknown(sum(1 + _inner_fields(field.type) for field in unknown))
+        plain = pa.schema([_plain(field) for field in reader.schema])
+        _check_dtypes(pl.from_arrow(plain.empty_table()), schema)
+        _check_uncompressed(body)
+        table = pa.Table.from_batches(_within(len(body), reader), reader.schema)
+    # Offsets, UTF-8 and dictionary indices: polars would trust them.
+    table.validate()
+    for column in table.columns:
+        _check_values(column)
+    frame = pl.from_arrow(table.cast(plain))
     assert isinstance(frame, pl.DataFrame)  # a table gives a frame
     return frame
 
@@ -216,12 +216,6 @@ def _check_values(column: Any) -> None:
         first, last, size = used["min"].as_py(), used["max"].as_py(), len(chunk.dictionary)
         if last is not None and not 0 <= first <= last < size:
             raise pa.ArrowInvalid(f"a dictionary of {size} has no values {first} to {last}")
-
-
-def _unknown_fields(schema: Any, data_type: str) -> int:
-    """Count the columns that the schema of the data type has not, with the fields inside them."""
-    known = {*schema_of(data_type).names, DATA_UNTIL}
-    return sum(1 + _inner_fields(field.type) for field in schema if field.name not in known)
 
 
 def _inner_fields(dtype: Any) -> int:
@@ -307,29 +301,14 @@ _FLAT = (
 )
 
 
-def _check_dtypes(frame: Any, data_type: str) -> None:
-    """Refuse columns of another dtype: a cast would make numbers of what are none."""
-    dtypes = schema_of(data_type).polars()
-    if DATA_UNTIL in frame.columns and frame.schema[DATA_UNTIL] != dtypes["timestamp"]:
-        got = frame.schema[DATA_UNTIL]
-        raise DecodeError(
-            f"{data_type}: column {DATA_UNTIL} is {got}, not {dtypes['timestamp']}", data_type=data_type
-        )
-    for column in schema_of(data_type).columns:
-        wanted = dtypes[column.name]
-        if column.name not in frame.columns:
-            if not column.nullable:
-                raise DecodeError(f"{data_type}: the stream has no column {column.name}", data_type=data_type)
-            continue
-        got = frame.schema[column.name]
-        as_text = column.dtype == "category" and got in {pl.String, pl.Categorical, pl.Enum}
+def _check_dtypes(frame: Any, schema: Schema) -> None:
+    """Raise Fault if columns are absent or of another dtype: a cast would make numbers of what are none."""
+    dtypes = schema.polars()
+    for column in schema.columns:
+        if column.name not in frame.columns and not column.nullable:
+            raise Fault(f"the stream has no column {column.name}")
+    for name, wanted in {DATA_UNTIL: dtypes["timestamp"], **dtypes}.items():
+        got = frame.schema.get(name, wanted)
+        as_text = wanted == pl.Categorical and got in {pl.String, pl.Categorical, pl.Enum}
         if got != wanted and not as_text:
-            raise DecodeError(
-                f"{data_type}: column {column.name} is {got}, not {wanted}", data_type=data_type
-            )
-
-
-def _check_nulls(frame: pl.DataFrame, data_type: str) -> None:
-    for column in schema_of(data_type).columns:
-        if not column.nullable and frame[column.name].null_count():
-            raise DecodeError(f"{data_type}: column {column.name} has nulls", data_type=data_type)
+            raise Fault(f"column {name} is {got}, not {wanted}")

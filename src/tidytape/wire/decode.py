@@ -12,12 +12,16 @@ import polars as pl
 
 from tidytape.schema import data_type as kind_of
 from tidytape.wire import _columnar, _tolerant
-from tidytape.wire._bounds import check_containers, check_sparse
-from tidytape.wire._faults import placed
-from tidytape.wire._parse import check_utf8, parsed
-from tidytape.wire._parts import Parts
-from tidytape.wire._unknown import check_unknown, unknown_fields
-from tidytape.wire.final import with_finality
+from tidytape.wire._faults import (
+    check_containers,
+    check_sparse,
+    check_unknown,
+    check_utf8,
+    parsed,
+    placed,
+    unknown_fields,
+)
+from tidytape.wire.tidy import Parts, with_finality
 
 __all__ = ["JSON_MIME", "decode"]
 

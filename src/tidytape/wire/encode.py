@@ -15,12 +15,11 @@ import polars as pl
 
 from tidytape.catalogue import COVERAGE, DataType, Levels
 from tidytape.errors import MissingColumnError, QueryError
+from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as kind_of
-from tidytape.schema import schema_of
-from tidytape.wire._parts import SERIES_FIELDS, identity_columns
 from tidytape.wire._text import Piece, join, member, value
-from tidytape.wire.final import DATA_UNTIL
 from tidytape.wire.notes import Note, write_notes
+from tidytape.wire.tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
 
 __all__ = ["encode", "encode_all"]
 
@@ -111,7 +110,7 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Sequence[Note]
 
 def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
     """Return the text of all series of a frame with rows, in pieces."""
-    frame = _ordered(_checked(frame, kind), kind)
+    frame = _ordered(checked(frame, schema_of(kind.name)), kind)
     leads, tail = _leads(frame, kind)
     rows = _level_pieces(frame, kind) if kind.levels else [*_point_pieces(frame, kind), _point_tail(kind)]
     frame = frame.with_columns(leads.alias(_LEAD))
@@ -130,8 +129,8 @@ def _bytes_of(texts: pl.Series) -> Any:
 # --- rows in the order of the wire --------------------------------------------------------------------------
 
 
-def _checked(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
-    schema = schema_of(kind.name)
+def checked(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
+    """Return a frame in the dtypes of its schema, if every row has what is never null."""
     required = [column.name for column in schema.columns if not column.nullable]
     absent = [name for name in required if name not in frame.columns]
     if absent:
@@ -139,7 +138,7 @@ def _checked(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
     frame = schema.conform(frame)
     for name in required:
         if frame[name].null_count():
-            raise QueryError(name, got=None, expected=f"a value on every row of {kind.name}")
+            raise QueryError(name, got=None, expected=f"a value on every row of {schema.name}")
     return frame
 
 

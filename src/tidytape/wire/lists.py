@@ -11,15 +11,12 @@ from typing import Any
 import polars as pl
 
 from tidytape.catalogue import BLOCK_SIZE_FIELDS, LISTS, MARKET_FIELDS, PREDICTION_MARKET_FIELDS, Field
-from tidytape.errors import DecodeError, MissingColumnError, QueryError
+from tidytape.errors import DecodeError
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKET_ENTRY, column_name
-from tidytape.wire import _values
-from tidytape.wire._bounds import check_sparse
-from tidytape.wire._faults import Fault, placed
-from tidytape.wire._parse import check_holds, parsed
+from tidytape.wire._faults import Fault, check_holds, check_sparse, parsed, placed, unknown_fields, within
 from tidytape.wire._text import Piece, join, member
-from tidytape.wire._tolerant import Table, array
-from tidytape.wire._unknown import unknown_fields
+from tidytape.wire._tolerant import Table, array, read_value
+from tidytape.wire.encode import checked
 
 __all__ = ["decode_block_sizes", "decode_list", "decode_markets", "decode_names", "encode_markets"]
 
@@ -105,11 +102,9 @@ def decode_names(body: bytes, name: str) -> list[str]:
     elements = decode_list(body, _fields(name))
     with placed(name):
         for position, element in enumerate(elements):
-            try:
-                if _values.read(element, "string") is None:
+            with within(f"element {position}"):
+                if read_value(element, "string") is None:
                     raise Fault("it is null")
-            except Fault as fault:
-                raise Fault(f"element {position}: {fault}") from None
     return elements
 
 
@@ -141,10 +136,8 @@ def decode_block_sizes(body: bytes) -> pl.DataFrame:
     with placed(BLOCK_SIZES.name):
         check_sparse(body, unknown_fields(elements))
         for position, element in enumerate(elements):
-            try:
+            with within(f"element {position}"):
                 _add(sizes, element if isinstance(element, dict) else {"blockSize": element}, ["block_size"])
-            except Fault as fault:
-                raise Fault(f"element {position}: {fault}") from None
         return BLOCK_SIZES.conform(sizes.frame())
 
 
@@ -188,21 +181,17 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
         if not isinstance(document, dict):
             raise Fault("the body is not a JSON object")
         check_holds(document, "symbols", beside=["nextOffset"])
-        try:
-            next_offset = _values.read(document.get("nextOffset"), "int64")
-        except Fault as fault:
-            raise Fault(f"nextOffset: {fault}") from None
+        with within("nextOffset"):
+            next_offset = read_value(document.get("nextOffset"), "int64")
         markets = Table(MARKET_FIELDS, MARKETS.polars(), without=[_NESTED_WIRE, _NESTED])
         nested = Table(PREDICTION_MARKET_FIELDS, PREDICTION_MARKET_ENTRY.polars())
         owners: list[int] = []
         for position, entry in enumerate(array(document.get("symbols"), "symbols")):
-            try:
+            with within(f"entry {position}"):
                 _add(markets, entry, ("exchange", "raw_symbol"))
                 for inner in array(entry.get(_NESTED_WIRE, entry.get(_NESTED)), _NESTED_WIRE):
                     _add(nested, inner, ("slug",))
                     owners.append(position)
-            except Fault as fault:
-                raise Fault(f"entry {position}: {fault}") from None
         frame, inner = markets.frame(), nested.frame()
     if owners:
         inner_rows = inner.select(
@@ -252,14 +241,7 @@ def encode_markets(frame: pl.DataFrame, next_offset: int | None) -> bytes:
     >>> encode_markets(pl.DataFrame({"exchange": ["X"], "raw_symbol": ["BTCUSDT"]}), 1).decode()
     '{"symbols":[{"exchange":"X","rawSymbol":"BTCUSDT"}],"nextOffset":1}'
     """
-    required = [column.name for column in MARKETS.columns if not column.nullable]
-    absent = [name for name in required if name not in frame.columns]
-    if absent:
-        raise MissingColumnError(absent, available=frame.columns)
-    for name in required:
-        if frame[name].null_count():
-            raise QueryError(name, got=None, expected="a value for every market")
-    frame = MARKETS.conform(frame)
+    frame = checked(frame, MARKETS)
     entries = ",".join(_objects(frame, MARKET_FIELDS))
     offset = "" if next_offset is None else f',"nextOffset":{next_offset}'
     return f'{{"symbols":[{entries}]{offset}}}'.encode()

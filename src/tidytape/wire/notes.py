@@ -6,7 +6,8 @@ schema, in the same JSON. A service that follows the specification alone sends n
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,15 +15,16 @@ import orjson
 import pyarrow as pa
 import pyarrow.ipc
 
-from tidytape.catalogue import NOTE_FIELDS, NoteCode
+from tidytape.catalogue import NOTE_FIELDS, Kind, NoteCode
 from tidytape.times import SECOND
+from tidytape.wire._faults import Fault
+from tidytape.wire._tolerant import read_value
 
 __all__ = ["ARROW_KEY", "Note", "notes_in_arrow", "notes_in_json", "read_notes", "write_notes"]
 
 ARROW_KEY = b"tidytape.notes"
 """The key of the notes in the metadata of an Arrow schema."""
 
-_CODES = {code.value: code for code in NoteCode}
 _LONGEST = 2**24
 """Notes are read where they are the end of a body and no longer than this. [byte]"""
 
@@ -127,42 +129,21 @@ def _timestamp(ns: int) -> dict[str, int]:
 def _read(found: Any) -> tuple[Note, ...] | None:
     if not isinstance(found, list):
         return None
-    notes = (_note(one) for one in found if isinstance(one, dict))
-    return tuple(note for note in notes if note is not None)
+    notes = []
+    for said in found:
+        # A note whose code is unknown, or a field of which is of another kind, is left out.
+        with suppress(AttributeError, KeyError, TypeError, Fault):
+            fields = {
+                field.column: _value(said[field.name], field.kind)
+                for field in NOTE_FIELDS
+                if said.get(field.name) is not None
+            }
+            notes.append(Note(**fields | {"code": NoteCode[said["code"]]}))
+    return tuple(notes)
 
 
-def _note(said: Mapping[str, Any]) -> Note | None:
-    """Return one note; None where its code is unknown, or a field of it is of another kind."""
-    try:
-        code = _CODES[said["code"]]
-        fields = {
-            field.column: _READERS[field.kind](said[field.name])
-            for field in NOTE_FIELDS
-            if said.get(field.name) is not None
-        }
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return None
-    return Note(**{**fields, "code": code})
-
-
-def _text(said: Any) -> str:
-    if not isinstance(said, str):
-        raise TypeError(said)
-    return said
-
-
-_LAST_SECOND = 2**63 // SECOND
-
-
-def _time(said: Any) -> int:
-    seconds, rest = int(said.get("s", 0)), int(said.get("ns", 0))
-    if not (-_LAST_SECOND < seconds < _LAST_SECOND and 0 <= rest < SECOND):
-        raise ValueError(seconds)
-    return seconds * SECOND + rest
-
-
-_READERS: Mapping[str, Callable[[Any], Any]] = {
-    "string": _text,
-    "timestamp": _time,
-    "string[]": lambda said: tuple(map(_text, said)),
-}
+def _value(said: Any, kind: Kind) -> Any:
+    value = read_value(said, kind)
+    if isinstance(value, list) and None in value:
+        raise Fault("a name is null")
+    return tuple(value) if isinstance(value, list) else value

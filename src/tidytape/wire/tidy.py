@@ -1,25 +1,33 @@
-"""What both lanes of the decoder make of a body, and how that becomes one tidy frame.
+"""How the parts of a body become one tidy frame, and how frames of several answers do.
 
-A body is three tables, one inside the other: series, their points, the levels of the points. The lanes differ
-in how they get there; from here on there is one way.
+A body is three tables, one inside the other: series, their points, the levels of the points. Both lanes of the decoder
+make these `Parts`; from here on there is one way. An interval is final when it ends no later than the time up to which
+its market is known.
+
+Where the values of an unknown field are of different kinds, the column is text: strings as they are, other values as
+JSON. That holds within a body, and across the pages of a list and the requests of a window, so it does not matter how
+a window was cut.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import combinations
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
 import pyarrow as pa
+from polars.datatypes import DataTypeClass
 
-from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, DataType, Field
+from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, DataType, Field, Interval
 from tidytape.schema import column_name, schema_of
-from tidytape.wire._bounds import check_cells, check_repeated
-from tidytape.wire.final import DATA_UNTIL, with_known
+from tidytape.times import SECOND
+from tidytape.wire import _text
+from tidytape.wire._faults import check_cells, check_repeated
 
 Counts = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.uint32]
@@ -203,3 +211,153 @@ def _free(name: str, place: str, taken: set[str]) -> str:
     while name in taken:
         name = f"{place}_{name}"
     return name
+
+
+DATA_UNTIL = "data_until"
+"""The column of a decoded frame that says up to when the market of a row is known, where the service sent it."""
+
+SENT_UNIT = "series_amount_unit"
+"""The column of a decoded frame that says which unit the service sent, where it is not one we know."""
+
+_EARLIEST = -(2**62)  # a length can be subtracted from it without leaving int64
+_LENGTHS = {
+    name: interval.seconds * SECOND for interval in Interval for name in (interval.value, interval.alias)
+}
+
+
+def with_known(frame: pl.DataFrame) -> pl.DataFrame:
+    """Return a frame whose amount units and block sizes are null where they are not ones we know.
+
+    A unit that we do not know is kept as it was sent in the column `SENT_UNIT`, if there is one.
+    """
+    size, unit = pl.col("block_size"), pl.col("amount_unit").cast(pl.String)
+    is_known = unit.is_in([one.value for one in AmountUnit])
+    if "block_size" in frame.columns:
+        frame = frame.with_columns(pl.when(size.is_finite() & (size > 0)).then(size))
+    if "amount_unit" not in frame.columns:
+        return frame
+    sent = frame.select(pl.when(~is_known & (unit != "")).then(unit).alias(SENT_UNIT)).to_series()
+    frame = frame.with_columns(pl.when(is_known).then("amount_unit"))
+    return frame if sent.null_count() == len(sent) else frame.with_columns(sent)
+
+
+def finality(columns: Collection[str], *, until: pl.Expr, length: pl.Expr) -> pl.Expr:
+    """Return whether the interval of each row is final.
+
+    Parameters
+    ----------
+    columns : collection of str
+        Columns of the frame. ``period_end`` counts before ``timestamp`` and ``length`` where it is known.
+    until : polars expression, timestamp
+        Up to when the market is known.
+    length : polars expression, int64
+        Length of the interval. [ns]
+
+    Returns
+    -------
+    polars expression, bool
+        Null where the end of the interval or ``until`` is null.
+    """
+    known = until.dt.epoch("ns").clip(lower_bound=_EARLIEST)
+    ended = pl.col("timestamp").dt.epoch("ns") <= known - length
+    if "period_end" in columns:
+        ended = pl.coalesce(pl.col("period_end") <= until, ended)
+    return ended.alias("is_final")
+
+
+def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
+    """Return a decoded frame with ``is_final`` as far as the service sent what it follows from."""
+    schema = schema_of(data_type)
+    if DATA_UNTIL not in frame.columns or "is_final" not in schema.names:
+        return frame
+    length: pl.Expr = pl.lit(None, pl.Int64)
+    if "period_end" not in schema.names:  # a session may be longer than the interval
+        for name in frame["interval"].unique().drop_nulls().cast(pl.String):
+            length = pl.when(pl.col("interval") == name).then(_LENGTHS.get(name)).otherwise(length)
+    return frame.with_columns(finality(frame.columns, until=pl.col(DATA_UNTIL), length=length))
+
+
+_DType = pl.DataType | DataTypeClass
+
+
+def concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
+    """Put decoded frames one below the other; a column of different kinds becomes text.
+
+    Parameters
+    ----------
+    frames : sequence of polars.DataFrame
+        At least one, of one schema; their unknown columns may differ.
+
+    Returns
+    -------
+    polars.DataFrame, all rows
+        Columns that a frame has not are null in its rows.
+
+    Examples
+    --------
+    >>> frames = [pl.DataFrame({"x": values}) for values in ([1, None], ["a"], [[1, 2]], [{"y": True}])]
+    >>> concatenated(frames)["x"].to_list()
+    ['1', None, 'a', '[1,2]', '{"y":true}']
+    """
+    if len(frames) == 1:
+        return frames[0]
+    dtypes: dict[str, list[pl.DataType]] = {}
+    for frame in frames:
+        for name, dtype in frame.schema.items():
+            if dtype not in dtypes.setdefault(name, []):
+                dtypes[name].append(dtype)
+    mixed = {
+        name for name, found in dtypes.items() if not all(_agree(*pair) for pair in combinations(found, 2))
+    }
+    alike = [
+        frame.with_columns(_as_text(frame[name]) for name in frame.columns if name in mixed)
+        for frame in frames
+    ]
+    return pl.concat(alike, how="diagonal_relaxed")
+
+
+def fitted(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
+    """Return a column as another dtype, or None where that would change what it says.
+
+    Examples
+    --------
+    >>> fitted(pl.Series("x", [1]), pl.Float64()).to_list(), fitted(pl.Series("x", [1]), pl.String()).to_list()
+    ([1.0], ['1'])
+    >>> fitted(pl.Series("x", [0.5]), pl.Int64())
+    """
+    if column.dtype == dtype:
+        return column
+    if dtype == pl.String:
+        return _as_text(column)
+    if not _agree(column.dtype, dtype):
+        return None
+    empty = pl.DataFrame({column.name: pl.Series(dtype=dtype)})
+    whole = pl.concat([empty, column.to_frame()], how="vertical_relaxed")[column.name]
+    return whole if whole.dtype == dtype else None
+
+
+def _agree(first: _DType, second: _DType) -> bool:
+    """Return whether values of both can be in one column and still say what they said."""
+    if first == second or pl.Null in (first, second):
+        return True
+    if isinstance(first, pl.List) and isinstance(second, pl.List):
+        return _agree(first.inner, second.inner)
+    if isinstance(first, pl.Struct) and isinstance(second, pl.Struct):
+        others = {field.name: field.dtype for field in second.fields}
+        return all(_agree(field.dtype, others.get(field.name, field.dtype)) for field in first.fields)
+    if first.is_numeric() and second.is_numeric():
+        # There is no integer for both, and a double would round them.
+        return not (
+            pl.UInt64 in (first, second) and (first.is_signed_integer() or second.is_signed_integer())
+        )
+    texts = (pl.String, pl.Categorical, pl.Enum)
+    return first in texts and second in texts
+
+
+def _as_text(column: pl.Series) -> pl.Series:
+    """Return strings as they are, and other values as JSON."""
+    if column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null):
+        return column.cast(pl.String)
+    pieces = _text.value(column.alias("value"))
+    text = pl.concat_str([pl.lit(piece) if isinstance(piece, str) else piece for piece in pieces])
+    return column.alias("value").to_frame().select(text).to_series().alias(column.name)
