@@ -101,7 +101,7 @@ def gapfill(
     gaps = names.join(numbers, how="cross").select(
         *named,
         (nw.col(_DIGIT) * step + begin).alias("timestamp"),
-        nw.lit(0.0).alias("close"),
+        nw.lit(None, nw.Float64()).alias("close"),
         *no_unit,
         _ALL,
         nw.lit(0).alias(_REAL),
@@ -109,18 +109,20 @@ def gapfill(
     stamps = nw.concat([real, gaps])
     taken = nw.col(_REAL).max().over(*series, "timestamp")
     stamps = stamps.with_columns(taken.alias("__taken")).filter(nw.col(_REAL) == nw.col("__taken"))
-    filled = last_known(stamps, "close", known=nw.col(_REAL) == 1, by=series, order=["timestamp"])
-    for name in has_unit:
-        filled = last_known(filled, name, known=nw.col(_REAL) == 1, by=series, order=["timestamp"])
-        later = nw.col(f"__{name}").fill_null(strategy="backward").over(*series, order_by="timestamp")
-        filled = filled.with_columns(later)
-    filled = filled.filter((nw.col(_REAL) == 0) & ~nw.col("__close").is_null()).select(
+    filled = stamps.with_columns(
+        last_known(name, by=series, order=["timestamp"]) for name in ("close", *has_unit)
+    )
+    later = [
+        nw.col(name).fill_null(strategy="backward").over(*series, order_by="timestamp") for name in has_unit
+    ]
+    filled = filled.with_columns(later) if later else filled
+    filled = filled.filter((nw.col(_REAL) == 0) & ~nw.col("close").is_null()).select(
         *named,
         "timestamp",
-        *(nw.col("__close").alias(name) for name in ("open", "high", "low", "close")),
+        *(nw.col("close").alias(name) for name in ("open", "high", "low", "close")),
         nw.lit(0.0).alias("volume"),
         *(nw.lit(1.0).alias(COVERAGE) for name in columns if name == COVERAGE),
-        *(nw.col(f"__{name}").alias(name) for name in has_unit),
+        *has_unit,
     )
     whole = nw.concat([frame, filled], how="diagonal")
     return table.closed(whole, sort=[*named, "timestamp"])

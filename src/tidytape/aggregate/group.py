@@ -20,7 +20,7 @@ from tidytape.frames.joined import (
     STANDING,
     UNKNOWN,
     consolidated,
-    matched,
+    joined,
     standing_sums,
     summed,
     weighted,
@@ -137,19 +137,19 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     frame = in_one_unit(frame, data_type, [_ALL, *series])
     keys = [*series, *own]
     if data_type == "FUNDING_RATE_AGG":
-        joined = _weighted(frame, series, columns, weights)
+        grouped = _weighted(frame, series, columns, weights)
     elif data_type == "OPEN_INTEREST_AGG":
-        joined = standing_sums(frame, frame, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
+        grouped = standing_sums(frame, frame, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
         known = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
-        joined = joined.with_columns(known.alias(COVERAGE))
+        grouped = grouped.with_columns(known.alias(COVERAGE))
     elif data_type in CANDLES:
         frame = with_coverage(frame, columns)
-        joined = consolidated(frame, keys, [*columns, COVERAGE], members=INSTRUMENT)
+        grouped = consolidated(frame, keys, [*columns, COVERAGE], members=INSTRUMENT)
     else:
         frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in own else ())
-        joined = summed(frame, keys, [*columns, COVERAGE])
-    names = [name for name in schema.names if name in joined.collect_schema().names()]
-    return closed(joined.select(*names).sort(*keys), like=points)
+        grouped = summed(frame, keys, [*columns, COVERAGE])
+    names = [name for name in schema.names if name in grouped.collect_schema().names()]
+    return closed(grouped.select(*names).sort(*keys), like=points)
 
 
 def _require(data_type: str, weights: Any) -> None:
@@ -190,13 +190,15 @@ def _weighted(frame: Any, series: Sequence[str], rates: Sequence[str], weights: 
     )
     # A member may have open interest and no rate, at a time or at any: it counts in what a mean does not cover. One
     # with neither, at any time, is none.
-    series_of, texts = matched(frame.select(_ALL, *series).unique(), of_series)
     with_rate = frame.select(*INSTRUMENT).unique().with_columns(__rated=nw.lit(1))
     silent = (
-        matched(weights, of_series)[0]
-        .drop(*of_series)
-        .join(series_of, on=texts)
-        .drop(_ALL, *texts)
+        joined(
+            weights.with_columns(nw.lit(0).alias(_ALL)),
+            frame.select(_ALL, *series).unique(),
+            on=[_ALL, *of_series],
+            how="inner",
+        )
+        .drop(_ALL)
         .join(with_rate, on=[*INSTRUMENT], how="left")
         .filter(~nw.col("__rated").is_null() | ~nw.col(_WEIGHT).is_null())
         .drop("__rated")

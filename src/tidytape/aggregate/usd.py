@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -12,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.catalogue import USD_QUOTES, AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
-from tidytape.frames.joined import last_known
+from tidytape.frames.joined import as_of
 from tidytape.schema import schema_of
 
 __all__ = ["to_usd"]
@@ -94,7 +94,7 @@ def to_usd(
         if prices is None:
             raise QueryError("prices", got=None, expected="a frame of closes; open interest has no price")
         closes = opened(prices, [*INSTRUMENT, "timestamp", "close"])
-        money = _as_of(money, closes.rename({"close": "__price"}), "__price", by=INSTRUMENT)
+        money = as_of(money, closes.rename({"close": "__price"}), "__price", by=INSTRUMENT)
         price = nw.col("__price")
     else:
         price = nw.col("price")
@@ -108,7 +108,7 @@ def to_usd(
                 code="UNSUPPORTED",
             )
         worth = opened(rates, ["quote_coin", "timestamp", "usd"]).filter(nw.col("quote_coin") == quote)
-        money = _as_of(money, worth.rename({"usd": "__usd"}), "__usd", by=())
+        money = as_of(money, worth.rename({"usd": "__usd"}), "__usd", by=())
         price = price * nw.col("__usd")
     if data_type == "TRADE" and "quote_amount" in names:
         rate = 1.0 if quote in USD_QUOTES else nw.col("__usd")
@@ -138,14 +138,3 @@ def _columns(data_type: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
             code="UNSUPPORTED",
         )
     return _LEVELS[data_type], ("timestamp", "price", *_LEVELS[data_type])
-
-
-def _as_of(frame: Any, values: Any, name: str, *, by: Sequence[str]) -> Any:
-    """Return the frame with the newest of the values that is no newer than each row; null before the first."""
-    key = [*by, "timestamp"]
-    known = values.select(*key, name, nw.lit(0).alias("__late")).filter(~nw.col(name).is_null())
-    asked = frame.select(*key).unique().select(*key, nw.lit(0.0).alias(name), nw.lit(1).alias("__late"))
-    stamps = nw.concat([known, asked])
-    found = last_known(stamps, name, known=nw.col("__late") == 0, by=by, order=["timestamp", "__late"])
-    found = found.filter(nw.col("__late") == 1).select(*key, nw.col(f"__{name}").alias(name))
-    return frame.join(found, on=key, how="left")

@@ -8,12 +8,13 @@ from datetime import timedelta
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import NoMatchWarning, QueryError, shown
 from tidytape.frames.door import INSTRUMENT
-from tidytape.frames.joined import matched
+from tidytape.frames.joined import joined
 from tidytape.frames.table import IDENTITY, Table
-from tidytape.frames.units import AMOUNT_UNIT
+from tidytape.frames.units import AMOUNT_UNIT, is_of_one
 
 _NULLS = "__nulls_"
 
@@ -112,6 +113,9 @@ MARKET = INSTRUMENT
 MIXED = "__mixed"
 """1.0 where the rows of a series have several amount units, so that their amounts do not add up; else 0.0."""
 
+TIMES = "__times"
+"""How often the key of a row is there."""
+
 TWICE = "__twice"
 """1.0 where a market is there more than once at one time, so that no sum over markets is right; else 0.0."""
 
@@ -125,66 +129,76 @@ def across(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterab
     return table.series(by, without=("timestamp", *without))
 
 
-def unlevelled(table: Table[Any], series: Iterable[str], *, used: Iterable[str] = ()) -> None:
-    """Raise QueryError if the frame has a row for each price, and prices are not told apart."""
-    if "price" in table.names and "price" not in {*series, *used}:
+def markets(
+    frame: IntoFrameT,
+    by: str | Iterable[str] | None,
+    numbers: Sequence[str],
+    *,
+    results: Sequence[str],
+    times: Sequence[str] = (),
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
+    """Open points of single markets: the frame, its rows that have a time, with finite numbers, and the series.
+
+    Raises
+    ------
+    QueryError
+        If the frame has a row for each price, and ``by`` does not tell prices apart.
+    """
+    table = Table.opened(frame, MARKET, times=["timestamp", *times], numbers=numbers)
+    series = across(table, by, without=[*MARKET, *numbers, *times, *results])
+    if "price" in table.names and "price" not in {*series, *numbers}:
         raise QueryError(
             "by",
-            got=list(series),
+            got=series,
             expected="'price' among the columns: the frame has it, and so may have several rows per market",
             hint="add it to by, or drop the column",
         )
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in numbers)
+    return table, rows, series
 
 
 def twice(
     rows: nw.LazyFrame[Any],
-    series: Iterable[str],
+    series: Sequence[str],
     *,
-    members: Iterable[str] = MARKET,
+    members: Sequence[str] = MARKET,
     of_amounts: bool = False,
-) -> tuple[nw.LazyFrame[Any], list[str]]:
-    """Return the rows with `TWICE`, and the columns of texts that with ``timestamp`` name a member of a series.
+) -> nw.LazyFrame[Any]:
+    """Return the rows with `TWICE` and `TIMES`, how often each one's member of a series is there at its time.
 
     Amounts of different units do not add up. So ``of_amounts``, the rows have `MIXED`, and `TWICE` is 1 where it is.
     """
-    series = list(series)
-    rows, parts = matched(rows, [*series, *members])
-    rows = repeated(rows, [*parts, "timestamp"])
+    rows = repeated(rows, [*series, *members, "timestamp"])
     if not of_amounts:
-        return rows, parts
-    differ = nw.lit(value=False)
-    if AMOUNT_UNIT in rows.collect_schema().names():
-        unit, of_series = nw.col(f"__of_{AMOUNT_UNIT}"), [f"__of_{name}" for name in series]
-        rows, _ = matched(rows, [*series, AMOUNT_UNIT])
-        differ = unit.min().over("__of", *of_series) != unit.max().over("__of", *of_series)
+        return rows
+    has_unit = AMOUNT_UNIT in rows.collect_schema().names()
+    differ = ~is_of_one(AMOUNT_UNIT, series) if has_unit else nw.lit(value=False)
     rows = rows.with_columns(nw.when(differ).then(1.0).otherwise(0.0).alias(MIXED))
-    rows = rows.with_columns(nw.max_horizontal(TWICE, MIXED).alias(TWICE))
-    return rows, parts
+    return rows.with_columns(nw.max_horizontal(TWICE, MIXED).alias(TWICE))
 
 
 def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
-    """Return the rows with ``__times``, how often each one's key is there, and `TWICE`."""
-    rows = rows.with_columns(__times=nw.lit(1.0))
-    rows = rows.with_columns(__times=nw.col("__times").sum().over(*key))
-    return rows.with_columns(nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0).alias(TWICE))
+    """Return the rows with `TIMES`, how often each one's key is there, and `TWICE`."""
+    rows = rows.with_columns(nw.len().over(*key).alias(TIMES))
+    return rows.with_columns(nw.when(nw.col(TIMES) > 1).then(1.0).otherwise(0.0).alias(TWICE))
 
 
 def once(
     rows: nw.LazyFrame[Any],
-    series: Iterable[str],
+    series: Sequence[str],
     *,
-    members: Iterable[str] = MARKET,
-    amounts: Iterable[str] = (),
+    members: Sequence[str] = MARKET,
+    amounts: Sequence[str] = (),
 ) -> nw.LazyFrame[Any]:
-    """Return one row per member, a market, series and time, with `TWICE`; which of several is any.
+    """Return one row per series, member and time, with `TWICE`; of several rows any is kept.
 
-    Amounts of those are 0, lest they be those of any of them.
+    Duplicates get amount 0, so that no arbitrary one of them is counted.
     """
-    amounts = list(amounts)
-    rows, parts = twice(rows, series, members=members, of_amounts=bool(amounts))
-    rows = rows.unique(subset=[*parts, "timestamp"], keep="any")
+    rows = twice(rows, series, members=members, of_amounts=bool(amounts))
+    rows = rows.unique(subset=[*series, *members, "timestamp"], keep="any")
+    is_single = nw.col(TWICE) == 0
     return rows.with_columns(
-        nw.when(nw.col(TWICE) > 0).then(0.0).otherwise(nw.col(name)).alias(name) for name in amounts
+        nw.when(is_single).then(nw.col(name)).otherwise(0.0).alias(name) for name in amounts
     )
 
 
@@ -282,8 +296,7 @@ def _values(table: Table[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
 
 def _meet(first: nw.DataFrame[Any], second: nw.DataFrame[Any], names: Sequence[str]) -> bool:
     """Return whether two frames have values in common, null being equal to null."""
-    (ours, texts), (theirs, _) = matched(first, names), matched(second, names)
-    return len(ours.select(*texts).join(theirs.select(*texts), on=texts, how="inner")) > 0
+    return len(joined(first.select(*names), second.select(*names), on=names, how="inner")) > 0
 
 
 def _example(values: nw.DataFrame[Any]) -> str:

@@ -9,14 +9,15 @@ exactly, to sums below 9e15. Others add up to 1e-15 of the sum of magnitudes too
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, Literal, TypeVar, cast
 
 import narwhals.stable.v2 as nw
 
 from tidytape import catalogue
 from tidytape.frames import exact
 from tidytape.frames.door import Frame
-from tidytape.frames.ordered import with_neighbour
+
+_Frame = TypeVar("_Frame", bound=Frame)
 
 COVERAGE: Final = catalogue.COVERAGE.column
 """Share of the rows of a sum whose amounts are known. [1]"""
@@ -126,16 +127,6 @@ def _joined(frame: Frame, keys: Sequence[str], rules: dict[str, str]) -> Frame:
     return points
 
 
-def last_known(frame: Any, name: str, *, known: nw.Expr, by: Sequence[str], order: Sequence[str]) -> Any:
-    """Return the frame with the last known value of a column that is not null, at or before each row, as ``__name``.
-
-    ``by`` names the series, ``order`` puts its rows in an order without ties. Before the first it is null.
-    """
-    found = nw.when(known).then(nw.col(name)).alias(f"__{name}")
-    last = nw.col(f"__{name}").fill_null(strategy="forward")
-    return frame.with_columns(found).with_columns(last.over(*by, order_by=order))
-
-
 _PLACES: Final = {"whole": 0, "fraction": -40}
 _PARTS: Final = (*_PLACES, "left")
 
@@ -194,43 +185,99 @@ def _name(column: str, part: str) -> str:
 
 
 STANDING: Final = "__standing"
-"""How many reports a sum is of."""
+"""Column of how many reports a sum is of."""
 
 UNKNOWN: Final = "__unknown"
-"""How many of those reports say no amount, or one beyond `MOST`."""
+"""Column of how many of those reports have no amount, or one beyond `MOST`."""
 
 MOST: Final = 1e24
-"""What a report is at most to be added and taken off again without a trace; no stock is as large. [coin]"""
+"""Largest report that is added and taken off again without a trace; no stock is as large. [coin]"""
 
-_ASKED = "__asked"
-_EVER: Final = 2**62  # 146 years, as good as no limit; there is room to add it to a time
+_FOREVER: Final = 2**62  # 146 years; a time plus it is still an int64
 
 
-def as_texts(frame: Any, columns: Iterable[str]) -> dict[str, nw.Expr]:
-    """Return columns of a frame as texts that are never null, and equal where their values are.
+def joined(left: _Frame, right: _Frame, on: Sequence[str], how: Literal["inner", "left"] = "left") -> _Frame:
+    """Return the rows of two frames with equal keys, where null equals null on every engine.
 
-    With a sign before each, so that null and the empty text stay two; and of floats, zero has no sign of its own.
+    Both have the columns ``on``; the other columns of ``right`` have names that ``left`` does not have.
     """
-    schema = frame.collect_schema()
-    values = {name: nw.col(name) for name in columns}
-    values |= {
-        name: nw.when(value == 0.0).then(nw.lit(0.0)).otherwise(value)
-        for name, value in values.items()
-        if schema[name].is_float()
-    }
-    return {
-        name: nw.concat_str(nw.lit("="), value.cast(nw.String())).fill_null("")
-        for name, value in values.items()
-    }
+    ours, theirs = left.collect_schema(), right.collect_schema()
+    rows: Any
+    if left.implementation.is_polars() and all(ours[name] == theirs[name] for name in on):
+        rows = left.to_native().join(right.to_native(), on=list(on), how=how, nulls_equal=True)
+        return cast("_Frame", nw.from_native(rows))
+    others = [name for name in theirs if name not in on]
+    rows = left.with_columns(_text(name, ours[name]) for name in on)
+    texts = right.select(*others, *(_text(name, theirs[name]) for name in on))
+    return cast(
+        "_Frame", rows.join(texts, on=[f"__of_{name}" for name in on], how=how).select(*ours, *others)
+    )
 
 
 def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
-    """Return the frame with a text beside each column, never null, and the names of those.
+    """Return the frame with a text beside each column, never null, and the names of those and of one constant.
 
-    Nulls do not meet in a join; these do. There is one of no column too, so that there is always one to join on.
+    For keys of two frames that are put below each other and may be of two types; to join frames, use `joined`.
     """
-    texts = {f"__of_{name}": text for name, text in as_texts(frame, columns).items()}
-    return frame.with_columns(nw.lit("").alias("__of"), **texts), ["__of", *texts]
+    schema = frame.collect_schema()
+    texts = [_text(name, schema[name]) for name in columns]
+    return frame.with_columns(nw.lit("").alias("__of"), *texts), [
+        "__of",
+        *(f"__of_{name}" for name in columns),
+    ]
+
+
+def _text(name: str, dtype: Any) -> nw.Expr:
+    """Return a column as text, ``__of_`` before its name: a sign before each value tells null from the empty text."""
+    value = nw.col(name)
+    if dtype.is_float():
+        value = nw.when(value == 0.0).then(nw.lit(0.0)).otherwise(value)  # -0.0 has a text of its own
+    return nw.concat_str(nw.lit("="), value.cast(nw.String())).fill_null("").alias(f"__of_{name}")
+
+
+def last_known(name: str, *, by: Sequence[str], order: Sequence[str]) -> nw.Expr:
+    """Return the last value of a column that is not null, at or before each row of its series; null before the first.
+
+    ``order`` names columns that put the rows of a series in an order without ties.
+    """
+    return nw.col(name).fill_null(strategy="forward").over(*by, order_by=list(order))
+
+
+def as_of(frame: Any, reports: Any, column: str, *, by: Sequence[str], carry: int = _FOREVER) -> Any:
+    """Return the rows of a frame with what was last reported, at or before ``timestamp``.
+
+    Parameters
+    ----------
+    frame : frame, n rows
+        ``by`` and ``timestamp`` int64 [ns], and no column of the report's name.
+    reports : frame, m rows, key (by, timestamp), in any order
+        The column, float64, whose nulls are no report.
+    column : str
+        What is reported.
+    by : sequence of str
+        Columns that are equal where a report is of a row's series. Null equals null.
+    carry : int
+        The age up to which a report holds. [ns]
+
+    Returns
+    -------
+    frame, n rows
+        The column is null where no report holds.
+    """
+    key, unknown = [*by, "timestamp"], nw.lit(None, nw.Int64())
+    known = reports.filter(~nw.col(column).is_null())
+    rows = nw.concat(
+        [
+            known.select(*key, column, __reported=nw.col("timestamp"), __asked=nw.lit(0)),
+            frame.select(*key)
+            .unique()
+            .select(*key, unknown.cast(nw.Float64()).alias(column), __reported=unknown, __asked=nw.lit(1)),
+        ]
+    )
+    order = ["timestamp", "__asked"]
+    rows = rows.with_columns(last_known(name, by=by, order=order) for name in (column, "__reported"))
+    holds = nw.col("timestamp") - nw.col("__reported") <= min(carry, _FOREVER)
+    return joined(frame, rows.filter(nw.col("__asked") == 1, holds).select(*key, column), on=key)
 
 
 def consolidated(
@@ -239,76 +286,25 @@ def consolidated(
     """Return one candle per keys: volumes added, extremes, the open of who traded first, the close of who did last.
 
     Of members that traded at one time the first by name opens, the last closes. A candle that only fills a gap counts
-    where no member traded. Where there are several members, and it is not known when one of them traded first (last),
-    nobody knows the open (close), nor the time of the first (last) trade.
+    where no member traded. Where one of several members traded at a time that is unknown, the open (close) is unknown,
+    and so is the time of the first (last) trade.
     """
     columns = list(columns)
-    frame = traded(frame, keys).with_columns(
-        nw.col("first_timestamp").cast(nw.Int64()).fill_null(LATEST).alias("__first"),
-        nw.col("last_timestamp").cast(nw.Int64()).fill_null(EARLIEST).alias("__last"),
-    )
-    for place in ("__first", "__last"):
-        frame = frame.with_row_index(f"{place}_place", order_by=[place, *members])
-    frame = frame.with_columns(nw.col("__first_place", "__last_place").cast(nw.Int64()))
-    for place, of_place in (("first_timestamp", "open"), ("last_timestamp", "close")):
-        frame = _without_unknown(frame, keys, place, [one for one in (of_place, place) if one in columns])
-    return reduced(frame, keys, columns, first="__first_place", last="__last_place")
-
-
-def _without_unknown(frame: Frame, keys: Sequence[str], place: str, columns: Sequence[str]) -> Frame:
-    """Return candles with null in columns where one of several members traded, and nobody knows at which time."""
-    lacks = nw.col(place).is_null() & (nw.col(IDLE) == 0)
-    rows = frame.with_columns(
-        nw.lit(1).alias("__one"), nw.when(lacks).then(nw.lit(1)).otherwise(nw.lit(0)).alias("__lacks")
-    ).with_columns(nw.col("__lacks").max().over(*keys), nw.col("__one").sum().over(*keys))
-    is_known = (nw.col("__lacks") == 0) | (nw.col("__one") == 1)
-    known = [nw.when(is_known).then(nw.col(name)).alias(f"__known_{name}") for name in columns]
-    rows = rows.with_columns(*known).drop(*columns, "__one", "__lacks")
-    return rows.rename({f"__known_{name}": name for name in columns})
-
-
-def standing(
-    reports: Any, asked: Any, *, members: Sequence[str], series: Sequence[str], column: str, carry: int
-) -> Any:
-    """Return what members last reported, at times at which each is asked.
-
-    Parameters
-    ----------
-    reports : frame, n rows, key (members, series, timestamp), in any order
-        Reports of a stock: each holds until the next one. Without a value there is no report.
-    asked : frame, m rows
-        ``members``, ``series`` and ``timestamp`` int64 [ns], each once or more often.
-    members, series : sequence of str
-        Columns that name a member, and the series it is a member of; texts.
-    column : str
-        What is reported, float64.
-    carry : int
-        The age up to which a report holds. [ns]
-
-    Returns
-    -------
-    frame, one row per member, series and time at which one is asked and something holds
-        The texts that `matched` puts beside ``members`` and ``series``, ``timestamp`` and the column.
-    """
-    is_report = nw.col(_ASKED) == 0
-    whose = [*members, *series]
-    reports, texts = matched(reports.filter(~nw.col(column).is_null()), whose)
-    asked = matched(asked, whose)[0].unique(subset=[*texts, "timestamp"], keep="any")
-    kept = [*texts, "timestamp", column, _ASKED]
-    rows = nw.concat(
-        [
-            reports.with_columns(nw.lit(0).alias(_ASKED)).select(*kept),
-            asked.with_columns(nw.lit(0.0).alias(column), nw.lit(1).alias(_ASKED)).select(*kept),
+    frame = traded(frame, keys)
+    ends = {"first_timestamp": ("open", LATEST), "last_timestamp": ("close", EARLIEST)}
+    for time, (_, never) in ends.items():
+        order = nw.col(time).cast(nw.Int64()).fill_null(never).alias("__order")
+        frame = frame.with_columns(order).with_row_index(f"__place_{time}", order_by=["__order", *members])
+        frame = frame.with_columns(nw.col(f"__place_{time}").cast(nw.Int64()))
+    known = []
+    for time, (price, _) in ends.items():
+        lacks = (nw.col(time).is_null() & (nw.col(IDLE) == 0)).cast(nw.Int64())
+        is_known = (lacks.max().over(*keys) == 0) | (nw.len().over(*keys) == 1)
+        known += [
+            nw.when(is_known).then(nw.col(name)).alias(name) for name in (price, time) if name in columns
         ]
-    ).with_columns(nw.col("timestamp").alias("__moment"))
-    order = ["__moment", _ASKED]
-    rows = rows.with_columns(
-        nw.when(is_report).then(nw.col("timestamp")).otherwise(nw.lit(EARLIEST)).alias("__reported")
-    )
-    rows = last_known(rows, column, known=is_report, by=texts, order=order)
-    rows = rows.with_columns(nw.col("__reported").cum_max().over(*texts, order_by=order))
-    holds = nw.col("timestamp") <= nw.col("__reported") + min(carry, _EVER)
-    return rows.filter(~is_report, holds).select(*texts, "timestamp", nw.col(f"__{column}").alias(column))
+    frame = frame.with_columns(known)
+    return reduced(frame, keys, columns, first="__place_first_timestamp", last="__place_last_timestamp")
 
 
 def standing_sums(
@@ -323,9 +319,9 @@ def standing_sums(
 ) -> Any:
     """Return the sums over all members of what they last reported, at the moments of their series.
 
-    A report adds to the sum when it is made, and is taken off when the next is, or it lapses: so there are three rows
-    for each report at most, and none for each member at each moment. The sums are of parts, as `exact` has them, which
-    leave nothing behind.
+    A report adds to the sum when it is made, and is taken off when the member reports anew or the report lapses. So
+    there are two changes per report, and no row per member and moment. The sums are of parts, as `exact` has them, so
+    that nothing is left of what is taken off.
 
     Parameters
     ----------
@@ -351,59 +347,40 @@ def standing_sums(
         beyond `MOST`, which would drown what comes after it; `STANDING`, how many reports hold; `UNKNOWN`, how many of
         them are unknown; and the counts.
     """
-    close, others = columns[-1], list(columns[:-1])
-    whose = [*members, *series]
-    reports, texts = matched(reports, whose)
-    of_series = [text for text in texts if text not in {f"__of_{name}" for name in members}]
+    close, others = columns[-1], columns[:-1]
+    beside = {name: f"beside_{name}" for name in others}
+    key, more = [*series, "timestamp"], [STANDING, UNKNOWN, *counts]
     reports = reports.with_columns(nw.coalesce(name, close).alias(name) for name in others)
     is_sane = nw.all_horizontal(*(nw.col(name).abs() <= MOST for name in columns), ignore_nulls=False)
+    follows = nw.col("timestamp").shift(-1).over(*members, *series, order_by="timestamp")
     reports = reports.with_columns(
         nw.when(is_sane).then(0.0).otherwise(1.0).alias(UNKNOWN),
         nw.lit(1.0).alias(STANDING),
-        nw.col("timestamp").alias("__order"),
-    ).with_columns(
-        nw.when(nw.col(UNKNOWN) == 0).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns
+        *(nw.when(is_sane).then(nw.col(name)).otherwise(0.0).alias(name) for name in columns),
+        __end=nw.min_horizontal(follows, nw.col("timestamp") + (min(carry, _FOREVER) + 1)),
     )
-    reports = with_neighbour(reports, "timestamp", name="__next", over=texts, order=["__order"], back=-1)
-    lapses = nw.col("timestamp") + (min(carry, _EVER) + 1)
-    is_followed = (nw.col("__next") > nw.col("timestamp")) & (nw.col("__next") < lapses)
-    reports = exact.in_parts(
-        reports.with_columns(__end=nw.when(is_followed).then(nw.col("__next")).otherwise(lapses)), *columns
+    reports = exact.in_parts(reports, *columns).with_columns(
+        part for name in others for part in exact.difference(name, close, beside[name])
     )
-    held = [*exact.parts_of(close), STANDING, UNKNOWN, *counts]
-    beside = [name for other in others for name in exact.parts_of(_beside(other))]
-    reports = reports.with_columns(
-        part for other in others for part in exact.difference(other, close, _beside(other))
-    )
-    key = [*of_series, "timestamp"]
-    zeros = {name: nw.lit(0.0).alias(name) for name in (*held, *beside, _ASKED)}
-    moments = matched(moments.select(*series, "timestamp"), series)[0].unique(subset=key, keep="any")
+    held, at_once = [*exact.parts_of(close), *more], exact.parts_of(*beside.values())
+    is_asked = nw.col("__asked") > 0
     changes = nw.concat(
         [
-            reports.select(*key, *held, *beside, zeros[_ASKED]),
+            reports.select(*key, *held, *at_once, __asked=nw.lit(0)),
             reports.select(
-                *of_series,
+                *series,
                 nw.col("__end").alias("timestamp"),
                 *((0.0 - nw.col(name)).alias(name) for name in held),
-                *(zeros[name] for name in beside),
-                zeros[_ASKED],
+                *(nw.lit(0.0).alias(name) for name in at_once),
+                __asked=nw.lit(0),
             ),
-            moments.select(*key, *(zeros[name] for name in (*held, *beside)), nw.lit(1.0).alias(_ASKED)),
+            moments.select(*key)
+            .unique()
+            .select(*key, *(nw.lit(0.0).alias(name) for name in (*held, *at_once)), __asked=nw.lit(1)),
         ]
     )
-    sums = changes.group_by(*key).agg(nw.col(*held, *beside, _ASKED).sum())
-    sums = sums.with_columns(nw.col("timestamp").alias("__order"))
-    sums = sums.with_columns(nw.col(*held).cum_sum().over(*of_series, order_by="__order"))
-    sums = sums.filter(nw.col(_ASKED) > 0)
-    sums = sums.with_columns(
-        part for other in others for part in exact.together(close, _beside(other), other)
-    )
+    sums = changes.group_by(*key).agg(nw.col(*held, *at_once, "__asked").sum())
+    sums = sums.with_columns(nw.col(*held).cum_sum().over(*series, order_by="timestamp")).filter(is_asked)
+    sums = sums.with_columns(part for name in others for part in exact.together(close, beside[name], name))
     holds = (nw.col(STANDING) > 0) & (nw.col(UNKNOWN) == 0)
-    more = [STANDING, UNKNOWN, *counts]
-    sums = sums.select(*key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), *more)
-    return moments.join(sums, on=key).select(*series, "timestamp", *columns, *more)
-
-
-def _beside(name: str) -> str:
-    """Return what the difference of a column of reports and their close is called."""
-    return f"beside_{name}"
+    return sums.select(*key, *(nw.when(holds).then(exact.total(name)).alias(name) for name in columns), *more)

@@ -46,6 +46,11 @@ def order_keys(
     return [(timestamp * nw.lit(2**64, nw.Int128()) + sequence).alias(name)], (name,)
 
 
+def within(value: nw.Expr, keys: Sequence[str]) -> nw.Expr:
+    """Return an aggregate of each row's group, null being a key; of no keys, that of all rows."""
+    return value.over(*keys) if keys else value
+
+
 def with_neighbour(
     rows: nw.LazyFrame[Any],
     column: str,

@@ -16,6 +16,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import QueryError
+from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
 
 AMOUNT_UNIT: Final = "amount_unit"
@@ -66,11 +67,15 @@ def of_one(
                 hint = f"fetch all with one, or add {column!r} to by"
                 raise QueryError(parameter, got=got, expected=f"one {_CALLED[column]} per series", hint=hint)
         return table
-    rows = table.rows.with_columns(__said=own.fill_null(""), __all=nw.lit(0))
-    said, over = nw.col("__said"), [*keys, "__all"]
-    is_one = said.min().over(over) == said.max().over(over)
+    is_one = is_of_one(column, keys)
     known = [nw.when(is_one).then(nw.col(name)).alias(name) for name in dict.fromkeys([*values, column])]
-    return _with_rows(table, rows.with_columns(known).drop("__said", "__all"))
+    return _with_rows(table, table.rows.with_columns(known))
+
+
+def is_of_one(column: str, keys: Sequence[str]) -> nw.Expr:
+    """Return whether rows of the same keys have one amount unit, or one block size; null is one too."""
+    value = nw.col(column).cast(nw.String).fill_null("")
+    return within(value.min(), keys) == within(value.max(), keys)
 
 
 def counting(

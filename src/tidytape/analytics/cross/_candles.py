@@ -7,10 +7,9 @@ from collections.abc import Iterable
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._series import MARKET, MIXED, across, finite, twice, unlevelled
-from tidytape.frames import joined
+from tidytape.analytics._series import MARKET, MIXED, TIMES, markets, twice
 from tidytape.frames.joined import COVERAGE, IDLE, traded, with_coverage
-from tidytape.frames.table import Table
+from tidytape.frames.joined import consolidated as one_candle
 
 _PRICES = ("open", "high", "low", "close")
 _TIMES = ("first_timestamp", "last_timestamp")
@@ -71,22 +70,15 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     >>> consolidated(candles).select("open", "high", "low", "close", "volume", "venues").row(0)
     (10.5, 12.0, 9.0, 11.0, 0.3, 2)
     """
-    table = Table.opened(frame, MARKET, times=["timestamp", *_TIMES], numbers=[*_PRICES, "volume"])
-    series = across(table, by, without=[*MARKET, *_PRICES, "volume", *_TIMES, "venues", COVERAGE])
-    unlevelled(table, series)
-    rows = table.rows.filter(~nw.col("timestamp").is_null())
-    rows = rows.with_columns(finite(name) for name in (*_PRICES, "volume"))
-    rows, own = twice(rows, series, of_amounts=True)
-    rows = traded(rows, [*own, "timestamp"])
-    rows, parts = joined.matched(rows.unique(subset=[*own, "timestamp"], keep="any"), series)
-    rows = rows.with_columns(venues=1.0 - nw.col(IDLE))
-    again = nw.when(nw.col("__times") > 1).then(1.0).otherwise(0.0)
-    rows = rows.with_columns(__again=again).with_columns(nw.col("__again").max().over(*parts, "timestamp"))
+    results = ["venues", COVERAGE]
+    table, rows, series = markets(frame, by, [*_PRICES, "volume"], times=_TIMES, results=results)
+    keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
+    rows = traded(twice(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
     rows = with_coverage(rows, ["volume"])
-    keys = [*series, "timestamp"]
-    candles = joined.consolidated(
-        rows, keys, [*_PRICES, "volume", *_TIMES, "venues", "__again", MIXED, COVERAGE], members=MARKET
-    )
+    is_again = (nw.col(TIMES) > 1).cast(nw.Float64())
+    rows = rows.with_columns(venues=1.0 - nw.col(IDLE), __again=is_again.max().over(*keys))
+    amounts = ["volume", "venues", "__again", MIXED, COVERAGE]
+    candles = one_candle(rows, keys, [*_PRICES, *_TIMES, *amounts], members=MARKET)
     once, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
     result = candles.select(
         *keys,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -16,14 +16,14 @@ from tidytape.analytics._series import (
     Duration,
     across,
     finite,
+    markets,
     once,
     one_engine,
-    unlevelled,
 )
 from tidytape.catalogue import AmountUnit
-from tidytape.errors import MissingColumnError
 from tidytape.frames.buckets import length_of
-from tidytape.frames.joined import COVERAGE, matched, standing, standing_sums, weighted
+from tidytape.frames.door import require
+from tidytape.frames.joined import COVERAGE, as_of, joined, standing_sums, weighted
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.units import AMOUNT_UNIT, counting
 
@@ -109,70 +109,61 @@ def oi_weighted(
     if by is None:
         series = [name for name in series if name in IDENTITY or name in other.names]
     shared = [name for name in series if name != "interval"]
-    if missing := [name for name in shared if name not in other.names]:
-        raise MissingColumnError(missing, available=other.names)
-    asked = table.rows.filter(~nw.col("timestamp").is_null())
-    said = "interval" in table.names and "interval" in other.names
-    length = length_of(nw.col("interval")) if said else nw.lit(0, nw.Int64())
-    asked, of_series = matched(asked.with_columns(__until=nw.col("timestamp") + length), series)
+    require(shared, other.names)
+    has_lengths = "interval" in table.names and "interval" in other.names
+    length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
+    asked, reports = (one.rows.filter(~nw.col("timestamp").is_null()) for one in (table, other))
+    asked = asked.select(*MARKET, *series, "timestamp", finite(rate), __end=nw.col("timestamp") + length)
+    amount = nw.when(nw.col(interest) < 0).then(0.0).otherwise(finite(interest)).alias("__weight")
+    unit = [name for name in other.names if name == AMOUNT_UNIT]
+    if has_lengths:
+        reports = reports.filter(length > 0)  # the others end at an unknown time
+    named = [nw.col(name).cast(table.schema[name]) for name in (*MARKET, *shared)]
+    reports = reports.select(*named, *unit, amount, timestamp=nw.col("timestamp") + length)
+    result = _oi_weighted(asked, reports, rate, series=series, shared=shared, carry=held)
+    return table.closed(result.select(*series, "timestamp", rate, *results), sort=[*series, "timestamp"])
+
+
+def _oi_weighted(
+    rates: nw.LazyFrame[Any],
+    reports: nw.LazyFrame[Any],
+    rate: str,
+    *,
+    series: Sequence[str],
+    shared: Sequence[str],
+    carry: int,
+) -> nw.LazyFrame[Any]:
+    """Return the mean of rates by the open interest that was last reported when their interval ended."""
+    keys = [*series, "timestamp"]
     # Where rates of several lengths are one average, what was known when the first of them ended.
-    asked = asked.with_columns(__until=nw.col("__until").min().over(*of_series, "timestamp"))
-    asked = asked.select(*MARKET, *series, "timestamp", "__until", finite(rate))
-    asked = once(asked, series)
-    asked = asked.with_columns(nw.when(nw.col(TWICE) == 0).then(nw.col(rate)).otherwise(0.0).alias(rate))
-    reports = other.rows.filter(~nw.col("timestamp").is_null())
-    if said:
-        reports = reports.filter(length > 0)  # what ends nobody knows when is never known
-    reports = reports.select(
-        *MARKET,
-        *shared,
-        (nw.col("timestamp") + length).alias("timestamp"),
-        finite(interest).alias("__weight"),
-        *(nw.col(name) for name in other.names if name == AMOUNT_UNIT),
-    )
+    rates = rates.with_columns(nw.col("__end").min().over(*keys))
+    rates = once(rates, series, amounts=[rate]).filter(~nw.col(rate).is_null())
+    rates = rates.with_columns(__start=nw.col("timestamp"), timestamp=nw.col("__end"))
     reports = once(reports, shared, amounts=["__weight"])
-    reports = reports.with_columns(
-        __weight=nw.when(nw.col("__weight") < 0).then(0.0).otherwise(nw.col("__weight"))
-    )
-    asked = asked.filter(~nw.col(rate).is_null())
-    moments = asked.select(*MARKET, *shared, nw.col("__until").alias("timestamp"))
     whole = standing_sums(
-        reports, moments, members=MARKET, series=shared, columns=["__weight"], carry=held, counts=[TWICE]
-    )
-    whole, parts = matched(whole, shared)
-    until = nw.col("timestamp").alias("__until")
-    whole = whole.select(
-        *parts, until, nw.col("__weight").alias("open_interest"), nw.col(TWICE).alias("__again")
-    )
-    # A market that is there twice has both, and no number. An unknown report holds, and has no weight: -1.
-    counted = (
-        nw.when(nw.col(TWICE) > 0).then(1.0).otherwise(nw.col("__weight").fill_null(-1.0)).alias("__weight")
-    )
-    weights = standing(
-        reports.with_columns(counted), moments, members=MARKET, series=shared, column="__weight", carry=held
-    )
-    both, markets = matched(asked, [*MARKET, *shared])
-    both = both.join(weights.select(*markets, until, "__weight"), on=[*markets, "__until"], how="left")
-    both, of_series = matched(both.with_columns(nw.col("__weight").fill_null(-1.0)), series)
-    lacks = nw.col("__weight").min().over(*of_series, "timestamp") < 0
-    both = both.with_columns(__lacks=nw.when(lacks).then(1.0).otherwise(0.0)).filter(nw.col("__weight") > 0)
-    keys = [*series, "timestamp", "__until", "__lacks"]
-    means = weighted(both, keys, [rate, TWICE], weight="__weight")
-    result = matched(means, shared)[0].join(whole, on=[*parts, "__until"])
-    used = nw.col(f"__used_{rate}")
+        reports, rates, members=MARKET, series=shared, columns=["__weight"], carry=carry, counts=[TWICE]
+    ).select(*shared, "timestamp", open_interest=nw.col("__weight"), __again=nw.col(TWICE))
+    # A market that is there twice has open interest, but no number; a report without a number holds, too: as -1.
+    weight = nw.when(nw.col(TWICE) > 0).then(1.0).otherwise(nw.col("__weight").fill_null(-1.0))
+    reports = reports.with_columns(weight.alias("__weight"))
+    rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry)
+    rows = rows.with_columns(nw.col("__weight").fill_null(-1.0))
+    rows = rows.with_columns(__least=nw.col("__weight").min().over(*series, "__start"))
+    rows = rows.with_columns(__known=(nw.col("__least") >= 0).cast(nw.Int64())).filter(nw.col("__weight") > 0)
+    means = weighted(rows, [*series, "__start", "timestamp", "__known"], [rate, TWICE], weight="__weight")
+    found: nw.LazyFrame[Any] = joined(means, whole, on=[*shared, "timestamp"], how="inner")
+    is_single = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
+    is_known = is_single & (nw.col("__known") == 1) & ~nw.col("open_interest").is_null()
     # Both sums are rounded, each for itself; no share is above 1.
-    coverage = nw.min_horizontal(used / nw.col("open_interest"), nw.lit(1.0))
-    unique = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
-    known = unique & (nw.col("__lacks") == 0) & ~nw.col("open_interest").is_null()
-    result = result.select(
+    coverage = nw.min_horizontal(nw.col(f"__used_{rate}") / nw.col("open_interest"), nw.lit(1.0))
+    return found.select(
         *series,
-        "timestamp",
-        nw.when(unique).then(nw.col(rate)).alias(rate),
-        coverage=nw.when(known).then(coverage),
-        open_interest=nw.when(known).then(nw.col("open_interest")),
+        nw.col("__start").alias("timestamp"),
+        nw.when(is_single).then(nw.col(rate)).alias(rate),
+        coverage=nw.when(is_known).then(coverage),
+        open_interest=nw.when(is_known).then(nw.col("open_interest")),
         venues=nw.col("__members").cast(nw.Int64()),
     )
-    return table.closed(result, sort=[*series, "timestamp"])
 
 
 def volume_weighted(
@@ -235,40 +226,38 @@ def volume_weighted(
     [(0, 11.0, 4.0, 2, 1.0)]
     """
     arguments.one_of("unit", unit, ("coin", "quote"))
-    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[price, volume])
-    series = across(table, by, without=[*MARKET, price, volume, "vwap", "venues", COVERAGE])
-    unlevelled(table, series, used=[price])
-    counted = {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[unit].value
-    hint = "unit='quote' where they count USD, unit='coin' where they count coins"
+    table, _, series = markets(frame, by, [price, volume], results=["vwap", "venues", COVERAGE])
     table = counting(
-        table, counted, [volume], parameter="unit", expected="volumes that count what unit says", hint=hint
+        table,
+        {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[unit].value,
+        [volume],
+        parameter="unit",
+        expected="volumes that count what unit says",
+        hint="unit='quote' where they count USD, unit='coin' where they count coins",
     )
+    keys = [*series, "timestamp"]
+    vwap, traded = nw.col("vwap"), nw.col("__volume")
     rows = table.rows.filter(~nw.col("timestamp").is_null())
-    own, traded = nw.col("vwap"), nw.col("__volume")
     rows = rows.with_columns(vwap=finite(price), __volume=finite(volume))
     rows = rows.filter((traded > 0) | traded.is_null())
-    is_known = (own > 0) & (traded > 0)
+    is_known = (vwap > 0) & (traded > 0)
     # A market whose price or volume is unknown has any, so that its time has a row; its coverage says so.
     rows = rows.with_columns(
         nw.when(is_known).then(1.0).otherwise(0.0).alias(COVERAGE),
-        *(
-            nw.when(is_known).then(value).otherwise(1.0).alias(name)
-            for name, value in (("vwap", own), ("__volume", traded))
-        ),
+        vwap=nw.when(is_known).then(vwap).otherwise(1.0),
+        __volume=nw.when(is_known).then(traded).otherwise(1.0),
     )
-    rows, of_series = matched(once(rows, series, amounts=["__volume"]), series)
-    rows = rows.with_columns(
-        __weight=traded / own if unit == "quote" else traded,
-        __venues=nw.col(COVERAGE).sum().over(*of_series, "timestamp"),
+    rows = once(rows, series, amounts=["__volume"]).with_columns(
+        __weight=traded / vwap if unit == "quote" else traded,
+        __venues=nw.col(COVERAGE).sum().over(*keys),
     )
-    keys = [*series, "timestamp"]
     means = weighted(rows, [*keys, "__venues", MIXED], ["vwap", TWICE], weight="__weight")
     coverage = nw.col("__venues") / nw.col("__members")
-    known = (nw.col(TWICE) == 0) & (coverage == 1)
+    is_known = (nw.col(TWICE) == 0) & (coverage == 1)
     result = means.select(
         *keys,
-        nw.when(known).then(nw.col("vwap")).alias("vwap"),
-        nw.when(known).then(nw.col("__used_vwap")).alias("volume"),
+        nw.when(is_known).then(vwap).alias("vwap"),
+        nw.when(is_known).then(nw.col("__used_vwap")).alias("volume"),
         nw.col("__venues").cast(nw.Int64()).alias("venues"),
         nw.when(nw.col(MIXED) == 0).then(coverage).alias(COVERAGE),
     )

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from functools import reduce
-from operator import and_
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import MARKET, TWICE, across, finite, twice, unlevelled
-from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError, nearest, shown
+from tidytape.analytics._series import MARKET, TIMES, TWICE, markets, twice
+from tidytape.errors import NoMatchWarning, QueryError, nearest, shown
 from tidytape.frames import exact
-from tidytape.frames.joined import matched
+from tidytape.frames.door import require
+from tidytape.frames.joined import joined
 from tidytape.frames.table import Table
 
 
@@ -68,59 +67,47 @@ def dispersion(
     >>> apart.select("venues", "mean", "median", "range", "deviation", "lowest_exchange", "highest_exchange").row(0)
     (3, 11.0, 11.0, 2.0, 1.0, 'A', 'B')
     """
-    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
-    series = across(table, by, without=[*MARKET, value, *_FOUND])
-    unlevelled(table, series, used=[value])
-    rows, parts = matched(twice(_valued(table, series, value), series)[0], series)
+    table, rows, series = markets(frame, by, [value], results=_FOUND)
+    keys = [*series, "timestamp"]
+    rows = twice(rows.filter(~nw.col(value).is_null()), series)
     rows = rows.with_columns(
-        __down=-nw.col("__value"), __one=nw.lit(1), mean=nw.col("__value"), __share=1.0 / nw.col("__times")
+        __down=-nw.col(value), __one=nw.lit(1), __mean=nw.col(value), __share=1.0 / nw.col(TIMES)
     )
     place = nw.col("__one").cum_sum()
-    rows = rows.with_columns(
-        __centre=nw.col("__value").mean().over(*parts, "timestamp"),
-        __from_below=place.over(*parts, "timestamp", order_by=["__value", *MARKET]),
-        __from_above=place.over(*parts, "timestamp", order_by=["__down", *MARKET]),
+    rows = exact.in_parts(rows, "__mean").with_columns(
+        __centre=nw.col(value).mean().over(*keys),
+        __lowest=place.over(*keys, order_by=[value, *MARKET]),
+        __highest=place.over(*keys, order_by=["__down", *MARKET]),
     )
-    rows = exact.in_parts(rows, "mean").with_columns(
+    rows = rows.with_columns(
         *(
-            nw.when(nw.col(f"__from_{end}") == 1).then(nw.col(name)).alias(f"{which}_{name}")
-            for which, end in _ENDS.items()
+            nw.when(nw.col(f"__{end}") == 1).then(nw.col(name)).alias(f"{end}_{name}")
+            for end in _ENDS
             for name in MARKET
         ),
-        __squared=(nw.col("__value") - nw.col("__centre")) ** 2,
+        __squared=(nw.col(value) - nw.col("__centre")) ** 2,
     )
-    keys = [*series, "timestamp"]
     found = rows.group_by(*keys).agg(
-        nw.len().alias("__count"),
-        nw.col("__share").sum(),
-        nw.col(TWICE).max(),
-        nw.col("__value").min().alias("lowest"),
-        nw.col("__value").max().alias("highest"),
-        nw.col("__value").median().alias("median"),
-        exact.summed("mean"),
-        nw.col("__squared").sum(),
-        *(nw.col(name).max() for name in _ENDED),
+        nw.len().cast(nw.Float64()).alias("__count"),
+        nw.col("__share", "__squared").sum(),
+        nw.col(TWICE, *_ENDED).max(),
+        nw.col(value).min().alias("lowest"),
+        nw.col(value).max().alias("highest"),
+        nw.col(value).median().alias("median"),
+        exact.summed("__mean"),
     )
-    count, median = nw.col("__count").cast(nw.Float64()), nw.col("median")
-    found = found.with_columns(exact.total("mean"), range=nw.col("highest") - nw.col("lowest"))
-    result = found.select(
-        *keys,
-        (nw.col("__share") + 0.5).floor().cast(nw.Int64()).alias("venues"),
-        "lowest",
-        "highest",
-        nw.col("mean") / count,
-        "median",
-        "range",
-        relative_range=nw.when(median > 0).then(nw.col("range") / median),
+    count, median = nw.col("__count"), nw.col("median")
+    found = found.with_columns(
+        venues=(nw.col("__share") + 0.5).floor().cast(nw.Int64()),
+        mean=exact.total("__mean") / count,
+        range=nw.col("highest") - nw.col("lowest"),
         deviation=nw.when(count > 1)
         .then(nw.col("__squared") / nw.max_horizontal(count - 1, nw.lit(1.0)))
         .sqrt(),
-        **{name: nw.col(name) for name in _ENDED},
-        __again=nw.col(TWICE),
-    )
-    known = [nw.when(nw.col("__again") == 0).then(nw.col(name)).alias(name) for name in _FOUND[1:]]
-    told = table.with_words({f"{which}_{name}": name for which in _ENDS for name in MARKET})
-    return told.closed(result.select(*keys, "venues", *known), sort=keys)
+    ).with_columns(relative_range=nw.when(median > 0).then(nw.col("range") / median))
+    known = [nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in _FOUND[1:]]
+    told = table.with_words({f"{end}_{name}": name for end in _ENDS for name in MARKET})
+    return told.closed(found.select(*keys, "venues", *known), sort=keys)
 
 
 def premium(
@@ -180,38 +167,33 @@ def premium(
     """
     added = ["reference", "premium", "reference_rule"]
     arguments.column("value", value, taken=added)
-    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[value])
-    series = across(table, by, without=[*MARKET, value, *added])
-    unlevelled(table, series, used=[value])
+    table, rows, series = markets(frame, by, [value], results=added)
+    rows = twice(rows.filter(~nw.col(value).is_null()), series)
     if isinstance(reference, Mapping):
-        if missing := [name for name in reference if name not in table.names]:
-            raise MissingColumnError(missing, available=table.names)
+        require(reference, table.names)
         if not reference or not all(isinstance(name, str) for name in reference.values()):
             raise QueryError("reference", got=reference, expected="a name for each of some columns")
-        picks = [nw.col(name).cast(nw.String()) == wanted for name, wanted in reference.items()]
-        rule = ", ".join(f"{name}={wanted}" for name, wanted in reference.items())
-        picked, of_group = reduce(and_, picks), nw.col("__value").max()
+        is_picked = nw.all_horizontal(
+            *(nw.col(name).cast(nw.String()) == wanted for name, wanted in reference.items()),
+            ignore_nulls=False,
+        )
         if table.is_eager:
-            _warn_unless_picked(table, picked, reference)
+            _warn_unless_picked(table, is_picked, reference)
+        rule = ", ".join(f"{name}={wanted}" for name, wanted in reference.items())
+        chosen, of_group, is_one = rows.filter(is_picked), nw.col(value).max(), nw.col("__count") == 1
     else:
         arguments.one_of("reference", reference, ("median", "mean"))
-        picked, rule = None, reference
-        of_group = nw.col("__value").median() if reference == "median" else nw.col("__value").mean()
-    rows, parts = matched(twice(_valued(table, series, value), series)[0], series)
-    chosen = rows if picked is None else rows.filter(picked)
-    found = chosen.group_by(*parts, "timestamp").agg(
+        rule, chosen, is_one = reference, rows, nw.col(TWICE) == 0
+        of_group = nw.col(value).median() if reference == "median" else nw.col(value).mean()
+    keys = [*series, "timestamp"]
+    found = chosen.group_by(*keys).agg(
         of_group.alias("reference"), nw.len().alias("__count"), nw.col(TWICE).max()
     )
-    found = found.filter(nw.col(TWICE) == 0 if picked is None else nw.col("__count") == 1)
-    rows = rows.select(*series, *parts, "timestamp", *MARKET, "__value").join(
-        found.select(*parts, "timestamp", "reference"), on=[*parts, "timestamp"], how="left"
-    )
-    over = nw.when(nw.col("reference") > 0).then(nw.col("__value") / nw.col("reference") - 1.0)
-    key = [*series, "timestamp", *MARKET]
-    result = rows.select(
-        *key, nw.col("__value").alias(value), "reference", premium=over, reference_rule=nw.lit(rule)
-    )
-    return table.closed(result, sort=key)
+    found = found.filter(is_one).select(*keys, "reference")
+    rows = joined(rows.select(*keys, *MARKET, value), found, on=keys)
+    premium = nw.when(nw.col("reference") > 0).then(nw.col(value) / nw.col("reference") - 1.0)
+    result = rows.with_columns(premium=premium, reference_rule=nw.lit(rule))
+    return table.closed(result, sort=[*keys, *MARKET])
 
 
 def _warn_unless_picked(table: Table[Any], picked: nw.Expr, reference: Mapping[str, str]) -> None:
@@ -228,12 +210,6 @@ def _warn_unless_picked(table: Table[Any], picked: nw.Expr, reference: Mapping[s
     warnings.warn(NoMatchWarning(message, keys=reference), stacklevel=3)
 
 
-_ENDS = {"lowest": "below", "highest": "above"}
+_ENDS = ("lowest", "highest")
 _ENDED = tuple(f"{which}_{name}" for which in _ENDS for name in MARKET)
 _FOUND = ("venues", *_ENDS, "mean", "median", "range", "relative_range", "deviation", *_ENDED)
-
-
-def _valued(table: Table[Any], series: list[str], value: str) -> nw.LazyFrame[Any]:
-    """Return the rows with a finite value, as ``__value``."""
-    rows = table.rows.with_columns(__value=finite(value))
-    return rows.filter(~nw.col("timestamp").is_null(), ~nw.col("__value").is_null())

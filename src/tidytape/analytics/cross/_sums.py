@@ -8,21 +8,11 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._series import (
-    MARKET,
-    MIXED,
-    TWICE,
-    Duration,
-    across,
-    finite,
-    once,
-    twice,
-    unlevelled,
-)
+from tidytape.analytics._series import MARKET, MIXED, TWICE, Duration, across, finite, markets, once, twice
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.door import listed
-from tidytape.frames.joined import COVERAGE, STANDING, UNKNOWN, matched, standing_sums, summed
+from tidytape.frames.joined import COVERAGE, STANDING, UNKNOWN, joined, standing_sums, summed
 from tidytape.frames.table import Table
 
 
@@ -86,26 +76,24 @@ def total(
     [(0, 0.3, 2, 1.0), (3600000000000, 0.6, 2, 1.0)]
     """
     amounts = arguments.columns("amount", amount, taken=["venues", COVERAGE])
-    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=amounts)
-    series = across(table, by, without=[*MARKET, *amounts, "venues", COVERAGE])
-    unlevelled(table, series, used=amounts)
-    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(finite(name) for name in amounts)
-    keys = [*series, "timestamp"]
-    if carry is not None:
+    table, rows, series = markets(frame, by, amounts, results=["venues", COVERAGE])
+    keys, reports = [*series, "timestamp"], once(rows, series, amounts=amounts)
+    if carry is None:
+        has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
+        reports = reports.with_columns(venues=nw.when(has).then(1.0).otherwise(0.0), __markets=nw.lit(1.0))
+        sums = summed(reports, keys, [*amounts, "venues", "__markets", TWICE, MIXED])
+    else:
         held = arguments.duration("carry", carry)
-        reports = once(rows, series, amounts=amounts)
         sums = standing_sums(
             reports, rows, members=MARKET, series=series, columns=amounts, carry=held, counts=[TWICE, MIXED]
         ).with_columns(venues=nw.col(STANDING) - nw.col(UNKNOWN), __markets=nw.col(STANDING))
-    else:
-        rows = once(rows, series, amounts=amounts)
-        has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
-        rows = rows.with_columns(venues=nw.when(has).then(1.0).otherwise(0.0), __markets=nw.lit(1.0))
-        sums = summed(rows, keys, [*amounts, "venues", "__markets", TWICE, MIXED])
-    known = [nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in amounts]
-    is_shared = (nw.col("__markets") > 0) & (nw.col(MIXED) == 0)
-    share = nw.when(is_shared).then(nw.col("venues") / nw.col("__markets")).alias(COVERAGE)
-    result = sums.select(*keys, *known, nw.col("venues").cast(nw.Int64()), share)
+    has_share = (nw.col("__markets") > 0) & (nw.col(MIXED) == 0)
+    result = sums.select(
+        *keys,
+        *(nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in amounts),
+        nw.col("venues").cast(nw.Int64()),
+        nw.when(has_share).then(nw.col("venues") / nw.col("__markets")).alias(COVERAGE),
+    )
     return table.closed(result, sort=keys)
 
 
@@ -150,19 +138,12 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     [('A', 4.0, 0.75), ('B', 4.0, 0.25)]
     """
     arguments.column("amount", amount, taken=["total", "share"])
-    table = Table.opened(frame, MARKET, times=["timestamp"], numbers=[amount])
-    series = across(table, by, without=[*MARKET, amount, "total", "share"])
-    unlevelled(table, series, used=[amount])
+    table, _, series = markets(frame, by, [amount], results=["total", "share"])
     rows = table.rows.filter(~nw.col("timestamp").is_null())
-    rows, parts = matched(twice(rows, series, of_amounts=True)[0], series)
-    rows = rows.with_columns(__own=finite(amount), total=finite(amount))
-    rows = exact.in_parts(rows, "total")
-    rows = rows.with_columns(exact.summed("total").over(*parts, "timestamp")).with_columns(
-        exact.total("total")
-    )
-    again = nw.col(TWICE).max().over(*parts, "timestamp")
-    rows = rows.with_columns(__again=again)
-    rows = rows.with_columns(total=nw.when(nw.col("__again") == 0).then(nw.col("total")))
+    rows = twice(rows, series, of_amounts=True).with_columns(__own=finite(amount), total=finite(amount))
+    in_sum = [exact.summed("total"), nw.col(TWICE).max()]
+    rows = exact.in_parts(rows, "total").with_columns(part.over(*series, "timestamp") for part in in_sum)
+    rows = rows.with_columns(total=nw.when(nw.col(TWICE) == 0).then(exact.total("total")))
     share = nw.when(nw.col("total") > 0).then(nw.col("__own") / nw.col("total"))
     result = rows.with_columns(share=share).select(*dict.fromkeys([*table.names, "total", "share"]))
     return table.closed(result, sort=[*series, "timestamp", *MARKET])
@@ -234,26 +215,23 @@ def dominance(
     added = ["dominance", "universe_total", "universe_known", "universe_size"]
     arguments.column("marketcap", marketcap, taken=added)
     series = across(table, by, without=[token, marketcap, *added])
-    rows = table.rows.filter(~nw.col("timestamp").is_null())
-    within = nw.col(token).is_in(names)
-    caps = rows.filter(within).with_columns(__cap=finite(marketcap))
+    kept = [name for name in table.names if name not in added]
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).select(*kept)
+    within, cap = nw.col(token).is_in(names), finite(marketcap)
+    caps = rows.filter(within).with_columns(cap.alias("__cap"))
     caps = once(caps, series, members=[token], amounts=["__cap"])
     sums = standing_sums(
         caps, rows, members=[token], series=series, columns=["__cap"], carry=held, counts=[TWICE]
     )
-    sums, parts = matched(sums, series)
     known = nw.col(STANDING) - nw.col(UNKNOWN)
     sums = sums.select(
-        *parts,
+        *series,
         "timestamp",
         universe_total=nw.when(nw.col(TWICE) == 0, known == len(names)).then(nw.col("__cap")),
         universe_known=known.cast(nw.Int64()),
     )
-    kept = [name for name in table.names if name not in added]
-    rows = matched(rows.select(*kept), series)[0].join(sums, on=[*parts, "timestamp"], how="left")
-    share = nw.when(within, nw.col("universe_total") > 0).then(finite(marketcap) / nw.col("universe_total"))
-    result = rows.with_columns(
-        dominance=share,
+    result = joined(rows, sums, on=[*series, "timestamp"]).with_columns(
+        dominance=nw.when(within, nw.col("universe_total") > 0).then(cap / nw.col("universe_total")),
         universe_size=nw.lit(len(names), nw.Int64()),
-    ).select(*kept, *added)
-    return table.closed(result, sort=[*series, "timestamp", token])
+    )
+    return table.closed(result.select(*kept, *added), sort=[*series, "timestamp", token])

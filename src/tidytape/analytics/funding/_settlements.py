@@ -14,7 +14,8 @@ from tidytape.analytics._series import TWICE, Duration, finite, repeated
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
-from tidytape.frames.joined import matched
+from tidytape.frames.joined import joined
+from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
@@ -113,7 +114,7 @@ def accrued(
     series = table.series(by, without=["timestamp", *_PAID, *columns])
     rows = table.rows.filter(~nw.col("timestamp").is_null())
     scale: Any = 1.0
-    within, after = _lengths(table, interval, every)
+    is_within, after = _lengths(table, interval, every)
     if every is None:
         if funding_interval is not None:
             raise QueryError(
@@ -126,20 +127,17 @@ def accrued(
     for factor in (position, price):
         if factor is not None:
             paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
-    rows, parts = matched(rows, series)
-    rows = repeated(rows, [*parts, "timestamp"]).with_columns(
-        payment=nw.when(within, nw.col(TWICE) == 0).then(paid * -1.0)
+    rows = repeated(rows, [*series, "timestamp"]).with_columns(
+        payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0)
     )
-    known = nw.when(nw.col("payment").is_null()).then(nw.lit(0)).otherwise(nw.lit(1))
     rows = rows.with_columns(
-        __order=nw.col("timestamp"),
         __payment=nw.col("payment").fill_null(0.0),
-        __known=known,
+        __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
         __one=nw.lit(1),
-        __first=nw.col("timestamp").min().over(*parts),
+        __first=within(nw.col("timestamp").min(), series),
     )
     sums = nw.col("__payment", "__known", "__one").cum_sum()
-    rows = rows.with_columns(sums.over(*parts, order_by="__order"))
+    rows = rows.with_columns(sums.over(*series, order_by="timestamp"))
     due = nw.col("__one")
     if every is not None:
         # In floats, rounded: what is divided is a whole multiple, and Spark would divide in floats anyway.
@@ -235,11 +233,11 @@ def predicted_error(
     ahead = 0 if lead is None else arguments.duration("lead", lead)
     every = _pause(settled_every)
     after = length(table, interval)
-    within, _ = _lengths(table, interval, every)
+    is_within, _ = _lengths(table, interval, every)
     rows = table.rows.filter(~nw.col("timestamp").is_null())
-    rows, parts = matched(rows, series)
-    settled = repeated(rows if every is None else _settled(rows, every, anchor), [*parts, "timestamp"])
-    settled = settled.unique(subset=[*parts, "timestamp"], keep="any")
+    key = [*series, "timestamp"]
+    settled = repeated(rows if every is None else _settled(rows, every, anchor), key)
+    settled = settled.unique(subset=key, keep="any")
     # A join on the time at which the prediction was known, not a shift: a gap gives null, not an older prediction.
     before: Any = nw.lit(ahead, nw.Int64)
     if ahead:
@@ -247,29 +245,29 @@ def predicted_error(
         before = nw.coalesce(in_whole, before)
     forecasts = (
         rows.select(
-            *parts,
+            *series,
             (nw.col("timestamp") + after).alias("__predicted_at"),
             finite(predicted).alias("__predicted"),
         )
         .filter(~nw.col("__predicted_at").is_null())
-        .group_by(*parts, "__predicted_at")
+        .group_by(*series, "__predicted_at")
         .agg(nw.col("__predicted").max(), nw.len().alias("__forecasts"))
     )
+    settled = settled.with_columns(__predicted_at=nw.col("timestamp") - before)
     result = (
-        settled.with_columns(__predicted_at=nw.col("timestamp") - before)
-        .join(forecasts, on=[*parts, "__predicted_at"], how="left")
+        joined(settled, forecasts, on=[*series, "__predicted_at"])
         .select(
             *series,
             "timestamp",
             known_at=nw.col("timestamp"),
             predicted_known_at=nw.col("__predicted_at"),
             predicted=nw.when(nw.col("__forecasts") == 1).then(nw.col("__predicted")),
-            settled=nw.when(within, nw.col(TWICE) == 0).then(finite(rate)),
+            settled=nw.when(is_within, nw.col(TWICE) == 0).then(finite(rate)),
         )
         .with_columns(error=nw.col("predicted") - nw.col("settled"))
     )
     times = dict.fromkeys(("known_at", "predicted_known_at"), "timestamp")
-    return table.closed(result, sort=[*series, "timestamp"], times=times)
+    return table.closed(result, sort=key, times=times)
 
 
 def _lengths(table: Table[Any], given: Duration | None, every: int | None) -> tuple[nw.Expr, nw.Expr]:

@@ -12,7 +12,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import MARKET, TWICE, Duration, across, finite, once
 from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import QueryError
-from tidytape.frames.joined import matched
+from tidytape.frames.joined import joined
 from tidytape.frames.table import Table
 from tidytape.times import DAY
 
@@ -154,32 +154,25 @@ def carry(
     table = Table.opened(frame, MARKET, times=["timestamp"], numbers=numbers)
     series = across(table, by, without=[*MARKET, *_OTHER.values(), *_RESULTS, *numbers])
     ratio = float(held) / own_interval(table, funding_interval)
-    rows = table.rows
-    rows = rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
+    rows = table.rows.with_columns(__earned=finite(rate) * ratio, __cost=_cost(costs))
     pairs = _pairs(rows, series, ["__earned", "__cost"]).with_columns(
         gross=nw.col("__other_earned") - nw.col("__earned"), costs=nw.col("__cost") + nw.col("__other_cost")
     )
     pairs = pairs.with_columns(carry=nw.col("gross") - nw.col("costs")).filter(~nw.col("carry").is_null())
-    pairs, parts = matched(
-        pairs.with_columns(__worse=-nw.col("carry"), __one=nw.lit(1)), [*series, "timestamp"]
-    )
-    place = nw.col("__one").cum_sum().over(*parts, order_by=["__worse", *MARKET, *_OTHER.values()])
-    best = pairs.with_columns(__place=place).filter(nw.col("__place") == 1)
-    names = {f"long_{name}": nw.col(name) for name in MARKET} | {
-        f"short_{name}": nw.col(other) for name, other in _OTHER.items()
+    keys, order = [*series, "timestamp"], ["__worse", *MARKET, *_OTHER.values()]
+    pairs = pairs.with_columns(__worse=-nw.col("carry"), __one=nw.lit(1))
+    best = pairs.with_columns(__place=nw.col("__one").cum_sum().over(*keys, order_by=order))
+    names = {name: f"long_{name}" for name in MARKET} | {
+        other: f"short_{name}" for name, other in _OTHER.items()
     }
-    per_year = 365.0 * DAY / held
-    result = best.select(
-        *series,
-        "timestamp",
-        **names,
-        gross="gross",
-        costs="costs",
-        carry="carry",
-        apr=nw.col("carry") * per_year,
+    result = (
+        best.filter(nw.col("__place") == 1)
+        .rename(names)
+        .with_columns(apr=nw.col("carry") * (365.0 * DAY / held))
+        .select(*keys, *names.values(), "gross", "costs", "carry", "apr")
     )
     told = table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET})
-    return told.closed(result, sort=[*series, "timestamp"])
+    return told.closed(result, sort=keys)
 
 
 _OTHER = {name: f"other_{name}" for name in MARKET}
@@ -192,21 +185,17 @@ _RESULTS = (
 
 def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.LazyFrame[Any]:
     """Return one row per (series, timestamp) and ordered pair of markets; values of the second are ``__other_…``."""
-    rows, texts = matched(once(rows, series), [*series, *MARKET])
-    unique = nw.col(TWICE) == 0
-    rows = rows.with_columns(nw.when(unique).then(nw.col(name)).alias(name) for name in values)
-    shared = [name for name in texts if name not in {f"__of_{name}" for name in MARKET}]
-    own = {name: f"__of_{name}" for name in MARKET}
-    others = rows.select(
-        *shared,
-        "timestamp",
-        *(nw.col(name).alias(other) for name, other in _OTHER.items()),
-        *(nw.col(own[name]).alias(f"__other_of_{name}") for name in MARKET),
-        *(nw.col(name).alias(f"__other_{name.removeprefix('__')}") for name in values),
+    key, is_single = [*series, "timestamp"], nw.col(TWICE) == 0
+    rows = once(rows.filter(~nw.col("timestamp").is_null()), series).select(
+        *key, *MARKET, *(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
     )
-    rows = rows.select(*series, *texts, "timestamp", *MARKET, *values)
-    differ = [nw.col(own[name]) != nw.col(f"__other_of_{name}") for name in MARKET]
-    return rows.join(others, on=[*shared, "timestamp"]).filter(nw.any_horizontal(*differ, ignore_nulls=True))
+    others = {name: f"__other_{name.removeprefix('__')}" for name in values}
+    pairs = joined(rows, rows.rename(_OTHER | others), on=key, how="inner")
+    differ = [
+        nw.coalesce(nw.col(name) != nw.col(other), nw.col(name).is_null() != nw.col(other).is_null())
+        for name, other in _OTHER.items()
+    ]
+    return pairs.filter(nw.any_horizontal(*differ, ignore_nulls=True))
 
 
 def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:

@@ -17,7 +17,7 @@ from tidytape.analytics.pit._join import last_known
 from tidytape.analytics.pit._known import KNOWN, KNOWN_AT, WHEN, when_known
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
-from tidytape.frames.joined import LATEST, matched
+from tidytape.frames.joined import LATEST, joined
 from tidytape.frames.table import Table
 from tidytape.times import DAY, SECOND, interval_of
 
@@ -314,9 +314,7 @@ def volatility_risk_premium(
         on, WHEN, "realized_volatility", **{alias: nw.col(name) for name, alias in whose.items()}
     )
     # Every market of the realised is asked for at every time of the implied: none is taken for another.
-    markets, texts = matched(facts.select(*keys).unique(), [on])
-    decisions, _ = matched(decisions, [on])
-    decisions = decisions.join(markets.drop(on), on=texts, how="left").drop(*texts)
+    decisions = joined(decisions, facts.select(*keys).unique(), on=[on])
     rows = last_known(
         decisions, facts, {"realized_volatility": "realized_volatility"}, at=WHEN, by=keys, limit=limit
     )

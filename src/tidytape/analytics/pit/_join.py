@@ -11,7 +11,15 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import column, nanoseconds
-from tidytape.analytics._series import TWICE, is_of_levels, of_rows, one_engine, repeated, warn_unless_met
+from tidytape.analytics._series import (
+    TIMES,
+    TWICE,
+    is_of_levels,
+    of_rows,
+    one_engine,
+    repeated,
+    warn_unless_met,
+)
 from tidytape.analytics.pit._known import WHEN, when_known
 from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
 from tidytape.frames.door import require
@@ -158,7 +166,7 @@ def last_known(
     facts, keys = matched(facts.filter(~nw.col(WHEN).is_null()), by)
     decisions, _ = matched(decisions, by)
     facts = repeated(facts, [*keys, WHEN, *order])
-    place = nw.col("__times").cum_count().over(*keys, order_by=[WHEN, *order])
+    place = nw.col(TIMES).cum_count().over(*keys, order_by=[WHEN, *order])
     facts = facts.with_columns(__number=place.cast(nw.Int64))
     none, first, second = (nw.lit(value, nw.Int64) for value in (0, 0, 1))
     moments = nw.concat(
