@@ -49,6 +49,7 @@ __all__ = [
     "PREDICTION_MARKET_ENTRY",
     "TPO_SESSIONS",
     "Column",
+    "Columns",
     "Dtype",
     "Schema",
     "column_name",
@@ -82,7 +83,7 @@ _DTYPE: dict[str, Dtype] = {
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column of a tidy frame.
+    """One column of a tidy frame, or of a table of a lake.
 
     Attributes
     ----------
@@ -92,10 +93,10 @@ class Column:
         ``category``, ``string``, ``float64``, ``int64``, ``bool``, ``timestamp`` (nanoseconds, UTC) or a list of.
     unit : str
         Unit of the values, empty where they have none.
-    nullable : bool
-        Whether a row may lack it. Key columns other than identity are never null.
     doc : str
         Meaning in a few words.
+    nullable : bool
+        Whether a row may lack it. Key columns of a tidy frame other than identity are never null.
     signed : bool
         Whether a value can be below zero.
     """
@@ -103,38 +104,24 @@ class Column:
     name: str
     dtype: Dtype
     unit: str
-    nullable: bool
     doc: str
+    nullable: bool = False
     signed: bool = False
+
+    @classmethod
+    def of(cls, field: Field, *, nullable: bool) -> Column:
+        """Return the column that holds a documented field."""
+        return cls(field.column, _DTYPE[field.kind], field.unit, field.doc, nullable, field.signed)
 
 
 @dataclass(frozen=True, slots=True)
-class Schema:
-    """The shape of one tidy frame.
-
-    Attributes
-    ----------
-    name : str
-        Name of the data type, or of the list.
-    columns : tuple of Column
-        In the order of the frame: identity, descriptors, time, payload.
-    key : tuple of str
-        Columns that together name a row once.
-    rows : str
-        What one row is.
-    identity : tuple of str
-        Columns that say which series a row belongs to.
-    descriptors : tuple of str
-        Columns that say what the values of a row are: what amounts count, how high a level is, whether the interval can
-        still change. They are neither identity nor values.
-    """
+class Columns:
+    """Columns with a name and a key: what the schema of a tidy frame and a table of a lake have in common."""
 
     name: str
     columns: tuple[Column, ...]
     key: tuple[str, ...]
     rows: str
-    identity: tuple[str, ...] = ()
-    descriptors: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> Column:
         for column in self.columns:
@@ -146,26 +133,6 @@ class Schema:
     def names(self) -> tuple[str, ...]:
         """Names of the columns, in order."""
         return tuple(column.name for column in self.columns)
-
-    def key_of(self, *, grouped: bool) -> tuple[str, ...]:
-        """Return the columns that together name a row once; of groups of venues, which have no one venue, by coin.
-
-        Examples
-        --------
-        >>> schema_of("TRADE_SIDE_AGNOSTIC_AGG").key_of(grouped=True)
-        ('coin', 'exchange', 'raw_symbol', 'timestamp')
-        """
-        return ("coin", *self.key) if grouped and "coin" not in self.key else self.key
-
-    def with_coverage(self) -> Schema:
-        """Return the schema of groups of exchanges: with one more column, ``coverage``.
-
-        Examples
-        --------
-        >>> TPO_SESSIONS.with_coverage().names[-2:]
-        ('single_prints', 'coverage')
-        """
-        return replace(self, columns=(*self.columns, _column(COVERAGE, nullable=True)))
 
     def polars(self) -> dict[str, pl.DataType]:
         """Return the polars dtype of every column, in order.
@@ -188,6 +155,51 @@ class Schema:
         import polars as pl
 
         return pl.DataFrame(schema=self.polars())
+
+
+@dataclass(frozen=True, slots=True)
+class Schema(Columns):
+    """The shape of one tidy frame.
+
+    Attributes
+    ----------
+    name : str
+        Name of the data type, or of the list.
+    columns : tuple of Column
+        In the order of the frame: identity, descriptors, time, payload.
+    key : tuple of str
+        Columns that together name a row once.
+    rows : str
+        What one row is.
+    identity : tuple of str
+        Columns that say which series a row belongs to.
+    descriptors : tuple of str
+        Columns that say what the values of a row are: what amounts count, how high a level is, whether the interval can
+        still change. They are neither identity nor values.
+    """
+
+    identity: tuple[str, ...] = ()
+    descriptors: tuple[str, ...] = ()
+
+    def key_of(self, *, grouped: bool) -> tuple[str, ...]:
+        """Return the columns that together name a row once; of groups of venues, which have no one venue, by coin.
+
+        Examples
+        --------
+        >>> schema_of("TRADE_SIDE_AGNOSTIC_AGG").key_of(grouped=True)
+        ('coin', 'exchange', 'raw_symbol', 'timestamp')
+        """
+        return ("coin", *self.key) if grouped and "coin" not in self.key else self.key
+
+    def with_coverage(self) -> Schema:
+        """Return the schema of groups of exchanges: with one more column, ``coverage``.
+
+        Examples
+        --------
+        >>> TPO_SESSIONS.with_coverage().names[-2:]
+        ('single_prints', 'coverage')
+        """
+        return replace(self, columns=(*self.columns, Column.of(COVERAGE, nullable=True)))
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return ``frame`` with the schema's columns first, in order and dtype; absent ones null, others kept last.
@@ -322,10 +334,6 @@ def _cast(expression: pl.Expr, got: pl.DataType, wanted: pl.DataType) -> pl.Expr
     return expression.cast(wanted)
 
 
-def _column(field: Field, *, nullable: bool) -> Column:
-    return Column(field.column, _DTYPE[field.kind], field.unit, nullable, field.doc, field.signed)
-
-
 _IS_FINAL = Column(
     "is_final",
     "bool",
@@ -399,7 +407,7 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
     key.append("timestamp")
     taken = {column.name for column in columns}
     columns += [
-        _column(field, nullable=field.column not in _NEVER_NULL)
+        Column.of(field, nullable=field.column not in _NEVER_NULL)
         for field in kind.fields
         if field.column not in taken
     ]
@@ -415,7 +423,7 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
             key.append("side")
             rows = "one row per series, timestamp, side and price"
         level_fields = kind.levels[0].fields
-        columns += [_column(field, nullable=field.column != "price") for field in level_fields]
+        columns += [Column.of(field, nullable=field.column != "price") for field in level_fields]
         key.append("price")
         split = {field.column for field in level_fields}
         if {"buy_volume", "sell_volume"} <= split and "volume" not in split:
@@ -469,7 +477,9 @@ def data_type(name: str) -> DataType:
 
 MARKETS = Schema(
     "MARKETS",
-    tuple(_column(field, nullable=field.column not in {"exchange", "raw_symbol"}) for field in MARKET_FIELDS),
+    tuple(
+        Column.of(field, nullable=field.column not in {"exchange", "raw_symbol"}) for field in MARKET_FIELDS
+    ),
     ("exchange", "raw_symbol", "tenor"),
     "one row per market; of an option summary one per tenor",
 )
@@ -477,7 +487,7 @@ MARKETS = Schema(
 
 PREDICTION_MARKET_ENTRY = Schema(
     "PREDICTION_MARKET_ENTRY",
-    tuple(_column(field, nullable=field.column != "slug") for field in PREDICTION_MARKET_FIELDS),
+    tuple(Column.of(field, nullable=field.column != "slug") for field in PREDICTION_MARKET_FIELDS),
     ("slug",),
     "one row per prediction market of one market",
 )
@@ -494,7 +504,7 @@ PREDICTION_MARKETS = Schema(
 BLOCK_SIZES = Schema(
     "BLOCK_SIZES",
     # A service may answer a question for one market with nothing but the number.
-    tuple(_column(field, nullable=field.column != "block_size") for field in BLOCK_SIZE_FIELDS),
+    tuple(Column.of(field, nullable=field.column != "block_size") for field in BLOCK_SIZE_FIELDS),
     ("exchange", "raw_symbol"),
     "one row per market with a book",
 )

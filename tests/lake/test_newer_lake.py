@@ -24,7 +24,7 @@ from tidytape.errors import LakeError, TidytapeError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, Lake, Table, _delta, hygiene
 from tidytape.lake.ingest import ingest
 from tidytape.lake.rollup import ROLLUP_TABLES, build, rollup
-from tidytape.lake.table import Column
+from tidytape.schema import Column
 
 # One of the markets that are asked for has no rows in the window.
 pytestmark = pytest.mark.filterwarnings("ignore::tidytape.errors.EmptyAnswerWarning")
@@ -301,7 +301,7 @@ def test_an_unknown_column_that_may_not_be_null_is_refused_by_name(path: Path, t
 
 @pytest.mark.parametrize("table", EVERY)
 def test_a_column_of_another_dtype_is_refused_by_name(path: Path, table: str) -> None:
-    name = next(column.name for column in EVERY[table].columns if column.dtype in {"float64", "strings"})
+    name = next(column.name for column in EVERY[table].columns if column.dtype in {"float64", "list[string]"})
     changed = pl.col(name).cast(pl.String) if EVERY[table][name].dtype == "float64" else pl.lit("changed")
 
     def as_text(column: Column) -> Column:

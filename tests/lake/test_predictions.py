@@ -21,8 +21,8 @@ VALUES = {
     "float64": st.sampled_from([0.0, 0.25, 1.0]),
     "int64": st.integers(0, 9),
     "bool": st.booleans(),
-    "strings": st.lists(st.sampled_from(["x", "y"]), max_size=2),
-    "floats": st.lists(st.sampled_from([0.5, 10.0, 9.0]), max_size=2),
+    "list[string]": st.lists(st.sampled_from(["x", "y"]), max_size=2),
+    "list[float64]": st.lists(st.sampled_from([0.5, 10.0, 9.0]), max_size=2),
 }
 
 

@@ -16,8 +16,8 @@ LISTS = Table(
     rows="one row per name",
     columns=(
         Column("name", "string", "", "Name"),
-        Column("words", "strings", "", "Words", nullable=True),
-        Column("sizes", "floats", "m", "Sizes", nullable=True),
+        Column("words", "list[string]", "", "Words", nullable=True),
+        Column("sizes", "list[float64]", "m", "Sizes", nullable=True),
     ),
     key=("name",),
     same=(),

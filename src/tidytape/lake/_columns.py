@@ -15,15 +15,16 @@ from deltalake import DeltaTable, Field
 from deltalake.schema import ArrayType, PrimitiveType
 
 from tidytape.errors import LakeError
-from tidytape.lake.table import Column, Dtype, Table
+from tidytape.lake.table import Table
+from tidytape.schema import Column, Dtype
 
 _DELTA: Mapping[Dtype, PrimitiveType | ArrayType] = {
     "string": PrimitiveType("string"),
     "float64": PrimitiveType("double"),
     "int64": PrimitiveType("long"),
     "bool": PrimitiveType("boolean"),
-    "strings": ArrayType(PrimitiveType("string")),
-    "floats": ArrayType(PrimitiveType("double")),
+    "list[string]": ArrayType(PrimitiveType("string")),
+    "list[float64]": ArrayType(PrimitiveType("double")),
 }
 
 _WRITER = 2  # the version in which this release makes tables; from 7 on a table lists its features instead

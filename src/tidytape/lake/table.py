@@ -2,61 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
-from typing import Literal
 
 import polars as pl
 
 from tidytape.errors import IngestError, MissingColumnError
+from tidytape.schema import Columns
 
-__all__ = ["ROW_GROUP", "Column", "Dtype", "Table"]
+__all__ = ["ROW_GROUP", "Table"]
 
 ROW_GROUP = 262_144
 """Small enough that a reader can skip most of a file by time, large enough to compress and scan well. [rows]"""
 
-Dtype = Literal["string", "float64", "int64", "bool", "strings", "floats"]
-
-_POLARS: Mapping[Dtype, pl.DataType] = MappingProxyType(
-    {
-        "string": pl.String(),
-        "float64": pl.Float64(),
-        "int64": pl.Int64(),
-        "bool": pl.Boolean(),
-        "strings": pl.List(pl.String()),
-        "floats": pl.List(pl.Float64()),
-    }
-)
-
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """One column of a table.
-
-    Attributes
-    ----------
-    name : str
-        snake_case, never with the unit in it.
-    dtype : {"string", "float64", "int64", "bool", "strings", "floats"}
-        Type of the values; the last two are lists.
-    unit : str
-        Unit of the values, empty where they have none.
-    doc : str
-        Meaning in a few words.
-    nullable : bool
-        Whether a row may lack it.
-    """
-
-    name: str
-    dtype: Dtype
-    unit: str
-    doc: str
-    nullable: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
+class Table(Columns):
     """One Delta table of a lake.
 
     Attributes
@@ -83,46 +43,16 @@ class Table:
         [rows]
     """
 
-    name: str
-    rows: str
-    columns: tuple[Column, ...]
-    key: tuple[str, ...]
     same: tuple[str, ...]
     partitions: tuple[str, ...]
     order: tuple[str, ...]
     identity: str = ""
     row_group: int = ROW_GROUP
 
-    def __getitem__(self, name: str) -> Column:
-        for column in self.columns:
-            if column.name == name:
-                return column
-        raise MissingColumnError([name], available=self.names)
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """Names of the columns, in order."""
-        return tuple(column.name for column in self.columns)
-
     @property
     def tells_states(self) -> bool:
         """Whether a row tells how things stood at its time, instead of something that happened once."""
         return self.identity == "timestamp"
-
-    def polars(self) -> dict[str, pl.DataType]:
-        """Return the polars dtype of every column, in order."""
-        return {column.name: _POLARS[column.dtype] for column in self.columns}
-
-    def empty(self) -> pl.DataFrame:
-        """Return the frame with no rows: all columns, all dtypes.
-
-        Examples
-        --------
-        >>> from tidytape.lake import TABLES
-        >>> TABLES["trades"].empty().shape
-        (0, 10)
-        """
-        return pl.DataFrame(schema=self.polars())
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:
         """Return ``frame`` with exactly the table's columns and dtypes; absent nullable columns become null.

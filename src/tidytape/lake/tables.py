@@ -14,10 +14,12 @@ Examples
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from types import MappingProxyType
 
 from tidytape.catalogue import PREDICTION_MARKET_FIELDS, Field
-from tidytape.lake.table import Column, Dtype, Table
+from tidytape.lake.table import Table
+from tidytape.schema import Column
 
 __all__ = [
     "BOOK",
@@ -351,22 +353,15 @@ A market entry's figures of the last 24 hours and its last price are not kept, a
 follow from the events of the lake, are stale when the next event comes, and two sources would contradict each other.
 """
 
-_OF_KIND: Mapping[str, Dtype] = MappingProxyType(
-    {
-        "string": "string",
-        "double": "float64",
-        "bool": "bool",
-        "timestamp": "int64",
-        "string[]": "strings",
-        "double[]": "floats",
-    }
-)
-
 
 def _field(field: Field) -> Column:
-    """A column that holds a documented field."""
-    unit = "ns since the epoch, UTC" if field.kind == "timestamp" else field.unit
-    return Column(field.column, _OF_KIND[field.kind], unit, field.doc, nullable=True)
+    """Return the column that holds a documented field."""
+    column = Column.of(field, nullable=True)
+    return (
+        replace(column, dtype="int64", unit="ns since the epoch, UTC")
+        if field.kind == "timestamp"
+        else column
+    )
 
 
 PREDICTION_MARKETS = Table(
@@ -378,7 +373,7 @@ PREDICTION_MARKETS = Table(
         Column("reported", "int64", "ns since the epoch, UTC", "When it was so, by the venue's clock"),
         Column(
             "raw_symbols",
-            "strings",
+            "list[string]",
             "",
             "Exchange-native symbol of each outcome's instrument, in the order of outcomes",
             nullable=True,

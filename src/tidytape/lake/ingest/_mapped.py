@@ -53,7 +53,7 @@ from tidytape.lake.ingest._fields import (
 from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._repeats import with_ids
 from tidytape.lake.ingest._time import ISO, unit_of
-from tidytape.lake.table import Column, Table
+from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
     LIQUIDATIONS,
@@ -65,6 +65,7 @@ from tidytape.lake.tables import (
     TABLES,
     TRADES,
 )
+from tidytape.schema import Column
 
 EVENTS = tuple(name for name, table in TABLES.items() if table not in REGISTRIES)
 """Names of the tables that rows can be for."""

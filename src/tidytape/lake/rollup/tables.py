@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from tidytape.lake.table import Column, Table
+from tidytape.lake.table import Table
 from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES
+from tidytape.schema import Column
 
 __all__ = [
     "BOOKS",
