@@ -25,7 +25,7 @@ from tidytape.catalogue import (
     Interval,
     TierName,
 )
-from tidytape.errors import BudgetError, QueryError, nearest
+from tidytape.errors import BudgetError, QueryError, did_you_mean
 from tidytape.query import PointsQuery
 from tidytape.times import SECOND
 
@@ -184,8 +184,7 @@ def tier(name: str, tiers: Mapping[str, Tier] = TIERS) -> Tier:
     try:
         return folded[name.casefold()]
     except KeyError:
-        close = nearest(name, tiers)
-        hint = f"did you mean {close!r}?" if close else None
+        hint = did_you_mean(name, tiers)
         raise QueryError("tier", got=name, expected="one of " + ", ".join(tiers), hint=hint) from None
 
 

@@ -53,6 +53,7 @@ __all__ = [
     "TransportError",
     "UnencryptedKeyWarning",
     "counted",
+    "did_you_mean",
     "nearest",
     "shown",
 ]
@@ -83,6 +84,18 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     by_folded = {name.casefold(): name for name in known}
     close = get_close_matches(word.casefold(), by_folded, n=1, cutoff=0.6)
     return by_folded[close[0]] if close else None
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str | None:
+    """Return the hint of an error that names what ``word`` most likely meant, or None.
+
+    Examples
+    --------
+    >>> did_you_mean("intervall", ["interval", "side"])
+    "did you mean 'interval'?"
+    """
+    close = nearest(word, known)
+    return f"did you mean {close!r}?" if close else None
 
 
 def counted(count: int, one: str, many: str | None = None) -> str:
@@ -372,12 +385,8 @@ class MissingColumnError(TidytapeError, KeyError):
             f"missing column{plural} {names}; the frame has {', '.join(map(repr, self.available)) or 'none'}"
         )
         first = next(iter(self.missing), None)
-        close = nearest(first, self.available) if isinstance(first, str) else None
-        if close:
-            message += f"; did you mean {close!r}?"
-        if hint:
-            message += f"; {hint}"
-        super().__init__(message)
+        close = did_you_mean(first, self.available) if isinstance(first, str) else None
+        super().__init__("; ".join(filter(None, [message, close, hint])))
 
 
 class NoMatchWarning(UserWarning):

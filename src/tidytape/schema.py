@@ -36,7 +36,7 @@ from tidytape.catalogue import (
     Field,
     Selection,
 )
-from tidytape.errors import DecodeError, MissingColumnError, QueryError, nearest
+from tidytape.errors import DecodeError, MissingColumnError, QueryError, did_you_mean
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -465,12 +465,11 @@ def data_type(name: str) -> DataType:
     try:
         return DATA_TYPES[name]
     except KeyError:
-        close = nearest(name, DATA_TYPES)
         raise QueryError(
             "type",
             got=name,
             expected="a data type of the catalogue",
-            hint=f"did you mean {close!r}?" if close else None,
+            hint=did_you_mean(name, DATA_TYPES),
             code="INVALID_TYPE",
         ) from None
 

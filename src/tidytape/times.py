@@ -17,7 +17,7 @@ from datetime import timedelta
 from typing import Final
 
 from tidytape.catalogue import Interval
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError, did_you_mean
 
 __all__ = [
     "DAY",
@@ -100,12 +100,11 @@ def interval_of(name: str | timedelta) -> Interval:
     else:
         interval = INTERVALS.get(str(name))
     if interval is None:
-        close = nearest(str(name), INTERVALS)
         raise QueryError(
             "interval",
             got=name,
             expected="one of " + ", ".join(interval.alias for interval in Interval),
-            hint=f"did you mean {close!r}?" if close else None,
+            hint=did_you_mean(str(name), INTERVALS),
             code="INVALID_INTERVAL",
         )
     return interval

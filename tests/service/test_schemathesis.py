@@ -33,7 +33,7 @@ from tidytape.budget import Tier
 from tidytape.catalogue import DATA_TYPES, LISTS, LISTS_OF_A_TYPE, DataType, Interval, TierName
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
-from tidytape.query._readers import READERS
+from tidytape.query._base import READERS
 from tidytape.query.values import MOST_DIGITS
 from tidytape.service import KEY_HEADER, Key, Keys, create_app, hashed
 from tidytape.service.openapi import document

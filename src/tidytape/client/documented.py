@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from tidytape.catalogue import COVERAGE
 from tidytape.client.parameters import PARAMETERS, Parameter
-from tidytape.errors import TidytapeError, nearest
+from tidytape.errors import TidytapeError, did_you_mean
 from tidytape.schema import Schema
 
 __all__ = ["as_question", "checked", "documented", "outward", "parameters_of", "prose_of"]
@@ -137,10 +137,7 @@ def _wrong(error: TypeError, signature: inspect.Signature, arguments: Mapping[st
     known = [name for name in signature.parameters if name != "self"]
     for name in arguments:
         if name not in known:
-            close = nearest(name, known)
-            return f"no argument {name!r}; " + (
-                f"did you mean {close!r}?" if close else f"known: {', '.join(known)}"
-            )
+            return f"no argument {name!r}; " + (did_you_mean(name, known) or f"known: {', '.join(known)}")
     return "all arguments are given by name" if "positional" in str(error) else str(error)
 
 

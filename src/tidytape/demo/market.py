@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from tidytape.demo.exact import Bits, Floats, Integers, between, exp
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError, did_you_mean
 from tidytape.times import MILLISECOND, SECOND
 
 if TYPE_CHECKING:
@@ -151,8 +151,7 @@ def trades(
     known = {venue.exchange: venue for venue in _VENUES}
     for name in venues or [""]:
         if name not in known:
-            close = nearest(name, known)
-            hint = f"did you mean {close!r}?" if close else None
+            hint = did_you_mean(name, known)
             raise QueryError("venues", got=name or venues, expected=f"some of {', '.join(known)}", hint=hint)
 
     hidden = _hidden(Bits(seed, 0), minutes, start_ns)

@@ -11,7 +11,7 @@ from typing import Any, Self
 import polars as pl
 from deltalake import DeltaTable
 
-from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError, nearest
+from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError, did_you_mean
 from tidytape.lake import _delta
 from tidytape.lake._columns import require_writable
 from tidytape.lake._delta import Facts
@@ -696,12 +696,11 @@ def _table(name: str) -> Table:
     try:
         return TABLES[name]
     except KeyError:
-        close = nearest(name, TABLES)
         raise QueryError(
             "table",
             got=name,
             expected="one of " + ", ".join(TABLES),
-            hint=f"did you mean {close!r}?" if close else None,
+            hint=did_you_mean(name, TABLES),
         ) from None
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, NoReturn
 from tidytape.catalogue import DATA_TYPES, DataType, Selection
 from tidytape.errors import QueryError
 from tidytape.query import values
-from tidytape.query._readers import CODES
+from tidytape.query._base import code_of
 
 if TYPE_CHECKING:
     from tidytape.query.points import PointsQuery
@@ -142,6 +142,4 @@ def check_profile_options(query: PointsQuery) -> None:
 
 
 def _refuse(parameter: str, got: object, expected: str, code: str | None = None) -> NoReturn:
-    raise QueryError(
-        parameter, got=got, expected=expected, code=code or CODES.get(parameter, "INVALID_PARAMS")
-    )
+    raise QueryError(parameter, got=got, expected=expected, code=code or code_of(parameter))

@@ -8,10 +8,8 @@ from typing import Any, ClassVar, Self
 from pydantic import model_validator
 
 from tidytape.catalogue import Category, MarketSortField, SortDirection
-from tidytape.errors import QueryError
 from tidytape.query import values
-from tidytape.query._base import Query
-from tidytape.query._readers import Parameter, whole
+from tidytape.query._base import Parameter, Query, whole
 from tidytape.query.values import Names, TimeLike
 
 
@@ -167,7 +165,6 @@ class MetaQuery(Query):
 
     @model_validator(mode="after")
     def _ordered(self) -> Self:
-        if self.start is not None and self.end is not None and self.end <= self.start:
-            got, start = values.written_time(self.end), values.written_time(self.start)
-            raise QueryError("end", got=got, expected=f"a time after start ({start})")
+        if self.start is not None and self.end is not None:
+            self._require_window(self.start, self.end)
         return self

@@ -24,8 +24,7 @@ from tidytape.catalogue import (
 )
 from tidytape.errors import QueryError
 from tidytape.query import _rules, values
-from tidytape.query._base import Query
-from tidytape.query._readers import Parameter, whole
+from tidytape.query._base import Parameter, Query, whole
 from tidytape.query.values import Names, TimeLike
 
 
@@ -196,9 +195,7 @@ class PointsQuery(Query):
     def _rules(self) -> Self:
         if not self.type:
             raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
-        if self.end <= self.start:
-            got, start = values.written_time(self.end), values.written_time(self.start)
-            raise QueryError("end", got=got, expected=f"a time after start ({start})")
+        self._require_window(self.start, self.end)
         for kind in self.data_types:
             _rules.check_interval(self, kind)
             _rules.check_selection(self, kind)

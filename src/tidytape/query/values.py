@@ -78,7 +78,7 @@ _SURROGATE = re.compile(r"[\ud800-\udfff]")
 E = TypeVar("E", bound=StrEnum)
 
 
-def choice(value: object, kind: type[E], *, parameter: str, code: str = "INVALID_PARAMS") -> E:
+def choice(value: object, kind: type[E], parameter: str, code: str = "INVALID_PARAMS") -> E:
     """Read a member of an enumeration from its value, its name or its alias, in any case.
 
     Examples
@@ -89,36 +89,27 @@ def choice(value: object, kind: type[E], *, parameter: str, code: str = "INVALID
     """
     if isinstance(value, kind):
         return value
-    spellings: dict[str, E] = {}
-    for member in kind:
-        for spelling in (getattr(member, "alias", member.value), member.name, member.value):
-            spellings[spelling.casefold()] = member
+    aliases = {member: getattr(member, "alias", member.value) for member in kind}
+    spellings = {
+        spelling.casefold(): member
+        for member, alias in aliases.items()
+        for spelling in (alias, member.name, member.value)
+    }
+    word = value.strip() if isinstance(value, str) else ""
     # "1M" is a month wherever intervals are written so; read as a minute it would be silently wrong.
-    is_month = kind is Interval and isinstance(value, str) and re.fullmatch(r"\d+M", value.strip())
-    if isinstance(value, str) and not is_month and value.strip().casefold() in spellings:
-        return spellings[value.strip().casefold()]
-    allowed = [
-        member.value
-        if getattr(member, "alias", member.value) == member.value
-        else f"{member.value} ({member.alias})"  # type: ignore[attr-defined]
-        for member in kind
-    ]
-    close = nearest(value, spellings) if isinstance(value, str) and not is_month else None
-    hint = None
+    if kind is Interval and re.fullmatch(r"\d+M", word):
+        word = ""
+    if word.casefold() in spellings:
+        return spellings[word.casefold()]
+    close, hint = nearest(word, spellings), None
     if close:
         meant = spellings[close]
-        written = meant.value if close == meant.value.casefold() else getattr(meant, "alias", meant.value)
-        hint = f"did you mean {written!r}?"
-    raise QueryError(
-        parameter,
-        got=value,
-        expected="one of " + ", ".join(allowed),
-        hint=hint,
-        code=code,
-    )
+        hint = f"did you mean {meant.value if close == meant.value.casefold() else aliases[meant]!r}?"
+    allowed = [m.value if m.value == alias else f"{m.value} ({alias})" for m, alias in aliases.items()]
+    raise QueryError(parameter, got=value, expected="one of " + ", ".join(allowed), hint=hint, code=code)
 
 
-def text(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
+def text(value: object, parameter: str, code: str = "INVALID_PARAMS") -> str:
     """Read a name: a non-empty printable string, its spaces trimmed."""
     short = value if isinstance(value, str) and len(value) <= MAX_TEXT else ""
     if not _PRINTABLE.fullmatch(short) or _SURROGATE.search(short):
@@ -131,7 +122,7 @@ def text(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
     return str(short.strip())
 
 
-def many(value: object, *, parameter: str) -> tuple[object, ...]:
+def many(value: object, parameter: str) -> tuple[object, ...]:
     """Read one value or several into a tuple, in the order given."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         return (value,)
@@ -146,7 +137,7 @@ def many(value: object, *, parameter: str) -> tuple[object, ...]:
     raise QueryError(parameter, got=value, expected="one value or a list of values")
 
 
-def flag(value: object, *, parameter: str) -> bool:
+def flag(value: object, parameter: str) -> bool:
     """Read a bool: ``True``, ``False``, or the words ``true`` and ``false``."""
     if isinstance(value, bool):
         return value
@@ -155,16 +146,14 @@ def flag(value: object, *, parameter: str) -> bool:
     raise QueryError(parameter, got=value, expected="true or false")
 
 
-def whole_number(value: object, *, parameter: str, low: int, high: int = _INT64 - 1) -> int:
+def whole_number(value: object, parameter: str, *, low: int, high: int = _INT64 - 1) -> int:
     """Read an integer between ``low`` and ``high``, both included; a float only where it is whole."""
     number: int | None = None
     if isinstance(value, str):
-        if _INTEGER.match(value.strip()):
-            number = int(value)
+        number = int(value) if _INTEGER.match(value.strip()) else None
     elif isinstance(value, float):
-        if value.is_integer():
-            number = int(value)
-    elif not isinstance(value, bool):
+        number = int(value) if value.is_integer() else None
+    else:
         number = _index(value)
     if number is None or not low <= number <= high:
         raise QueryError(parameter, got=value, expected=f"a whole number from {low} to {high}")
@@ -172,25 +161,23 @@ def whole_number(value: object, *, parameter: str, low: int, high: int = _INT64 
 
 
 def _index(value: object) -> int | None:
-    """Return the integer that a value is, numpy's included, or None if it is none."""
+    """Return the integer that a value is, numpy's included, or None if it is none; a bool is none."""
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
         return None
 
 
-def decimal_number(value: object, *, parameter: str) -> Decimal:
+def decimal_number(value: object, parameter: str) -> Decimal:
     """Read a positive decimal exactly as it is written: ``0.1`` is one tenth, not the nearest binary fraction."""
     number: Decimal | None = None
-    if isinstance(value, str):
-        if _DECIMAL.match(value.strip()):
-            number = Decimal(value.strip())
-    elif isinstance(value, Decimal):
+    written = value.strip() if isinstance(value, str) else str(_index(value))
+    if isinstance(value, Decimal):
         number = value
     elif isinstance(value, float):
         number = Decimal(repr(float(value)))
-    elif not isinstance(value, bool) and (whole := _index(value)) is not None:
-        number = Decimal(whole)
+    elif _DECIMAL.match(written):
+        number = Decimal(written)
     if number is None or not number.is_finite() or not Decimal(SMALLEST) <= number <= Decimal(LARGEST):
         raise QueryError(parameter, got=value, expected=f"a number from {SMALLEST} to {LARGEST}")
     number = number.normalize()
@@ -201,7 +188,7 @@ def decimal_number(value: object, *, parameter: str) -> Decimal:
     return number
 
 
-def milliseconds(value: object, *, parameter: str) -> int:
+def milliseconds(value: object, parameter: str) -> int:
     """Read a duration: an integer is milliseconds, as the service counts them; or a timedelta, or ``8h``."""
     counted: object = value
     if isinstance(value, timedelta):
@@ -216,7 +203,7 @@ def milliseconds(value: object, *, parameter: str) -> int:
         raise QueryError(parameter, got=value, expected=expected) from None
 
 
-def epoch_seconds(value: TimeLike, *, parameter: str) -> int:
+def epoch_seconds(value: TimeLike, parameter: str) -> int:
     """Read a moment as whole epoch seconds in UTC; what has no zone is UTC.
 
     Examples
@@ -273,9 +260,10 @@ def _moment(value: TimeLike, parameter: str) -> int | datetime:
         if not value.is_integer():
             raise QueryError(parameter, got=value, expected="a whole second", hint=_SECONDS)
         return int(value)
-    if not isinstance(value, bool) and (whole := _index(value)) is not None:
-        return whole
-    raise QueryError(parameter, got=value, expected=_EXPECTED_TIME)
+    whole = _index(value)
+    if whole is None:
+        raise QueryError(parameter, got=value, expected=_EXPECTED_TIME)
+    return whole
 
 
 def _is_nat(value: object) -> bool:

@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from tidytape.budget import TIERS, Tier, tier
-from tidytape.errors import QueryError, TidytapeError, nearest, shown
+from tidytape.errors import QueryError, TidytapeError, did_you_mean, shown
 from tidytape.query.values import written_time
 
 if sys.platform != "win32":
@@ -232,8 +232,7 @@ class KeyFile(Keys):
             keys = self._read()
             gone = [key for key in keys if key.id == key_id]
             if not gone:
-                close = nearest(key_id, (key.id for key in keys))
-                hint = f"did you mean {close!r}?" if close else None
+                hint = did_you_mean(key_id, (key.id for key in keys))
                 raise QueryError("id", got=key_id, expected=f"the id of a key in {self.path}", hint=hint)
             self._write([key for key in keys if key.id != key_id])
         return gone[0]

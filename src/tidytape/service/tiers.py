@@ -10,7 +10,7 @@ from typing import Any
 
 from tidytape.budget import MOST_BURST, TIERS, Tier
 from tidytape.catalogue import TierName
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError, did_you_mean
 
 __all__ = ["tiers_of"]
 
@@ -61,12 +61,11 @@ def _tier(name: str, table: Any) -> Tier:
         raise QueryError("tiers", got=name, expected="a table of what the tier may ask for")
     for key, value in table.items():
         if key not in _KINDS:
-            close = nearest(key, _KINDS)
             raise QueryError(
                 "tiers",
                 got=f"{name}.{key}",
                 expected="one of " + ", ".join(_KINDS),
-                hint=f"did you mean {close!r}?" if close else None,
+                hint=did_you_mean(key, _KINDS),
             )
         if type(value) is not _KINDS[key] or (
             isinstance(value, int) and value < (0 if key == "aggregation" else 1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError, did_you_mean
 from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.lake.store import Lake
 from tidytape.lake.table import Table
@@ -37,11 +37,10 @@ def chosen(parameter: str, wanted: Iterable[str] | None, known: Iterable[str]) -
     names = every if wanted is None else list(wanted)
     for name in names:
         if name not in every:
-            close = nearest(name, every)
             raise QueryError(
                 parameter,
                 got=name,
                 expected="one of " + ", ".join(every),
-                hint=f"did you mean {close!r}?" if close else None,
+                hint=did_you_mean(name, every),
             )
     return [name for name in every if name in names]

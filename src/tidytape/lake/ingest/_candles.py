@@ -17,7 +17,7 @@ from types import MappingProxyType
 import polars as pl
 
 from tidytape.catalogue import Interval
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError, did_you_mean
 from tidytape.lake.ingest._fields import Kind
 from tidytape.query import values
 from tidytape.times import DAY, MILLISECOND, MONDAY, SECOND, WEEK
@@ -42,12 +42,11 @@ def length(word: object) -> int:
         If it stands for none.
     """
     if not isinstance(word, str) or word.strip() not in LENGTHS:
-        close = nearest(str(word), LENGTHS)
         raise QueryError(
             "interval",
             got=word,
             expected="one of " + ", ".join(sorted(LENGTHS, key=LENGTHS.__getitem__)),
-            hint=f"did you mean {close!r}?" if close else None,
+            hint=did_you_mean(str(word), LENGTHS),
             code="INVALID_INTERVAL",
         )
     return LENGTHS[word.strip()]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError, did_you_mean
 from tidytape.lake.ingest._fields import Kind, time
 from tidytape.lake.ingest._job import Job
 
@@ -17,10 +17,8 @@ def columns_of(job: Job, header: Sequence[str], limit: int = 200) -> str:
 
 def map_error(got: object, known: Iterable[str], expected: str) -> QueryError:
     """Return the error of a column map: what was named, what is known, and what was expected."""
-    close = nearest(got, known) if isinstance(got, str) else None
-    return QueryError(
-        "columns", got=got, expected=expected, hint=f"did you mean {close!r}?" if close else None
-    )
+    hint = did_you_mean(got, known) if isinstance(got, str) else None
+    return QueryError("columns", got=got, expected=expected, hint=hint)
 
 
 def unmapped(job: Job, header: Sequence[str], missing: str) -> QueryError:

@@ -26,13 +26,13 @@ column's first time tells.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import polars as pl
 
 from tidytape.catalogue import BookSide, Side
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError, did_you_mean
 from tidytape.lake.amount_units import of_mapped
 from tidytape.lake.ingest import _mapped_trades
 from tidytape.lake.ingest._candles import INTERVAL, impossible
@@ -163,7 +163,7 @@ def reader(job: Job, header: Sequence[str], parsed: Parsed) -> Reader:
     """
     name = job.table or TRADES.name
     if name not in EVENTS:
-        hint = _REGISTERED_BY.get(name) or _hint(name, EVENTS)
+        hint = _REGISTERED_BY.get(name) or did_you_mean(name, EVENTS)
         raise QueryError("table", got=name, expected="one of " + ", ".join(EVENTS), hint=hint)
     _require_times(job, TABLES[name])
     parsed.amount_unit = of_mapped
@@ -281,7 +281,7 @@ def _require_times(job: Job, table: Table) -> None:
                 "time_unit",
                 got=name,
                 expected=f"one of the columns of times of {table.name}: {', '.join(times)}",
-                hint=_hint(name, times),
+                hint=did_you_mean(name, times),
             )
 
 
@@ -328,8 +328,3 @@ def _all_there(job: Job, table: Table, header: list[str], mapped: dict[str, str]
         )
     if missing:
         raise unmapped(job, header, ", ".join(missing))
-
-
-def _hint(word: str, known: Iterable[str]) -> str | None:
-    close = nearest(word, known)
-    return f"did you mean {close!r}?" if close else None

@@ -9,7 +9,7 @@ from decimal import Decimal
 import polars as pl
 
 from tidytape.catalogue import BookSide, Category
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames.grid import Grid, exact, recommended_block_size
 from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.ingest._job import Parsed
@@ -64,12 +64,11 @@ class Given:
     def _check_unit(self, value: object) -> None:
         word = values.text(value, parameter="amount_unit").lower()
         if word not in set(AmountUnit):
-            close = nearest(word, list(AmountUnit))
             raise QueryError(
                 "amount_unit",
                 got=value,
                 expected="one of " + ", ".join(AmountUnit),
-                hint=f"did you mean {close!r}?" if close else None,
+                hint=did_you_mean(word, list(AmountUnit)),
             )
         unit = AmountUnit(word)
         if unit is AmountUnit.CONTRACTS and self.contract is None:
@@ -87,12 +86,11 @@ class Given:
             return
         kind = values.text(self.contract, parameter="contract").upper()
         if kind not in ContractKind.__members__:
-            close = nearest(kind, ContractKind.__members__)
             raise QueryError(
                 "contract",
                 got=self.contract,
                 expected="one of " + ", ".join(ContractKind),
-                hint=f"did you mean {close!r}?" if close else None,
+                hint=did_you_mean(kind, ContractKind.__members__),
             )
         object.__setattr__(self, "contract", kind)
         if self.contract_size is None and kind != ContractKind.VANILLA:
@@ -365,11 +363,10 @@ def _on_grid(value: Number, name: str) -> None:
 def _category(value: str) -> str:
     by_name = {name: category for category in Category for name in (category.value, category.alias)}
     if value not in by_name:
-        close = nearest(value, by_name)
         raise QueryError(
             "category",
             got=value,
             expected="one of " + ", ".join(Category),
-            hint=f"did you mean {close!r}?" if close else None,
+            hint=did_you_mean(value, by_name),
         )
     return by_name[value].value

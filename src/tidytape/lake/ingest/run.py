@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tqdm.auto import tqdm
 
-from tidytape.errors import IngestError, QueryError, TidytapeError, nearest
+from tidytape.errors import IngestError, QueryError, TidytapeError, did_you_mean
 from tidytape.lake.ingest._candles import length
 from tidytape.lake.ingest._job import Job
 from tidytape.lake.ingest._markets import Given
@@ -214,12 +214,11 @@ def ingest(
 
 def _known(layout: str) -> None:
     if layout not in LAYOUTS:
-        close = nearest(layout, LAYOUTS)
         raise QueryError(
             "layout",
             got=layout,
             expected="one of " + ", ".join(LAYOUTS),
-            hint=f"did you mean {close!r}?" if close else None,
+            hint=did_you_mean(layout, LAYOUTS),
         )
 
 

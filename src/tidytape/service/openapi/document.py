@@ -14,7 +14,7 @@ from tidytape.catalogue import (
     LISTS_OF_A_TYPE,
 )
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
-from tidytape.query._readers import CODES
+from tidytape.query._base import CODES
 from tidytape.service.gate import LONGEST_TARGET
 from tidytape.service.markets import DEFAULT_PAGE, LARGEST_PAGE
 from tidytape.service.openapi.answers import answer, headers, known, refusals, shared

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from tidytape.query._readers import READERS
+from tidytape.query._base import READERS
 from tidytape.service.openapi.payloads import named
 from tidytape.service.openapi.words import Model, in_words
 
