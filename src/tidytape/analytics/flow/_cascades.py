@@ -13,7 +13,6 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._liquidations import LIQUIDATIONS
 from tidytape.analytics.flow._sides import usable
 from tidytape.frames import exact
-from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND
@@ -120,45 +119,35 @@ def liquidation_cascades(
     table = Table.opened(table, times=["timestamp"], numbers=[name])
     keys = table.series(by, without=["timestamp", *_RESULTS])
     table = of_one(table, AMOUNT_UNIT, keys, [name])
-    series = [*keys, "__all"]
-    amount, time = nw.col("__amount"), nw.col("__time")
+    amount, time, largest = nw.col("__amount"), nw.col("__time"), nw.col("__largest")
     known = nw.when(usable(nw.col(name))).then(nw.col(name))
-    rows = table.rows.select(*keys, __all=nw.lit(0), __amount=known, __time=nw.col("timestamp"))
+    rows = table.rows.select(*keys, __amount=known, __time=nw.col("timestamp"))
     rows = rows.filter(~time.is_null(), amount.is_null() | ((amount > 0) & (amount >= least)))
     # One row per time, so that rows of one time have no order to be given. An unknown amount may be the largest.
-    rows = exact.in_parts(rows, "__amount").with_columns(
-        __count=nw.lit(1, nw.Int64()),
-        __largest=nw.when(~amount.is_null()).then(amount).otherwise(inf),
+    rows = exact.in_parts(rows, "__amount").with_columns(__largest=amount.fill_null(inf))
+    rows = rows.group_by(*keys, "__time").agg(
+        exact.summed("__amount"), nw.len().alias("__count"), largest.max()
     )
-    rows = rows.group_by(*series, "__time").agg(
-        exact.summed("__amount"), nw.col("__count").sum(), nw.col("__largest").max()
-    )
-    rows = with_neighbour(
-        rows.with_columns(__order=time), "__time", name="__before", over=series, order=["__order"]
-    )
-    # The first row, which is its own neighbour, begins the run 0.
-    rows = rows.with_columns(__starts=(time - nw.col("__before") > pause).cast(nw.Int64))
-    rows = rows.with_columns(__run=nw.col("__starts").cum_sum().over(series, order_by="__order"))
-    run = [*series, "__run"]
-    largest = nw.col("__largest")
-    rows = rows.with_columns(__most=largest.max().over(run))
-    # The first time as large: of the others a time later than all.
-    rows = rows.with_columns(__last=time.max().over(run)).with_columns(
-        __largest_at=nw.when(largest == nw.col("__most")).then(time).otherwise(nw.col("__last"))
-    )
-    is_known = ~amount.is_null()
+    is_start = time - time.shift(1).over(*keys, order_by="__time") > pause
+    rows = rows.with_columns(__run=is_start.fill_null(value=False).cast(nw.Int64))
+    rows = rows.with_columns(nw.col("__run").cum_sum().over(*keys, order_by="__time"))
+    run = [*keys, "__run"]
+    is_largest = largest == largest.max().over(*run)
     runs = (
-        rows.with_columns(start=time, end=time)
+        rows.with_columns(__largest_at=nw.when(is_largest).then(time))
         .group_by(run)
         .agg(
             exact.summed("__amount"),
-            nw.col("start", "__largest_at").min(),
-            nw.col("end", "__largest").max(),
+            nw.col("__largest_at").min(),
+            largest.max(),
             nw.col("__count").sum(),
+            time.min().alias("start"),
+            time.max().alias("end"),
         )
         .with_columns(exact.total("__amount"))
-        .filter((amount >= threshold) | ~is_known)
+        .filter((amount >= threshold) | amount.is_null())
     )
+    is_known = ~amount.is_null()
     cascades = runs.select(
         *keys,
         "start",

@@ -17,6 +17,7 @@ from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_by, length_of
 from tidytape.frames.joined import EARLIEST
+from tidytape.frames.ordered import within
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import MONDAY, SECOND, interval_of
 
@@ -109,23 +110,22 @@ def cvd(
     results = ("delta", "cvd", "anchor", "anchored_at")
     if anchor == "session" and interval is not None:
         _require_whole(interval, length, opens)
-    both = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=results)
+    table, rows, keys = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=results)
     time = nw.col("timestamp")
-    rows = both.rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"), __all=nw.lit(0))
-    series = [*both.by, "__all"]
-    started = bucket_by(time, length, origin=opens) if anchor == "session" else time.min().over(series)
-    rows = rows.with_columns(anchored_at=started, __unknown=nw.col("delta").is_null().cast(nw.Int64))
-    if anchor == "session" and interval is None and "interval" in both.by and "id" not in both.table.names:
-        rows = _without_parts(rows, series, length, opens)
+    started = bucket_by(time, length, origin=opens) if anchor == "session" else within(time.min(), keys)
+    rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"), anchored_at=started)
+    rows = rows.with_columns(__unknown=nw.col("delta").is_null().cast(nw.Int64))
+    if anchor == "session" and interval is None and "interval" in keys and "id" not in table.names:
+        rows = _without_parts(rows, keys, length, opens)
     # In parts, so that what was bought and is sold again leaves nothing, and earlier anchors change no digit.
     rows = exact.in_parts(rows, "buy_volume", "sell_volume")
     rows = rows.with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
-    run = [*series, "anchored_at"]
+    run = [*keys, "anchored_at"]
     rows = rows.with_columns(
         nw.col("__unknown").cum_sum().over(run, order_by="timestamp"),
         exact.running("cvd").over(run, order_by="timestamp"),
     ).select(
-        *both.by,
+        *keys,
         "timestamp",
         "buy_volume",
         "sell_volume",
@@ -134,7 +134,7 @@ def cvd(
         nw.lit(anchor).alias("anchor"),
         "anchored_at",
     )
-    return both.table.closed(rows, sort=[*both.by, "timestamp"], times={"anchored_at": "timestamp"})
+    return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
 
 
 def _require_whole(interval: str | timedelta, session: int, opens: int) -> None:
@@ -163,7 +163,7 @@ def _without_parts(rows: Any, series: list[str], session: int, opens: int) -> An
     last = nw.when(last > nw.col("timestamp")).then(last).otherwise(nw.col("timestamp"))
     into = bucket_by(last, session, origin=opens)
     spoiled = nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST)
-    rows = rows.with_columns(__spoiled=spoiled, __order=nw.col("timestamp"))
-    rows = rows.with_columns(nw.col("__spoiled").cum_max().over(series, order_by="__order"))
+    rows = rows.with_columns(__spoiled=spoiled)
+    rows = rows.with_columns(nw.col("__spoiled").cum_max().over(*series, order_by="timestamp"))
     is_spoiled = (nw.col("__spoiled") >= nw.col("anchored_at")).cast(nw.Int64)
     return rows.with_columns(__unknown=nw.col("__unknown") + is_spoiled)

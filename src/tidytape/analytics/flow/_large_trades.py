@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics.flow._sides import quotient, usable
+from tidytape.analytics.flow._sides import buckets, quotient, usable
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start, length_of
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, of_one
-from tidytape.times import SECOND, interval_of
 
 
 def large_trade_share(
@@ -97,78 +96,65 @@ def large_trade_share(
         raise QueryError(
             "at_least", got=(at_least, above_quantile), expected="one of at_least and above_quantile"
         )
-    rule = "at_least" if above_quantile is None else "above_quantile"
-    results = ("large_volume", "volume", "large_trades", "trades", "large_trade_share")
-    table = Table.opened(trades, times=["timestamp"], numbers=[volume])
-    keys = [
-        name
-        for name in table.series(by, without=["timestamp", *results, "threshold", "threshold_rule"])
-        if by is not None or name != "side"
-    ]
-    table = of_one(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
-    time, labels = nw.col("timestamp"), dict[str, nw.Expr]()
-    if interval is not None:
-        wanted = interval_of(interval)
-        time = bucket_start(time, wanted)
-        labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
-    groups = [name for name in keys if name not in labels]
-    known = usable(nw.col(volume))
-    if interval is not None and "interval" in table.names and "id" not in table.names:
-        # As of `sides`: what was summed over more than is asked for cannot be told apart again.
-        known = known & (length_of(nw.col("interval")) <= interval_of(interval).seconds * SECOND)
-    rows = (
-        table.rows.filter(~nw.col("timestamp").is_null())
-        .with_columns(__bucket=time if interval is not None else nw.lit(0, nw.Int64()), __time=time)
-        .with_columns(__volume=nw.when(known).then(nw.col(volume)))
-    )
-    groups.append("__bucket")
-    amount = nw.col("__volume")
-    if at_least is not None:
-        rows = rows.with_columns(__threshold=nw.lit(arguments.positive("at_least", at_least)))
-        is_large = amount >= nw.col("__threshold")
+    if above_quantile is None:
+        at_least, rule = arguments.positive("at_least", at_least), "at_least"
+    elif arguments.share("above_quantile", above_quantile) == 1:
+        raise QueryError("above_quantile", got=above_quantile, expected="a number above 0 and below 1")
     else:
-        quantile = arguments.share("above_quantile", above_quantile)
-        if quantile == 1:
-            raise QueryError("above_quantile", got=above_quantile, expected="a number above 0 and below 1")
-        rows = rows.with_columns(
-            __rank=amount.rank("min").over(groups).cast(nw.Float64),
-            __count=nw.len().over(groups).cast(nw.Float64),
-        )
-        # A hair less, so that 0.9 of 10 is the ninth although it is 9.000000000000002 in floats elsewhere.
-        within = nw.col("__rank") <= (nw.col("__count") * (quantile * (1 - 1e-15))).ceil()
-        rows = rows.with_columns(__threshold=nw.when(within).then(amount)).with_columns(
-            __threshold=nw.col("__threshold").max().over(groups)
-        )
-        is_large = amount > nw.col("__threshold")
-    large = "__large"
-    rows = (
-        rows.with_columns(__is_large=is_large.fill_null(value=False))
-        .pipe(exact.in_parts, "__volume")
-        .with_columns(
-            *exact.where(nw.col("__is_large"), "__volume", large),
-            __large_trades=nw.col("__is_large").cast(nw.Int64),
-            __trades=nw.lit(1, nw.Int64()),
-        )
-        .group_by(groups)
-        .agg(
-            exact.summed("__volume", large),
-            nw.col("__large_trades", "__trades").sum(),
-            nw.col("__time").min(),
-            nw.col("__threshold").max(),
-        )
-        .with_columns(exact.total("__volume"), exact.total(large))
+        rule = "above_quantile"
+    results = ("large_volume", "volume", "large_trades", "trades", "large_trade_share", "threshold")
+    table = Table.opened(trades, times=["timestamp"], numbers=[volume])
+    keys = table.series(by, without=["timestamp", *results, "threshold_rule"])
+    keys = [name for name in keys if by is not None or name != "side"]
+    table = of_one(table, AMOUNT_UNIT, keys, [volume], parameter="trades")
+    start, fits, labels = buckets(table, keys, interval)
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
+        __amount=nw.when(usable(nw.col(volume)), fits).then(nw.col(volume)),
+        __bucket=nw.lit(0, nw.Int64()) if interval is None else start,
+        __time=start,
     )
-    is_known = ~amount.is_null()
-    rows = rows.select(
-        *(labels[name].alias(name) if name in labels else nw.col(name) for name in keys),
-        nw.col("__time").alias("timestamp"),
-        nw.when(is_known).then(nw.col(large)).alias("large_volume"),
-        amount.alias("volume"),
-        # DuckDB sums to larger whole numbers than other engines have.
-        nw.col("__large_trades").cast(nw.Int64).alias("large_trades"),
-        nw.col("__trades").cast(nw.Int64).alias("trades"),
-        quotient(nw.col(large), amount).alias("large_trade_share"),
-        nw.when(is_known).then(nw.col("__threshold")).alias("threshold"),
-        nw.lit(rule).alias("threshold_rule"),
+    groups = [*(name for name in keys if name not in labels), "__bucket"]
+    rows = _large(rows, groups, at_least=at_least, above_quantile=above_quantile)
+    rows = rows.with_columns(threshold_rule=nw.lit(rule), **labels).select(
+        *keys, nw.col("__time").alias("timestamp"), *results, "threshold_rule"
     )
     return table.with_words(dict.fromkeys(labels)).closed(rows, sort=[*keys, "timestamp"])
+
+
+def _large(
+    rows: nw.LazyFrame[Any], groups: Sequence[str], *, at_least: float | None, above_quantile: float | None
+) -> nw.LazyFrame[Any]:
+    """Return one row per group with the share of its ``__amount`` that large trades make."""
+    amount, threshold = nw.col("__amount"), nw.col("threshold")
+    if above_quantile is None:
+        rows = rows.with_columns(threshold=nw.lit(at_least))
+        is_large = amount >= threshold
+    else:
+        # A hair less, so that 0.9 of 10 is the ninth although it is 9.000000000000002 in floats elsewhere.
+        last = (nw.len().over(*groups).cast(nw.Float64) * (above_quantile * (1 - 1e-15))).ceil()
+        is_within = amount.rank("min").over(*groups).cast(nw.Float64) <= last
+        rows = rows.with_columns(threshold=nw.when(is_within).then(amount))
+        rows = rows.with_columns(threshold.max().over(*groups))
+        is_large = amount > threshold
+    rows = exact.in_parts(rows.with_columns(__is_large=is_large.fill_null(value=False)), "__amount")
+    rows = rows.with_columns(
+        *exact.where(nw.col("__is_large"), "__amount", "__large"),
+        large_trades=nw.col("__is_large").cast(nw.Int64),
+        trades=nw.lit(1, nw.Int64()),
+    )
+    sums = rows.group_by(*groups).agg(
+        exact.summed("__amount", "__large"),
+        nw.col("large_trades", "trades").sum(),
+        nw.col("__time").min(),
+        threshold.max(),
+    )
+    sums = sums.with_columns(exact.total("__amount"), exact.total("__large"))
+    is_known = ~amount.is_null()
+    return sums.with_columns(
+        # DuckDB sums to larger whole numbers than other engines have.
+        nw.col("large_trades", "trades").cast(nw.Int64),
+        large_volume=nw.when(is_known).then(nw.col("__large")),
+        volume=amount,
+        large_trade_share=quotient(nw.col("__large"), amount),
+        threshold=nw.when(is_known).then(threshold),
+    )

@@ -81,7 +81,7 @@ def liquidation_imbalance(
     (3.0, 0.5, True)
     """
     names = ("long_liquidations", "short_liquidations")
-    both = sides(
+    table, rows, keys = sides(
         frame,
         by=by,
         interval=interval,
@@ -91,8 +91,8 @@ def liquidation_imbalance(
         results=("liquidation_imbalance", "is_lower_bound"),
     )
     longs, shorts = (nw.col(name) for name in names)
-    rows = both.rows.with_columns(
+    rows = rows.with_columns(
         liquidation_imbalance=quotient(longs - shorts, longs + shorts),
         is_lower_bound=nw.lit(flag("sampled", sampled)),
     )
-    return both.table.closed(rows, sort=[*both.by, "timestamp"])
+    return table.closed(rows, sort=[*keys, "timestamp"])

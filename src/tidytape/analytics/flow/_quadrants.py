@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -13,7 +13,6 @@ from tidytape.analytics._series import one_engine, warn_unless_met
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
-from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 from tidytape.frames.units import counting
 
@@ -21,6 +20,7 @@ from tidytape.frames.units import counting
 _SERIES = ("exchange", "raw_symbol", "coin", "interval")
 # What candles have and open interest has not.
 _TRADED = ("volume", "first_timestamp", "last_timestamp")
+_STOCKS = ("price", "open_interest")
 _CHANGES = ("close_to_close", "open_to_close")
 _RESULTS = (
     "since",
@@ -129,8 +129,7 @@ def oi_price_quadrant(
     bands = {
         name: number(name, band, least=0) for name, band in (("price_band", price_band), ("oi_band", oi_band))
     }
-    opens = change == "open_to_close"
-    columns = ["close", "open"] if opens else ["close"]
+    columns = ["close", "open"] if change == "open_to_close" else ["close"]
     table = Table.opened(open_interest, times=["timestamp"], numbers=columns, parameter="open_interest")
     other = Table.opened(candles, times=["timestamp"], numbers=columns, parameter="candles")
     one_engine(table, other, "candles")
@@ -153,75 +152,64 @@ def oi_price_quadrant(
     keys = table.series(shared if by is None else by, without=["side", "timestamp", *_RESULTS])
     other.series(keys)
     warn_unless_met("oi_price_quadrant", table, other, keys, called=("open_interest", "candles"))
-    series = [*keys, "__all"]
-    # Not a join, which would lose a series of which a key is null; each frame has zeros where the other has values.
-    dtypes = table.rows.collect_schema()
-    both_say = "interval" in table.names and "interval" in other.names
-    length = length_of(nw.col("interval")) if both_say else nw.lit(0, nw.Int64())
-    halves = [
-        side.rows.filter(~nw.col("timestamp").is_null()).select(
-            *(nw.col(name).cast(dtypes[name]) for name in keys),
-            "timestamp",
-            nw.lit(0).alias("__all"),
-            *(
-                (_positive(column) if own else nw.lit(0.0)).alias(f"__{what}_{column}")
-                for what, own in (("price", side is other), ("interest", side is table))
-                for column in columns
-            ),
-            nw.lit(int(side is other), nw.Int64()).alias("__prices"),
-            nw.lit(int(side is table), nw.Int64()).alias("__interests"),
-            (length if side is other else -length).alias("__longer"),
-        )
-        for side in (other, table)
+    key = [*keys, "timestamp"]
+    has_lengths = "interval" in table.names and "interval" in other.names
+    length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
+    # A word of one frame may be a category of the other.
+    prices = other.rows.with_columns(nw.col(name).cast(table.schema[name]) for name in keys)
+    points = [
+        _points(table.rows, "open_interest", columns, key, length=length),
+        _points(prices, "price", columns, key, length=length),
     ]
-    values = [f"__{what}_{column}" for what in ("price", "interest") for column in columns]
-    rows = (
-        nw.concat(halves)
-        .group_by(*series, "timestamp")
-        .agg(nw.col(*values, "__prices", "__interests", "__longer").sum())
-        .filter((nw.col("__prices") > 0) & (nw.col("__interests") > 0))
-        .with_columns(
-            __order=nw.col("timestamp"),
-            __once=(nw.col("__prices") + nw.col("__interests") == 2) & (nw.col("__longer") == 0),
-        )
-        .with_columns(nw.when("__once", nw.col(name) > 0).then(nw.col(name)).alias(name) for name in values)
-    )
-    if opens:
-        rows = rows.with_columns(since=nw.col("timestamp"))
-        befores = {what: nw.col(f"__{what}_open") for what in ("price", "interest")}
-    else:
-        rows = with_neighbour(rows, "timestamp", name="since", over=series, order=["__order"])
-        rows = rows.with_columns(
-            nw.when(nw.col("since") < nw.col("timestamp")).then(nw.col("since")).alias("since"),
-            *(
-                nw.col(f"__{what}_close").shift(1).over(series, order_by="__order").alias(f"__{what}_before")
-                for what in ("price", "interest")
-            ),
-        )
-        befores = {what: nw.col(f"__{what}_before") for what in ("price", "interest")}
-    rows = rows.with_columns(
-        price_change=nw.col("__price_close") / befores["price"] - 1,
-        open_interest_change=nw.col("__interest_close") / befores["interest"] - 1,
-    )
-    rows = rows.select(
-        *keys,
-        "timestamp",
-        "since",
-        nw.col("__price_close").alias("price"),
-        nw.col("__interest_close").alias("open_interest"),
-        "price_change",
-        "open_interest_change",
+    both = _met(points, columns, key)
+    rows = _changes(both, keys, since_open="open" in columns).with_columns(
         _quadrant(**bands).alias("quadrant"),
         nw.lit(change).alias("change"),
         *(nw.lit(band).alias(name) for name, band in bands.items()),
     )
-    return table.closed(rows, sort=[*keys, "timestamp"], times={"since": "timestamp"})
+    return table.closed(rows.select(*key, *_RESULTS), sort=key, times={"since": "timestamp"})
 
 
-def _positive(column: str) -> nw.Expr:
-    """Return a value, 0 where it is none."""
-    value = nw.col(column)
-    return nw.when((value.is_finite() & (value > 0)).fill_null(value=False)).then(value).otherwise(0.0)
+def _points(
+    rows: nw.LazyFrame[Any], stock: str, columns: Sequence[str], key: Sequence[str], *, length: nw.Expr
+) -> nw.LazyFrame[Any]:
+    """Return the key of each row that has a time, its length, and its values that are above 0."""
+    values = {f"__{stock}_{column}": nw.col(column) for column in columns}
+    return rows.filter(~nw.col("timestamp").is_null()).select(
+        *key,
+        length.alias(f"__{stock}_length"),
+        *(nw.when(value > 0, value.is_finite()).then(value).alias(name) for name, value in values.items()),
+    )
+
+
+def _met(
+    points: Sequence[nw.LazyFrame[Any]], columns: Sequence[str], key: Sequence[str]
+) -> nw.LazyFrame[Any]:
+    """Return one row per key that both frames have, its values null where one has it twice or their lengths differ."""
+    lengths = [f"__{stock}_length" for stock in _STOCKS]
+    values = [f"__{stock}_{column}" for stock in _STOCKS for column in columns]
+    # One group-by in place of two and a join.
+    rows = (
+        nw.concat(points, how="diagonal")
+        .group_by(*key)
+        .agg(nw.col(*lengths, *values).max(), nw.len().alias("__points"))
+        .filter(*(~nw.col(name).is_null() for name in lengths))
+    )
+    is_single = (nw.col("__points") == 2) & (nw.col(lengths[0]) == nw.col(lengths[1]))
+    return rows.with_columns(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
+
+
+def _changes(both: nw.LazyFrame[Any], keys: Sequence[str], *, since_open: bool) -> nw.LazyFrame[Any]:
+    """Return the changes of price and open interest: since the row before, or since the open."""
+    closes = {stock: nw.col(f"__{stock}_close") for stock in _STOCKS}
+    if since_open:
+        since = nw.col("timestamp")
+        before = {stock: nw.col(f"__{stock}_open") for stock in _STOCKS}
+    else:
+        since = nw.col("timestamp").shift(1).over(*keys, order_by="timestamp")
+        before = {stock: close.shift(1).over(*keys, order_by="timestamp") for stock, close in closes.items()}
+    changes = {f"{stock}_change": close / before[stock] - 1 for stock, close in closes.items()}
+    return both.with_columns(since=since, **closes, **changes)
 
 
 def _quadrant(*, price_band: float, oi_band: float) -> nw.Expr:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import Any, Generic
+from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -19,25 +18,6 @@ from tidytape.frames.units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND, interval_of
 
 
-@dataclass(frozen=True)
-class Sides(Generic[IntoFrameT]):
-    """Amounts of two sides.
-
-    Attributes
-    ----------
-    table : Table
-        The frame they are of.
-    rows : narwhals LazyFrame, one row per (by, timestamp)
-        ``by``, ``timestamp`` [ns], and a column per side, both null where one is unknown.
-    by : list of str
-        The columns that tell one series from another.
-    """
-
-    table: Table[IntoFrameT]
-    rows: nw.LazyFrame[Any]
-    by: list[str]
-
-
 def sides(
     frame: IntoFrameT,
     *,
@@ -48,8 +28,10 @@ def sides(
     names: tuple[str, str],
     results: Sequence[str] = (),
     need_both: bool = False,
-) -> Sides[IntoFrameT]:
-    """Return what the sides BUY and SELL amount to.
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
+    """Return the frame, one row per (by, timestamp) with what the sides BUY and SELL amount to, and the names of by.
+
+    Both amounts are null where one is unknown.
 
     Parameters
     ----------
@@ -72,72 +54,74 @@ def sides(
         other side.
     """
     table = Table.opened(frame, times=["timestamp"])
-    present = table.names
-    is_by_side = amount is not None or not set(names) <= set(present)
-    if not is_by_side:
-        table = Table.opened(table, times=["timestamp"], numbers=names)
-        bought, sold = (nw.col(name) for name in names)
-        known = usable(bought) & usable(sold)
-        amounts = list(names)
+    present, by_side = table.names, amount is not None or not set(names) <= set(table.names)
+    if by_side:
+        amounts = [
+            amount
+            if amount is not None
+            else next((name for name in candidates if name in present), candidates[0])
+        ]
+        table = Table.opened(table, ["side"], times=["timestamp"], numbers=amounts)
+        side, value = nw.col("side").cast(nw.String), nw.col(amounts[0])
+        is_known = side.is_in([str(one) for one in Side]) & usable(value)
+        bought, sold = (nw.when(side == str(one)).then(value).otherwise(0.0) for one in (Side.BUY, Side.SELL))
     else:
-        if amount is None:
-            amount = next((name for name in candidates if name in present), candidates[0])
-        table = Table.opened(table, ["side"], times=["timestamp"], numbers=[amount])
-        side, value = nw.col("side").cast(nw.String), nw.col(amount)
-        is_buy, is_sell = side == str(Side.BUY), side == str(Side.SELL)
-        known = (is_buy | is_sell) & usable(value)
-        bought, sold = (nw.when(one).then(value).otherwise(0.0) for one in (is_buy, is_sell))
-        amounts = [amount]
+        amounts = list(names)
+        table = Table.opened(table, times=["timestamp"], numbers=amounts)
+        bought, sold = (nw.col(name) for name in names)
+        is_known = usable(bought) & usable(sold)
     keys = table.series(by, without=["side", "timestamp", *names, *results])
     # A trade has one side; candles of one side were asked for by side.
-    is_checked = need_both and is_by_side and "interval" in present and "id" not in present
-    if is_checked and table.is_eager:
-        _require_both(table)
+    if need_both and by_side and "interval" in present and "id" not in present:
+        is_known = is_known & _of_both(table)
     table = of_one(table, AMOUNT_UNIT, keys, amounts)
-    rows, time = table.rows, nw.col("timestamp")
-    labels: dict[str, nw.Expr] = {}
-    if interval is not None:
-        wanted = interval_of(interval)
-        if "interval" in present and "id" not in present:
-            # What was summed over more than is asked for cannot be told apart again. A trade was not.
-            known = known & (length_of(nw.col("interval")) <= wanted.seconds * SECOND)
-        labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
-        time = bucket_start(time, wanted)
-    groups = [name for name in keys if name not in labels]
-    if is_checked and not table.is_eager:
-        known = known & _has_both()
-        rows = rows.with_columns(__all=nw.lit(0))
+    start, fits, labels = buckets(table, keys, interval)
     # Working names, because a column may have one of the results' names and be something else.
-    rows = (
-        rows.filter(~nw.col("timestamp").is_null())
-        .with_columns(__buy=nw.when(known).then(bought), __sell=nw.when(known).then(sold), __time=time)
-        .pipe(exact.in_parts, "__buy", "__sell")
-        .group_by(*groups, "__time")
-        .agg(exact.summed("__buy", "__sell"))
-        .with_columns(exact.total("__buy"), exact.total("__sell"))
-        .select(
-            *(labels[name].alias(name) if name in labels else nw.col(name) for name in keys),
-            nw.col("__time").alias("timestamp"),
-            *(nw.col(own).alias(name) for own, name in zip(("__buy", "__sell"), names, strict=True)),
-        )
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
+        __buy=nw.when(is_known, fits).then(bought),
+        __sell=nw.when(is_known, fits).then(sold),
+        __start=start,
     )
-    return Sides(table.with_words(dict.fromkeys(labels)), rows, keys)
+    rows = (
+        exact.in_parts(rows, "__buy", "__sell")
+        .group_by(*(name for name in keys if name not in labels), "__start")
+        .agg(exact.summed("__buy", "__sell"))
+        .with_columns(exact.total("__buy").alias(names[0]), exact.total("__sell").alias(names[1]), **labels)
+        .select(*keys, nw.col("__start").alias("timestamp"), *names)
+    )
+    return table.with_words(dict.fromkeys(labels)), rows, keys
 
 
-def _require_both(table: Table[IntoFrameT]) -> None:
-    """Raise QueryError if a frame has rows of one side, BUY or SELL, and none of the other."""
-    present = table.rows.select(nw.col("side").cast(nw.String)).unique().collect()["side"].to_list()
-    (*found,) = (str(side) for side in Side if str(side) in present)
-    if len(found) == 1:
-        expected, hint = "candles of both sides", "fetch them with by_side=True, without side"
-        raise QueryError("frame", got=f"candles of side {found[0]} alone", expected=expected, hint=hint)
-
-
-def _has_both() -> nw.Expr:
-    """Return whether a frame has rows of both sides; its rows need a column ``__all``, the same in all."""
+def _of_both(table: Table[Any]) -> nw.Expr:
+    """Return whether a frame has rows of both sides; raise QueryError if an eager one has rows of one alone."""
     side = nw.col("side").cast(nw.String)
-    both = [nw.when(side == str(one)).then(1).otherwise(0).max().over("__all") for one in Side]
-    return nw.min_horizontal(*both) > 0
+    sides = [str(one) for one in Side]
+    if not table.is_eager:
+        return nw.all_horizontal(*((side == one).any() for one in sides), ignore_nulls=True)
+    there = table.rows.select(side).unique().collect()["side"].to_list()
+    if len(alone := [one for one in sides if one in there]) == 1:
+        expected, hint = "candles of both sides", "fetch them with by_side=True, without side"
+        raise QueryError("frame", got=f"candles of side {alone[0]} alone", expected=expected, hint=hint)
+    return nw.lit(value=True)
+
+
+def buckets(
+    table: Table[Any], keys: Sequence[str], interval: str | timedelta | None
+) -> tuple[nw.Expr, nw.Expr, dict[str, nw.Expr]]:
+    """Return the start of the interval that each row lies in, whether it lies in no other, and its column ``interval``.
+
+    Without ``interval`` each time is one of its own. Otherwise results name theirs, if ``keys`` do.
+    """
+    time = nw.col("timestamp")
+    if interval is None:
+        return time, nw.lit(value=True), {}
+    wanted = interval_of(interval)
+    fits: nw.Expr = nw.lit(value=True)
+    if "interval" in table.names and "id" not in table.names:
+        # What was summed over more than is asked for cannot be told apart again. A trade was not.
+        fits = length_of(nw.col("interval")) <= wanted.seconds * SECOND
+    labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
+    return bucket_start(time, wanted), fits, labels
 
 
 def usable(value: nw.Expr) -> nw.Expr:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics.flow._sides import Sides, quotient, sides
+from tidytape.analytics.flow._sides import quotient, sides
+from tidytape.frames.table import Table
 
 _NAMES = ("buy_volume", "sell_volume")
 
@@ -20,8 +22,8 @@ def bought_and_sold(
     interval: str | timedelta | None,
     volume: str | None,
     results: tuple[str, ...],
-) -> Sides[IntoFrameT]:
-    """Return the volume of aggressive buys and of aggressive sells."""
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
+    """Return the frame, the volume of aggressive buys and of aggressive sells, and the columns that name a series."""
     return sides(
         frame,
         by=by,
@@ -99,9 +101,9 @@ def delta(
     >>> delta(candles).select("buy_volume", "sell_volume", "delta").row(0)
     (3.5, 1.25, 2.25)
     """
-    both = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=("delta",))
-    rows = both.rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
-    return both.table.closed(rows, sort=[*both.by, "timestamp"])
+    table, rows, keys = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=("delta",))
+    rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
+    return table.closed(rows, sort=[*keys, "timestamp"])
 
 
 def imbalance(
@@ -149,7 +151,8 @@ def imbalance(
     >>> imbalance(trades, interval="1h")["imbalance"].item()
     0.5
     """
-    both = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=("imbalance",))
+    results = ("imbalance",)
+    table, rows, keys = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=results)
     bought, sold = nw.col("buy_volume"), nw.col("sell_volume")
-    rows = both.rows.with_columns(imbalance=quotient(bought - sold, bought + sold))
-    return both.table.closed(rows, sort=[*both.by, "timestamp"])
+    rows = rows.with_columns(imbalance=quotient(bought - sold, bought + sold))
+    return table.closed(rows, sort=[*keys, "timestamp"])
