@@ -178,12 +178,16 @@ class Grid:
         return self._price(row.cast(nw.Float64()))
 
     def _price(self, row: nw.Expr) -> nw.Expr:
-        if self.places == 0:
-            return row * float(self.numerator)
-        # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one, and 3 * 0.1 is
-        # not 3 / 10.
-        divisor = row * 0.0 + float(10**self.places)
-        return row * float(self.numerator) / divisor
+        return quotient(row * float(self.numerator), 10**self.places)
+
+
+def quotient(whole: nw.Expr, denominator: int) -> nw.Expr:
+    """Return the float closest to a fraction of whole numbers, e.g. 0.3 for 3 and 10."""
+    if denominator == 1:
+        return whole
+    # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one, and 3 * 0.1 is
+    # not 3 / 10.
+    return whole / (whole * 0.0 + float(denominator))
 
 
 def largest_125(limit: Decimal | float | str) -> Decimal:

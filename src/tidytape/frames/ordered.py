@@ -121,14 +121,15 @@ def interpolated(at: nw.Expr, x: str, y: str, *, prefix: str = _NEXT) -> nw.Expr
 
 
 def starts_run(rows: nw.DataFrame[Any], keys: list[str]) -> NDArray[np.bool_]:
-    """Return whether each row is the first, or has other keys than the one before it, null being a key."""
+    """Return whether each row of a frame of polars is the first, or has other keys than the one before it.
+
+    Null is a key.
+    """
     is_first = np.zeros(len(rows), np.bool_)
     is_first[:1] = True
-    for column in map(rows.get_column, keys):
-        before, here = column.head(-1), column.tail(-1)
-        differs = here != before
-        if column.null_count():
-            was_null, is_null = before.is_null(), here.is_null()
-            differs = (differs.fill_null(value=True) & ~(was_null & is_null)) | (was_null != is_null)
-        is_first[differs.arg_true().to_numpy() + 1] = True
+    if keys:
+        polars = rows.implementation.to_native_namespace()
+        here = polars.col(*keys)
+        differs = rows.to_native().select(polars.any_horizontal(here.ne_missing(here.shift())))
+        is_first[1:] = differs.to_series().to_numpy()[1:]
     return is_first

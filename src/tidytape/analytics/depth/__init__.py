@@ -10,10 +10,9 @@ A book is a frame of one row per series, ``timestamp``, ``side`` (BID or ASK) an
 BLOCK_BOOK_SNAPSHOT_AGG, or any snapshots of that shape.
 """
 
+from tidytape.analytics.depth._book import depth_within, imbalance, slippage
 from tidytape.analytics.depth._matrix import LiquidationMatrix, Matrix, liquidation_matrix, matrix
-from tidytape.analytics.depth._near import depth_within, imbalance
 from tidytape.analytics.depth._regrid import regrid
-from tidytape.analytics.depth._slippage import slippage
 from tidytape.analytics.depth._walls import walls
 
 __all__ = [

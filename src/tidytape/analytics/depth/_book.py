@@ -1,4 +1,4 @@
-"""Books, opened for what asks how far from the middle something rests."""
+"""What rests near the middle of a book."""
 
 from __future__ import annotations
 
@@ -6,18 +6,373 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, Generic
+from typing import Any, Final, Generic, Literal, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics._arguments import positive
-from tidytape.catalogue import BookSide
+from tidytape.analytics._arguments import one_of, positive
+from tidytape.catalogue import AmountUnit, BookSide, Side
 from tidytape.errors import QueryError
+from tidytape.frames import exact
 from tidytape.frames.door import listed
 from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, counting, of_one, on_blocks
+
+_BPS = 10_000.0
+_NOISE = 1e-12  # of a price: what writing a decimal as a float, and a product of it, may be off
+
+
+def depth_within(
+    frame: IntoFrameT,
+    /,
+    *,
+    bps: float | Iterable[float] = 10.0,
+    block_size: Decimal | float | str | None = None,
+    by: str | Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""Size that rests within some distance of the mid, of either side.
+
+    With the mid :math:`m` between the highest bid and the lowest ask,
+
+    .. math::
+
+        B(x) = \sum_{p \ge m (1 - x / 10^4)} s^\mathrm{bid}_p, \qquad
+        A(x) = \sum_{p \le m (1 + x / 10^4)} s^\mathrm{ask}_p.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (series, timestamp, side, price), any order
+        Schema BLOCK_BOOK_SNAPSHOT_AGG. Uses ``timestamp``, ``side`` (BID or ASK), ``price`` [quote per coin] and
+        ``size`` [coin; USD if so asked].
+    bps : float or iterable of float, > 0
+        x, the distance, both ends included; several are a row each. [1e-4 of the mid]
+    block_size : Decimal, int, float or str, > 0, optional
+        Height of the frame's blocks; by default its column ``block_size``, if it has one. A block counts at its middle;
+        where the height is not known at ``price``, its low edge, which leaves every mid half a block low.
+        [quote per coin]
+    by : str or iterable of str, optional
+        The columns that tell series apart; those of the identity that there are, unless said.
+
+    Returns
+    -------
+    frame, one row per series, timestamp and distance, sorted by these, of the kind of ``frame``
+        The columns of the series, ``timestamp``, and
+
+        - ``bps`` : float64, the distance.
+        - ``mid`` : float64, null where a side is empty or something of the book is not known. [quote per coin]
+        - ``bid_depth``, ``ask_depth`` : float64, null where there is no mid, or where the distance is known to be less
+          than half a block: what lies where inside a block is not known. [coin; USD if so asked]
+        - ``bid_covered``, ``ask_covered`` : bool, whether what was sent of the side reaches so far. If not, the depth
+          is a lower bound. Null where there is no mid.
+        - ``is_crossed`` : bool, whether the best bid lies above the best ask, null where there is no mid. Numbers of
+          such a book mean little; see the notes.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not as listed, or a column does not hold what it should. Or if an eager frame has several
+        ``amount_unit`` in one series, several ``block_size`` in one book, or another than the argument says; of a lazy
+        frame such a book is not known.
+
+    Notes
+    -----
+    A book with a price or size that is null or not finite, a size below 0 or a side that is neither is not known.
+    Orders of size 0 are none. Bids above the mid, as in a block that has both sides, are within.
+
+    A book of one venue is crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out.
+    One that unites venues may well be crossed, and its mid then lies between what one bids and what another one asks.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> book = pl.DataFrame({
+    ...     "timestamp": datetime(2024, 8, 8, tzinfo=UTC), "side": ["BID", "BID", "ASK", "ASK"],
+    ...     "price": [99.0, 99.95, 100.05, 100.1], "size": [3.0, 1.0, 2.0, 4.0],
+    ... })
+    >>> depth_within(book, bps=[5, 10]).select("bps", "mid", "bid_depth", "ask_depth", "ask_covered").rows()
+    [(5.0, 100.0, 1.0, 2.0, True), (10.0, 100.0, 1.0, 6.0, True)]
+    """
+    distances = numbers("bps", bps)
+    results = ("bps", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
+    books = books_of(frame, by, block_size, results=results)
+    price, mid = nw.col("price"), nw.col("mid")
+    # How far on its own side of the mid a price is, in the units of its bounds: no quotient that engines round apart.
+    rows = books.rows.with_columns(
+        __below=nw.when(IS_BID).then((mid - price) * _BPS),
+        __above=nw.when(IS_ASK).then((price - mid) * _BPS),
+        __scale=mid.abs(),
+    ).pipe(exact.in_parts, "size")
+    within = {}
+    for number, distance in enumerate(distances):
+        for side, away in (("__below", nw.col("__below")), ("__above", nw.col("__above"))):
+            is_within = away <= nw.col("__scale") * (distance + _NOISE * _BPS)
+            within[f"{side}_{number}"] = is_within
+    sums = list(within)
+    rows = rows.with_columns(
+        part for name, is_within in within.items() for part in exact.where(is_within, "size", name)
+    )
+    rows = (
+        rows.group_by(*books.book)
+        .agg(
+            mid.max(),
+            nw.col("__overlap", "__height").max(),
+            nw.col("__below").max(),
+            nw.col("__above").max(),
+            exact.summed(*sums),
+        )
+        .with_columns(*(exact.total(name) for name in sums))
+    )
+    has_mid = ~mid.is_null()
+
+    def total(side: str, number: int) -> nw.Expr:
+        reach = mid.abs() * (distances[number] + _NOISE * _BPS)
+        is_inside_block = (reach < nw.col("__height") / 2 * _BPS).fill_null(value=False)
+        return nw.when(has_mid & ~is_inside_block).then(nw.col(f"{side}_{number}"))
+
+    def covered(side: str, distance: float) -> nw.Expr:
+        return nw.when(has_mid).then(nw.col(side) >= mid.abs() * (distance - _NOISE * _BPS))
+
+    result = stacked(
+        rows,
+        (
+            [
+                *books.book,
+                nw.lit(distance).alias("bps"),
+                mid,
+                total("__below", number).alias("bid_depth"),
+                total("__above", number).alias("ask_depth"),
+                covered("__below", distance).alias("bid_covered"),
+                covered("__above", distance).alias("ask_covered"),
+                is_crossed(),
+            ]
+            for number, distance in enumerate(distances)
+        ),
+    )
+    return books.table.closed(result, sort=[*books.book, "bps"])
+
+
+def imbalance(
+    frame: IntoFrameT,
+    /,
+    *,
+    bps: float | Iterable[float] = 10.0,
+    block_size: Decimal | float | str | None = None,
+    by: str | Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""Imbalance of what rests near the mid: 1 where there are bids alone, −1 where there are asks alone.
+
+    .. math:: \rho(x) = \frac{B(x) - A(x)}{B(x) + A(x)},
+
+    with the depths :math:`B` and :math:`A` of `depth_within` [1]_.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (series, timestamp, side, price), any order
+        As for `depth_within`.
+    bps, block_size, by
+        As for `depth_within`.
+
+    Returns
+    -------
+    frame, one row per series, timestamp and distance, sorted by these, of the kind of ``frame``
+        The columns of `depth_within`, and ``imbalance`` : float64, from −1 to 1, null where there is no mid or nothing
+        within. [1]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not as listed, or a column does not hold what it should. Or if an eager frame has several
+        ``amount_unit`` in one series, several ``block_size`` in one book, or another than the argument says; of a lazy
+        frame such a book is not known.
+
+    References
+    ----------
+    .. [1] Á. Cartea, S. Jaimungal and J. Penalva, "Algorithmic and High-Frequency Trading", 2015, chapter 12, there of
+       the volumes at the best prices.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> book = pl.DataFrame({
+    ...     "timestamp": datetime(2024, 8, 8, tzinfo=UTC), "side": ["BID", "ASK"],
+    ...     "price": [99.95, 100.05], "size": [3.0, 1.0],
+    ... })
+    >>> imbalance(book)["imbalance"].to_list()
+    [0.5]
+    """
+    near: Any = nw.from_native(cast("Any", depth_within(frame, bps=bps, block_size=block_size, by=by)))
+    bid, ask = nw.col("bid_depth"), nw.col("ask_depth")
+    share = nw.when(bid + ask > 0).then((bid - ask) / (bid + ask))
+    return cast("IntoFrameT", near.with_columns(imbalance=share).to_native())
+
+
+_NOISE = 1e-12  # of a size to trade: what adding the sizes before a level may be off
+
+
+def slippage(
+    frame: IntoFrameT,
+    /,
+    *,
+    size: float | Iterable[float],
+    amount: Literal["coin", "quote"] = "coin",
+    block_size: Decimal | float | str | None = None,
+    by: str | Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""Cost of trading a size at once against the book: a curve over sizes, for buys and sells.
+
+    A buy of :math:`Q` takes the asks from the lowest price up, a sell the bids from the highest down, of each level
+    :math:`q_i` until they are Q. With the mid :math:`m`,
+
+    .. math:: \bar p = \frac{\sum_i q_i p_i}{\sum_i q_i}, \qquad
+              \mathrm{slippage} = \pm 10^4 \left( \frac{\bar p}{m} - 1 \right),
+
+    + for a buy and − for a sell, so that a cost is positive. Fees are not in it.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (series, timestamp, side, price), any order
+        Schema BLOCK_BOOK_SNAPSHOT_AGG. Uses ``timestamp``, ``side`` (BID or ASK), ``price`` [quote per coin] and
+        ``size`` [coin or quote, as ``amount`` says].
+    size : float or iterable of float, > 0
+        Q, what is traded; several are a row each. [coin or quote]
+    amount : {"coin", "quote"}
+        What sizes count, those of the frame and those to trade; ``"quote"`` for a frame that was asked for in USD. It
+        must be what the column ``amount_unit`` says, where there is one.
+    block_size : Decimal, int, float or str, > 0, optional
+        Height of the frame's blocks; by default its column ``block_size``, if it has one. What is in a block trades at
+        its middle; where the height is not known at ``price``, its low edge, which makes buys and sells half a block
+        low. [quote per coin]
+    by : str or iterable of str, optional
+        The columns that tell series apart; those of the identity that there are, unless said.
+
+    Returns
+    -------
+    frame, one row per series, timestamp, side and size, sorted by these, of the kind of ``frame``
+        The columns of the series, ``timestamp``, and
+
+        - ``side`` : str, BUY or SELL, what one does.
+        - ``size`` : float64, what one wants. [as ``amount`` says]
+        - ``filled``, ``unfilled`` : float64, what the book sent has of it, and what it lacks. [as ``amount`` says]
+        - ``average_price``, ``worst_price`` : float64, null where something is unfilled. [quote per coin]
+        - ``mid`` : float64, null where a side is empty. [quote per coin]
+        - ``slippage`` : float64, null where something is unfilled, there is no mid, or the whole size trades in the one
+          block that holds the best bid and the best ask. [1e-4 of the mid]
+        - ``shares_block`` : bool, whether one block holds the best bid and the best ask, null where there is no mid.
+        - ``is_crossed`` : bool, whether the best bid lies above the best ask, null where there is no mid. Numbers of
+          such a book mean little; see the notes.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If an argument is not as listed, a column does not hold what it should, or ``amount_unit`` of a frame in memory
+        says that sizes count something else than ``amount``, or ``block_size`` something else than the argument or
+        several heights in one book; of a lazy frame such a book has null everywhere.
+
+    Notes
+    -----
+    Beyond what was sent of a book nothing is known, and nothing is guessed. A book with a price or size that is null or
+    not finite, a size below 0 or a side that is neither has null everywhere.
+
+    Where the best bid lies above the best ask, a small trade gains: its slippage is below 0. A book of one venue is
+    crossed only by mistake, which `quality.audit` finds as ``crossed_book``: leave its rows out. In one that unites
+    venues it is what trading on both at once would gain, before fees.
+
+    Where one block holds both the best bid and the best ask, the book does not say how far apart they are. What a trade
+    inside that block costs is then unknown; ask for smaller blocks.
+
+    What lacks less than 1e-12 of a size to be all of it is all of it. Average prices are right to some last bits of
+    theirs, and slippage, a difference of prices, to 1e-11 of its unit: a smaller one is the noise of floats.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> book = pl.DataFrame({
+    ...     "timestamp": datetime(2024, 8, 8, tzinfo=UTC), "side": ["BID", "ASK", "ASK"],
+    ...     "price": [99.0, 101.0, 103.0], "size": [2.0, 1.0, 1.0],
+    ... })
+    >>> curve = slippage(book, size=[1, 2, 4])
+    >>> curve.filter(side="BUY").select("size", "average_price", "slippage", "unfilled").rows()
+    [(1.0, 101.0, 100.0, 0.0), (2.0, 102.0, 200.0, 0.0), (4.0, None, None, 2.0)]
+    """
+    one_of("amount", amount, ("coin", "quote"))
+    wanted = numbers("size", size)
+    unit = {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[amount].value
+    results = ("filled", "unfilled", "average_price", "worst_price", "slippage", "shares_block")
+    books = books_of(frame, by, block_size, results=results, unit=unit)
+    price, here, mid = nw.col("price"), nw.col("size"), nw.col("mid")
+    rows = books.rows.with_columns(__outward=nw.when(IS_BID).then(-price).otherwise(price))
+    before = here.cum_sum().over(*books.book, "side", order_by="__outward") - here
+    rows = rows.with_columns(__before=before)
+
+    sides = {Side.BUY: IS_ASK, Side.SELL: IS_BID}
+    cases = {(side, n): f"__{side.value}_{n}" for side in sides for n in range(len(wanted))}
+    taken = {}
+    for (side, n), name in cases.items():
+        left = wanted[n] - nw.col("__before")
+        is_met = sides[side] & (left > _NOISE * wanted[n]) & (here > 0)
+        taken[f"{name}_size"] = nw.when(is_met).then(nw.min_horizontal(left, here)).otherwise(0.0)
+        taken[f"{name}_worst"] = nw.when(is_met).then(price)
+    rows = rows.with_columns(**taken)
+    # Either the coins are what is taken, or the cash is.
+    other = {
+        f"{name}_other": nw.col(f"{name}_size") * price
+        if amount == "coin"
+        else nw.when(nw.col(f"{name}_size") > 0).then(nw.col(f"{name}_size") / price).otherwise(0.0)
+        for name in cases.values()
+    }
+    rows = (
+        rows.with_columns(**other)
+        .group_by(*books.book)
+        .agg(
+            nw.col("__known").all(),
+            mid.max(),
+            nw.col("__overlap").max(),
+            nw.col(*(f"{name}_{part}" for name in cases.values() for part in ("size", "other"))).sum(),
+            *(nw.col(f"{cases[Side.BUY, n]}_worst").max() for n in range(len(wanted))),
+            *(nw.col(f"{cases[Side.SELL, n]}_worst").min() for n in range(len(wanted))),
+        )
+    )
+
+    shares_block = nw.col("__overlap") == 0
+
+    def row(side: Side, n: int, name: str) -> list[str | nw.Expr]:
+        filled, other = nw.col(f"{name}_size"), nw.col(f"{name}_other")
+        lacking = wanted[n] - filled
+        is_whole = nw.col("__known") & (lacking <= _NOISE * wanted[n])
+        average = other / filled if amount == "coin" else filled / other
+        cost = (average - mid) / mid * 1e4 if side is Side.BUY else (mid - average) / mid * 1e4
+        worst = nw.col(f"{name}_worst")
+        is_within_block = (shares_block & (worst == mid)).fill_null(value=False)
+        return [
+            *books.book,
+            nw.lit(side.value).alias("side"),
+            nw.lit(wanted[n]).alias("size"),
+            nw.when("__known")
+            .then(nw.when(is_whole).then(nw.lit(wanted[n])).otherwise(filled))
+            .alias("filled"),
+            nw.when("__known").then(nw.when(is_whole).then(nw.lit(0.0)).otherwise(lacking)).alias("unfilled"),
+            nw.when(is_whole).then(average).alias("average_price"),
+            nw.when(is_whole).then(worst).alias("worst_price"),
+            mid,
+            nw.when(is_whole & ~is_within_block).then(cost).alias("slippage"),
+            nw.when(~mid.is_null()).then(shares_block).alias("shares_block"),
+            is_crossed(),
+        ]
+
+    result = stacked(rows, (row(side, n, name) for (side, n), name in cases.items()))
+    return books.table.with_words({"side": None}).closed(result, sort=[*books.book, "side", "size"])
+
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
 

@@ -26,17 +26,13 @@ that need not be the length of their session, and results of theirs have none, u
 """
 
 from tidytape.analytics.profile._composite import composite
-from tidytape.analytics.profile._day_type import day_type
+from tidytape.analytics.profile._day_type import day_type, initial_balance
 from tidytape.analytics.profile._developing import developing
-from tidytape.analytics.profile._initial_balance import initial_balance
+from tidytape.analytics.profile._extremes import poor_extremes, single_prints, tails
 from tidytape.analytics.profile._naked_pocs import naked_pocs
-from tidytape.analytics.profile._nodes import nodes
-from tidytape.analytics.profile._point_of_control import point_of_control
-from tidytape.analytics.profile._poor_extremes import poor_extremes
-from tidytape.analytics.profile._shape import shape
-from tidytape.analytics.profile._single_prints import single_prints, tails
+from tidytape.analytics.profile._shape import nodes, shape
 from tidytape.analytics.profile._summary import summary
-from tidytape.analytics.profile._value_area import value_area
+from tidytape.analytics.profile._value_area import point_of_control, value_area
 
 __all__ = [
     "composite",

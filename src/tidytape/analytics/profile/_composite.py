@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from fractions import Fraction
 from typing import Final
 
 import narwhals.stable.v2 as nw
@@ -13,11 +12,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._intervals import SESSION_END, knows_length
-from tidytape.analytics.profile._counts import counted_levels
-from tidytape.analytics.profile._grid import row_price, step_of, with_place
+from tidytape.analytics.profile._levels import countable, counted_levels, finite, row_price, with_place
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
+from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
 _SESSIONS: Final = "sessions"
@@ -105,34 +104,35 @@ def composite(
     """
     spans = [SESSION, SESSION_END, _SESSIONS]
     counts = arguments.columns("count", count, taken=[arguments.column("price", price, taken=spans), *spans])
-    step = step_of(row_size)
-    if step is None:
+    if row_size is None:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0")
+    table = Table.opened(levels, parameter="levels")
     # Under these names an argument is meant, whichever of the counts it is.
-    results, numbers = [*counts, _SESSIONS], {"price": price}
-    profiles = opened(levels, by, results=results, numbers=numbers, session=False, step=step)
-    is_timed = SESSION in profiles.table.names
-    if is_timed:
-        profiles = opened(
-            levels, by, results=results, numbers=numbers, times=[SESSION], session=False, step=step
-        )
+    profiles = opened(
+        table,
+        by,
+        results=[*counts, _SESSIONS],
+        numbers={"price": price},
+        row_size=row_size,
+        of="composites",
+        times=[SESSION] if SESSION in table.names else [],
+    )
     for name in counts:
         profiles.require_number("count", name)
-    profiles = _described(profiles, counts, step)
-    if is_timed:
+    profiles = _described(profiles, counts)
+    if SESSION in table.names:
         profiles = _of_spans(profiles)
-    keys = profiles.keys
+    keys, step = profiles.keys, profiles.step
     working = {f"count_{position}": name for position, name in enumerate(counts)}
-    rows = counted_levels(profiles, working, price, step, session=_START)
-    finite = nw.col("price").is_finite().fill_null(value=False)
-    rows = rows.with_columns(has_price=finite, price=nw.when(finite).then(nw.col("price")).otherwise(0.0))
-    known = {
-        f"known_{name}": (nw.col(name).is_finite() & (nw.col(name) >= 0)).fill_null(value=False)
-        for name in working
-    }
-    rows = rows.with_columns(**known)
-    placed = with_place(rows, keys, step).group_by(*keys, "has_price", "place")
-    added = placed.agg(nw.col(*working).sum(), nw.col(*known).all())
+    rows = counted_levels(profiles, working, session=_START)
+    has_price = finite("price")
+    rows = rows.with_columns(
+        has_price=has_price,
+        price=nw.when(has_price).then(nw.col("price")).otherwise(0.0),
+        **{f"known_{name}": countable(name) for name in working},
+    )
+    by_row = with_place(rows, keys, step).group_by(*keys, "has_price", "place")
+    added = by_row.agg(nw.col(*working).sum(), nw.col(*(f"known_{name}" for name in working)).all())
     result = added.select(
         *keys,
         nw.when("has_price").then(row_price(step)).alias(price),
@@ -142,51 +142,41 @@ def composite(
     return profiles.closed(result, sort=[price], times={} if has_clock else {SESSION_END: SESSION})
 
 
-def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str], step: Fraction) -> Profiles[IntoFrameT]:
-    """Return profiles that keep what their counts count, and whose ``block_size`` is that of the composite's rows.
+def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profiles[IntoFrameT]:
+    """Return profiles that keep the unit of their amounts, and whose ``block_size`` is that of the composite's rows.
 
-    Both are the same in all rows of a composite, so they tell nothing apart, and stay.
+    Both are the same in all rows of a composite, so they can be keys of it.
     """
-    series = list(profiles.names.values())
-    amounts = [name for name in counts if not is_of_blocks(name)]
-    table = (
-        of_one(profiles.table, AMOUNT_UNIT, series, amounts, parameter="levels")
-        if amounts
-        else profiles.table
-    )
-    added = [name for name in (BLOCK_SIZE, AMOUNT_UNIT) if name in table.names and name not in series]
-    if not amounts:
-        added = [name for name in added if name != AMOUNT_UNIT]
+    table, series = profiles.table, list(profiles.names.values())
+    added = [BLOCK_SIZE]
+    if amounts := [name for name in counts if not is_of_blocks(name)]:
+        table = of_one(table, AMOUNT_UNIT, series, amounts, parameter="levels")
+        added = [BLOCK_SIZE, AMOUNT_UNIT]
+    added = [name for name in added if name in table.names and name not in series]
     if BLOCK_SIZE in added:
-        rows = table.rows.with_columns(__sized=~nw.col(BLOCK_SIZE).is_null(), __all=nw.lit(0))
-        is_known = nw.col("__sized").all().over(*series, "__all")
-        size = nw.when(is_known).then(nw.lit(float(step))).alias(BLOCK_SIZE)
-        table = replace(table, rows=rows.with_columns(size).drop("__sized", "__all"))
+        rows = table.rows.with_columns(__is_known=~nw.col(BLOCK_SIZE).is_null(), __all=nw.lit(0))
+        is_known = nw.col("__is_known").all().over(*series, "__all")
+        size = nw.when(is_known).then(nw.lit(float(profiles.step or 0))).alias(BLOCK_SIZE)
+        table = replace(table, rows=rows.with_columns(size).drop("__is_known", "__all"))
     return replace(profiles, table=table, names=working_names([*series, *added]))
 
 
 def _of_spans(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
-    """Return profiles that are told apart by the first start, the last end and the number of their sessions, too.
+    """Return profiles with the first start, the last end and the number of their sessions.
 
-    These are the same in all rows of a composite, so they tell nothing apart, and stay. What was the session's start
-    goes by another name.
+    These are the same in all rows of a composite, so they can be keys of it. The session's own start is `_START`.
     """
     table, series = profiles.table, list(profiles.names.values())
-    start, end = nw.col(SESSION), nw.col(SESSION_END)
+    start, end, added = nw.col(SESSION), nw.col(SESSION_END), [SESSION, _SESSIONS]
     rows = table.rows.with_columns(start.alias(_START), __one=nw.lit(1.0))
-    added = [SESSION, _SESSIONS]
-    if SESSION_END in table.names:
-        rows = rows.with_columns(__ends=~end.is_null()).with_columns(end.fill_null(0))
-        added.insert(1, SESSION_END)
-    elif "interval" in table.names and knows_length(table.names):
+    if SESSION_END not in table.names and "interval" in table.names and knows_length(table.names):
         length = length_of(nw.col("interval"))
-        rows = rows.with_columns(
-            (start.fill_null(0) + length).alias(SESSION_END), __ends=~start.is_null() & (length > 0)
-        )
-        added.insert(1, SESSION_END)
-    if SESSION_END in added:
-        rows = rows.with_columns(end.max().over(*series), nw.col("__ends").all().over(*series))
-        rows = rows.with_columns(nw.when("__ends").then(end).alias(SESSION_END))
+        rows = rows.with_columns(nw.when(length > 0).then(start + length).alias(SESSION_END))
+    if SESSION_END in rows.collect_schema().names():
+        added = [SESSION, SESSION_END, _SESSIONS]
+        rows = rows.with_columns(__ends=~end.is_null())
+        is_known = nw.col("__ends").all().over(*series)
+        rows = rows.with_columns(nw.when(is_known).then(end.max().over(*series)).alias(SESSION_END))
     # Each level has its part of its session, so that they add up.
     whole = nw.col(_SESSIONS).max() if _SESSIONS in table.names else nw.col("__one").max()
     each = [*dict.fromkeys([*series, _START])]

@@ -1,23 +1,165 @@
-"""What kind of day it was."""
+"""Initial balance of a session, and what kind of day it was."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics.profile._blocks import block_length, touched_rows
-from tidytape.analytics.profile._grid import DIGITS, row_price, step_of
-from tidytape.analytics.profile._growth import counted_rows
-from tidytape.analytics.profile._initial_balance import balances
-from tidytape.analytics.profile._merged import merged
+from tidytape.analytics._arguments import one_of
+from tidytape.analytics.profile._levels import (
+    NOISE,
+    block_length,
+    counted_rows,
+    merged,
+    row_price,
+    touched_rows,
+)
 from tidytape.analytics.profile._opening import SESSION, opened
 from tidytape.analytics.profile._shape import features, is_double
+
+_MULTIPLES: Final = {"x1_5": 1.5, "x2": 2.0, "x3": 3.0}
+_EDGES: Final = {"edge": 0.0, "opposite": 1.0}
+
+
+def initial_balance(
+    levels: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    minutes: float = 60,
+    block_minutes: float | None = None,
+    extension_from: Literal["edge", "opposite"] = "edge",
+    row_size: float | Decimal | None = None,
+    price: str = "price",
+) -> IntoFrameT:
+    r"""Initial balance: the range of the blocks that start within the first minutes of a session, and its extensions.
+
+    With the highest and lowest row :math:`H, L` that blocks :math:`b` with :math:`b m < M` touched, :math:`m` being
+    the length of a block and :math:`M` the ``minutes``, the extensions by :math:`k = 1.5, 2, 3` are
+
+    .. math:: H + k (H - L), \qquad L - k (H - L)
+
+    measured from the edge they lie behind; or, measured from the opposite edge, so that :math:`k` counts the whole
+    range, :math:`L + k (H - L)` and :math:`H - k (H - L)`.
+
+    Parameters
+    ----------
+    levels : frame, n rows, one per (by, price), or per (by, block, price), any order
+        TPO levels that say their blocks: of `tidytape.Client.tpo` (``block_ids``), of `tidytape.aggregate.tpo`
+        (``tpo_count``, ``first_touch_block``, ``last_touch_block``), or touches of `tidytape.aggregate.tpo_touches`
+        (``block_id``). Blocks count from 0 at the session's start.
+    by : str or iterable of str, optional
+        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
+        and ``period_end``. Null is a value.
+    minutes : float, > 0
+        Length of the initial balance, from the session's start. [min]
+    block_minutes : float, > 0, optional
+        Length of a block; by default the column ``block_size_minutes``, which touches lack. [min]
+    extension_from : {"edge", "opposite"}
+        Where extensions are measured from.
+    row_size : float or Decimal, > 0, optional
+        The step of the prices: levels are brought to this grid first. Without it the rows are those given. [price]
+    price : str
+        Column of the levels' prices. [price]
+
+    Returns
+    -------
+    frame, one row per ``by`` that a block touched, sorted by ``by``, of the kind of ``levels``
+        ``by``, and
+
+        - ``initial_balance_high``, ``initial_balance_low``, ``initial_balance_range`` : float64, of the rows (their
+          low edges); null where no such block touched any. The service's ``ibr_high`` and ``ibr_low`` are prices of
+          trades, and these may lie a row's height higher. [price]
+        - ``extension_up_x1_5``, ``extension_up_x2``, ``extension_up_x3``, ``extension_down_x1_5``,
+          ``extension_down_x2``, ``extension_down_x3`` : float64. [price]
+        - ``is_extended_up``, ``is_extended_down`` : bool, range extension: whether a later block touched a row
+          beyond it; null without an initial balance.
+        - ``initial_balance_minutes`` [min], ``extension_from`` : the arguments.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``levels`` lacks a column named here.
+    QueryError
+        If ``levels`` says nothing of blocks or of their length, or an argument is not one of those listed.
+
+    Notes
+    -----
+    A session with a price that is null or not finite has null in all of it. Until the initial balance is over, it
+    still grows.
+
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> levels = pl.DataFrame({"timestamp": 0, "price": [10, 11, 12, 13], "block_ids": [[0], [0, 1], [1, 2], [2]]})
+    >>> found = initial_balance(levels, block_minutes=30)
+    >>> found.select("initial_balance_low", "initial_balance_high", "extension_up_x2", "extension_down_x2").row(0)
+    (10.0, 12.0, 16.0, 6.0)
+    >>> found.select("is_extended_up", "is_extended_down").row(0)
+    (True, False)
+    """
+    minutes = arguments.positive("minutes", minutes)
+    columns = balance_columns(minutes=minutes, extension_from=extension_from)
+    profiles = opened(levels, by, results=columns, numbers={"price": price}, row_size=row_size, blocks=True)
+    rows = touched_rows(profiles, {"block_length": block_length(profiles, block_minutes)})
+    found = balances(rows, profiles.keys, profiles.step, minutes=minutes)
+    return profiles.closed(found.select(*profiles.keys, **columns))
+
+
+def balances(
+    rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, minutes: float
+) -> nw.LazyFrame[Any]:
+    """Return one row per session of `touched_rows`: its keys, and the ends of it, its balance and its last block.
+
+    The rows have ``block_length`` of their session.
+    """
+    length, at = nw.col("block_length"), nw.when("known").then(row_price(step))
+    rows = rows.with_columns(
+        touched=at,
+        last_block=nw.col("last").max().over(keys),
+        # Without the length of a block nothing says what is early.
+        has_length=~length.is_null().max().over(keys),
+    )
+    touched, is_early = nw.col("touched"), nw.col("first") * length < minutes
+    rows = rows.with_columns(
+        balance=nw.when(is_early, nw.col("has_length")).then(touched),
+        last=nw.when(nw.col("last") == nw.col("last_block")).then(touched),
+    )
+    parts = ("touched", "balance", "last")
+    return rows.group_by(*keys).agg(
+        *(nw.col(part).max().alias(f"{part}_high") for part in parts),
+        *(nw.col(part).min().alias(f"{part}_low") for part in parts),
+    )
+
+
+def balance_columns(*, minutes: float, extension_from: str) -> dict[str, nw.Expr]:
+    """Return what is published of `balances`."""
+    one_of("extension_from", extension_from, _EDGES)
+    high, low = nw.col("balance_high"), nw.col("balance_low")
+    width = high - low
+    lengths = {name: (multiple - _EDGES[extension_from]) * width for name, multiple in _MULTIPLES.items()}
+    return {
+        "initial_balance_high": high,
+        "initial_balance_low": low,
+        "initial_balance_range": width,
+        **{f"extension_up_{name}": high + length for name, length in lengths.items()},
+        **{f"extension_down_{name}": low - length for name, length in lengths.items()},
+        "is_extended_up": nw.col("touched_high") > high,
+        "is_extended_down": nw.col("touched_low") < low,
+        "initial_balance_minutes": nw.lit(minutes),
+        "extension_from": nw.lit(extension_from),
+    }
+
 
 DAY_FEATURES: Final = (
     "balance_share",
@@ -130,37 +272,31 @@ def day_type(
         "min_second": min_second,
     }
     thresholds = {name: arguments.share(name, value) for name, value in given.items()}
-    step = step_of(row_size)
     results = ("day_type", *DAY_FEATURES, "initial_balance_minutes", "lookback", *thresholds)
-    profiles = opened(
+    sessions = opened(
         levels,
         by,
         results=(SESSION, *results),
         numbers={"price": price},
-        times=[SESSION],
-        session=False,
-        anonymous=True,
+        row_size=row_size,
+        of="series",
         blocks=True,
-        step=step,
     )
-    sessions = profiles.of_sessions()
-    rows = touched_rows(sessions, price, step, block_length(sessions, block_minutes))
-    found = merged(
-        [
-            balances(rows, sessions.keys, step, minutes=minutes),
-            block_features(rows, sessions.keys, step, min_second=thresholds["min_second"]),
-        ],
-        sessions.keys,
-    ).rename({sessions.start: "start"})
-    found = day_features(found, profiles.keys, lookback).rename({"start": sessions.start})
-    values = {name: nw.lit(value) for name, value in thresholds.items()}
-    result = found.with_columns(
+    keys, step = sessions.keys, sessions.step
+    rows = touched_rows(sessions, {"block_length": block_length(sessions, block_minutes)})
+    parts = [
+        balances(rows, keys, step, minutes=minutes),
+        block_features(rows, keys, step, min_second=thresholds["min_second"]),
+    ]
+    result = with_day_features(merged(parts, keys), sessions.series, lookback).select(
+        *keys,
         day_type=day_label(thresholds),
+        **{name: nw.col(name) for name in DAY_FEATURES},
         initial_balance_minutes=nw.lit(minutes),
         lookback=nw.lit(lookback, nw.Int64),
-        **values,
+        **{name: nw.lit(value) for name, value in thresholds.items()},
     )
-    return sessions.closed(result.select(*sessions.keys, *results))
+    return sessions.closed(result)
 
 
 def block_features(
@@ -168,63 +304,58 @@ def block_features(
 ) -> nw.LazyFrame[Any]:
     """Return one row per session of `touched_rows`: its keys, and the valley of its TPO counts."""
     counts = rows.select(*keys, price=nw.when("known").then(row_price(step)), count="blocks")
-    found = features(counted_rows(counts, keys, tie="center", step=step), keys, min_second=min_second)
+    found = features(counted_rows(counts, keys, step), keys, min_second=min_second)
     return found.select(
         *keys, tpo_valley_depth=nw.col("valley_depth"), tpo_second_share=nw.col("second_share")
     )
 
 
-def day_features(sessions: nw.LazyFrame[Any], keys: list[str], lookback: int) -> nw.LazyFrame[Any]:
-    """Add what is left of `DAY_FEATURES` to `balances` of sessions that start at ``start``."""
+def with_day_features(sessions: nw.LazyFrame[Any], series: list[str], lookback: int) -> nw.LazyFrame[Any]:
+    """Add what is left of `DAY_FEATURES` to `balances` of sessions that begin at ``start``."""
     high, low = nw.col("touched_high"), nw.col("touched_low")
     width, is_wide = high - low, high > low
     balance = nw.col("balance_high") - nw.col("balance_low")
     last = (nw.col("last_high") + nw.col("last_low")) / 2
+
+    def over(value: nw.Expr) -> nw.Expr:
+        return value.over(*series, order_by="start")
+
     sessions = sessions.with_columns(
         range=width,
         balance_share=nw.when(is_wide).then(balance / width).otherwise(balance + 1.0),
         extension_up_share=nw.when(is_wide).then((high - nw.col("balance_high")) / width).otherwise(balance),
         extension_down_share=nw.when(is_wide).then((nw.col("balance_low") - low) / width).otherwise(balance),
         close_position=nw.when(is_wide).then((last - low) / width),
+        one=nw.lit(1.0),
     )
-    return _with_range_ratio(sessions, keys, lookback)
-
-
-def _with_range_ratio(sessions: nw.LazyFrame[Any], keys: list[str], lookback: int) -> nw.LazyFrame[Any]:
-    """Add ``range_ratio`` to sessions that start at ``start``: of those before, and of those that have a range."""
-    sessions = sessions.with_columns(at=nw.col("start"), one=nw.lit(1.0))
-
-    def over(value: nw.Expr) -> nw.Expr:
-        return value.over(keys, order_by="at") if keys else value.over(order_by="at")
-
+    # Of the sessions before, and of those that have a range.
     sessions = sessions.with_columns(
         number=over(nw.col("one").cum_sum()), before=over(nw.col("range").shift(1))
     )
     sessions = sessions.with_columns(mean=over(nw.col("before").rolling_mean(lookback, min_samples=1)))
-    told = (nw.col("number") > lookback) & (nw.col("mean") > 0)
-    return sessions.with_columns(range_ratio=nw.when(told).then(nw.col("range") / nw.col("mean")))
+    is_usual = (nw.col("number") > lookback) & (nw.col("mean") > 0)
+    return sessions.with_columns(range_ratio=nw.when(is_usual).then(nw.col("range") / nw.col("mean")))
 
 
 def day_label(thresholds: Mapping[str, float]) -> nw.Expr:
     """Return the type that `DAY_FEATURES` say."""
-    noise = 10.0**-DIGITS
     share, close = nw.col("balance_share"), nw.col("close_position")
     up, down = nw.col("extension_up_share") > 0, nw.col("extension_down_share") > 0
-    to_extreme = (up & (close >= 1 - thresholds["extreme"] - noise)) | (
-        down & (close <= thresholds["extreme"] + noise)
+    to_extreme = (up & (close >= 1 - thresholds["extreme"] - NOISE)) | (
+        down & (close <= thresholds["extreme"] + NOISE)
     )
     return (
         nw.when(share.is_null())
         .then(nw.lit(None, nw.String))
-        .when((nw.col("range_ratio") <= thresholds["max_quiet"] + noise).fill_null(value=False))
+        .when((nw.col("range_ratio") <= thresholds["max_quiet"] + NOISE).fill_null(value=False))
         .then(nw.lit("non_trend"))
-        .when(share >= thresholds["min_normal"] - noise)
+        .when(share >= thresholds["min_normal"] - NOISE)
         .then(nw.lit("normal"))
         .when(up & down)
         .then(nw.lit("neutral"))
         .when(is_double(thresholds, "tpo_valley_depth"))
         .then(nw.lit("double_distribution"))
-        .when((share <= thresholds["max_trend"] + noise) & to_extreme)
+        .when((share <= thresholds["max_trend"] + NOISE) & to_extreme)
         .then(nw.lit("trend"))
         .otherwise(nw.lit("normal_variation"))
     )

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._intervals import SESSION_END
-from tidytape.analytics.profile._blocks import MOST_MINUTES, block_length, touches
-from tidytape.analytics.profile._grid import step_of, with_place
-from tidytape.analytics.profile._growth import Rules, areas
+from tidytape.analytics.profile._growth import AREA, Rules, areas
+from tidytape.analytics.profile._levels import (
+    MOST_MINUTES,
+    block_length,
+    countable,
+    finite,
+    is_of_touches,
+    touches,
+    with_place,
+)
 from tidytape.analytics.profile._opening import SESSION, is_of_blocks, opened
 from tidytape.errors import QueryError
 from tidytape.frames.joined import LATEST
@@ -106,86 +114,69 @@ def developing(
     [(0, 10.0, 10.0, 11.0), (1, 11.0, 11.0, 12.0), (2, 11.0, 11.0, 12.0)]
     """
     rules = Rules(share, rule, tie, stop, poc_tie)
-    step = step_of(row_size)
     if is_of_blocks(count):
         count = None
-    results = ("block", "known_at", "poc", "val", "vah", "value_area_share", *rules.columns())
+    results = ("block", "known_at", *AREA, *rules.columns())
     numbers = {"price": price} if count is None else {"price": price, "count": count}
-    profiles = opened(levels, by, results=results, numbers=numbers, times=[SESSION], blocks=True, step=step)
-    names = profiles.table.names
-    if count is not None and "block_id" not in names:
+    profiles = opened(
+        levels, by, results=results, numbers=numbers, row_size=row_size, times=[SESSION], blocks=True
+    )
+    if count is not None and not is_of_touches(profiles):
         raise QueryError(
             "count",
             got=count,
             expected="None, for levels do not say in which block they traded what",
             hint="touches, of aggregate.tpo_touches, do",
         )
-    columns: dict[str, str | nw.Expr] = {
-        "start": SESSION,
-        "length": block_length(profiles, block_minutes),
-        "count": nw.lit(1.0) if count is None else nw.col(count).cast(nw.Float64),
-    }
-    if SESSION_END in names:
-        columns["session_end"] = SESSION_END
-    rows = touches(profiles, price, columns).filter(~nw.col("block").is_null())
-    keys = profiles.keys
-    cumulated = _cumulated(_closing(rows, keys, now), keys, step, distinct=count is None)
-    found = areas(cumulated, [*keys, "block", "known_at"], rules, step)
+    context: dict[str, str | nw.Expr] = {"start": SESSION, "length": block_length(profiles, block_minutes)}
+    if SESSION_END in profiles.table.names:
+        context["session_end"] = SESSION_END
+    counted = nw.lit(1.0) if count is None else nw.col(count).cast(nw.Float64)
+    rows = touches(profiles, {**context, "count": counted}).filter(~nw.col("block").is_null())
+    keys, closes = profiles.keys, _close(*context)
+    rows = rows.with_columns(nw.col(*context).min().over(keys))
+    if now is not None:
+        rows = rows.filter(closes <= epoch_seconds(now, parameter="now") * SECOND)
+    so_far = _so_far(rows, keys, profiles.step, [*context], distinct=count is None)
+    so_far = so_far.select(*keys, "block", "price", "count", known_at=closes)
+    blocks = [*keys, "block", "known_at"]
+    found = areas(so_far, blocks, rules, profiles.step, in_memory=profiles.table.is_eager)
     known_at = nw.col("known_at")
     found = found.with_columns(known_at=nw.when(known_at < LATEST).then(known_at))
     return profiles.closed(found.select(*keys, *results), sort=["block"], times={"known_at": SESSION})
 
 
-def _closing(rows: nw.LazyFrame[Any], keys: list[str], now: TimeLike | None) -> nw.LazyFrame[Any]:
-    """Return the touches of blocks that have closed, each with the session's ``start``, block ``length`` and end."""
-    ends = [name for name in ("session_end",) if name in rows.collect_schema().names()]
-    rows = rows.with_columns(nw.col("start", "length", *ends).min().over(keys))
-    if now is None:
-        return rows
-    until = epoch_seconds(now, parameter="now") * SECOND
-    return rows.filter(_end_of("block", *ends) <= until)
-
-
-def _end_of(block: str, *ends: str) -> nw.Expr:
-    """Return when a block ends, and no later than its session; `LATEST` where nobody knows. [ns]"""
+def _close(start: str, length: str, *ends: str) -> nw.Expr:
+    """Return when ``block`` ends, and no later than its session; `LATEST` where nothing says it. [ns]"""
     # In whole nanoseconds: the floats, of blocks and their length, are whole minutes or a few of their decimals.
-    minutes = (nw.col(block) + 1) * nw.col("length")
+    minutes = (nw.col("block") + 1) * nw.col(length)
     is_known = (minutes <= MOST_MINUTES).fill_null(value=False)
-    length = (nw.when(is_known).then(minutes).otherwise(0.0) * float(MINUTE)).cast(nw.Int64)
-    end = nw.when(is_known).then(nw.col("start") + length).otherwise(LATEST)
+    since_start = (nw.when(is_known).then(minutes).otherwise(0.0) * float(MINUTE)).cast(nw.Int64)
+    end = nw.when(is_known).then(nw.col(start) + since_start).otherwise(LATEST)
     return nw.min_horizontal(end, *ends) if ends else end
 
 
-def _cumulated(rows: nw.LazyFrame[Any], keys: list[str], step: Any, *, distinct: bool) -> nw.LazyFrame[Any]:
-    """Return one row per session, closed block, and price row touched by then, with its ``count`` up to then."""
+def _so_far(
+    rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, context: list[str], *, distinct: bool
+) -> nw.LazyFrame[Any]:
+    """Return one row per session, block, and price row touched by then, with its ``count`` up to then.
+
+    The ``price`` and ``count`` of a row are null where one of them is unknown.
+    """
     price, count, block = nw.col("price"), nw.col("count"), nw.col("block")
-    ends = [name for name in ("session_end",) if name in rows.collect_schema().names()]
-    known = (price.is_finite() & count.is_finite() & (count >= 0)).fill_null(value=False)
-    rows = rows.with_columns(known=known)
-    rows = with_place(rows.with_columns(price=nw.when("known").then(price).otherwise(0.0)), keys, step)
     row = [*keys, "known", "place"]
-    context = ("start", "length", *ends)
+    rows = rows.with_columns(known=finite("price") & countable("count"))
+    rows = with_place(rows.with_columns(price=nw.when("known").then(price).otherwise(0.0)), keys, step)
     cells = rows.group_by(*row, "block").agg(
         price.min(), count.max() if distinct else count.sum(), nw.col(*context).min()
     )
-    cells = cells.with_columns(at=block, last=block.max().over(keys))
-    cells = cells.with_columns(
-        count=count.cum_sum().over(row, order_by="at"),
-        following=block.shift(-1).over(row, order_by="at"),
-    )
     # Until the row is touched again, it counts what it does now.
-    until = nw.when(nw.col("following").is_null()).then(nw.col("last")).otherwise(nw.col("following") - 1)
-    cells = cells.with_columns(since=block.cast(nw.Int64), until=until.cast(nw.Int64))
-    spread_out = spread(
-        cells.select(*keys, "known", "price", "count", *context, "since", "until"),
-        "since",
-        "until",
-        name="block",
+    following = block.shift(-1).over(row, order_by="block")
+    cells = cells.with_columns(
+        count=count.cum_sum().over(row, order_by="block"),
+        until=nw.coalesce(following - 1, block.max().over(keys)).cast(nw.Int64),
+        since=block.cast(nw.Int64),
     )
-    return spread_out.select(
-        *keys,
-        "block",
-        price=nw.when("known").then(price),
-        count=nw.when("known").then(count),
-        known_at=_end_of("block", *ends),
-    )
+    known = {name: nw.when("known").then(nw.col(name)) for name in ("price", "count")}
+    cells = cells.select(*keys, *context, "since", "until", **known)
+    return spread(cells, "since", "until", name="block")

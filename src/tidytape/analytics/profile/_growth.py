@@ -1,32 +1,55 @@
-"""How a value area grows.
+"""How a value area grows: `areas`, as a plan on any engine, or as a kernel on arrays in memory.
 
 Growing takes the larger of the two next candidates again and again, and that visits them in the order of the *running
 minimum along each side*, larger first: a candidate behind a smaller one waits for it, and is then at once larger than
 whatever the other side offers. So the growth is a sort and a cumulative sum, the same expression on every engine.
+
+An engine sorts and groups anew for each window, where arrays in the order of (session, row) are walked through. So
+frames in memory go to the kernel, which takes the same steps; laws hold the two to each other. Candidates of both
+sides are taken by falling bound, so of each side the nearest ones. How many they are is a binary search of all sessions
+at once, and so is how many of the other side go before one.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
-from typing import Any, Final
+from itertools import pairwise
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.profile._grid import (
+from tidytape.analytics.profile._levels import (
     DIGITS,
     MOST_STEPS,
+    NOISE,
+    add_up,
+    counted_levels,
+    counted_rows,
     in_units,
-    quotient,
-    scale,
-    with_index,
-    with_place,
+    row_price,
 )
+from tidytape.analytics.profile._opening import Profiles
+from tidytape.frames.grid import quotient
+from tidytape.frames.ordered import starts_run
 
 POC_TIES: Final = ("center", "lower", "upper")
 WIDTHS: Final = {"two_row": 2, "one_row": 1}
+AREA: Final = ("poc", "val", "vah", "value_area_share")
+
+Bools = NDArray[np.bool_]
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+_ABOVE_ALL: Final = 4 * 10**DIGITS  # a weight is at most a root of 10 times as many units as there are digits
+_PART: Final = 2**16  # levels that a processor's cache holds, with what is computed of them
+# The share of a session that is all of it. Sums over sessions wrap around; their differences do not.
+_WHOLE: Final = 2.0**60
 
 
 @dataclass(frozen=True)
@@ -51,84 +74,63 @@ class Rules:
         return {name: nw.lit(value) for name, value in asdict(self).items()}
 
 
+def value_areas(profiles: Profiles[Any], count: str, rules: Rules) -> nw.LazyFrame[Any]:
+    """Return one row per profile: its keys, `AREA` and the rules."""
+    counts, in_memory = {"count": count}, profiles.table.is_eager
+    if in_memory and add_up(profiles, counts):
+        # The kernel reads the caller's columns: a plan that renames them takes as long as a month of areas.
+        levels = profiles.table.rows.collect()
+        if not levels.is_empty():
+            values = (profiles.price, count)
+            return _areas_in_memory(levels, profiles.names, values, rules, profiles.step)
+    counted = counted_levels(profiles, counts)
+    return areas(counted, profiles.keys, rules, profiles.step, in_memory=in_memory)
+
+
 def areas(
+    levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None, *, in_memory: bool
+) -> nw.LazyFrame[Any]:
+    """Return what `value_areas` does, of levels with the keys, ``price`` and ``count``."""
+    if in_memory and not (collected := levels.collect()).is_empty():
+        names = dict(zip(keys, keys, strict=True))
+        return _areas_in_memory(collected, names, ("price", "count"), rules, step)
+    return _areas_by_plan(levels, keys, rules, step)
+
+
+def _areas_by_plan(
     levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return one row per profile: its keys, ``poc``, ``val``, ``vah``, ``value_area_share`` and the rules."""
-    return grown(counted_rows(levels, keys, tie=rules.poc_tie, step=step), keys, rules, step)
-
-
-def grown(rows: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None) -> nw.LazyFrame[Any]:
-    """Return what `areas` does, of `counted_rows`."""
-    candidates = _candidates(rows, keys, width=WIDTHS[rules.rule], step=step)
-    return (
-        _taken(candidates, keys, rules, gaps=step is not None)
-        .group_by(keys)
-        .agg(nw.col("poc", "low").min(), nw.col("high", "total").max(), nw.col("count").sum())
-        .with_columns(enclosed=nw.col("count") / nw.col("total"))
-        .select(
-            *keys,
-            "poc",
-            val=nw.col("low"),
-            vah=nw.col("high"),
-            value_area_share=quotient((nw.col("enclosed") * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
-            **rules.columns(),
-        )
+    """Return the areas as an expression."""
+    candidates = _candidates(counted_rows(levels, keys, step, tie=rules.poc_tie), keys, rules, step)
+    taken = _taken(candidates, keys, rules, gaps=step is not None)
+    areas = taken.group_by(keys).agg(
+        nw.col("poc", "low").min(), nw.col("high", "total").max(), nw.col("count").sum()
     )
-
-
-def counted_rows(
-    levels: nw.LazyFrame[Any], keys: list[str], *, tie: str, step: Fraction | None
-) -> nw.LazyFrame[Any]:
-    """Return one row per (keys, price row), with its signed distance from the point of control in rows.
-
-    ``total`` is the profile's count, null where there is no answer.
-    """
-    price, count, total, place = nw.col("price"), nw.col("count"), nw.col("total"), nw.col("place")
-    known = (price.is_finite() & count.is_finite() & (count >= 0)).fill_null(value=False)
-    if step is not None:
-        known &= price.abs() < MOST_STEPS * float(step)
-    levels = levels.with_columns(known=known).with_columns(
-        price=nw.when("known").then(price).otherwise(0.0),
-        # What is unknown could be the largest; nor is the total known then.
-        count=nw.when("known").then(count).otherwise(float("inf")),
+    enclosed = nw.col("count") / nw.col("total")
+    return areas.select(
+        *keys,
+        "poc",
+        val=nw.col("low"),
+        vah=nw.col("high"),
+        value_area_share=quotient((enclosed * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
+        **rules.columns(),
     )
-    rows = with_place(levels, keys, step).group_by(*keys, "place").agg(price.min(), count.sum())
-    rows = rows.with_columns(
-        total=count.sum().over(keys),
-        lowest=place.min().over(keys),
-        highest=place.max().over(keys),
-    )
-    rows = with_index(rows, keys, step)
-    rows = rows.with_columns(total=nw.when(total > 0, total < float("inf")).then(total))
-    rows = rows.with_columns(scale=scale(total)).with_columns(weight=in_units(count, nw.col("scale")))
-    # Places are whole numbers, so a quarter leans to the lower of two rows equally far and moves no other.
-    middle = nw.col("lowest") + nw.col("highest") - 0.25
-    away = {"center": (2 * place - middle).abs(), "lower": place, "upper": -place}[tie]
-    rows = rows.with_columns(away=away, largest=nw.col("weight").max().over(keys))
-    rows = rows.with_columns(nearest=nw.when(nw.col("weight") == nw.col("largest")).then(nw.col("away")))
-    rows = rows.with_columns(nearest=nw.col("nearest").min().over(keys))
-    rows = rows.with_columns(poc_index=nw.when(nw.col("away") == nw.col("nearest")).then(nw.col("index")))
-    rows = rows.with_columns(poc_index=nw.col("poc_index").max().over(keys))
-    return rows.with_columns(from_poc=nw.col("index") - nw.col("poc_index"))
 
 
 def _candidates(
-    rows: nw.LazyFrame[Any], keys: list[str], *, width: int, step: Fraction | None
+    rows: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
     """Return one row per (keys, side, rank outward), the point of control being side 0 and rank 0."""
+    width = WIDTHS[rules.rule]
     distance, side, rank = nw.col("from_poc"), nw.col("side"), nw.col("rank")
     rows = rows.with_columns(
         side=(distance > 0).cast(nw.Float64) - (distance < 0).cast(nw.Float64),
         rank=((distance.abs() + (width - 1)) / width).floor(),
     )
-    edge = nw.col("price")
-    if step is not None:
-        # The outer row of a pair may have no level: it counts zero, and the area ends there all the same.
-        outer = nw.col("poc_index") + side * rank * width
-        index = nw.min_horizontal(nw.max_horizontal(outer, "lowest"), "highest")
-        edge = quotient(index * float(step.numerator), step.denominator)
-    edge = nw.when(~nw.col("total").is_null()).then(edge)
+    # The outer row of a pair may have no level: it counts zero, and the area ends there all the same.
+    outer = nw.col("index") - distance + side * rank * width
+    rows = rows.with_columns(edge=nw.min_horizontal(nw.max_horizontal(outer, "lowest"), "highest"))
+    edge = nw.when(~nw.col("total").is_null()).then(row_price(step, "edge"))
     rows = rows.select(
         *keys,
         *("side", "rank", "total", "scale", "count"),
@@ -145,13 +147,12 @@ def _candidates(
 
 def _taken(candidates: nw.LazyFrame[Any], keys: list[str], rules: Rules, *, gaps: bool) -> nw.LazyFrame[Any]:
     """Keep the candidates that the growth takes."""
-    count, total, rank = nw.col("count"), nw.col("total"), nw.col("rank")
-    outward = [*keys, "side"]
+    count, rank, outward = nw.col("count"), nw.col("rank"), [*keys, "side"]
     candidates = candidates.with_columns(weight=in_units(count, nw.col("scale")))
-    bounds = {"bound": nw.col("weight").cum_min().over(outward, order_by="rank")}
-    if gaps:
-        bounds["present"] = count.cum_count().over(outward, order_by="rank")
-    candidates = candidates.with_columns(**bounds)
+    candidates = candidates.with_columns(
+        bound=nw.col("weight").cum_min().over(outward, order_by="rank"),
+        present=count.cum_count().over(outward, order_by="rank"),
+    )
     bound = nw.col("bound")
     if gaps:
         # A nearer candidate without any level counts zero.
@@ -161,11 +162,232 @@ def _taken(candidates: nw.LazyFrame[Any], keys: list[str], rules: Rules, *, gaps
     favoured = 1 if rules.tie == "up" else -1
     candidates = candidates.with_columns(later=-bound - nw.col("side") * favoured / 4)
     enclosed = count.cum_sum().over(keys, order_by=["later", "rank"])
-    candidates = candidates.with_columns(before=(enclosed - count) / total)
+    candidates = candidates.with_columns(before=(enclosed - count) / nw.col("total"))
+    limit = rules.share + (NOISE if rules.stop == "exceed" else -NOISE)
+    return candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
+
+
+def _areas_in_memory(
+    levels: nw.DataFrame[Any],
+    keys: Mapping[str, str],
+    values: tuple[str, str],
+    rules: Rules,
+    step: Fraction | None,
+) -> nw.LazyFrame[Any]:
+    """Return the areas of levels in memory, by the kernel.
+
+    ``keys`` are names of the result, each with its column of ``levels``; ``values`` are the price and the count.
+    """
+    by = list(keys.values())
+    starts = np.flatnonzero(starts_run(levels, by))
+    profiles = levels.select(*by)[starts]
+    if profiles.is_duplicated().any():
+        ordered = levels.select(*dict.fromkeys([*by, *values])).sort(*by)
+        return _areas_in_memory(ordered, keys, values, rules, step)
+    prices, counts = (levels.get_column(name).cast(nw.Float64).to_numpy() for name in values)
+    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
+        parts = [
+            _areas_of(_Sessions(part), prices[part[0] : part[-1]], counts[part[0] : part[-1]], rules, step)
+            for part in _parts(np.append(starts, len(prices)))
+        ]
+    areas = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+    said = {name: [value] * len(profiles) for name, value in asdict(rules).items()}
+    found = nw.from_dict({**dict(zip(AREA, areas, strict=True)), **said}, backend="polars")
+    if any(np.isnan(array).any() for array in areas):
+        found = found.with_columns(nw.col(*AREA).fill_nan(None))
+    profiles = profiles.rename(dict(zip(by, keys, strict=True)))
+    return nw.concat([profiles, found], how="horizontal").lazy()
+
+
+def _parts(starts: Ints) -> list[Ints]:
+    """Return the starts of whole sessions, and their end, by parts of about `_PART` levels; longer ones are alone."""
+    cuts = np.unique(np.searchsorted(starts, np.arange(0, starts[-1], _PART)))
+    return [starts[a : b + 1] for a, b in pairwise([*cuts.tolist(), len(starts) - 1]) if a < b]
+
+
+class _Sessions:
+    """Sessions that follow each other in arrays of rows, or of candidates."""
+
+    def __init__(self, cuts: Ints) -> None:
+        """Take where each starts, and where the last one ends."""
+        self.starts = cuts[:-1] - cuts[0]
+        self.ends = cuts[1:] - cuts[0]
+        self.sizes = self.ends - self.starts
+
+    def each(self, of_session: NDArray[Any]) -> NDArray[Any]:
+        """Return what a session has for each of its rows."""
+        return np.repeat(of_session, self.sizes)
+
+    def runs(self, values: NDArray[Any]) -> tuple[Ints, _Sessions]:
+        """Return where each run of equal values of a session starts, and the sessions of these runs."""
+        is_first = np.ones(len(values), np.bool_)
+        np.not_equal(values[1:], values[:-1], out=is_first[1:])
+        is_first[self.starts] = True
+        first = np.flatnonzero(is_first)
+        return first, _Sessions(np.append(np.searchsorted(first, self.starts), len(first)))
+
+
+def _areas_of(
+    sessions: _Sessions, price: Floats, count: Floats, rules: Rules, step: Fraction | None
+) -> tuple[Floats, Floats, Floats, Floats]:
+    """Return poc, val, vah and the share enclosed of each session; NaN for null."""
+    price, count = _known(sessions, price, count, step)
+    sessions, place, price, count = _rows(sessions, price, count, step)
+    total = np.add.reduceat(count, sessions.starts)
+    scale = _scale(total)
+    poc = _poc(sessions, place, count, scale, rules.poc_tie)
+
+    # Candidates: one or two rows, from below to above; negative ranks are below.
+    index = place.astype(np.int64) if step else np.arange(len(place))
+    rank = index - sessions.each(index[poc])
+    if (width := WIDTHS[rules.rule]) == 2:
+        rank = (rank + (rank > 0)) >> 1
+    first, of = sessions.runs(rank)
+    rank, amount = rank[first], np.add.reduceat(count, first)
+    at = np.flatnonzero(rank == 0)
+    weight = _units(amount, of.each(scale)).astype(np.int64)
+    if step:
+        # A nearer candidate without any level counts zero.
+        weight[np.abs(rank) > np.abs(np.arange(len(rank)) - of.each(at))] = 0
+    through = np.zeros(len(first) + 1, np.int64)  # up to each candidate; wraps around
+    np.cumsum(amount / of.each(np.where(total > 0, total, 1.0)) * _WHOLE, out=through[1:], dtype=np.int64)
+    low, high = _grown(of, at, rank, weight, through=through, rules=rules)
+
+    lowest, highest = first[low], np.append(first, len(count))[high + 1] - 1
+    if step is None:
+        found = [price[row] for row in (poc, lowest, highest)]
+    else:
+        # The outer row of a pair may have no level: it counts zero, and the area ends there all the same.
+        bottom, top, middle = place[sessions.starts], place[sessions.ends - 1], place[poc]
+        found = [
+            np.clip(middle + steps, bottom, top) * float(step.numerator) / step.denominator
+            for steps in (0, rank[low] * width, rank[high] * width)
+        ]
+    enclosed = (through[high + 1] - through[low]) / _WHOLE
+    found.append(np.floor(enclosed * 10.0**DIGITS + 0.5) / 10.0**DIGITS)
+    poc_price, val, vah, share = (np.where(total > 0, values, np.nan) for values in found)
+    return poc_price, val, vah, share
+
+
+def _known(sessions: _Sessions, price: Floats, count: Floats, step: Fraction | None) -> tuple[Floats, Floats]:
+    """Return prices and counts, all of them zero of a session that has an unknown one."""
+    furthest = MOST_STEPS * float(step) if step else np.inf
+    largest = np.finfo(np.float64).max / len(count)
+    # No comparison with NaN is true.
+    if -furthest < price.min() and price.max() < furthest and count.min() >= 0 and count.max() < largest:
+        return price, count
+    known = (np.abs(price) < furthest) & (count >= 0)
+    is_known = np.logical_and.reduceat(known, sessions.starts)
+    is_known &= np.add.reduceat(count, sessions.starts) < np.inf
+    known = sessions.each(is_known)
+    return np.where(known, price, 0.0), np.where(known, count, 0.0)
+
+
+def _rows(
+    sessions: _Sessions, price: Floats, count: Floats, step: Fraction | None
+) -> tuple[_Sessions, Floats, Floats, Floats]:
+    """Return place, price and count of one row per place, in their order within the sessions."""
+    starts = sessions.starts
+    if step is None:
+        furthest = np.maximum(np.maximum.reduceat(price, starts), -np.minimum.reduceat(price, starts))
+        place = _units(price, sessions.each(_scale(furthest)))
+    else:
+        steps = price / float(step)
+        nearest = np.floor(steps + 0.5)
+        place = nearest - (nearest - steps > 1e-9 + 1e-12 * np.abs(steps))
+    rises = np.empty(len(place), np.bool_)
+    np.greater(place[1:], place[:-1], out=rises[1:])
+    rises[starts] = True
+    if rises.all():
+        return sessions, place, price, count
+    order = _order(sessions, place)
+    place = place[order]
+    first, of = sessions.runs(place)
+    price, count = np.minimum.reduceat(price[order], first), np.add.reduceat(count[order], first)
+    return of, place[first], price, count
+
+
+def _order(sessions: _Sessions, place: Floats) -> Ints:
+    """Return the order of (session, place, row)."""
+    above = (place - place.min()).astype(np.int64)
+    row, bits = np.arange(len(place)), len(place).bit_length()
+    session, width = np.arange(len(sessions.starts)), int(above.max()).bit_length()
+    if len(session).bit_length() + width + bits > 63:
+        order: Ints = np.lexsort((place, sessions.each(session)))
+        return order
+    # Numbers are sorted in half the time that their order is found in, so the three are put into one.
+    key: Ints = above << bits
+    key |= sessions.each(session << (width + bits))
+    key |= row
+    key.sort()
+    key &= (1 << bits) - 1
+    return key
+
+
+def _poc(sessions: _Sessions, place: Floats, count: Floats, scale: Floats, tie: str) -> Ints:
+    """Return the row of each session's point of control."""
+    largest = _units(np.maximum.reduceat(count, sessions.starts), scale)
+    row = np.flatnonzero(_units(count, sessions.each(scale)) == sessions.each(largest))
+    session = np.searchsorted(sessions.starts, row, side="right") - 1
+    if tie == "center":
+        # Places are whole numbers, so a quarter leans to the lower of two rows equally far and moves no other.
+        middle = place[sessions.starts] + place[sessions.ends - 1] - 0.25
+        away = np.abs(2 * place[row] - middle[session])
+    else:
+        away = place[row] if tie == "lower" else -place[row]
+    nearest = np.minimum.reduceat(away, np.searchsorted(row, sessions.starts))
+    poc: Ints = row[away == nearest[session]]
+    return poc
+
+
+def _grown(
+    of: _Sessions, at: Ints, rank: Ints, weight: Ints, *, through: Ints, rules: Rules
+) -> tuple[Ints, Ints]:
+    """Return the lowest and the highest candidate that the growth of each session takes."""
+    # From below to above bounds rise to the point of control and fall beyond it. With the session before them, and
+    # the bounds beyond the point of control negative, both only rise through all sessions.
+    session = np.arange(len(at)) * _ABOVE_ALL
+    offset = of.each(session)
+    beyond = np.maximum.accumulate(offset - np.where(rank > 0, weight, _ABOVE_ALL - 1))
+    below = np.minimum.accumulate((offset + np.where(rank < 0, weight, _ABOVE_ALL - 1))[::-1])[::-1]
     noise = 10.0**-DIGITS
-    short = (
-        nw.col("before") < rules.share - noise
-        if rules.stop == "reach"
-        else nw.col("before") < rules.share + noise
-    )
-    return candidates.filter((rank == 0) | short.fill_null(value=False))
+    limit = (rules.share + (noise if rules.stop == "exceed" else -noise)) * _WHOLE
+    # Those of the other side go before that have larger bounds, and of equal ones if that side is favoured.
+    side: Literal["left", "right"] = "right" if rules.tie == "up" else "left"
+
+    def takes_upper(taken: Ints) -> Bools:
+        candidate = at + taken
+        lowest = np.searchsorted(below, 2 * session - beyond[candidate], side=side)
+        is_short: Bools = through[candidate] - through[lowest] < limit
+        return is_short
+
+    def takes_lower(taken: Ints) -> Bools:
+        candidate = at - taken
+        end = np.searchsorted(beyond, 2 * session - below[candidate], side=side)
+        is_short: Bools = through[end] - through[candidate + 1] < limit
+        return is_short
+
+    return at - _most(at - of.starts, takes_lower), at + _most(of.ends - 1 - at, takes_upper)
+
+
+def _most(most: Ints, takes: Callable[[Ints], Bools]) -> Ints:
+    """Return how many candidates are taken of as many as there are of a side, where nearer ones go before."""
+    least = np.zeros_like(most)
+    while (least < most).any():
+        middle = (least + most + 1) >> 1
+        taken = takes(middle) | (least == most)
+        least, most = np.where(taken, middle, least), np.where(taken, most, middle - 1)
+    return least
+
+
+def _scale(largest: Floats) -> Floats:
+    """Return how many units there are in 1, as `_levels.scale`; 0 for 0."""
+    decade = np.round(np.log10(np.where(largest > 0, largest, np.nan)))
+    scale = np.power(10.0, DIGITS - decade, dtype=np.float64)
+    return np.where(np.isfinite(scale), scale, 0.0)
+
+
+def _units(value: Floats, scale: Floats) -> Floats:
+    units = value * scale
+    units += 0.5
+    return np.floor(units, out=units)

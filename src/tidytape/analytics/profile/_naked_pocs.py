@@ -1,24 +1,29 @@
-"""Points of control that no later session has come back to."""
+"""Points of control that no later session has come back to.
+
+DuckDB and Spark compare each session with all later ones of its series, in a join. In memory the next touch is looked
+up in a sorted table; laws hold the two to each other.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from narwhals.stable.v2.typing import IntoFrameT
+from numpy.typing import NDArray
 
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.profile._counts import counted_levels
-from tidytape.analytics.profile._grid import row_price, step_of
-from tidytape.analytics.profile._growth import POC_TIES, counted_rows
-from tidytape.analytics.profile._next_touch import first_touches
+from tidytape.analytics.profile._growth import POC_TIES
+from tidytape.analytics.profile._levels import counted_levels, counted_rows, row_price
 from tidytape.analytics.profile._opening import SESSION, opened
 from tidytape.frames.door import in_sql
 from tidytape.frames.ordered import starts_run
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 _RESULTS: Final = ("poc", "is_naked", "touched_at", "poc_tie")
 
@@ -97,83 +102,60 @@ def naked_pocs(
     [(0, 11.0, False, 1), (1, 12.0, True, None), (2, 13.0, True, None)]
     """
     one_of("tie", tie, POC_TIES)
-    step = step_of(row_size)
-    profiles = opened(
-        levels,
-        by,
-        results=(SESSION, *_RESULTS),
-        numbers={"price": price, "count": count},
-        times=[SESSION],
-        session=False,
-        anonymous=True,
-        step=step,
+    numbers = {"price": price, "count": count}
+    sessions = opened(
+        levels, by, results=(SESSION, *_RESULTS), numbers=numbers, row_size=row_size, of="series"
     )
-    keys = profiles.keys
-    sessions = profiles.of_sessions()
-    rows = counted_levels(sessions, {"count": count}, price, step)
-    found = rows_of_sessions(rows, sessions.keys, tie=tie, step=step).rename({sessions.start: "start"})
-    found = untouched(found, keys).rename({"start": sessions.start})
-    touched = ~nw.col("touched_at").is_null()
-    result = found.select(
-        *sessions.keys,
+    keys, at = sessions.keys, row_price(sessions.step)
+    rows = counted_rows(counted_levels(sessions, {"count": count}), keys, sessions.step, tie=tie)
+    known = ~nw.col("total").is_null()
+    rows = rows.with_columns(
+        low=nw.when(known).then(at), poc=nw.when(known, nw.col("from_poc") == 0).then(at)
+    )
+    ends = rows.group_by(*keys).agg(nw.col("poc", "low").min(), nw.col("low").max().alias("high"))
+    result = untouched(ends, sessions.series).select(
+        *keys,
         "poc",
-        is_naked=nw.when(~nw.col("poc").is_null()).then(~touched),
+        is_naked=nw.when(~nw.col("poc").is_null()).then(nw.col("touched_at").is_null()),
         touched_at=nw.col("touched_at"),
         poc_tie=nw.lit(tie),
     )
     return sessions.closed(result, times={"touched_at": SESSION})
 
 
-def rows_of_sessions(
-    levels: nw.LazyFrame[Any], keys: list[str], *, tie: str, step: Fraction | None
-) -> nw.LazyFrame[Any]:
-    """Return one row per session: its keys, ``poc``, ``low`` and ``high``, null where there is no answer."""
-    known = ~nw.col("total").is_null()
-    rows = counted_rows(levels, keys, tie=tie, step=step).with_columns(
-        low=nw.when(known).then(row_price(step)),
-        poc=nw.when(known, nw.col("from_poc") == 0).then(row_price(step)),
-    )
-    return rows.group_by(*keys).agg(nw.col("poc", "low").min(), nw.col("low").max().alias("high"))
+def untouched(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
+    """Add ``touched_at`` to sessions that begin at ``start``, null where nothing touched them. [ns]
+
+    Sessions have a ``poc``, a ``low`` and a ``high``, each null where it is unknown.
+    """
+    if in_sql(sessions):
+        return untouched_by_join(sessions, series)
+    return _untouched_in_memory(sessions.collect(), series)
 
 
-def untouched(sessions: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
-    """Add ``touched_at`` to sessions that start at ``start``, null where nothing touched them. [ns]"""
-    return (
-        untouched_by_join(sessions, keys)
-        if in_sql(sessions)
-        else _untouched_in_memory(sessions.collect(), keys)
-    )
-
-
-def _untouched_in_memory(sessions: nw.DataFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
+def _untouched_in_memory(sessions: nw.DataFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
     """Return what `untouched_by_join` does, without a row for each pair of sessions."""
-    if keys:
-        sessions = sessions.sort(*keys)
-    timed = ~sessions["start"].is_null().to_numpy().astype(bool)
-    start = sessions["start"].fill_null(0).to_numpy().astype(np.int64)
-    series = np.cumsum(starts_run(sessions, keys))
-    order = np.lexsort((start, series))
-    order = order[timed[order]]
-    price, low, high = (
-        sessions[name].cast(nw.Float64).to_numpy().astype(np.float64)[order]
-        for name in ("poc", "low", "high")
-    )
-    first = first_touches(series[order], price, low, high)
-    is_touched = first < len(order)
-    touched_at, touched = np.zeros(len(start), np.int64), np.zeros(len(start), np.bool_)
-    touched[order] = is_touched
-    touched_at[order[is_touched]] = start[order[first[is_touched]]]
-    rows = sessions.with_columns(
+    sessions = sessions.sort(*series, "start")
+    timed = sessions.filter(~nw.col("start").is_null())
+    price, low, high = (timed[name].cast(nw.Float64).to_numpy() for name in ("poc", "low", "high"))
+    start = timed["start"].to_numpy()
+    first = first_touches(np.cumsum(starts_run(timed, series)), price, low, high)
+    is_touched = first < len(start)
+    touched_at = np.zeros(len(start), np.int64)
+    touched_at[is_touched] = start[first[is_touched]]
+    timed = timed.with_columns(
         nw.new_series("touched_at", touched_at, nw.Int64, backend="polars"),
-        nw.new_series("is_touched", touched, nw.Boolean, backend="polars"),
-    ).lazy()
-    at = nw.when("is_touched").then(nw.col("touched_at"))
-    return rows.with_columns(touched_at=at).drop("is_touched")
+        nw.new_series("is_touched", is_touched, nw.Boolean, backend="polars"),
+    )
+    timed = timed.with_columns(touched_at=nw.when("is_touched").then("touched_at")).drop("is_touched")
+    untimed = sessions.filter(nw.col("start").is_null())
+    untimed = untimed.with_columns(touched_at=nw.lit(None, nw.Int64))
+    return nw.concat([timed, untimed]).lazy()
 
 
-def untouched_by_join(sessions: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
+def untouched_by_join(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
     """Return what `untouched` does, by comparing each session with all later ones of its series."""
-    sessions = _numbered(sessions, keys)
+    sessions = _numbered(sessions, series)
     later = sessions.filter(~nw.col("low").is_null()).select(
         "series", later=nw.col("start"), lowest=nw.col("low"), highest=nw.col("high")
     )
@@ -186,22 +168,81 @@ def untouched_by_join(sessions: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFr
     return sessions.join(first, on=["series", "start"], how="left")
 
 
-def _numbered(sessions: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
+def _numbered(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
     """Add the number of each session's ``series``, to join on: null is a key, but joins with nothing."""
-    if not keys:
+    if not series:
         return sessions.with_columns(series=nw.lit(0.0))
-    order = [f"at_{key}" for key in keys]
-    sessions = sessions.with_columns(nw.col(key).alias(at) for key, at in zip(keys, order, strict=True))
-    sessions = sessions.with_columns(at=nw.col("start"))
-    order = [*order, "at"]
-    sessions = sessions.with_columns(
-        *(nw.col(key).shift(1).over(order_by=order).alias(f"before_{key}") for key in keys),
-        following=nw.col("start").shift(1).over(order_by=order),
-    )
-    changed = nw.lit(0.0)
-    for key in keys:
-        here, before = nw.col(key), nw.col(f"before_{key}")
-        same = (here == before).fill_null(value=False) | (here.is_null() & before.is_null())
-        changed = changed + (~same).cast(nw.Float64)
-    sessions = sessions.with_columns(changed=(changed > 0).cast(nw.Float64))
-    return sessions.with_columns(series=nw.col("changed").cum_sum().over(order_by=order))
+    order = [*series, "start"]
+
+    def is_same(key: str) -> nw.Expr:
+        here, before = nw.col(key), nw.col(key).shift(1).over(order_by=order)
+        return (here == before).fill_null(value=False) | (here.is_null() & before.is_null())
+
+    is_new = ~nw.all_horizontal(*map(is_same, series), ignore_nulls=False)
+    sessions = sessions.with_columns(series=is_new.cast(nw.Float64))
+    return sessions.with_columns(nw.col("series").cum_sum().over(order_by=order))
+
+
+def first_touches(series: NDArray[Any], price: Floats, low: Floats, high: Floats) -> Ints:
+    """Return the place of the first later session of the same series whose range has a session's price.
+
+    Parameters
+    ----------
+    series : array, n whole numbers, ascending
+        The series of each session; within one they are in the order of time.
+    price : array, n
+        NaN where a session has none.
+    low, high : array, n
+        The range of each session, both ends within; NaN where it is not known.
+
+    Returns
+    -------
+    array, n
+        n itself where there is none.
+
+    Examples
+    --------
+    >>> nan = np.nan
+    >>> price, low, high = np.array([[1.0, 5.0, nan, 2.0], [0.0, 4.0, 0.0, 2.0], [1.0, 6.0, 9.0, 3.0]])
+    >>> first_touches(np.zeros(4), price, low, high)
+    array([2, 2, 4, 4])
+    """
+    count = len(price)
+    place, found = np.arange(count), np.full(count, count)
+    levels = np.unique(price[~np.isnan(price)])
+    rank, first = np.searchsorted(levels, price), np.searchsorted(levels, low)
+    last = np.searchsorted(levels, high, side="right")
+    has_price, has_range = ~np.isnan(price), ~np.isnan(low)
+    step = 1
+    while step < count:
+        is_second = (place // step) % 2 == 1
+        # Sessions of one part and one series, whose prices are then apart from those of all others.
+        is_new = (np.diff(place // (2 * step), prepend=-1) != 0) | (np.diff(series, prepend=-1) != 0)
+        base = np.cumsum(is_new) * (len(levels) + 1)
+        asked, ranges = np.flatnonzero(has_price & ~is_second), np.flatnonzero(has_range & is_second)
+        keys = base[asked] + rank[asked]
+        order = np.argsort(keys)
+        keys, asked = keys[order], asked[order]
+        start, end = (np.searchsorted(keys, base[ranges] + edge[ranges]) for edge in (first, last))
+        meets = start < end
+        earliest = _least_cover(start[meets], end[meets], ranges[meets], size=len(asked), none=count)
+        found[asked] = np.minimum(found[asked], earliest)
+        step *= 2
+    return found
+
+
+def _least_cover(start: Ints, end: Ints, value: Ints, *, size: int, none: int) -> Ints:
+    """Return the least value of the ranges [start, end) that cover each of the places below ``size``."""
+    least = np.full(size, none)
+    if not len(start):
+        return least
+    # A range is two, of a power of two in length, that may overlap; from the longest on each becomes two of half of it.
+    power = np.frexp(end - start)[1] - 1
+    for exponent in range(int(power.max()), -1, -1):
+        mine = power == exponent
+        np.minimum.at(least, start[mine], value[mine])
+        np.minimum.at(least, end[mine] - 2**exponent, value[mine])
+        if exponent:
+            half = 2 ** (exponent - 1)
+            least[half:] = np.minimum(least[half:], least[:-half].copy())
+    return least

@@ -1,179 +1,162 @@
-"""A caller's profiles, opened for work: their keys and columns under working names, and back."""
+"""A caller's profiles, opened for work: their keys under working names, and results under the caller's names again."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, Generic
+from typing import Any, Final, Generic, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics._arguments import is_number
 from tidytape.analytics._intervals import SESSION_END, knows_length
 from tidytape.errors import QueryError
 from tidytape.frames.door import are_apart, listed, require
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 
-SESSION = "timestamp"
-"""Start of a profile's session, beside the identity columns what tells one profile from another."""
+SESSION: Final = "timestamp"
+"""Column of the start of a profile's session; with the identity columns it tells one profile from another."""
 
-TOUCH = "block_id"
-"""Block of a touch, in frames of one row per block and level."""
+TOUCH: Final = "block_id"
+"""Column of the time block of a touch, in frames of one row per block and level."""
 
-BLOCKS = "tpo_count"
-"""Number of the blocks that touched a level; of touches it is counted, and no column."""
+BLOCKS: Final = "tpo_count"
+"""Number of the blocks that touched a level. Of touches it is counted, and need not be a column."""
+
+_FINEST: Final = 10**40
 
 
 @dataclass(frozen=True)
 class Profiles(Generic[IntoFrameT]):
-    """Profiles, and how they go back.
+    """Profiles, and how results go back to the caller.
 
     Attributes
     ----------
     table : Table
         The caller's frame, with all of its columns.
     names : dict of str to str
-        Names of the columns that tell profiles apart: working name to the caller's.
-    unsaid : tuple of str
-        Those of the caller's columns that no result has.
+        The columns that tell profiles apart, from working name to the caller's. The sessions of series have a
+        ``start`` and may have an ``end``; others have names that no column of a result has.
+    price : str
+        The caller's column of prices.
+    step : Fraction or None
+        Height of the rows that levels are read in; None where each price is a row.
+    hidden : tuple of str
+        Those columns of ``names`` that no result has.
     """
 
     table: Table[IntoFrameT]
     names: dict[str, str]
-    unsaid: tuple[str, ...] = ()
+    price: str
+    step: Fraction | None
+    hidden: tuple[str, ...] = ()
 
     @property
     def keys(self) -> list[str]:
-        """Working names of the columns that tell profiles apart: no column of a result can be called so."""
+        """Working names of the columns that tell profiles apart."""
         return list(self.names)
 
-    def rows(self, columns: Mapping[str, str | nw.Expr], *, numbers: Iterable[str] = ()) -> nw.LazyFrame[Any]:
-        """Return the keys and some columns under working names; ``numbers`` as float64."""
-        keys = {key: nw.col(name) for key, name in self.names.items()}
-        others = {name: nw.col(of) if isinstance(of, str) else of for name, of in columns.items()}
-        others |= {name: others[name].cast(nw.Float64) for name in numbers}
-        return self.table.rows.select(**keys, **others)
-
     @property
-    def start(self) -> str:
-        """Working name of the column that says when a session starts, of profiles that are sessions."""
-        return next(key for key, name in self.names.items() if name == SESSION)
+    def series(self) -> list[str]:
+        """Working names of the columns that tell series apart, where profiles are the sessions of series."""
+        return self.keys[: self.keys.index("start")]
 
-    def of_sessions(self) -> Profiles[IntoFrameT]:
-        """Return the profiles of the sessions of series: they start at ``timestamp``, and stay with their end."""
-        series = [*self.names.values(), SESSION]
-        if SESSION_END not in self.table.names or SESSION_END in series:
-            return replace(self, names=working_names(series))
-        # Of a series no two sessions start at once.
-        rows = self.table.rows.with_columns(nw.col(SESSION_END).max().over(*series))
-        return replace(
-            self,
-            table=replace(self.table, rows=rows),
-            names=working_names([*series, SESSION_END]),
-        )
+    def rows(self, columns: Mapping[str, str | nw.Expr], *, numbers: Iterable[str] = ()) -> nw.LazyFrame[Any]:
+        """Return the keys, ``price`` and some columns under working names; the price and ``numbers`` as float64."""
+        given = {**self.names, "price": self.price, **columns}
+        values = {name: nw.col(of) if isinstance(of, str) else of for name, of in given.items()}
+        values |= {name: values[name].cast(nw.Float64) for name in ("price", *numbers)}
+        return self.table.rows.select(**values)
 
     def require_number(self, parameter: str, name: str) -> None:
-        """Raise unless the caller's frame has a column of numbers of this name, which a parameter says."""
-        schema = self.table.schema
-        if name == BLOCKS and TOUCH in schema:
+        """Raise unless the column that a parameter names is numeric."""
+        if name == BLOCKS and TOUCH in self.table.names:
             return
         require([name], self.table.names)
-        if not schema[name].is_numeric():
-            raise QueryError(parameter, got=f"{name}: {schema[name]}", expected="a numeric column")
+        if not (dtype := self.table.schema[name]).is_numeric():
+            raise QueryError(parameter, got=f"{name}: {dtype}", expected="a numeric column")
 
     def closed(
         self, result: nw.LazyFrame[Any], *, sort: Iterable[str] = (), times: Mapping[str, str] | None = None
     ) -> IntoFrameT:
-        """Return ``result``, sorted by the keys and ``sort``, under the caller's names, as the kind he gave."""
-        return self.published(result.rename(self.names), sort=sort, times=times)
-
-    def published(
-        self,
-        result: nw.LazyFrame[Any] | nw.DataFrame[Any],
-        *,
-        sort: Iterable[str] = (),
-        times: Mapping[str, str] | None = None,
-    ) -> IntoFrameT:
-        """Return what `closed` does, of a result that has the caller's names already."""
-        order = [name for name in (*self.names.values(), *sort) if name not in self.unsaid]
-        said = result.drop(*self.unsaid) if self.unsaid else result
-        return self.table.closed(said, sort=order, times=times)
+        """Return a result as the caller's kind of frame, under his names, sorted by the keys and ``sort``."""
+        order = [name for name in (*self.names.values(), *sort) if name not in self.hidden]
+        renamed = result.rename(self.names)
+        shown = renamed.drop(*self.hidden) if self.hidden else renamed
+        return self.table.closed(shown, sort=order, times=times)
 
 
 def opened(
-    levels: IntoFrameT,
+    levels: IntoFrameT | Table[IntoFrameT],
     by: str | Iterable[str] | None,
     *,
     results: Iterable[str],
-    numbers: Mapping[str, str] | None = None,
-    needed: Iterable[str] = (),
+    numbers: Mapping[str, str],
+    row_size: object = None,
+    of: Literal["profiles", "series", "composites"] = "profiles",
     times: Iterable[str] = (),
-    session: bool = True,
-    anonymous: bool = False,
     blocks: bool = False,
-    step: Fraction | None = None,
 ) -> Profiles[IntoFrameT]:
     """Return the caller's profiles.
 
+    An eager frame is refused where its ``block_size`` does not divide ``row_size``, where a profile has several of
+    them (or one of its sessions, where there is a ``row_size``), or counts of several ``amount_unit``. Of a lazy
+    frame the prices are null there, so that no result is known.
+
     Parameters
     ----------
-    levels : frame
+    levels : frame or Table
     by : str, iterable of str or None
-        The columns that tell one profile from another; None for the identity columns there are and, of a
-        ``session``, ``timestamp``. With ``timestamp`` goes ``period_end``, where the frame has it: without it nobody
-        could tell of a result when it is known, and an ``interval`` would seem to say so. So of sessions that lack it
-        no result has the ``interval`` either, unless the caller names it.
+        Columns that tell profiles apart, or series of them. None for the identity columns and, of profiles,
+        ``timestamp``. ``period_end`` stays with ``timestamp``: it says when a result is known. Without it no result
+        has the ``interval`` of sessions of blocks, which is not their length, unless the caller names it.
     results : iterable of str
         Columns that the result will have beside them.
     numbers : mapping of str to str
-        Parameters that name a column of numbers, each with the name.
-    needed, times : iterable of str
-        Columns it must have, and those of them that are opened as times.
-    anonymous : bool
-        Whether a frame without any of those columns is one series of sessions, instead of none.
+        Arguments that name a column of numbers, each with the name: ``price`` and, where it is counted, ``count``.
+    row_size : float, Decimal or None
+        Height of the rows that levels are read in.
+    of : {"profiles", "series", "composites"}
+        What ``by`` tells apart: profiles; series of sessions, each of which is a profile, and without any column
+        there is one series; or composites of sessions.
+    times : iterable of str
+        Columns to open as times; of series ``timestamp`` is.
     blocks : bool
         Whether the levels must say which time blocks touched them: for the error of other frames.
-    step : Fraction, optional
-        Height of the rows that the levels are read in. Where the frame has ``block_size``, rows that are no whole
-        multiple of it raise on an eager frame; on a lazy one the prices are null, so that no result is known. So do
-        levels of several ``block_size`` in one profile, or in one session of it where there is a ``step``, and counts
-        of several ``amount_unit``.
     """
-    numbers = numbers or {}
+    step = step_of(row_size)
+    taken = [*numbers.values(), *results]
     columns = None if by is None else listed(by)
-    taken = (*numbers.values(), *results)
     expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
-    if columns is not None and ((not columns and not anonymous) or not are_apart(columns, taken)):
+    if columns is not None and ((not columns and of != "series") or not are_apart(columns, taken)):
         raise QueryError("by", got=columns, expected=expected)
-    times = tuple(times)
-    always = [name for name in numbers.values() if not is_of_blocks(name)]
-    required = (*(columns or ()), *always, *needed, *times)
+    times = [SESSION] if of == "series" else list(times)
+    needed = [*(columns or ()), *(name for name in numbers.values() if not is_of_blocks(name)), *times]
     table = Table.opened(levels, parameter="levels")
-    if blocks:
-        require(required, table.names, also=["block_ids"])
-    table = Table.opened(table, required, times=times, parameter="levels")
+    require(needed, table.names, also=["block_ids"] if blocks else ())
     if columns is None:
         columns = table.series(without=taken)
-        if session:
+        if of == "profiles":
             require([SESSION], table.names)
-            columns.append(SESSION)
-        if not columns and not anonymous:
+            columns = [*columns, SESSION]
+        if not columns and of != "series":
             raise QueryError("by", got=None, expected=f"{expected}, for the frame has no identity columns")
     has_end = SESSION_END in table.names and SESSION_END not in taken
     if has_end and SESSION in columns and SESSION_END not in columns:
         columns = [*columns, SESSION_END]
-    if has_end and SESSION in times and SESSION_END not in times:
-        table = Table.opened(table, times=[*times, SESSION_END], parameter="levels")
-    table = _of_one_kind(table, columns, numbers, step=step, of_sessions=anonymous)
-    unsaid = [
-        name for name in ("interval",) if by is None and name in columns and not knows_length(table.names)
-    ]
-    profiles = Profiles(table, working_names(columns), tuple(unsaid))
+    if has_end and SESSION in times:
+        times = [*times, SESSION_END]
+    table = Table.opened(table, needed, times=times, parameter="levels")
+    table = _of_one_kind(table, columns, numbers, step=step, of_series=of == "series")
+    hides_interval = by is None and "interval" in columns and not knows_length(table.names)
+    hidden = ("interval",) if hides_interval else ()
+    profiles = Profiles(table, working_names(columns), numbers["price"], step, hidden)
     for parameter, name in numbers.items():
         profiles.require_number(parameter, name)
-    return profiles
+    return _with_sessions(profiles) if of == "series" else profiles
 
 
 def _of_one_kind(
@@ -182,24 +165,45 @@ def _of_one_kind(
     numbers: Mapping[str, str],
     *,
     step: Fraction | None,
-    of_sessions: bool,
+    of_series: bool,
 ) -> Table[IntoFrameT]:
-    """Return levels that make up profiles; see ``step`` of `opened`."""
-    price, count = numbers.get("price"), numbers.get("count")
-    if price is None or price not in table.names:
+    """Return levels whose units and heights make up profiles."""
+    price = numbers["price"]
+    if price not in table.names:
         return table
-    sessions = [SESSION] if SESSION in table.names and SESSION not in columns else []
-    of_units = [*columns, *(sessions if of_sessions else [])]
-    of_blocks = [*columns, *(sessions if of_sessions or step is not None else [])]
-    if count is not None and not is_of_blocks(count):
-        table = of_one(table, AMOUNT_UNIT, of_units, [price], parameter="levels")
+    sessions = [*columns, SESSION] if SESSION in table.names and SESSION not in columns else columns
+    if not is_of_blocks(numbers.get("count", BLOCKS)):
+        table = of_one(table, AMOUNT_UNIT, sessions if of_series else columns, [price], parameter="levels")
     if step is not None and BLOCK_SIZE not in columns:
         table = on_blocks(table, step, price, parameter="row_size")
-    return of_one(table, BLOCK_SIZE, of_blocks, [price], parameter="levels")
+    is_of_sessions = of_series or step is not None
+    return of_one(table, BLOCK_SIZE, sessions if is_of_sessions else columns, [price], parameter="levels")
+
+
+def _with_sessions(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
+    """Return the sessions of series as profiles: they have a ``start``, and stay with their ``end``."""
+    table, names = profiles.table, {**profiles.names, "start": SESSION}
+    if SESSION_END not in table.names or SESSION_END in names.values():
+        return replace(profiles, names=names)
+    # No two sessions of a series start at once.
+    rows = table.rows.with_columns(nw.col(SESSION_END).max().over(*names.values()))
+    return replace(profiles, table=replace(table, rows=rows), names={**names, "end": SESSION_END})
+
+
+def step_of(row_size: object) -> Fraction | None:
+    """Return a height of rows as the exact decimal of its shortest spelling: 0.1 is a tenth. None for None."""
+    if row_size is None:
+        return None
+    if not is_number(row_size) or not row_size > 0:
+        raise QueryError("row_size", got=row_size, expected="a finite number above 0, or None")
+    step = Fraction(str(row_size))
+    if step.denominator > _FINEST:
+        raise QueryError("row_size", got=row_size, expected="at most 40 decimal places, or None")
+    return step
 
 
 def is_of_blocks(column: object) -> bool:
-    """Return whether a column counts blocks, which touches do without it; what is no name is none of one."""
+    """Return whether a column counts blocks, which touches do without it; a name that is no text does not."""
     return isinstance(column, str) and column == BLOCKS
 
 

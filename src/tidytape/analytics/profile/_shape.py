@@ -1,18 +1,17 @@
-"""The shape of a profile, in a letter."""
+"""The shape of a profile in a letter, and its nodes: where it bulges, and where it is thin."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics.profile._counts import counted_levels
-from tidytape.analytics.profile._grid import DIGITS, step_of
-from tidytape.analytics.profile._growth import counted_rows
+from tidytape.analytics.profile._levels import NOISE, counted_levels, counted_rows, row_price
 from tidytape.analytics.profile._opening import opened
 from tidytape.errors import QueryError
 
@@ -106,11 +105,9 @@ def shape(
     """
     limits = {"low_poc": low_poc, "high_poc": high_poc, "max_valley": max_valley, "min_second": min_second}
     thresholds = checked(limits)
-    results = ("shape", *SHAPE_FEATURES, *SHAPE_THRESHOLDS)
-    step = step_of(row_size)
-    profiles = opened(levels, by, results=results, numbers={"price": price, "count": count}, step=step)
-    given = counted_levels(profiles, {"count": count}, price, step)
-    rows = counted_rows(given, profiles.keys, tie="center", step=step)
+    results, numbers = ("shape", *SHAPE_FEATURES, *SHAPE_THRESHOLDS), {"price": price, "count": count}
+    profiles = opened(levels, by, results=results, numbers=numbers, row_size=row_size)
+    rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
     found = features(rows, profiles.keys, min_second=thresholds["min_second"])
     values = {name: nw.lit(value) for name, value in thresholds.items()}
     result = found.with_columns(shape=letter(thresholds), **values)
@@ -130,46 +127,43 @@ def checked(thresholds: Mapping[str, float]) -> dict[str, float]:
 def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> nw.LazyFrame[Any]:
     """Return one row per profile of `counted_rows`: its keys and `SHAPE_FEATURES`, all float64."""
     place, weight, outward = nw.col("place"), nw.col("weight"), [*keys, "side"]
-    distance = nw.col("from_poc")
+    distance, away = nw.col("from_poc"), nw.col("away")
     rows = rows.with_columns(
         side=(distance > 0).cast(nw.Float64) - (distance < 0).cast(nw.Float64),
         away=distance.abs(),
         inward=-distance.abs(),
         all=weight.sum().over(keys),
-        moment=place * weight,
     )
     # Seen from the point of control: what lies from here outward, and the row on the near side.
     rows = rows.with_columns(
         beyond=weight.cum_sum().over(outward, order_by="inward"),
         peak=weight.cum_max().over(outward, order_by="inward"),
         nearer=weight.shift(1).over(outward, order_by="away"),
-        place_nearer=nw.col("away").shift(1).over(outward, order_by="away"),
+        away_nearer=away.shift(1).over(outward, order_by="away"),
     )
-    is_first = nw.col("place_nearer").is_null()
-    gap = nw.col("away") - nw.when(is_first).then(nw.lit(0.0)).otherwise(nw.col("place_nearer"))
+    is_first = nw.col("away_nearer").is_null()
     nearer = nw.when(is_first).then(nw.col("largest")).otherwise(nw.col("nearer"))
-    valley = nw.when(gap > 1).then(nw.lit(0.0)).otherwise(nearer)
-    enough = nw.col("beyond") >= (min_second - 10.0**-DIGITS) * nw.col("all")
+    valley = nw.when(away - nw.col("away_nearer").fill_null(0.0) > 1).then(nw.lit(0.0)).otherwise(nearer)
+    enough = nw.col("beyond") >= (min_second - NOISE) * nw.col("all")
     rows = rows.with_columns(
         depth=nw.when(nw.col("side") != 0, nw.col("peak") > 0, enough).then(valley / nw.col("peak"))
     )
     rows = rows.with_columns(valley_depth=nw.col("depth").min().over(keys))
-    deepest = nw.col("depth") == nw.col("valley_depth")
     rows = rows.with_columns(
-        second=nw.when(deepest).then(nw.col("beyond")), at=nw.when(distance == 0).then(place)
+        second=nw.when(nw.col("depth") == nw.col("valley_depth")).then(nw.col("beyond")),
+        at=nw.when(distance == 0).then(place),
+        moment=place * weight,
     )
     sums = rows.group_by(*keys).agg(
         nw.col("at", "lowest", "highest", "valley_depth", "second", "total", "all").max(),
         nw.col("moment").sum(),
     )
-    width = nw.col("highest") - nw.col("lowest")
-    known = ~nw.col("total").is_null()
-    wide = nw.col("highest") > nw.col("lowest")
+    lowest, highest, known = nw.col("lowest"), nw.col("highest"), ~nw.col("total").is_null()
     mean = nw.col("moment") / nw.col("all")
     return sums.select(
         *keys,
-        poc_position=nw.when(known, wide).then((nw.col("at") - nw.col("lowest")) / width),
-        mean_position=nw.when(known, wide).then((mean - nw.col("lowest")) / width),
+        poc_position=nw.when(known, highest > lowest).then((nw.col("at") - lowest) / (highest - lowest)),
+        mean_position=nw.when(known, highest > lowest).then((mean - lowest) / (highest - lowest)),
         valley_depth=nw.when(known).then(nw.col("valley_depth")),
         second_share=nw.when(known).then(nw.col("second") / nw.col("all")),
     )
@@ -183,9 +177,9 @@ def letter(thresholds: Mapping[str, float]) -> nw.Expr:
         .then(nw.lit(None, nw.String))
         .when(is_double(thresholds))
         .then(nw.lit("B"))
-        .when(position >= thresholds["high_poc"] - 10.0**-DIGITS)
+        .when(position >= thresholds["high_poc"] - NOISE)
         .then(nw.lit("P"))
-        .when(position <= thresholds["low_poc"] + 10.0**-DIGITS)
+        .when(position <= thresholds["low_poc"] + NOISE)
         .then(nw.lit("b"))
         .otherwise(nw.lit("D"))
     )
@@ -193,4 +187,153 @@ def letter(thresholds: Mapping[str, float]) -> nw.Expr:
 
 def is_double(thresholds: Mapping[str, float], depth: str = "valley_depth") -> nw.Expr:
     """Return whether there are two distributions; false where there is no cut."""
-    return (nw.col(depth) <= thresholds["max_valley"] + 10.0**-DIGITS).fill_null(value=False)
+    return (nw.col(depth) <= thresholds["max_valley"] + NOISE).fill_null(value=False)
+
+
+_RESULTS: Final = ("kind", "low", "high", "rows", "count", "poc_share", "within")
+
+
+def nodes(
+    levels: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    within: int = 2,
+    price: str = "price",
+    count: str = "volume",
+    row_size: float | Decimal | None = None,
+) -> IntoFrameT:
+    r"""High and low volume nodes (HVN, LVN): local maxima and minima of a profile.
+
+    Neighbouring rows of one count are one plateau. A plateau :math:`a, \dots, b` is a high node if no row within
+    :math:`k` rows of it counts more, and a low node if none counts less and there are rows on both sides:
+
+    .. math:: n_a \ge \max(n_{a-k}, \dots, n_{b+k}), \qquad n_a \le \min(n_{a-k}, \dots, n_{b+k}).
+
+    Parameters
+    ----------
+    levels : frame, n rows, one per (by, price), any order
+        A profile. Rows of the same price are added, so buy and sell rows may stand apart.
+    by : str or iterable of str, optional
+        The columns that tell one profile from another; by default the identity columns there are, ``timestamp``
+        and ``period_end``. Null is a value.
+    within : int, >= 1
+        k. Noise makes nodes: the finer the rows, the larger it should be. [row]
+    price : str
+        Column of the rows' prices. [price]
+    count : str
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``. On rows coarser than the levels ``tpo_count`` is
+        that of the blocks listed in ``block_ids``; without a list it is unknown, since blocks do not add up. [count]
+    row_size : float or Decimal, > 0, optional
+        The step of the prices. With it a price without a row, between the lowest and the highest, is a row of
+        count zero, and prices are published exactly on the grid. Without it rows are neighbours as given. [price]
+
+    Returns
+    -------
+    frame, one row per node, sorted by (by, low), of the kind of ``levels``
+        ``by``, and
+
+        - ``kind`` : str, ``"hvn"`` or ``"lvn"``.
+        - ``low``, ``high`` : float64, the lowest and the highest row of the plateau. [price]
+        - ``rows`` : int64, how many rows it has; of prices without a row too. [row]
+        - ``count`` : float64, of each of its rows. [count]
+        - ``poc_share`` : float64, the same as a share of the profile's largest. [1]
+        - ``within`` : int64, the argument.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``levels`` lacks a column named here.
+    QueryError
+        If an argument is not one of those listed, a column is not numeric, or ``levels`` is not a frame.
+
+    Notes
+    -----
+    A profile whose rows all count the same has no node, nor has one with a price or count that is null, not finite, or
+    a count below zero. Counts equal to twelve digits of the profile's total are equal.
+
+    References
+    ----------
+    .. [1] J. F. Dalton, R. B. Dalton and E. T. Jones, "Markets in Profile", 2007, chapter 7.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> levels = pl.DataFrame({"timestamp": 0, "price": range(7), "volume": [1, 8, 8, 2, 1, 4, 3]})
+    >>> nodes(levels, within=1).select("kind", "low", "high", "count").rows()
+    [('hvn', 1.0, 2.0, 8.0), ('lvn', 4.0, 4.0, 1.0), ('hvn', 5.0, 5.0, 4.0)]
+    """
+    within = arguments.whole("within", within)
+    numbers = {"price": price, "count": count}
+    profiles = opened(levels, by, results=_RESULTS, numbers=numbers, row_size=row_size)
+    rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
+    result = found_nodes(rows, profiles.keys, profiles.step, within=within).select(
+        *profiles.keys,
+        kind=nw.when("is_high").then(nw.lit("hvn")).otherwise(nw.lit("lvn")),
+        low=nw.col("low"),
+        high=nw.col("high"),
+        rows=(nw.col("last_row") - nw.col("first_row") + 1).cast(nw.Int64),
+        count=nw.col("count"),
+        poc_share=nw.col("count") / nw.col("poc_count"),
+        within=nw.lit(within, nw.Int64),
+    )
+    return profiles.closed(result, sort=["low"])
+
+
+def found_nodes(
+    rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, within: int
+) -> nw.LazyFrame[Any]:
+    """Return one row per node of `counted_rows`: what its plateau has, ``is_high`` and ``is_low``."""
+
+    def neighbour(name: str, back: int) -> nw.Expr:
+        return nw.col(name).shift(back).over(keys, order_by="first_row")
+
+    first, last, weight = nw.col("first_row"), nw.col("last_row"), nw.col("weight")
+    # A plateau has a row or more: those within k rows are among the k next ones.
+    near = []
+    for number in range(1, within + 1):
+        near.append(
+            nw.when(neighbour("last_row", number) >= first - within).then(neighbour("weight", number))
+        )
+        near.append(
+            nw.when(neighbour("first_row", -number) <= last + within).then(neighbour("weight", -number))
+        )
+    is_inside = ~(neighbour("weight", 1).is_null() | neighbour("weight", -1).is_null())
+    plateaus = _plateaus(rows, keys, step).with_columns(
+        most=nw.max_horizontal(*near), least=nw.min_horizontal(*near), is_inside=is_inside
+    )
+    return plateaus.with_columns(
+        is_high=(weight >= nw.col("most")).fill_null(value=False),
+        is_low=(nw.col("is_inside") & (weight <= nw.col("least"))).fill_null(value=False),
+    ).filter(nw.col("is_high") | nw.col("is_low"))
+
+
+def _plateaus(rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:
+    """Return one row per plateau: its keys, first and last row and their prices, and what each of its rows counts."""
+    first, weight = nw.col("first_row"), nw.col("weight")
+    rows = rows.filter(~nw.col("total").is_null()).select(
+        *keys,
+        *("price", "count", "weight"),
+        poc_count=nw.col("count").max().over(keys),
+        first_row=nw.col("index"),
+        last_row=nw.col("index"),
+    )
+    if step is not None:
+        # What has no level between two that have is a plateau of zero.
+        rows = rows.with_columns(following=first.shift(-1).over(keys, order_by="first_row"))
+        gaps = rows.filter(nw.col("following") > first + 1).with_columns(
+            first_row=first + 1, last_row=nw.col("following") - 1, count=nw.lit(0.0), weight=nw.lit(0.0)
+        )
+        rows = nw.concat([rows, gaps])
+    before = weight.shift(1).over(keys, order_by="first_row")
+    rows = rows.with_columns(plateau=((before != weight) | before.is_null()).cast(nw.Float64))
+    rows = rows.with_columns(nw.col("plateau").cum_sum().over(keys, order_by="first_row"))
+    plateaus = rows.group_by(*keys, "plateau").agg(
+        nw.col("price").min().alias("low"),
+        nw.col("price").max().alias("high"),
+        first.min(),
+        nw.col("last_row", "count", "weight", "poc_count").max(),
+    )
+    if step is None:
+        return plateaus
+    return plateaus.with_columns(low=row_price(step, "first_row"), high=row_price(step, "last_row"))

@@ -1,10 +1,9 @@
-"""A session in one row."""
+"""A session in one row: what the other functions compute, put together."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
@@ -12,30 +11,39 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.profile._blocks import block_length, has_blocks, said_minutes, touched_rows
-from tidytape.analytics.profile._counts import counted_levels
 from tidytape.analytics.profile._day_type import (
     DAY_FEATURES,
     DAY_THRESHOLDS,
-    block_features,
-    day_features,
-    day_label,
-)
-from tidytape.analytics.profile._grid import row_price, step_of
-from tidytape.analytics.profile._growth import Rules, counted_rows, grown
-from tidytape.analytics.profile._initial_balance import (
-    EDGES,
     balance_columns,
     balances,
+    block_features,
+    day_label,
+    with_day_features,
 )
-from tidytape.analytics.profile._merged import merged
+from tidytape.analytics.profile._extremes import extreme_columns, extremes, runs, with_ends
+from tidytape.analytics.profile._growth import AREA, Rules, areas
+from tidytape.analytics.profile._levels import (
+    block_length,
+    checked_minutes,
+    counted_levels,
+    counted_rows,
+    has_blocks,
+    merged,
+    row_price,
+    touched_rows,
+)
 from tidytape.analytics.profile._naked_pocs import untouched
-from tidytape.analytics.profile._nodes import found_nodes
 from tidytape.analytics.profile._opening import SESSION, holds, opened
-from tidytape.analytics.profile._poor_extremes import extreme_columns, extremes
-from tidytape.analytics.profile._shape import SHAPE_FEATURES, SHAPE_THRESHOLDS, checked, features, letter
-from tidytape.analytics.profile._touched import flagged, runs
+from tidytape.analytics.profile._shape import (
+    SHAPE_FEATURES,
+    SHAPE_THRESHOLDS,
+    checked,
+    features,
+    found_nodes,
+    letter,
+)
 from tidytape.errors import QueryError
+from tidytape.frames.door import in_sql
 from tidytape.query.values import TimeLike
 
 _COUNTED: Final = ("high", "low", "total", "poc", "poc_count", "val", "vah", "value_area_share")
@@ -146,12 +154,11 @@ def summary(
     """
     rules = Rules(share, rule, tie, stop, poc_tie)
     minutes = arguments.positive("minutes", minutes)
-    one_of("extension_from", extension_from, EDGES)
     min_excess_rows = arguments.whole("min_excess_rows", min_excess_rows)
     within, lookback = arguments.whole("within", within), arguments.whole("lookback", lookback)
     limits = _limits({} if thresholds is None else thresholds)
-    count, block_minutes = arguments.column("count", count), said_minutes(block_minutes)
-    step = step_of(row_size)
+    count = arguments.column("count", count)
+    checked_minutes(block_minutes)
     columns = {
         **{name: nw.col(name) for name in _COUNTED},
         "is_naked": holds(nw.col("touched_at").is_null(), "poc"),
@@ -171,36 +178,51 @@ def summary(
         "lookback": nw.lit(lookback, nw.Int64),
         **{name: nw.lit(value) for name, value in limits.items()},
     }
-    columns |= {"high": nw.col("high"), "low": nw.col("low")}
-    series = opened(
-        levels,
-        by,
-        results=[SESSION, *columns],
-        numbers={"price": price, "count": count},
-        times=[SESSION],
-        session=False,
-        anonymous=True,
-        step=step,
+    numbers = {"price": price, "count": count}
+    sessions = opened(
+        levels, by, results=[SESSION, *columns], numbers=numbers, row_size=row_size, of="series"
     )
-    columns["has_blocks"] = nw.lit(has_blocks(series))
-    keys, profiles = series.keys, series.of_sessions()
-    given = counted_levels(profiles, {"count": count}, price, step)
-    counted = counted_rows(given, profiles.keys, tie=poc_tie, step=step)
-    parts = _of_counts(counted, profiles.keys, rules, step, within=within, min_second=limits["min_second"])
-    if has_blocks(series):
-        length = block_length(series, block_minutes)
-        touched = touched_rows(profiles, price, step, length, {"start": SESSION})
-        ends = flagged(touched, profiles.keys, step, now=now)
+    columns |= {
+        "high": nw.col("high"),
+        "low": nw.col("low"),
+        "has_blocks": nw.lit(value=has_blocks(sessions)),
+    }
+    keys, step, min_second = sessions.keys, sessions.step, limits["min_second"]
+    counted = _once(counted_levels(sessions, {"count": count}))
+    rows = _once(counted_rows(counted, keys, step, tie=poc_tie))
+    at = holds(row_price(step), "total")
+    parts = [
+        rows.group_by(*keys).agg(
+            at.max().alias("high"),
+            at.min().alias("low"),
+            nw.col("total").max(),
+            nw.when(nw.col("from_poc") == 0).then(holds(nw.col("count"), "total")).max().alias("poc_count"),
+        ),
+        areas(counted, keys, rules, step, in_memory=not in_sql(counted)).select(*keys, *AREA),
+        _sums(
+            found_nodes(rows, keys, step, within=within),
+            keys,
+            high_nodes=nw.col("is_high"),
+            low_nodes=nw.col("is_low"),
+        ),
+        features(rows, keys, min_second=min_second),
+    ]
+    if has_blocks(sessions):
+        length = block_length(sessions, block_minutes)
+        touched = _once(touched_rows(sessions, {"block_length": length, "began": SESSION}))
+        ends = _once(with_ends(touched, sessions, now=now))
+        inside = runs(ends, keys).filter(~(nw.col("at_low") | nw.col("at_high")))
         parts += [
-            balances(touched, profiles.keys, step, minutes=minutes),
-            extremes(ends, profiles.keys),
-            _single(runs(ends, profiles.keys), profiles.keys),
-            block_features(touched, profiles.keys, step, min_second=limits["min_second"]),
+            balances(touched, keys, step, minutes=minutes),
+            extremes(ends, keys),
+            _sums(inside, keys, single_print_runs=nw.lit(1.0), single_print_rows=nw.col("rows")),
+            block_features(touched, keys, step, min_second=min_second),
         ]
-    rows = merged(parts, profiles.keys, absent=() if has_blocks(series) else _OF_BLOCKS)
-    rows = rows.rename({profiles.start: "start"})
-    rows = untouched(day_features(rows, keys, lookback), keys).rename({"start": profiles.start})
-    return profiles.closed(rows.select(*profiles.keys, **columns), times={"touched_at": SESSION})
+    found = merged(parts, keys)
+    if not has_blocks(sessions):
+        found = found.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _OF_BLOCKS)
+    found = untouched(with_day_features(found, sessions.series, lookback), sessions.series)
+    return sessions.closed(found.select(*keys, **columns), times={"touched_at": SESSION})
 
 
 def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:
@@ -213,40 +235,12 @@ def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:
     return limits
 
 
-def _of_counts(
-    rows: nw.LazyFrame[Any],
-    keys: list[str],
-    rules: Rules,
-    step: Fraction | None,
-    *,
-    within: int,
-    min_second: float,
-) -> list[nw.LazyFrame[Any]]:
-    """Return what follows from the counts alone, each with a row per profile."""
-    here = nw.col("from_poc") == 0
-    ends = rows.with_columns(
-        at=holds(row_price(step), "total"), poc_count=nw.when(here).then(holds(nw.col("count"), "total"))
-    )
-    nodes = found_nodes(rows, keys, step, within=within).with_columns(
-        high_nodes=nw.col("is_high").cast(nw.Float64), low_nodes=nw.col("is_low").cast(nw.Float64)
-    )
-    return [
-        ends.group_by(*keys).agg(
-            nw.col("at").max().alias("high"),
-            nw.col("at").min().alias("low"),
-            nw.col("total", "poc_count").max(),
-        ),
-        grown(rows, keys, rules, step).select(*keys, "poc", "val", "vah", "value_area_share"),
-        nodes.group_by(*keys).agg(nw.col(*_NODES).sum()),
-        features(rows, keys, min_second=min_second),
-    ]
+def _once(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    """Return rows that several parts read. Of polars they are computed now, or each part would compute them again."""
+    return rows if in_sql(rows) else rows.collect().lazy()
 
 
-def _single(runs: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
-    """Return how many runs are single prints, and how many rows they have."""
-    inside = (nw.col("at_low") == 0) & (nw.col("at_high") == 0)
-    counted = runs.with_columns(
-        single_print_runs=inside.cast(nw.Float64),
-        single_print_rows=nw.when(inside).then(nw.col("rows")).otherwise(0.0),
-    )
-    return counted.group_by(*keys).agg(nw.col(*_RUNS).sum())
+def _sums(rows: nw.LazyFrame[Any], keys: list[str], **columns: nw.Expr) -> nw.LazyFrame[Any]:
+    """Return the sums of some columns, one row per profile."""
+    rows = rows.select(*keys, **{name: value.cast(nw.Float64) for name, value in columns.items()})
+    return rows.group_by(*keys).agg(nw.col(*columns).sum())

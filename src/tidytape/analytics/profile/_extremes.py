@@ -1,0 +1,334 @@
+"""Single prints, tails and poor extremes: what one time block alone touched, inside a session and at its ends."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from decimal import Decimal
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics.profile._levels import (
+    block_length,
+    checked_minutes,
+    row_price,
+    touched_rows,
+)
+from tidytape.analytics.profile._opening import SESSION, Profiles, opened
+from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import MINUTE, SECOND
+
+_RUN: Final = ("low", "high", "rows", "first_block", "last_block", "is_in_progress")
+_TAIL: Final = ("end", *_RUN, "is_excess", "min_excess_rows")
+
+
+def single_prints(
+    levels: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    row_size: float | Decimal | None = None,
+    now: TimeLike | None = None,
+    block_minutes: float | None = None,
+    price: str = "price",
+) -> IntoFrameT:
+    """Single prints: runs of neighbouring rows, strictly inside the session's range, that exactly one block touched.
+
+    Parameters
+    ----------
+    levels : frame, n rows, one per (by, price), or per (by, block, price), any order
+        TPO levels that say their blocks, as of `initial_balance`.
+    by : str or iterable of str, optional
+        The columns that tell one session from another; by default the identity columns there are, ``timestamp``
+        and ``period_end``. Null is a value.
+    row_size : float or Decimal, > 0, optional
+        The step of the prices. With it a price without a row ends a run, and prices are published exactly on the
+        grid. Without it rows are neighbours as given, whatever lies between. [price]
+    now : epoch seconds, datetime, date or ISO 8601 string, optional
+        Up to when the session is known: the block this lies in is in progress. Without it, none is. Needs the session's
+        start in ``timestamp``.
+    block_minutes : float, > 0, optional
+        Length of a block, for ``now``; by default the column ``block_size_minutes``. [min]
+    price : str
+        Column of the levels' prices. [price]
+
+    Returns
+    -------
+    frame, one row per run, sorted by (by, low), of the kind of ``levels``
+        ``by``, and
+
+        - ``low``, ``high`` : float64, its lowest and highest row. [price]
+        - ``rows`` : int64, how many.
+        - ``first_block``, ``last_block`` : int64, the first and the last block that touched it, each row one.
+        - ``is_in_progress`` : bool, whether the block in progress touched it, so that it may yet end.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``levels`` lacks a column named here.
+    QueryError
+        If ``levels`` says nothing of blocks or, with ``now``, of their length; or an argument is not one of those
+        listed.
+
+    See Also
+    --------
+    tails : Such runs at the ends of the range.
+
+    Notes
+    -----
+    The service's ``single_prints`` are prices of rows, these are runs. A session with a price that is null or not
+    finite has none.
+
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> blocks = [[0], [0, 1], [1], [1, 2], [2], [2]]
+    >>> levels = pl.DataFrame({"timestamp": 0, "price": [10, 11, 12, 13, 14, 15], "block_ids": blocks})
+    >>> single_prints(levels).select("low", "high", "rows").rows()
+    [(12.0, 12.0, 1)]
+    """
+    profiles, rows = _opened_rows(
+        levels, by, price, results=_RUN, row_size=row_size, now=now, block_minutes=block_minutes
+    )
+    inside = runs(rows, profiles.keys).filter(~(nw.col("at_low") | nw.col("at_high")))
+    return profiles.closed(inside.select(*profiles.keys, *_RUN), sort=["low"])
+
+
+def tails(
+    levels: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    min_excess_rows: int = 2,
+    row_size: float | Decimal | None = None,
+    now: TimeLike | None = None,
+    block_minutes: float | None = None,
+    price: str = "price",
+) -> IntoFrameT:
+    """Tails: runs of rows from the highest down or the lowest up that exactly one block touched.
+
+    What trade refused at once. A tail of some length is excess: the auction ended there.
+
+    Parameters
+    ----------
+    levels, by, row_size, now, block_minutes, price
+        As of `single_prints`.
+    min_excess_rows : int, >= 1
+        From how many rows on a tail is excess. [row]
+
+    Returns
+    -------
+    frame, one row per tail, sorted by (by, end), of the kind of ``levels``
+        ``by``, and
+
+        - ``end`` : str, ``"high"`` or ``"low"``. A session that one block made is a tail of both.
+        - ``low``, ``high``, ``rows``, ``first_block``, ``last_block``, ``is_in_progress`` : as of `single_prints`.
+        - ``is_excess`` : bool, whether it has ``min_excess_rows`` rows.
+        - ``min_excess_rows`` : int64, the argument.
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As `single_prints` does.
+
+    See Also
+    --------
+    poor_extremes : One row per session, those without a tail too.
+
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> blocks = [[0], [0, 1], [1], [1, 2], [2], [2]]
+    >>> levels = pl.DataFrame({"timestamp": 0, "price": [10, 11, 12, 13, 14, 15], "block_ids": blocks})
+    >>> tails(levels).select("end", "low", "high", "rows", "is_excess").rows()
+    [('high', 14.0, 15.0, 2, True), ('low', 10.0, 10.0, 1, False)]
+    """
+    min_excess_rows = arguments.whole("min_excess_rows", min_excess_rows)
+    profiles, rows = _opened_rows(
+        levels, by, price, results=_TAIL, row_size=row_size, now=now, block_minutes=block_minutes
+    )
+    found = runs(rows, profiles.keys)
+    ends = [found.filter(f"at_{end}").with_columns(end=nw.lit(end)) for end in ("high", "low")]
+    result = nw.concat(ends).with_columns(
+        is_excess=nw.col("rows") >= min_excess_rows, min_excess_rows=nw.lit(min_excess_rows, nw.Int64)
+    )
+    return profiles.closed(result.select(*profiles.keys, *_TAIL), sort=["end"])
+
+
+def poor_extremes(
+    levels: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    min_excess_rows: int = 2,
+    row_size: float | Decimal | None = None,
+    now: TimeLike | None = None,
+    block_minutes: float | None = None,
+    price: str = "price",
+) -> IntoFrameT:
+    """Poor highs and lows: extremes that two or more blocks touched, so that nothing was refused there.
+
+    The tail of an extreme is the run of rows from it that exactly one block touched. Long enough, it is excess.
+    Without any the extreme is poor. In between it is neither.
+
+    Parameters
+    ----------
+    levels, by, row_size, now, block_minutes, price
+        As of `single_prints`.
+    min_excess_rows : int, >= 1
+        From how many rows on a tail is excess. [row]
+
+    Returns
+    -------
+    frame, one row per ``by`` that a block touched, sorted by ``by``, of the kind of ``levels``
+        ``by``, and
+
+        - ``high``, ``low`` : float64, the highest and the lowest row. [price]
+        - ``high_blocks``, ``low_blocks`` : float64, how many blocks touched it. [TPO]
+        - ``tail_high_rows``, ``tail_low_rows`` : float64, length of the tail. [row]
+        - ``is_poor_high``, ``is_poor_low``, ``has_excess_high``, ``has_excess_low`` : bool.
+        - ``is_high_in_progress``, ``is_low_in_progress`` : bool, whether the block in progress touched the extreme row,
+          so that it may yet change.
+        - ``min_excess_rows`` : int64, the argument.
+
+        All but the argument are null where a price of the session is null or not finite.
+
+    Raises
+    ------
+    MissingColumnError, QueryError
+        As `single_prints` does.
+
+    Notes
+    -----
+    The service's ``poor_highs`` and ``poor_lows`` are lists of prices.
+
+    References
+    ----------
+    .. [1] J. F. Dalton, E. T. Jones and R. B. Dalton, "Mind over Markets", 1990, chapter 2.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> levels = pl.DataFrame({"timestamp": 0, "price": [10, 11, 12, 13], "block_ids": [[0], [0], [0, 1], [0, 1]]})
+    >>> poor_extremes(levels).select("is_poor_high", "is_poor_low", "has_excess_low", "tail_low_rows").row(0)
+    (True, False, True, 2.0)
+    """
+    columns = extreme_columns(arguments.whole("min_excess_rows", min_excess_rows))
+    profiles, rows = _opened_rows(
+        levels, by, price, results=columns, row_size=row_size, now=now, block_minutes=block_minutes
+    )
+    return profiles.closed(extremes(rows, profiles.keys).select(*profiles.keys, **columns))
+
+
+def extremes(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
+    """Return one row per session of `with_ends`: its keys, and of each end its row, blocks, tail and state."""
+    one, index = nw.col("one"), nw.col("index")
+    rows = rows.with_columns(one=(nw.col("blocks") == 1).cast(nw.Float64))
+    below = one.cum_sum().over(keys, order_by="place")  # and here
+    above = one.cum_sum(reverse=True).over(keys, order_by="place")
+    rows = rows.with_columns(
+        # A row is part of a tail if one block touched it and everything between it and the end.
+        tail_low=((one == 1) & (below == index - nw.col("lowest") + 1)).cast(nw.Float64),
+        tail_high=((one == 1) & (above == nw.col("highest") - index + 1)).cast(nw.Float64),
+    )
+    ends = {}
+    for end in ("low", "high"):
+        here = nw.col("known") & nw.col(f"at_{end}")
+        ends[f"end_{end}"] = nw.when(here).then(nw.col("row_price"))
+        ends[f"{end}_blocks"] = nw.when(here).then(nw.col("blocks"))
+        ends[f"{end}_in_progress"] = nw.when(here).then(nw.col("in_progress").cast(nw.Float64))
+    tails = ("tail_low", "tail_high")
+    return (
+        rows.with_columns(**ends)
+        .group_by(*keys)
+        .agg(nw.col(*tails).sum(), nw.col(*ends).max(), nw.col("known").all())
+        .with_columns(nw.when("known").then(name).alias(name) for name in tails)
+        .drop("known")
+    )
+
+
+def extreme_columns(min_excess_rows: int) -> dict[str, nw.Expr]:
+    """Return what is published of `extremes`."""
+    return {
+        "high": nw.col("end_high"),
+        "low": nw.col("end_low"),
+        "high_blocks": nw.col("high_blocks"),
+        "low_blocks": nw.col("low_blocks"),
+        "tail_high_rows": nw.col("tail_high"),
+        "tail_low_rows": nw.col("tail_low"),
+        "is_poor_high": nw.col("high_blocks") >= 2,
+        "is_poor_low": nw.col("low_blocks") >= 2,
+        "has_excess_high": nw.col("tail_high") >= min_excess_rows,
+        "has_excess_low": nw.col("tail_low") >= min_excess_rows,
+        "is_high_in_progress": nw.col("high_in_progress") == 1,
+        "is_low_in_progress": nw.col("low_in_progress") == 1,
+        "min_excess_rows": nw.lit(min_excess_rows, nw.Int64),
+    }
+
+
+def _opened_rows(
+    levels: IntoFrameT,
+    by: str | Iterable[str] | None,
+    price: str,
+    *,
+    results: Iterable[str],
+    row_size: float | Decimal | None,
+    now: TimeLike | None,
+    block_minutes: float | None,
+) -> tuple[Profiles[IntoFrameT], nw.LazyFrame[Any]]:
+    """Return the caller's sessions, and their rows `with_ends`."""
+    checked_minutes(block_minutes)
+    times = [] if now is None else [SESSION]
+    numbers = {"price": price}
+    profiles = opened(
+        levels, by, results=results, numbers=numbers, row_size=row_size, times=times, blocks=True
+    )
+    columns: dict[str, str | nw.Expr] = {}
+    if now is not None:
+        columns = {"block_length": block_length(profiles, block_minutes), "began": SESSION}
+    return profiles, with_ends(touched_rows(profiles, columns), profiles, now=now)
+
+
+def with_ends(rows: nw.LazyFrame[Any], profiles: Profiles[Any], *, now: TimeLike | None) -> nw.LazyFrame[Any]:
+    """Add to `touched_rows` their price, whether they are ends of their session, and whether a block is in progress.
+
+    With ``now`` the rows need ``began`` and ``block_length`` of their session.
+    """
+    index, progress = nw.col("index"), nw.lit(value=False)
+    if now is not None:
+        so_far = (epoch_seconds(now, parameter="now") * SECOND - nw.col("began")).cast(nw.Float64)
+        progress = (nw.col("last") + 1) * nw.col("block_length") * float(MINUTE) > so_far
+    rows = rows.with_columns(
+        row_price=row_price(profiles.step),
+        lowest=index.min().over(profiles.keys),
+        highest=index.max().over(profiles.keys),
+        in_progress=progress,
+    )
+    return rows.with_columns(at_low=index == nw.col("lowest"), at_high=index == nw.col("highest"))
+
+
+def runs(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
+    """Return one row per run of rows `with_ends` that one block touched: its keys, and what `single_prints` says."""
+    single = rows.filter(nw.col("known"), nw.col("blocks") == 1)
+    # Neighbours of one run are as far from the first row as their number among the single ones.
+    number = nw.col("index").cum_count().over(keys, order_by="place").cast(nw.Float64)
+    found = single.with_columns(run=nw.col("index") - number).group_by(*keys, "run")
+    return found.agg(
+        nw.col("row_price").min().alias("low"),
+        nw.col("row_price").max().alias("high"),
+        nw.len().cast(nw.Int64).alias("rows"),
+        nw.col("first").min().cast(nw.Int64).alias("first_block"),
+        nw.col("last").max().cast(nw.Int64).alias("last_block"),
+        nw.col("in_progress").max().alias("is_in_progress"),
+        nw.col("at_low", "at_high").max(),
+    )

@@ -1,0 +1,323 @@
+"""Rows of a profile: where levels lie, and what they count.
+
+A row is a price, or a step of the grid of ``row_size``; levels that share one are added. Volumes add up. Time blocks do
+not: one that touched two levels of a row touched one row. So where levels share a row its blocks are counted anew.
+
+Frames say in three ways which blocks touched a level: touches, one row per block and level (``block_id``); levels with
+a list of blocks, as a client fetches them (``block_ids``); and levels with the number, the first and the last of them
+(``tpo_count``, ``first_touch_block``, ``last_touch_block``). The blocks themselves go before a number that was sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics.profile._opening import BLOCKS, SESSION, TOUCH, Profiles
+from tidytape.errors import QueryError
+from tidytape.frames.grid import quotient
+
+DIGITS: Final = 12
+"""Numbers are compared to twelve of the sixteen digits a float carries.
+
+0.1 + 0.2 then equals 0.3, and no comparison turns on the order in which an engine adds. The digits are decimal, so
+that decimals are not cut in the middle.
+"""
+
+NOISE: Final = 10.0**-DIGITS
+"""How far apart equal shares may be."""
+
+MOST_STEPS: Final = 2.0**50
+"""A price so many steps from zero has no row: floats do not tell its neighbours apart."""
+
+BLOCK_MINUTES: Final = "block_size_minutes"
+"""Column of the length of a block in TPO levels; a length that is not above 0, or of years, is unknown. [min]"""
+
+MOST_MINUTES: Final = 366 * 24 * 60
+"""No block is longer than that, and none ends later after its session's start. [min]"""
+
+_LIST: Final = "block_ids"
+_COUNTED: Final = {"blocks": BLOCKS, "first": "first_touch_block", "last": "last_touch_block"}
+_SAYING_BLOCKS: Final = f"{_LIST!r}, {TOUCH!r}, or " + ", ".join(map(repr, _COUNTED.values()))
+
+
+def finite(name: str) -> nw.Expr:
+    """Return whether a column has a finite value; false for null."""
+    return nw.col(name).is_finite().fill_null(value=False)
+
+
+def countable(name: str) -> nw.Expr:
+    """Return whether a column has a finite value of 0 or more; false for null."""
+    return (nw.col(name).is_finite() & (nw.col(name) >= 0)).fill_null(value=False)
+
+
+def with_place(levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:
+    """Add the ``place`` of each level, a whole number that its row shares: of the grid, or of the price itself.
+
+    The grid of `tidytape.frames.grid` decides on exact decimals. Prices of levels may be computed, so what is on the
+    grid but for a float's noise is on it: this is another formula.
+    """
+    price = nw.col("price")
+    if step is None:
+        levels = levels.with_columns(furthest=price.abs().max().over(keys))
+        return levels.with_columns(place=in_units(price, scale(nw.col("furthest")))).drop("furthest")
+    # A row is its low edge: 0.19 lies in the row of 0.1.
+    steps = price / float(step)
+    nearest = (steps + 0.5).floor()
+    return levels.with_columns(
+        place=nearest - (nearest - steps > 1e-9 + 1e-12 * steps.abs()).cast(nw.Float64)
+    )
+
+
+def indices(keys: list[str], step: Fraction | None) -> nw.Expr:
+    """Return the number of each row of a profile: neighbours differ by 1."""
+    place = nw.col("place")
+    return place if step else place.rank("dense").over(keys).cast(nw.Float64)
+
+
+def row_price(step: Fraction | None, place: str = "place") -> nw.Expr:
+    """Return the price a row is published at: of the grid, or as it came."""
+    if step is None:
+        return nw.col("price")
+    return quotient(nw.col(place) * float(step.numerator), step.denominator)
+
+
+def scale(largest: nw.Expr) -> nw.Expr:
+    """Return how many units there are in 1, for ``largest`` to hold about ``10 ** DIGITS`` of them."""
+    # The rounded logarithm turns over at a root of 10, where no decimal lies: engines agree on the digit.
+    decade = nw.when(largest > 0).then(largest).log(10).round()
+    return 10.0 ** (DIGITS - decade)
+
+
+def in_units(value: nw.Expr, scale: nw.Expr) -> nw.Expr:
+    """Return ``value`` in whole units; 0 where there are none."""
+    # floor(x + 1/2), because engines disagree on how to round a half.
+    return (value * scale + 0.5).floor().fill_null(0.0)
+
+
+def counted_rows(
+    levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, tie: str = "center"
+) -> nw.LazyFrame[Any]:
+    """Return one row per (keys, price row), with its signed distance from the point of control in rows, ``from_poc``.
+
+    ``count`` is the row's, ``total`` the profile's, null where there is no answer; ``weight`` is the count in whole
+    units, ``scale`` of them in 1, and ``largest`` the profile's largest; ``index`` numbers the rows; ``place`` says
+    where they lie, from ``lowest`` to ``highest``.
+    """
+    price, count, total, place = nw.col("price"), nw.col("count"), nw.col("total"), nw.col("place")
+    known = finite("price") & countable("count")
+    if step is not None:
+        known &= price.abs() < MOST_STEPS * float(step)
+    # What is unknown could be the largest; nor is the total known then.
+    levels = levels.with_columns(
+        price=nw.when(known).then(price).otherwise(0.0),
+        count=nw.when(known).then(count).otherwise(float("inf")),
+    )
+    rows = with_place(levels, keys, step).group_by(*keys, "place").agg(price.min(), count.sum())
+    rows = rows.with_columns(
+        total=count.sum().over(keys),
+        lowest=place.min().over(keys),
+        highest=place.max().over(keys),
+        index=indices(keys, step),
+    )
+    # Places are whole numbers, so a quarter leans to the lower of two rows equally far and moves no other.
+    middle = nw.col("lowest") + nw.col("highest") - 0.25
+    away, weight = nw.col("away"), nw.col("weight")
+    rows = rows.with_columns(
+        total=nw.when(total > 0, total < float("inf")).then(total),
+        away={"center": (2 * place - middle).abs(), "lower": place, "upper": -place}[tie],
+    )
+    rows = rows.with_columns(scale=scale(total)).with_columns(weight=in_units(count, nw.col("scale")))
+    rows = rows.with_columns(largest=weight.max().over(keys))
+    rows = rows.with_columns(nearest=nw.when(weight == nw.col("largest")).then(away).min().over(keys))
+    poc = nw.when(away == nw.col("nearest")).then(nw.col("index")).max().over(keys)
+    return rows.with_columns(from_poc=nw.col("index") - poc)
+
+
+def add_up(profiles: Profiles[IntoFrameT], counts: Mapping[str, str]) -> bool:
+    """Return whether the counts of levels that share a row are those of the row, added."""
+    return BLOCKS not in counts.values() or (profiles.step is None and not is_of_touches(profiles))
+
+
+def counted_levels(
+    profiles: Profiles[IntoFrameT], counts: Mapping[str, str], *, session: str = SESSION
+) -> nw.LazyFrame[Any]:
+    """Return the keys, ``price`` and counts under working names, of levels, or of the rows of a session they share.
+
+    Where several levels of a session share a row, its ``tpo_count`` is that of the blocks that the frame lists, and
+    null where it lists none. Of touches it is that of their blocks everywhere. ``session`` is the column that tells
+    sessions apart, if there is one.
+    """
+    if add_up(profiles, counts):
+        return profiles.rows(counts, numbers=counts)
+    of_touches = is_of_touches(profiles)
+    of_blocks = [name for name, column in counts.items() if column == BLOCKS]
+    # Of several sessions each has blocks of its own.
+    is_timed = session in profiles.table.names
+    sessions: dict[str, str | nw.Expr] = {"session": session if is_timed else nw.lit(0)}
+    given = {**counts, **sessions, **(dict.fromkeys(of_blocks, nw.lit(0.0)) if of_touches else {})}
+    key = [*profiles.keys, "session", "has_price", "place"]
+    # An infinite count is unknown, and so is a sum with it.
+    levels = _placed(profiles.rows(given, numbers=counts), key, profiles.step).with_columns(
+        nw.when(countable(name)).then(nw.col(name)).otherwise(float("inf")).alias(name) for name in counts
+    )
+    rows = levels.group_by(*key).agg(
+        nw.col("price").min(),
+        nw.col("price").max().alias("top"),
+        nw.col(*counts).sum(),
+        *(nw.col(name).max().alias(f"most_{name}") for name in of_blocks),
+    )
+    blocks: nw.Expr = nw.lit(None, nw.Float64)
+    if lists_blocks(profiles):
+        touched = _placed(touches(profiles, sessions), key, profiles.step)
+        touched = touched.group_by(*key, "block").agg(nw.col("price").min())
+        touched = touched.group_by(*key).agg(nw.col("block").count().cast(nw.Float64).alias("blocks"))
+        rows, blocks = merged([rows, touched], key), nw.col("blocks")
+    is_shared = nw.col("top") - nw.col("price") > NOISE * nw.col("top").abs()
+    result = {name: nw.col(name) for name in counts}
+    for name in of_blocks:
+        # Fewer blocks than a single level has are not all that there were.
+        listed = nw.when(blocks >= nw.col(f"most_{name}")).then(blocks)
+        own = nw.when(is_shared).then(listed).otherwise(nw.col(name))
+        result[name] = blocks if of_touches else own
+    return rows.select(*profiles.keys, price=nw.when("has_price").then(nw.col("price")), **result)
+
+
+def _placed(levels: nw.LazyFrame[Any], key: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:
+    """Add ``has_price``, and the ``place`` of each level on the grid; one without a price is at 0."""
+    levels = levels.with_columns(
+        has_price=finite("price"), price=nw.when(finite("price")).then(nw.col("price")).otherwise(0.0)
+    )
+    return with_place(levels, key[:-1], step)
+
+
+def has_blocks(profiles: Profiles[IntoFrameT]) -> bool:
+    """Return whether the frame says which blocks touched its levels."""
+    return lists_blocks(profiles) or set(_COUNTED.values()) <= set(profiles.table.names)
+
+
+def lists_blocks(profiles: Profiles[IntoFrameT]) -> bool:
+    """Return whether the frame names each block that touched its levels."""
+    return is_of_touches(profiles) or _LIST in profiles.table.names
+
+
+def is_of_touches(profiles: Profiles[IntoFrameT]) -> bool:
+    """Return whether the frame has a row for each block that touched a level."""
+    return TOUCH in profiles.table.names
+
+
+def block_length(profiles: Profiles[IntoFrameT], block_minutes: object) -> nw.Expr:
+    """Return the length of a block, from the argument or else from the frame. [min]"""
+    minutes = checked_minutes(block_minutes)
+    if not has_blocks(profiles):
+        _refuse(profiles, _SAYING_BLOCKS)
+    if minutes is not None:
+        return nw.lit(minutes)
+    if BLOCK_MINUTES not in profiles.table.names:
+        expected = f"the length of a block, which the frame does not say in {BLOCK_MINUTES!r}"
+        raise QueryError("block_minutes", got=None, expected=expected)
+    profiles.require_number(BLOCK_MINUTES, BLOCK_MINUTES)
+    length = nw.col(BLOCK_MINUTES).cast(nw.Float64)
+    return nw.when((length > 0) & (length <= MOST_MINUTES)).then(length)
+
+
+def checked_minutes(block_minutes: object) -> float | None:
+    """Return the argument as a length of a block, None for None; raise QueryError if it is neither. [min]"""
+    if block_minutes is None:
+        return None
+    minutes = arguments.positive("block_minutes", block_minutes)
+    if minutes > MOST_MINUTES:
+        raise QueryError("block_minutes", got=block_minutes, expected=f"at most a year, {MOST_MINUTES:,}")
+    return minutes
+
+
+def touches(profiles: Profiles[IntoFrameT], columns: Mapping[str, str | nw.Expr]) -> nw.LazyFrame[Any]:
+    """Return one row per level and block: the keys, ``price``, ``block`` (float64, null for none) and some columns."""
+    if not lists_blocks(profiles):
+        _refuse(profiles, f"{_LIST!r} as of Client.tpo, or {TOUCH!r} as of aggregate.tpo_touches")
+    if is_of_touches(profiles):
+        profiles.require_number("levels", TOUCH)
+        return profiles.rows({**columns, "block": TOUCH}, numbers=["block"])
+    rows = profiles.rows({**columns, "block": _LIST})
+    kind = rows.collect_schema()["block"]
+    if kind == nw.Unknown:  # polars' type of a column of nulls
+        rows, kind = rows.with_columns(nw.col("block").cast(nw.List(nw.Float64))), nw.List(nw.Float64)
+    if not isinstance(kind, nw.List | nw.Array) or not kind.inner.is_numeric():
+        raise QueryError("levels", got=f"{_LIST}: {kind}", expected="lists of numbers of blocks")
+    return rows.explode("block").with_columns(nw.col("block").cast(nw.Float64))
+
+
+def touched_rows(
+    profiles: Profiles[IntoFrameT], columns: Mapping[str, str | nw.Expr] | None = None
+) -> nw.LazyFrame[Any]:
+    """Return one row per profile and price row that a block touched.
+
+    The keys, ``place``, ``index`` (neighbours differ by 1), ``price``, ``blocks`` (how many), ``first`` and ``last`` of
+    them, all float64; ``known``, whether all of the profile is; and ``columns``, of which a row has the largest.
+    """
+    columns = columns or {}
+    keys, step, block = profiles.keys, profiles.step, nw.col("block")
+    others = [nw.col(name).max() for name in columns]
+    if lists_blocks(profiles):
+        levels = touches(profiles, columns).with_columns(known=finite("price"))
+    else:
+        if not has_blocks(profiles):
+            _refuse(profiles, _SAYING_BLOCKS)
+        for name in _COUNTED.values():
+            profiles.require_number("levels", name)
+        levels = profiles.rows({**_COUNTED, **columns}, numbers=_COUNTED)
+        levels = levels.with_columns(known=finite("price") & ~nw.col("blocks").is_null())
+    levels = with_place(
+        levels.with_columns(price=nw.when("known").then(nw.col("price")).otherwise(0.0)), keys, step
+    )
+    if lists_blocks(profiles):
+        # By block first: levels that share a row may share blocks.
+        rows = levels.group_by(*keys, "place", "block").agg(
+            nw.col("price").min(), nw.col("known").all(), *others
+        )
+        rows = rows.group_by(*keys, "place").agg(
+            nw.col("price").min(),
+            block.count().cast(nw.Float64).alias("blocks"),
+            block.min().alias("first"),
+            block.max().alias("last"),
+            nw.col("known").all(),
+            *others,
+        )
+    else:
+        # How many blocks touched a row of several levels, numbers alone do not say.
+        rows = levels.group_by(*keys, "place").agg(
+            nw.col("price").min(),
+            nw.col("blocks").sum(),
+            nw.col("first").min(),
+            nw.col("last").max(),
+            nw.col("known").all(),
+            nw.len().alias("levels"),
+            *others,
+        )
+        rows = rows.with_columns(known=nw.col("known") & (nw.col("levels") == 1)).drop("levels")
+    rows = rows.with_columns(known=nw.col("known").all().over(keys))
+    return rows.filter((nw.col("blocks") > 0) | ~nw.col("known")).with_columns(index=indices(keys, step))
+
+
+def merged(parts: Sequence[nw.LazyFrame[Any]], keys: list[str]) -> nw.LazyFrame[Any]:
+    """Return one row per profile with the columns of all parts, null where a part has no row.
+
+    Parts are stacked and grouped, because joins do not find null, which is a key too.
+    """
+    stacked = nw.concat(parts, how="diagonal")
+    columns = [name for name in stacked.collect_schema().names() if name not in keys]
+    return stacked.group_by(*keys).agg(nw.col(*columns).max())
+
+
+def _refuse(profiles: Profiles[IntoFrameT], expected: str) -> None:
+    raise QueryError(
+        "levels",
+        got=f"columns {', '.join(profiles.table.names)}",
+        expected=f"levels that say which blocks touched them: {expected}",
+        hint="a volume profile has no blocks",
+    )
