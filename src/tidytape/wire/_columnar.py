@@ -160,15 +160,15 @@ def _types(fields: tuple[Field, ...]) -> dict[str, Any]:
     return {field.name: _TYPES[field.kind] for field in fields}
 
 
-def _levels_type(levels: Levels) -> Any:
-    return pa.list_(pa.float64() if levels.flat else pa.struct(_types(levels.fields)))
-
-
 @cache
 def document_type(kind: DataType) -> Any:
     """Return the type of a body as the specification has it, with the notes of our service."""
     fields = kind.fields if kind.group_by is None else (*kind.fields, COVERAGE)
-    payload = pa.struct(_types(fields) | {levels.name: _levels_type(levels) for levels in kind.levels})
+    arrays = {
+        levels.name: pa.list_(pa.float64() if levels.flat else pa.struct(_types(levels.fields)))
+        for levels in kind.levels
+    }
+    payload = pa.struct(_types(fields) | arrays)
     point = pa.struct({kind.envelope: payload}) if kind.envelope else payload
     identity = pa.struct({"type": pa.string()} | _types(SERIES_FIELDS))
     series = pa.struct({"id": identity, "points": pa.list_(pa.struct({"Point": point}))})

@@ -7,6 +7,8 @@ what cannot occur.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 from polars.datatypes import DataTypeClass
 
@@ -50,7 +52,7 @@ def member(name: str, column: pl.Series, *, null: bool = False) -> list[Piece]:
     whole = [head, *value(column)]
     if not nulls:
         return whole
-    return [_whole(whole).fill_null(f"{head}null") if null else _whole(whole)]
+    return [whole_text(whole).fill_null(f"{head}null") if null else whole_text(whole)]
 
 
 def value(column: pl.Series) -> list[Piece]:
@@ -91,7 +93,7 @@ def _exactly(name: str) -> pl.Expr:
     return pl.selectors.by_name(name).as_expr()
 
 
-def _whole(pieces: list[Piece]) -> pl.Expr:
+def whole_text(pieces: Sequence[Piece]) -> pl.Expr:
     """Put texts one after the other; a null piece makes all of it null."""
     return pl.concat_str([pl.lit(piece) if isinstance(piece, str) else piece for piece in pieces])
 
@@ -121,7 +123,7 @@ def _time(column: pl.Series, values: pl.Expr) -> list[Piece]:
         return ['{"s":', seconds, "}"]
     if not whole.any():
         return ['{"s":', seconds, ',"ns":', fraction.cast(pl.String), "}"]
-    rest = _whole([',"ns":', fraction.cast(pl.String)])
+    rest = whole_text([',"ns":', fraction.cast(pl.String)])
     return ['{"s":', seconds, pl.when(fraction != 0).then(rest).otherwise(pl.lit("")), "}"]
 
 
@@ -132,7 +134,7 @@ def _items(values: pl.Expr, inner: pl.DataType | DataTypeClass) -> pl.Expr:
     elif inner.is_numeric() or inner == pl.Boolean:
         one = item.cast(pl.String)
     else:
-        one = _whole(['"', _string(item.cast(pl.String), plain=False), '"'])
+        one = whole_text(['"', _string(item.cast(pl.String), plain=False), '"'])
     return values.list.eval(one.fill_null("null")).list.join(",")
 
 

@@ -350,16 +350,13 @@ def _integer(value: Any, within: range = _INT64) -> int:
     return value
 
 
-def _string(value: Any) -> str:
-    if isinstance(value, str):
-        return value
-    raise Fault(f"{_shown(value)} is no string")
+def _only(kind: type, otherwise: str) -> Callable[[Any], Any]:
+    def read_only(value: Any) -> Any:
+        if isinstance(value, kind):
+            return value
+        raise Fault(f"{_shown(value)} is {otherwise}")
 
-
-def _bool(value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    raise Fault(f"{_shown(value)} is neither true nor false")
+    return read_only
 
 
 def _timestamp(value: Any) -> int:
@@ -384,11 +381,12 @@ def _list_of(kind: Callable[[Any], Any]) -> Callable[[Any], list[Any]]:
     return read_list
 
 
+_string = _only(str, "no string")
 _READERS: dict[Kind, Callable[[Any], Any]] = {
     "double": _double,
     "int64": _integer,
     "string": _string,
-    "bool": _bool,
+    "bool": _only(bool, "neither true nor false"),
     "timestamp": _timestamp,
     "int32[]": _list_of(lambda item: _integer(item, _INT32)),
     "double[]": _list_of(_double),
@@ -408,9 +406,6 @@ def column_of(field: Field, values: list[Any], dtype: pl.DataType) -> pl.Series:
 
 
 def _shown(value: Any) -> str:
-    text = (
-        repr(value)
-        if not isinstance(value, list | dict)
-        else f"an {'array' if isinstance(value, list) else 'object'}"
-    )
-    return text if len(text) <= 60 else text[:59] + "…"
+    if isinstance(value, list | dict):
+        return "an array" if isinstance(value, list) else "an object"
+    return shown(value, 60)

@@ -13,7 +13,7 @@ from typing import Any
 
 import polars as pl
 
-from tidytape.catalogue import COVERAGE, DataType, Levels
+from tidytape.catalogue import COVERAGE, DataType, Field
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as kind_of
@@ -211,9 +211,11 @@ def _leads(frame: pl.DataFrame, kind: DataType) -> tuple[pl.Series, str]:
         starts.alias(_POINT), before.alias(_BEFORE), _spread(heads, new_series).alias(_SERIES)
     ).filter(marks)
     count = len(kind.levels)
-    closed = {part: _close(kind, part) for part in range(count)}
-    opened = {part: _open(kind, None, part) for part in range(count)}
-    switched = {old * count + new: _open(kind, old, new) for old in range(count) for new in range(old, count)}
+    closed = {part: _between(kind, part, count) for part in range(count)}
+    opened = {part: _between(kind, -1, part) for part in range(count)}
+    switched = {
+        old * count + new: _between(kind, old, new) for old in range(count) for new in range(old, count)
+    }
     point = join(
         pl.col(_BEFORE).replace_strict(closed, default=None, return_dtype=pl.String),
         pl.col(_SERIES),
@@ -224,7 +226,7 @@ def _leads(frame: pl.DataFrame, kind: DataType) -> tuple[pl.Series, str]:
         switched, default=None, return_dtype=pl.String
     )
     leads = frame.select(pl.when(_POINT).then(point).otherwise(switch)).to_series()
-    return _spread(leads, marks), _close(kind, last) + "]}"
+    return _spread(leads, marks), closed[last] + "]}"
 
 
 def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
@@ -236,46 +238,34 @@ def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
 def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
     """Return the beginning of each series, and from the second on the end of the one before."""
     end = pl.when(pl.int_range(pl.len()) > 0).then(pl.lit("]},"))
-    head = join(end, f'{{"id":{{"type":"{kind.name}"', *_identity_pieces(series, kind), '},"points":[')
+    columns = _series_columns(series, kind)
+    fields = [field for field in SERIES_FIELDS if field.column in columns]
+    identity = [piece for field in fields for piece in member(field.name, series[field.column])]
+    head = join(end, f'{{"id":{{"type":"{kind.name}"', *identity, '},"points":[')
     return series.select(head).to_series()
 
 
-def _open(kind: DataType, old: int | None, new: int) -> str:
-    """Return what lies between a point's head, or its array ``old``, and the first level of array ``new``."""
-    skipped = kind.levels[0 if old is None else old + 1 : new]
-    return ("" if old is None else "]") + _empty(skipped) + f',"{kind.levels[new].name}":['
+def _between(kind: DataType, old: int, new: int) -> str:
+    """Return what lies between the last level of one array and the first of another; arrays between them are empty.
 
-
-def _close(kind: DataType, part: int) -> str:
-    """Return what ends a point whose last level was in array ``part``."""
-    return "]" + _empty(kind.levels[part + 1 :]) + _point_tail(kind)
-
-
-def _empty(skipped: Sequence[Levels]) -> str:
-    return "".join(f',"{levels.name}":[]' for levels in skipped)
+    Before array 0 is the head of the point, -1, and after the last array its end.
+    """
+    closing = "]" if old >= 0 else ""
+    skipped = "".join(f',"{levels.name}":[]' for levels in kind.levels[old + 1 : new])
+    opening = f',"{kind.levels[new].name}":[' if new < len(kind.levels) else _point_tail(kind)
+    return closing + skipped + opening
 
 
 # --- rows ---------------------------------------------------------------------------------------------------
 
 
-def _identity_pieces(series: pl.DataFrame, kind: DataType) -> list[Piece]:
-    names = _series_columns(series, kind)
-    fields = [field for field in SERIES_FIELDS if field.column in names]
-    return [piece for field in fields for piece in member(field.name, series[field.column])]
-
-
 def _point_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
     """Return the pieces of a point up to the end of its scalar fields."""
     envelope = f'"{kind.envelope}":{{' if kind.envelope else ""
-    first, *others = kind.fields
-    pieces: list[Piece] = [f'{{"Point":{{{envelope}"{first.name}":', *value(frame[first.column])]
-    for field in others:
-        pieces += member(field.name, frame[field.column], null=field.plain)
+    pieces = [f'{{"Point":{{{envelope}', *_members(frame, kind.fields)]
     if COVERAGE.column in frame.columns:
         pieces += member(COVERAGE.name, frame[COVERAGE.column])
-    if not _object_levels(kind):
-        pieces += _unknown_pieces(frame, kind)
-    return pieces
+    return pieces if _object_levels(kind) else [*pieces, *_unknown_pieces(frame, kind)]
 
 
 def _point_tail(kind: DataType) -> str:
@@ -283,15 +273,21 @@ def _point_tail(kind: DataType) -> str:
 
 
 def _level_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
-    first, *others = kind.levels[0].fields
-    if not _object_levels(kind):
-        # In a flat array every value has its place, so a null is written.
-        rest = [piece for field in others for piece in (",", _or_null(frame[field.column]))]
-        return [*value(frame[first.column]), *rest]
-    pieces: list[Piece] = [f'{{"{first.name}":', *value(frame[first.column])]
+    fields = kind.levels[0].fields
+    if _object_levels(kind):
+        return ["{", *_members(frame, fields), *_unknown_pieces(frame, kind), "}"]
+    # In a flat array every value has its place, so a null is written.
+    first, *others = (_or_null(frame[field.column]) for field in fields)
+    return [first, *(piece for number in others for piece in (",", number))]
+
+
+def _members(frame: pl.DataFrame, fields: Sequence[Field]) -> list[Piece]:
+    """Return the pieces of an object's fields, of which the first is never null."""
+    first, *others = fields
+    pieces: list[Piece] = [f'"{first.name}":', *value(frame[first.column])]
     for field in others:
         pieces += member(field.name, frame[field.column], null=field.plain)
-    return [*pieces, *_unknown_pieces(frame, kind), "}"]
+    return pieces
 
 
 def _or_null(column: pl.Series) -> pl.Expr:

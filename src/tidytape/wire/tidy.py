@@ -26,8 +26,8 @@ from polars.datatypes import DataTypeClass
 from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, DataType, Field, Interval
 from tidytape.schema import column_name, schema_of
 from tidytape.times import SECOND
-from tidytape.wire import _text
 from tidytape.wire._faults import check_cells, check_repeated
+from tidytape.wire._text import value, whole_text
 
 Counts = npt.NDArray[np.int64]
 Rows = npt.NDArray[np.uint32]
@@ -358,6 +358,5 @@ def _as_text(column: pl.Series) -> pl.Series:
     """Return strings as they are, and other values as JSON."""
     if column.dtype in (pl.String, pl.Categorical, pl.Enum, pl.Null):
         return column.cast(pl.String)
-    pieces = _text.value(column.alias("value"))
-    text = pl.concat_str([pl.lit(piece) if isinstance(piece, str) else piece for piece in pieces])
+    text = whole_text(value(column.alias("value")))
     return column.alias("value").to_frame().select(text).to_series().alias(column.name)
