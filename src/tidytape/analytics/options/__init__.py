@@ -48,8 +48,13 @@ from tidytape.analytics.options._realized import realized_volatility, volatility
 from tidytape.analytics.options._relative import percentile, z_score
 from tidytape.analytics.options._surface import smile, surface
 from tidytape.analytics.options._svi import svi
-from tidytape.analytics.options._tenors import tenor_slope, tenor_structure
-from tidytape.analytics.options._term_structure import forward_volatility, slope, term_structure
+from tidytape.analytics.options._term_structure import (
+    forward_volatility,
+    slope,
+    tenor_slope,
+    tenor_structure,
+    term_structure,
+)
 
 __all__ = [
     "atm_volatility",

@@ -16,7 +16,7 @@ References
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -27,7 +27,6 @@ from scipy.special import erfcx, log_ndtr, ndtri
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, PUT, Frame, is_above_zero, measured
 from tidytape.analytics.options._chain import (
-    PREMIUMS,
     Chain,
     Floats,
     Premium,
@@ -39,7 +38,7 @@ from tidytape.analytics.options._chain import (
 from tidytape.frames.normal import normal_cdf
 from tidytape.times import YEAR
 
-_ROOT_2_PI: Final = np.sqrt(2 * np.pi)
+_ROOT_2_PI: Final = float(np.sqrt(2 * np.pi))
 _EPSILON: Final = float(np.finfo(float).eps)
 _SHORT: Final = 1e-3
 """Half the deviation below which a series is closer than a difference. [1]"""
@@ -80,8 +79,7 @@ def relative_error(x: Floats, deviation: Floats, noise: Floats) -> Floats:
     r"""What an error of the time value, as a share of :math:`\sqrt{FK}`, does to the deviation, as a share of it."""
     vega = np.exp(-0.5 * ((x / deviation) ** 2 + (deviation / 2) ** 2)) / _ROOT_2_PI
     with np.errstate(divide="ignore"):
-        error: Floats = noise / (vega * deviation)
-    return error
+        return noise / (vega * deviation)
 
 
 def _solved(
@@ -100,8 +98,7 @@ def _solved(
         tolerances={"xatol": 2 * _EPSILON, "xrtol": 2 * _EPSILON, "fatol": 0.0, "frtol": 0.0},
         maxiter=200,
     )
-    deviation: Floats = np.where(found.success, np.exp(found.x), np.nan)
-    return deviation
+    return np.where(found.success, np.exp(found.x), np.nan)
 
 
 def _ends_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
@@ -137,7 +134,7 @@ def _log_value(x: Floats, s: Floats) -> Floats:
 
 def _series(h: Floats, t: Floats) -> Floats:
     """Difference of erfcx(-z/√2) at z = h ± t, to the third power of t."""
-    value = erfcx(-h / np.sqrt(2))
+    value: Floats = erfcx(-h / np.sqrt(2))
     first = h * value + np.sqrt(2 / np.pi)
     second = value + h * first
     third = 2 * first + h * second
@@ -210,7 +207,7 @@ def black76_price(
     >>> round(black76_price(chain)["black76_price"].item(), 6)
     0.057138
     """
-    one_of("premium", premium, PREMIUMS)
+    one_of("premium", premium, get_args(Premium))
     opened = Chain.opened(chain, (), numbers=[volatility, "strike", "forward"], whole=True)
     names = [name for name in opened.table.names if name != "black76_price"]
     positive = [is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")]
@@ -319,7 +316,7 @@ def implied_volatility(
     >>> implied_volatility(chain).select(pl.col("iv").round(3), "status").rows()
     [(50.0, 'ok'), (None, 'no_time_value')]
     """
-    one_of("premium", premium, PREMIUMS)
+    one_of("premium", premium, get_args(Premium))
     opened = Chain.opened(chain, (), numbers=[price, "forward"], whole=True)
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
     side = nw.when(kind_of() == CALL).then(1.0).otherwise(nw.when(kind_of() == PUT).then(-1.0).otherwise(0.0))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Generic, Literal
+from typing import Any, Final, Generic, Literal, get_args
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -34,7 +34,6 @@ _UNDERLYING: Final = ("forward", "underlying_price")
 _FARTHEST: Final = 1.05
 """The most that the highest is over the lowest within a snapshot. Recorded ones are far closer, two coins are not."""
 
-PREMIUMS = ("coin", "quote")
 Premium = Literal["coin", "quote"]
 """What the premium of an option is paid in."""
 
@@ -266,7 +265,7 @@ def forward(
     66666.6667
     """
     one_of("method", method, ("quoted", "parity"))
-    one_of("premium", premium, PREMIUMS)
+    one_of("premium", premium, get_args(Premium))
     price = column("price", price)
     numbers = ["forward" if method == "quoted" else price]
     opened = Chain.opened(chain, by, numbers=numbers, results=_RESULT)

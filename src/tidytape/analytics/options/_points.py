@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Literal
+from typing import Literal, get_args
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -14,9 +14,6 @@ from tidytape.analytics.options._chain import Chain, act_365
 from tidytape.frames.door import listed
 from tidytape.frames.table import Table
 from tidytape.times import DAY
-
-ATM_RULES = ("forward", "delta_neutral")
-DELTA_RULES = ("forward", "premium_adjusted")
 
 Atm = Literal["forward", "delta_neutral"]
 Delta = Literal["forward", "premium_adjusted"]
@@ -91,9 +88,8 @@ def atm_volatility(
     >>> atm_volatility(chain).select("days", "forward", pl.col("iv_atm").round(4), "atm").row(0)
     (30.0, 100.0, 54.7496, 'forward')
     """
-    one_of("atm", atm, ATM_RULES)
-    rules = {"atm": atm}
-    return _smiles(chain, by, [money_ladder(atm, "iv_atm")], rules)
+    one_of("atm", atm, get_args(Atm))
+    return _smiles(chain, by, [money_ladder(atm, "iv_atm")], {"atm": atm})
 
 
 def delta_points(
@@ -167,14 +163,13 @@ def delta_points(
     >>> delta_points(chain).select(pl.col("iv_atm", "iv_25p", "iv_25c").round(3)).row(0)
     (50.0, 56.04, 53.287)
     """
-    one_of("delta", delta, DELTA_RULES)
-    one_of("atm", atm, ATM_RULES)
+    one_of("delta", delta, get_args(Delta))
+    one_of("atm", atm, get_args(Atm))
     wanted: dict[str, tuple[str, float]] = {}
     for percent in percents(deltas):
         wanted |= {put_point(percent): (PUT, -percent / 100), call_point(percent): (CALL, percent / 100)}
-    rules = {"atm": atm, "delta": delta}
     ladders = [money_ladder(atm, "iv_atm"), *([delta_ladder(delta, wanted)] if wanted else [])]
-    return _smiles(chain, by, ladders, rules)
+    return _smiles(chain, by, ladders, {"atm": atm, "delta": delta})
 
 
 def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
@@ -217,8 +212,8 @@ def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     [percent] = percents([delta])
     call, put = call_point(percent), put_point(percent)
     table = Table.opened(points, numbers=[call, put], parameter="points")
-    reversal = (nw.col(call) - nw.col(put)).alias(f"rr{percent}_call_minus_put")
-    return table.closed(table.rows.with_columns(reversal), like_rows=True)
+    reversal = {f"rr{percent}_call_minus_put": nw.col(call) - nw.col(put)}
+    return table.closed(table.rows.with_columns(**reversal), like_rows=True)
 
 
 def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
@@ -264,8 +259,8 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     [percent] = percents([delta])
     call, put = call_point(percent), put_point(percent)
     table = Table.opened(points, numbers=["iv_atm", call, put], parameter="points")
-    fly = ((nw.col(call) + nw.col(put)) * 0.5 - nw.col("iv_atm")).alias(f"bf{percent}")
-    return table.closed(table.rows.with_columns(fly), like_rows=True)
+    fly = {f"bf{percent}": (nw.col(call) + nw.col(put)) * 0.5 - nw.col("iv_atm")}
+    return table.closed(table.rows.with_columns(**fly), like_rows=True)
 
 
 def _smiles(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -13,6 +13,7 @@ from scipy.optimize import least_squares
 from tidytape.analytics._arguments import one_of, positive
 from tidytape.analytics._smile import CALL
 from tidytape.analytics.options._chain import QUOTED, Chain, Floats, act_365, floats, number_column
+from tidytape.frames.ordered import starts_run
 from tidytape.times import DAY, YEAR
 
 PARAMETERS: Final = ("a", "b", "rho", "m", "sigma")
@@ -113,9 +114,8 @@ def svi(
     one_of("weights", weights, ("vega", "equal"))
     max_rmse = positive("max_rmse", max_rmse)
     opened = Chain.opened(chain, by, results=_RESULT)
-    rows = opened.collected(opened.measured(), "a fit is a loop").with_row_index("__row")
-    rows = rows.with_columns(__smile=nw.col("__row").min().over(*opened.smile))
-    heads = rows.filter(nw.col("__row") == nw.col("__smile"))
+    rows = opened.collected(opened.measured(), "a fit is a loop").sort(*opened.smile)
+    starts = np.flatnonzero(starts_run(rows, opened.smile))
 
     strike, volatility, forward, life, mixed = floats(rows, *QUOTED, "__alive", "__mixed")
     k, deviation = np.log(strike / forward), volatility / 100 * np.sqrt(life / YEAR)
@@ -126,19 +126,20 @@ def svi(
         # The root of vega, but for a factor that is the same for all of a smile.
         weight = np.exp(-0.25 * d1 * d1) if weights == "vega" else np.ones(len(k))
     fits, quotes, statuses = [], [], []
-    for smile in _groups(rows["__smile"].to_numpy()):
-        of = smile[counts[smile]]
+    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+        of = start + np.flatnonzero(counts[start:end])
         of = of[np.lexsort((volatility[of], k[of]))]
         with np.errstate(all="ignore"):  # the quotes need not make a smile
-            fit = fitted(k[of], volatility[of], deviation[of], weight[of])
-        ends = (np.median(forward[of]), k[of[0]], k[of[-1]]) if len(of) else (np.nan,) * 3
-        fits.append((ends[0], *fit.parameters, fit.rmse, *ends[1:]))
+            parameters, rmse, status = fitted(k[of], volatility[of], deviation[of], weight[of])
+        middle, *ends = (np.median(forward[of]), k[of[0]], k[of[-1]]) if len(of) else (np.nan,) * 3
+        fits.append((middle, *parameters, rmse, *ends))
         quotes.append(len(of))
-        status = "poor_fit" if fit.rmse > max_rmse else fit.status
-        statuses.append("mixed" if mixed[smile[0]] else status)
+        status = "poor_fit" if rmse > max_rmse else status
+        statuses.append("mixed" if mixed[start] else status)
 
     numbers = np.array(fits, dtype=float).reshape(len(fits), len(_NUMBERS)).T
-    result = heads.select(*opened.smile, days=act_365(nw.col("__life"), DAY)).with_columns(
+    smiles = rows[starts.tolist()].select(*opened.smile, days=act_365(nw.col("__life"), DAY))
+    result = smiles.with_columns(
         *map(number_column, _NUMBERS, numbers),
         nw.new_series("quotes", quotes, nw.Int64, backend="polars"),
         nw.new_series("status", statuses, nw.String, backend="polars"),
@@ -146,31 +147,35 @@ def svi(
     return opened.closed(result, sort=opened.smile)
 
 
-def _groups(labels: Any) -> list[Any]:
-    """Return the places of each label, in the order of the labels."""
-    order = np.argsort(labels, kind="stable")
-    return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1) if len(labels) else []
-
-
 _LEAST = 5  # as many quotes as parameters
 _TINY = 1e-300
 
 
-class Fit(NamedTuple):
-    """Parameters of a curve, the root of its mean square error [vol points], and how the search for it ended."""
+def fitted(
+    k: Floats, volatility: Floats, deviation: Floats, weight: Floats
+) -> tuple[tuple[float, ...], float, str]:
+    """Fit a curve to one smile.
 
-    parameters: tuple[float, ...]
-    rmse: float
-    status: str
+    Parameters
+    ----------
+    k : array
+        Log-moneyness, in order. [1]
+    volatility : array
+        [vol points]
+    deviation : array
+        The same as σ√T. [1]
+    weight : array
+        The root of how much the square of each quote's error counts.
 
-
-_NONE = (np.nan,) * len(PARAMETERS)
-
-
-def fitted(k: Floats, volatility: Floats, deviation: Floats, weight: Floats) -> Fit:
-    """Fit one smile: k in order, volatility in vol points, deviation σ√T, and the root of what a square counts."""
+    Returns
+    -------
+    tuple
+        The parameters; the root of the mean square error [vol points]; and how the search ended: ``ok``, ``too_few`` or
+        ``not_converged``.
+    """
+    unknown = (np.nan,) * len(PARAMETERS)
     if len(np.unique(k)) < _LEAST:
-        return Fit(_NONE, np.nan, "too_few")
+        return unknown, np.nan, "too_few"
     # From a change of deviation to one of volatility, in terms of what is known of it.
     points = volatility / deviation
     try:
@@ -178,12 +183,12 @@ def fitted(k: Floats, volatility: Floats, deviation: Floats, weight: Floats) -> 
     except (np.linalg.LinAlgError, ValueError):  # numbers that overflow on the way: no smile
         found = None
     if found is None or not np.isfinite(found).all():
-        return Fit(_NONE, np.nan, "not_converged")
+        return unknown, np.nan, "not_converged"
     least, left, right, m, sigma = found
     b = (left + right) / 2
     rho = (right - left) / (left + right) if b > 0 else 0.0
     rmse = float(np.sqrt(np.mean((points * (np.sqrt(_variance(found, k)) - deviation)) ** 2)))
-    return Fit((least - sigma * np.sqrt(left * right), b, rho, m, sigma), rmse, "ok")
+    return (least - sigma * np.sqrt(left * right), b, rho, m, sigma), rmse, "ok"
 
 
 def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
@@ -203,13 +208,11 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
 
     # At the least that variance may be, level and wings depend on each other: all five together.
     def errors(guess: Floats) -> Floats:
-        value: Floats = weight * (np.sqrt(_variance(guess, k)) - deviation)
-        return value
+        return weight * (np.sqrt(_variance(guess, k)) - deviation)
 
     def slopes(guess: Floats) -> Floats:
-        scale = weight / (2 * np.sqrt(_variance(guess, k)))
-        value: Floats = scale[:, None] * _gradient(guess, k)
-        return value
+        scale: Floats = weight / (2 * np.sqrt(_variance(guess, k)))
+        return scale[:, None] * _gradient(guess, k)
 
     inside, wide = np.clip(curve, low + 1e-6 * (high - low), high - 1e-6 * (high - low)), (low, high)
     found = least_squares(errors, inside, slopes, wide, x_scale="jac", max_nfev=300)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import narwhals.stable.v2 as nw
@@ -73,7 +73,7 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
         arguments.columns("columns", more, taken=taken)
     table = Table.opened(candles, more, times=["timestamp"], numbers=_CANDLE)
     one_series(table, table.series())
-    return _by_time(table.rows, "timestamp", (), more=more).rename(columns=names)
+    return _by_time(table.rows, more=more).rename(columns=names)
 
 
 def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol") -> pd.DataFrame:
@@ -126,7 +126,7 @@ def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol"
         raise QueryError("by", got=by, expected="at least one column")
     others = [name for name in IDENTITY if name in table.names and name not in (*series, "interval")]
     hint = f"tell the series apart, by={[*series, *others]}" if others else None
-    rows = _by_time(table.rows, "timestamp", series, hint=hint)
+    rows = _by_time(table.rows, series, hint=hint)
     wide: Any = rows.rename(columns=str.title).unstack(series)
     wide.columns.names = ["field", *series]
     return cast("pd.DataFrame", wide)
@@ -177,17 +177,15 @@ def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.Dat
     >>> to_nautilus(candles).index[0].isoformat()
     '2024-08-08T13:00:00+00:00'
     """
-    Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
-    table, rows, _ = known(candles, rule="interval", interval=interval)
+    table = Table.opened(candles, times=["timestamp"], numbers=_CANDLE)
+    table, rows, _ = known(table, rule="interval", interval=interval)
     one_series(table, table.series())
-    rows = rows.select(nw.col(WHEN).alias("timestamp"), nw.col(*_CANDLE).cast(nw.Float64))
-    return _by_time(rows, "timestamp", ())
+    return _by_time(rows.select(nw.col(*_CANDLE).cast(nw.Float64), timestamp=nw.col(WHEN)))
 
 
 def _by_time(
     rows: nw.LazyFrame[Any],
-    time: str,
-    series: Iterable[str],
+    series: Sequence[str] = (),
     *,
     more: Iterable[str] = (),
     hint: str | None = None,
@@ -199,11 +197,11 @@ def _by_time(
     QueryError
         If a time is null, or there twice.
     """
-    series = list(series)
-    found = rows.select(time, *series, *_CANDLE, *more).sort(time, *series).collect()
-    if found.select(time, *series).is_duplicated().any() or found[time].is_null().any():
+    key = ["timestamp", *series]
+    candles = rows.select(*key, *_CANDLE, *more).sort(*key).collect()
+    if candles.select(*key).is_duplicated().any() or candles["timestamp"].is_null().any():
         raise QueryError(
             "candles", got="a time twice, or none", expected="each time once in a series", hint=hint
         )
-    moments = found[time].cast(nw.Datetime("ns", "UTC"))
-    return found.with_columns(moments.alias(time)).to_pandas().set_index([time, *series])
+    times = nw.col("timestamp").cast(nw.Datetime("ns", "UTC"))
+    return candles.with_columns(times).to_pandas().set_index(key)

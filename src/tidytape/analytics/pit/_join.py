@@ -21,7 +21,7 @@ from tidytape.analytics._series import (
     warn_unless_met,
 )
 from tidytape.analytics.pit._known import WHEN, when_known
-from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
+from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames.door import require
 from tidytape.frames.joined import matched
 from tidytape.frames.table import IDENTITY, Table
@@ -205,28 +205,31 @@ def _warn_of_repeated(facts: Table[Any], known: Frame, by: list[str], order: lis
 def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
     """Return the columns that must be equal."""
     if by is None:
-        both = [name for name in IDENTITY if name in left.names and name in right.names]
-        found = [name for name in both if name != "interval"]
+        keys = [
+            name for name in IDENTITY if name in left.names and name in right.names and name != "interval"
+        ]
     else:
-        found = left.series(by, without=[on])
-        if missing := [name for name in found if name not in right.names]:
-            raise MissingColumnError(missing, available=right.names)
-    ours, theirs = left.rows.collect_schema(), right.rows.collect_schema()
-    for name in found:
-        types = [_WORDS if isinstance(one, _WORDS) else one for one in (ours[name], theirs[name])]
-        # A column of nothing but nulls has no type of its own on some engines.
-        if types[0] != types[1] and not any(isinstance(one, nw.Unknown | nw.Object) for one in types):
-            got = f"{name}: {ours[name]} and {theirs[name]}"
+        keys = left.series(by, without=[on])
+        require(keys, right.names)
+    for name in keys:
+        ours, theirs = (
+            _WORDS if isinstance(one, _WORDS) else one for one in (left.schema[name], right.schema[name])
+        )
+        # A column of nulls alone has no type of its own on some engines.
+        if ours != theirs and not any(isinstance(one, nw.Unknown | nw.Object) for one in (ours, theirs)):
+            got = f"{name}: {left.schema[name]} and {right.schema[name]}"
             raise QueryError("by", got=got, expected="columns of one type")
-    if apart := [name for name in _telling_apart(right.names) if name not in found]:
-        got = f"facts with column {apart[0]}, joined by {', '.join(found) or 'nothing'}"
+    several = ["tenor"] if "id" in right.names else ["tenor", "side", "strike", "option_type"]
+    several += ["price"] if is_of_levels(right.names) else []
+    if apart := [name for name in several if name in right.names and name not in keys]:
+        got = f"facts with column {apart[0]}, joined by {', '.join(keys) or 'nothing'}"
         hint = f"keep one {apart[0]} and drop the column, or join by it: facts of several must not be mixed"
         raise QueryError("by", got=got, expected=f"{apart[0]} among the columns of by", hint=hint)
-    return found
+    return keys
 
 
 def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
-    """Return what facts alike in time go by: numbers, or as text their length and then their digits."""
+    """Return the columns that put facts of one time in order: a number, or of a text its length and its digits."""
     if order is None:
         return {}
     require([order := column("order", order)], facts.names)
@@ -239,18 +242,6 @@ def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
         raise QueryError("order", got=f"{order}: {dtype}", expected="a column of numbers, or of text")
     text = place.cast(nw.String).fill_null("")
     return {"__digits": text.str.len_chars().cast(nw.Int64), "__order": text}
-
-
-def _telling_apart(names: list[str]) -> list[str]:
-    """Return the columns that tell facts of one series and time from each other."""
-    apart = {
-        "tenor": True,
-        "side": "id" not in names,
-        "strike": "id" not in names,
-        "option_type": "id" not in names,
-        "price": is_of_levels(names),
-    }
-    return [name for name, does in apart.items() if does and name in names]
 
 
 def _names(left: Table[Any], right: Table[Any], by: list[str], suffix: str) -> dict[str, str]:

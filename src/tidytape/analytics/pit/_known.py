@@ -203,9 +203,9 @@ def _refuse_to_guess(names: list[str]) -> None:
 
 def _instant(at: TimeLike) -> int:
     """Return a moment in nanoseconds since the epoch; a datetime may be between two seconds."""
-    if not isinstance(at, datetime) or at != at:  # noqa: PLR0124 -- of pandas it may be none
+    if not isinstance(at, datetime) or at != at:  # noqa: PLR0124 -- NaT of pandas is unequal to itself
         return epoch_seconds(at, parameter="at") * SECOND
-    moment: Any = at  # of pandas it has nanoseconds
-    finer = {name: 0 for name in ("microsecond", "nanosecond") if hasattr(moment, name)}
-    below = int(moment.microsecond * 1_000 + getattr(moment, "nanosecond", 0))
-    return epoch_seconds(moment.replace(**finer), parameter="at") * SECOND + below
+    moment: Any = at  # of pandas it has nanoseconds, too
+    finer = {name: int(getattr(moment, name)) for name in ("microsecond", "nanosecond") if hasattr(moment, name)}
+    second = epoch_seconds(moment.replace(**dict.fromkeys(finer, 0)), parameter="at")
+    return second * SECOND + finer["microsecond"] * 1_000 + finer.get("nanosecond", 0)
