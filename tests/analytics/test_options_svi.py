@@ -161,6 +161,12 @@ def test_too_few_quotes_are_said(quotes):
     assert expired.select("status", "quotes", "forward").rows() == [("too_few", 0, None)] * 2
 
 
+def test_a_chain_without_quotes_has_no_curves(quotes):
+    got = options.svi(quotes((7, "C", 100, 50)).clear())
+    assert got.is_empty()
+    assert "status" in got.columns
+
+
 def test_numbers_that_are_no_smile_are_said():
     wild = chain((0.04, 0.1, -0.5, 0.0, 0.2), moneyness=np.linspace(-3, 3, 7))
     wild = wild.with_columns(implied_volatility=pl.lit(1e200))

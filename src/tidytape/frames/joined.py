@@ -243,19 +243,29 @@ def last_known(name: str, *, by: Sequence[str], order: Sequence[str]) -> nw.Expr
     return nw.col(name).fill_null(strategy="forward").over(*by, order_by=list(order))
 
 
-def as_of(frame: Any, reports: Any, column: str, *, by: Sequence[str], carry: int = _FOREVER) -> Any:
-    """Return the rows of a frame with what was last reported, at or before ``timestamp``.
+def as_of(
+    frame: Any,
+    reports: Any,
+    column: str,
+    *,
+    by: Sequence[str],
+    at: str = "timestamp",
+    carry: int = _FOREVER,
+) -> Any:
+    """Return the rows of a frame with what was last reported, at or before their time.
 
     Parameters
     ----------
     frame : frame, n rows
-        ``by`` and ``timestamp`` int64 [ns], and no column of the report's name.
-    reports : frame, m rows, key (by, timestamp), in any order
+        ``by`` and ``at``, and no column of the report's name.
+    reports : frame, m rows, key (by, at), in any order
         The column, float64, whose nulls are no report.
     column : str
         What is reported.
     by : sequence of str
         Columns that are equal where a report is of a row's series. Null equals null.
+    at : str
+        Column of the times of both, int64. [ns]
     carry : int
         The age up to which a report holds. [ns]
 
@@ -264,19 +274,19 @@ def as_of(frame: Any, reports: Any, column: str, *, by: Sequence[str], carry: in
     frame, n rows
         The column is null where no report holds.
     """
-    key, unknown = [*by, "timestamp"], nw.lit(None, nw.Int64())
+    key, unknown = [*by, at], nw.lit(None, nw.Int64())
     known = reports.filter(~nw.col(column).is_null())
     rows = nw.concat(
         [
-            known.select(*key, column, __reported=nw.col("timestamp"), __asked=nw.lit(0)),
+            known.select(*key, column, __reported=nw.col(at), __asked=nw.lit(0)),
             frame.select(*key)
             .unique()
             .select(*key, unknown.cast(nw.Float64()).alias(column), __reported=unknown, __asked=nw.lit(1)),
         ]
     )
-    order = ["timestamp", "__asked"]
+    order = [at, "__asked"]
     rows = rows.with_columns(last_known(name, by=by, order=order) for name in (column, "__reported"))
-    holds = nw.col("timestamp") - nw.col("__reported") <= min(carry, _FOREVER)
+    holds = nw.col(at) - nw.col("__reported") <= min(carry, _FOREVER)
     return joined(frame, rows.filter(nw.col("__asked") == 1, holds).select(*key, column), on=key)
 
 

@@ -13,7 +13,7 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
 from tidytape.analytics._series import MARKET, one_engine, warn_unless_met
 from tidytape.analytics._smile import Frame, above_zero
-from tidytape.analytics.pit._join import last_known
+from tidytape.analytics.pit._join import EVER, last_known
 from tidytape.analytics.pit._known import KNOWN, KNOWN_AT, WHEN, when_known
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
@@ -291,7 +291,7 @@ def volatility_risk_premium(
     >>> premium["volatility_risk_premium"].to_list()
     [10.5]
     """
-    limit = None if tolerance is None else nanoseconds("tolerance", tolerance)
+    limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
     left = Table.opened(
         implied, [on], times=["timestamp"], numbers=["implied_volatility"], parameter="implied"
     )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from itertools import pairwise
 from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
@@ -126,7 +127,7 @@ def svi(
         # The root of vega, but for a factor that is the same for all of a smile.
         weight = np.exp(-0.25 * d1 * d1) if weights == "vega" else np.ones(len(k))
     fits, quotes, statuses = [], [], []
-    for start, end in zip(starts, [*starts[1:], len(rows)], strict=True):
+    for start, end in pairwise([*starts, len(rows)]):
         of = start + np.flatnonzero(counts[start:end])
         of = of[np.lexsort((volatility[of], k[of]))]
         with np.errstate(all="ignore"):  # the quotes need not make a smile

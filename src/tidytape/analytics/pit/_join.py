@@ -12,7 +12,6 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import column, nanoseconds
 from tidytape.analytics._series import (
-    TIMES,
     TWICE,
     is_of_levels,
     of_rows,
@@ -23,14 +22,14 @@ from tidytape.analytics._series import (
 from tidytape.analytics.pit._known import WHEN, when_known
 from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames.door import require
-from tidytape.frames.joined import matched
+from tidytape.frames.joined import as_of, joined, matched
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.times import dated
 
 Frame = nw.LazyFrame[Any]
 
-_EVER = 2**61
-"""73 years, as good as no limit; there is room to take it from a time. [ns]"""
+EVER = 2**61
+"""73 years, as good as no limit. [ns]"""
 
 _WORDS = (nw.String, nw.Categorical, nw.Enum)
 
@@ -96,7 +95,7 @@ def asof_join(
 
     Notes
     -----
-    Facts and decisions are put below each other, and the number of facts so far is a running maximum, so that one
+    Facts and decisions are put below each other, and the number of the last fact is carried forward, so that one
     definition serves engines with and without such a join of their own. Facts with all of the key alike have no order,
     so that none of them is taken, lest the answer be that of the order of the rows: say one with ``order``.
 
@@ -109,7 +108,7 @@ def asof_join(
     >>> asof_join(pl.DataFrame({"timestamp": hours}), funding)["rate_close"].to_list()
     [None, 0.0001, 0.0002]
     """
-    limit = None if tolerance is None else nanoseconds("tolerance", tolerance)
+    limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
     left = Table.opened(decisions, times=[on], parameter="decisions")
     right, known = when_known(facts, parameter="facts")
     one_engine(left, right, "facts")
@@ -137,7 +136,7 @@ def last_known(
     at: str,
     by: Sequence[str],
     order: Sequence[str] = (),
-    limit: int | None = None,
+    limit: int = EVER,
 ) -> Frame:
     """Return the decisions with columns of the last fact that was known when each was made.
 
@@ -155,7 +154,7 @@ def last_known(
         Columns of both that must be equal, null being equal to null.
     order : sequence of str
         Columns by which of facts known at one time the last is taken; none is where all of them are equal.
-    limit : int, optional
+    limit : int
         How long before the decision the fact may have become known. [ns]
 
     Returns
@@ -163,35 +162,28 @@ def last_known(
     frame, n rows
         The columns are null where no fact was known.
     """
-    facts, keys = matched(facts.filter(~nw.col(WHEN).is_null()), by)
-    decisions, _ = matched(decisions, by)
-    facts = repeated(facts, [*keys, WHEN, *order])
-    place = nw.col(TIMES).cum_count().over(*keys, order_by=[WHEN, *order])
-    facts = facts.with_columns(__number=place.cast(nw.Int64))
-    none, first, second = (nw.lit(value, nw.Int64) for value in (0, 0, 1))
-    moments = nw.concat(
-        [
-            facts.select(*keys, "__number", __at=nw.col(WHEN), __late=first),
-            decisions.select(*keys, __number=none, __at=nw.col(at), __late=second).unique(),
-        ]
-    )
-    last = nw.col("__number").cum_max().over(*keys, order_by=["__at", "__late"])
-    found = moments.with_columns(last).filter(nw.col("__late") == 1).drop("__late")
+    facts = facts.filter(~nw.col(WHEN).is_null()).with_columns(__at=nw.col(WHEN))
+    decisions, keys = decisions.with_columns(__at=nw.col(at)), list(by)
+    ours, theirs = decisions.collect_schema(), facts.collect_schema()
+    if any(ours[name] != theirs[name] for name in by):
+        decisions, keys = matched(decisions, by)
+        facts, _ = matched(facts, by)
+    number = nw.col("__at").cum_count().over(*keys, order_by=["__at", *order]).cast(nw.Float64)
+    facts = repeated(facts.with_columns(__number=number), [*keys, "__at", *order])
+    last = facts.group_by(*keys, "__at").agg(nw.col("__number").max())
+    decisions = as_of(decisions, last, "__number", by=keys, at="__at", carry=limit)
     columns = {new: nw.col(name) for name, new in names.items()}
-    alone = facts.filter(nw.col(TWICE) == 0).select(*keys, "__number", __known=nw.col(WHEN), **columns)
-    found = found.join(alone, on=[*keys, "__number"])
-    if limit is not None:
-        found = found.filter(nw.col("__known") >= nw.col("__at") - min(limit, _EVER))
-    found = found.select(*keys, *names.values(), nw.col("__at").alias(at))
-    return decisions.join(found, on=[*keys, at], how="left")
+    # A fact that is there twice has a number, so that no earlier one is taken for the last.
+    alone = facts.filter(nw.col(TWICE) == 0).select(*keys, "__number", **columns)
+    return joined(decisions, alone, on=[*keys, "__number"])
 
 
 def _warn_of_repeated(facts: Table[Any], known: Frame, by: list[str], order: list[str]) -> None:
     """Warn if no fact in memory is the only one of its keys and times, so that none is taken."""
     if not facts.is_eager:
         return
-    known, keys = matched(known.filter(~nw.col(WHEN).is_null()), by)
-    counts = repeated(known, [*keys, WHEN, *order]).select(TWICE).collect()[TWICE]
+    known = known.filter(~nw.col(WHEN).is_null())
+    counts = repeated(known, [*by, WHEN, *order]).select(TWICE).collect()[TWICE]
     if len(counts) == 0 or (counts == 0).any():
         return
     others = [name for name in of_rows(facts) if name not in (*by, "interval")]

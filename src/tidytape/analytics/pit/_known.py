@@ -206,6 +206,8 @@ def _instant(at: TimeLike) -> int:
     if not isinstance(at, datetime) or at != at:  # noqa: PLR0124 -- NaT of pandas is unequal to itself
         return epoch_seconds(at, parameter="at") * SECOND
     moment: Any = at  # of pandas it has nanoseconds, too
-    finer = {name: int(getattr(moment, name)) for name in ("microsecond", "nanosecond") if hasattr(moment, name)}
+    finer = {
+        name: int(getattr(moment, name)) for name in ("microsecond", "nanosecond") if hasattr(moment, name)
+    }
     second = epoch_seconds(moment.replace(**dict.fromkeys(finer, 0)), parameter="at")
     return second * SECOND + finer["microsecond"] * 1_000 + finer.get("nanosecond", 0)
