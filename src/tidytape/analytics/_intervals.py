@@ -1,9 +1,9 @@
-"""How long the intervals and sessions of a frame's rows are, and when they end."""
+"""How long the intervals and sessions of a frame's rows are, when they end, and when contracts expire."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from datetime import timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Final, cast
 
 import narwhals.stable.v2 as nw
@@ -12,6 +12,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
 from tidytape.frames.table import Table
+from tidytape.times import HOUR
 
 
 def length(table: Table[Any], given: str | timedelta | None) -> Any:
@@ -60,3 +61,24 @@ def knows_length(names: Collection[str]) -> bool:
     False
     """
     return SESSION_END in names or _OF_BLOCKS.isdisjoint(names)
+
+
+EXPIRES: Final = 8 * HOUR
+"""Time of the day at which a contract expires whose expiry is a date: 08:00 UTC. [ns]"""
+
+
+def is_day(moment: object) -> bool:
+    """Return whether a moment is a date without a time of the day.
+
+    Examples
+    --------
+    >>> is_day("2024-08-30"), is_day(date(2024, 8, 30)), is_day("2024-08-30T08:00Z"), is_day(1724976000)
+    (True, True, False, False)
+    """
+    if not isinstance(moment, str):
+        return isinstance(moment, date) and not isinstance(moment, datetime)
+    try:
+        date.fromisoformat(moment.strip())
+    except ValueError:
+        return False
+    return True

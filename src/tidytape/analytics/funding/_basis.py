@@ -8,8 +8,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._expiries import EXPIRES, is_day
-from tidytape.analytics._intervals import ends
+from tidytape.analytics._intervals import EXPIRES, ends, is_day
 from tidytape.analytics._series import Duration, finite
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.table import Table

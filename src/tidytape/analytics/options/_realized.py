@@ -14,7 +14,7 @@ from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
 from tidytape.analytics._series import MARKET, one_engine, warn_unless_met
 from tidytape.analytics._smile import Frame, above_zero
 from tidytape.analytics.pit._join import EVER, last_known
-from tidytape.analytics.pit._known import KNOWN, KNOWN_AT, WHEN, when_known
+from tidytape.analytics.pit._known import KNOWN, KNOWN_AT, WHEN, known
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
 from tidytape.frames.joined import LATEST, joined
@@ -304,8 +304,8 @@ def volatility_risk_premium(
     if taken := [name for name in (*results, "known_at_realized") if name in left.names]:
         raise QueryError("implied", got=f"a column {taken[0]!r}", expected="a frame without it")
     series = list(dict.fromkeys([on, *left.series()]))
-    left, decisions = when_known(left, interval=implied_interval)
-    right, facts = when_known(right, interval=realized_interval)
+    left, decisions, _ = known(left, interval=implied_interval)
+    right, facts, _ = known(right, interval=realized_interval)
     warn_unless_met(
         "volatility_risk_premium", left, right, [on], called=("implied", "realized"), parameter="on"
     )

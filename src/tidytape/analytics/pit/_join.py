@@ -19,7 +19,7 @@ from tidytape.analytics._series import (
     repeated,
     warn_unless_met,
 )
-from tidytape.analytics.pit._known import WHEN, when_known
+from tidytape.analytics.pit._known import WHEN, known
 from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames.door import require
 from tidytape.frames.joined import as_of, joined, matched
@@ -62,7 +62,7 @@ def asof_join(
         complete, it is the candle's own ``known_at``.
     by : str or iterable of str, optional
         Columns of both that must be equal, null being equal to null. Without it, the columns of the identity that both
-        have, but for ``interval``, which says how often a thing is told and not what it is. Facts of another market or
+        have, but for ``interval``, which says how often there is a row and not what it is. Facts of another market or
         exchange share no such key: join those ``by="coin"``, or by what they share.
     order : str, optional
         Column of the facts that says which of those alike in time is the last: ``"sequence"`` or ``"id"`` of trades.
@@ -110,21 +110,20 @@ def asof_join(
     """
     limit = EVER if tolerance is None else nanoseconds("tolerance", tolerance)
     left = Table.opened(decisions, times=[on], parameter="decisions")
-    right, known = when_known(facts, parameter="facts")
+    right, rows, _ = known(facts, parameter="facts")
     one_engine(left, right, "facts")
     keys = _by(left, right, by, on)
     names = _names(left, right, keys, suffix)
     places = {"__time": nw.col("timestamp")} if "timestamp" in right.names else {}
     places |= _order(right, order)
-    known = dated(
-        known.with_columns(**places), {name: clock for name, clock in right.clocks.items() if name in names}
-    )
-    rows = last_known(left.rows, known, names, at=on, by=keys, order=list(places), limit=limit)
+    clocks = {name: clock for name, clock in right.clocks.items() if name in names}
+    rows = dated(rows.with_columns(**places), clocks)
+    matches = last_known(left.rows, rows, names, at=on, by=keys, order=list(places), limit=limit)
     table = left.with_words({new: name for name, new in names.items()}, of=right)
-    result = table.closed(rows.select(*left.names, *names.values()), sort=[*keys, on])
+    result = table.closed(matches.select(*left.names, *names.values()), sort=[*keys, on])
     warn_unless_met("asof_join", left, right, keys, called=("decisions", "facts"))
     if order is None:
-        _warn_of_repeated(right, known, keys, list(places))
+        _warn_of_repeated(right, rows, keys, list(places))
     return result
 
 
@@ -178,12 +177,12 @@ def last_known(
     return joined(decisions, alone, on=[*keys, "__number"])
 
 
-def _warn_of_repeated(facts: Table[Any], known: Frame, by: list[str], order: list[str]) -> None:
+def _warn_of_repeated(facts: Table[Any], rows: Frame, by: list[str], order: list[str]) -> None:
     """Warn if no fact in memory is the only one of its keys and times, so that none is taken."""
     if not facts.is_eager:
         return
-    known = known.filter(~nw.col(WHEN).is_null())
-    counts = repeated(known, [*by, WHEN, *order]).select(TWICE).collect()[TWICE]
+    rows = rows.filter(~nw.col(WHEN).is_null())
+    counts = repeated(rows, [*by, WHEN, *order]).select(TWICE).collect()[TWICE]
     if len(counts) == 0 or (counts == 0).any():
         return
     others = [name for name in of_rows(facts) if name not in (*by, "interval")]

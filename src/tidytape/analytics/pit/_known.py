@@ -92,15 +92,14 @@ def known_at(
     >>> known_at(candles)["known_at"].item().isoformat()
     '2024-08-08T13:00:00+00:00'
     """
-    if rule is None and interval is None and KNOWN_AT in Table.opened(frame).names:
+    table, rows, chosen = known(frame, rule=rule, interval=interval, delay=delay)
+    if chosen is None:
         if nanoseconds("delay", delay):
             expected = "none, or the rule too: the frame says in known_at when its rows are known"
             raise QueryError("delay", got=delay, expected=expected)
-        Table.opened(frame, times=[KNOWN_AT])
         return frame
-    table, rows, rule = known(frame, rule=rule, interval=interval, delay=delay)
     others = [name for name in table.names if name not in KNOWN]
-    result = rows.select(*others, nw.col(WHEN).alias(KNOWN_AT), known_at_rule=nw.lit(rule))
+    result = rows.select(*others, nw.col(WHEN).alias(KNOWN_AT), known_at_rule=nw.lit(chosen))
     return table.closed(result, times={KNOWN_AT: "timestamp"}, like_rows=True)
 
 
@@ -135,21 +134,8 @@ def as_of(frame: IntoFrameT, /, at: TimeLike) -> IntoFrameT:
     >>> as_of(candles, "2024-08-08T12:59:59Z")["close"].to_list()
     [61000.0]
     """
-    table, rows = when_known(frame)
+    table, rows, _ = known(frame)
     return table.closed(rows.filter(nw.col(WHEN) <= _instant(at)).select(*table.names))
-
-
-def when_known(
-    frame: IntoFrameT | Table[IntoFrameT], *, interval: str | None = None, parameter: str = "frame"
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
-    """Return a frame opened, and its rows with `WHEN`: as its column says, or by the rule that `known_at` takes."""
-    table = Table.opened(frame, parameter=parameter)
-    if interval is not None or KNOWN_AT not in table.names:
-        table, rows, _ = known(table, interval=interval)
-        return table, rows
-    times = [KNOWN_AT, *(name for name in ("timestamp",) if name in table.names)]
-    table = Table.opened(table, times=times, parameter=parameter)
-    return table, table.rows.with_columns(nw.col(KNOWN_AT).alias(WHEN))
 
 
 def known(
@@ -158,11 +144,17 @@ def known(
     rule: Rule | None = None,
     interval: str | None = None,
     delay: str | timedelta = timedelta(0),
-) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], Rule]:
-    """Return a frame opened, its rows with `WHEN`, and the rule that says so."""
+    parameter: str = "frame",
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], Rule | None]:
+    """Return a frame opened, its rows with `WHEN`, and the rule it follows from: None for a column ``known_at``."""
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
-    table = Table.opened(frame, times=["timestamp"])
+    table = Table.opened(frame, parameter=parameter)
+    if rule is None and length is None and KNOWN_AT in table.names:
+        times = [name for name in (KNOWN_AT, "timestamp") if name in table.names]
+        table = Table.opened(table, times=times, parameter=parameter)
+        return table, table.rows.with_columns(nw.col(KNOWN_AT).alias(WHEN)), None
+    table = Table.opened(table, times=["timestamp"])
     if rule is None:
         if length is None:
             _refuse_to_guess(table.names)
