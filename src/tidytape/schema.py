@@ -221,11 +221,12 @@ class Schema(Columns):
         import polars as pl
 
         dtypes = self.polars()
-        if dict(frame.schema) == dtypes and frame.columns == list(dtypes):
+        got = frame.schema
+        if list(got.items())[: len(dtypes)] == list(dtypes.items()):
             return frame
-        present = set(frame.columns)
+        present = set(got)
         documented = [
-            _cast(pl.col(name), frame.schema[name], dtype).alias(name)
+            _cast(pl.col(name), got[name], dtype).alias(name)
             if name in present
             else pl.lit(None, dtype=dtype).alias(name)
             for name, dtype in dtypes.items()
@@ -301,6 +302,7 @@ _PANDAS = {
 }
 
 
+@cache
 def _polars_dtype(dtype: Dtype) -> pl.DataType:
     import polars as pl
 

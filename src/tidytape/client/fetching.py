@@ -30,7 +30,6 @@ from tidytape.client.steps import Call, Flow, Together, Wait
 from tidytape.client.tidying import decoded, is_clashing, joined, notes_of, within
 from tidytape.client.wholeness import (
     Part,
-    Size,
     is_dense,
     lacking,
     may_lack_series,
@@ -39,7 +38,6 @@ from tidytape.client.wholeness import (
     new_rows,
     reach,
     series_of,
-    size_of,
     tail_of,
 )
 from tidytape.client.window import SETTLING, Window, ahead, covering
@@ -164,8 +162,8 @@ class _Gathered:
         """What the service said of markets without points, now and when what is kept was fetched."""
         self._doubtful: list[Part] = []
         """Answers of which something is missing at the ends that nobody explains."""
-        self._whole: list[Size] = []
-        """How much was in answers that are whole: a service that gives so much did not cut one with less."""
+        self._whole: list[Part] = []
+        """Answers that are whole: a service that gives so much did not cut one with less."""
         self._series: set[tuple[str | None, ...]] = set()
         """Series of answers that lack none."""
 
@@ -271,7 +269,7 @@ class _Gathered:
             self._doubtful.append(part)
             return
         if is_dense(part.query):
-            self._whole.append(size_of(part.frame))
+            self._whole.append(part)
         yield from self._believed(part, part.frame)
 
     def _believed(self, part: Part, frame: pl.DataFrame) -> Flow[None]:
@@ -327,19 +325,19 @@ class _Gathered:
 
     def _made_whole(self, part: Part, bar: Bar) -> Flow[pl.DataFrame]:
         """Return the points of a doubtful answer, after one probe at each end that is missing."""
-        size, series = size_of(part.frame), series_of(part.frame)
+        size, series = part.size, series_of(part.frame)
         ends = [span for span in lacking(part)[::-1] if span]
-        if any(size.is_below(whole) for whole in self._whole) or (not ends and series <= self._series):
+        if any(size.is_below(whole.size) for whole in self._whole) or (not ends and series <= self._series):
             return part.frame
         spent = weight(part.query)
         tail = tail_of(part)
         for span in ends or ([tail] if tail else []):
             probe = yield from self._once_more(span, bar)
             spent += weight(probe.query)
-            is_sure = within(probe.frame, *span).is_empty() or size_of(probe.frame).is_below(size)
+            is_sure = within(probe.frame, *span).is_empty() or probe.size.is_below(size)
             if not is_sure or not new_rows(probe.frame, part.frame, span).is_empty():
                 return (yield from self._asked_again(part, probe, spent, bar))
-        self._whole.append(size)
+        self._whole.append(part)
         self._series |= series
         return part.frame
 
@@ -350,14 +348,14 @@ class _Gathered:
 
     def _asked_again(self, part: Part, probe: Part, spent: int, bar: Bar) -> Flow[pl.DataFrame]:
         """Ask again for what a service cut, for so little at a time that no answer reaches the size of the cut one."""
-        whole, step, limit = part.span, part.query.step, size_of(part.frame)
+        whole, step, limit = part.span, part.query.step, part.size
         series = series_of(part.frame) | series_of(probe.frame)
         is_one = names_one_series(part.query)
         frames = [within(part.frame, whole[1], part.query.end)]
         sure = []
         if is_one:  # else any point of it may lack a series
             frames, sure = [part.frame], [reach(part.frame, whole, step)]
-        if size_of(probe.frame).is_below(limit):
+        if probe.size.is_below(limit):
             frames.append(probe.frame)
             sure.append(probe.span)
         elif is_one:
@@ -378,7 +376,7 @@ class _Gathered:
             answer = yield from self._once_more((query.start, query.end), bar)
             series |= series_of(answer.frame)
             rows = answer.frame.height
-            if rows and not size_of(answer.frame).is_below(limit):
+            if rows and not answer.size.is_below(limit):
                 points //= 2  # cut too: there are more series than were known, or points at the edges
                 continue
             frames.append(within(answer.frame, query.start, query.end))

@@ -91,10 +91,12 @@ def _demo_lake() -> str:
 @cache
 def _simulated(process: int) -> str:
     from tidytape.demo import fill
+    from tidytape.lake.rollup import rollup
 
     folder = tempfile.mkdtemp(prefix="tidytape-demo-")
     atexit.register(_remove, folder, process)
     fill(folder)
+    rollup(Lake(folder), progress=False)
     return folder
 
 
@@ -108,7 +110,14 @@ class AppTransport(httpx.BaseTransport):
 
     The app runs on an event loop of its own, in a thread of its own, so that it works wherever the caller is: in plain
     code, or in a notebook whose own loop is already running.
+
+    Attributes
+    ----------
+    ends_in_time : bool
+        True: the timeout of a request bounds the whole answer, so the client needs no thread of its own to bound it.
     """
+
+    ends_in_time = True
 
     def __init__(self, app: ASGIApp, *, folder: str | None = None) -> None:
         self._inner = httpx.ASGITransport(app, raise_app_exceptions=False)

@@ -156,7 +156,7 @@ def reasons_of(
     of_market: dict[tuple[str | None, ...], list[Note]] = {}
     for note in notes:
         of_market.setdefault(tuple(getattr(note, name) for name in _MARKET), []).append(note)
-    present = _present(frame)
+    present = _present(frame) if of_market else set()
     is_group = window.query.group_by is not None
     reasons = []
     for key, many in of_market.items():

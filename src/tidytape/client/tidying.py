@@ -22,6 +22,8 @@ from tidytape.wire import Note
 __all__ = ["check_grid", "check_identity", "decoded", "is_clashing", "joined", "notes_of", "once", "within"]
 
 
+_NS = 1_000_000_000
+
 _EDGE = 2
 """So far outside its window a point may lie, and is left out. [interval]"""
 
@@ -57,9 +59,12 @@ def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> p
 
 def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
     """Return the points that start in a span. [s since the epoch]"""
-    first, last = (pl.from_epoch(pl.lit(second), "s").dt.cast_time_unit("ns") for second in (start, end))
-    moment = pl.col("timestamp").dt.replace_time_zone(None)
-    return frame.filter((moment >= first) & (moment < last))
+    if frame.is_empty():
+        return frame
+    times, first, last = frame["timestamp"].cast(pl.Int64), start * _NS, end * _NS
+    if first <= times.min() and times.max() < last:  # type: ignore[operator]  # of integers
+        return frame
+    return frame.filter(times.is_between(first, last, closed="left"))
 
 
 def notes_of(answer: Answer) -> tuple[Note, ...] | None:

@@ -53,15 +53,10 @@ def descriptions(name: str, wants: Iterable[Want]) -> pl.DataFrame:
     dtypes = {
         **dict.fromkeys(["exchange", "raw_symbol", "coin", "amount_unit"], pl.String()),
         "block_size": pl.Float64(),
-        DATA_UNTIL: pl.Int64(),
+        DATA_UNTIL: pl.Datetime("ns", "UTC"),
     }
-    kept = [
-        column
-        for column in dtypes
-        if column not in {"amount_unit", "block_size"} or column in schema_of(name).names
-    ]
-    times = pl.col(DATA_UNTIL).cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")
-    return pl.DataFrame(rows, schema=dtypes).select(kept).with_columns(times)
+    left_out = {"amount_unit", "block_size"}.difference(schema_of(name).names)
+    return pl.DataFrame(rows, schema=dtypes).drop(left_out)
 
 
 def with_descriptors(
@@ -83,15 +78,17 @@ def with_descriptors(
     """
     keys = ["exchange", "raw_symbol", "coin"]
     values = [name for name in described.columns if name not in keys]
+    dtypes = {**described.schema, **frame.schema}
+    if described.height == 1:  # without the join, which takes longer than to read the points
+        frame = frame.with_columns(pl.lit(described[name]).first().cast(dtypes[name]) for name in values)
+        return with_finality(frame, data_type)
     if by_coin:
         keys = ["coin"]
         described = described.group_by(keys).agg(pl.col(name).min() for name in values)
     described = described.with_columns(pl.col(keys).replace("", None))  # what has no exchange or no symbol
     left = frame.select(pl.col(keys).cast(pl.String))
     found = left.join(described, on=keys, how="left", nulls_equal=True, maintain_order="left")
-    frame = frame.with_columns(
-        found[name].cast(frame.schema.get(name, found.schema[name])) for name in values
-    )
+    frame = frame.with_columns(found[name].cast(dtypes[name]) for name in values)
     return with_finality(frame, data_type)
 
 

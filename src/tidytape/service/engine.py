@@ -178,11 +178,8 @@ class Engine:
 
     def _points(self, name: str, query: PointsQuery, wants: list[Want]) -> pl.DataFrame:
         interval = query.interval or Interval.MINUTE
-        parts = pl.collect_all([PLANS[name](want) for want in wants], engine="streaming")
-        return pl.concat(
-            [part.with_columns(*want.one.named(interval)) for want, part in zip(wants, parts, strict=True)],
-            how="diagonal",
-        )
+        plans = [PLANS[name](want).with_columns(*want.one.named(interval)) for want in wants]
+        return pl.concat(pl.collect_all(plans, engine="streaming"), how="diagonal")
 
     def _united(self, query: PointsQuery, wants: list[Want]) -> pl.DataFrame:
         """Return a market profile of each coin: what a block touched is known of the members, not of their profiles."""

@@ -65,7 +65,7 @@ def noted(
     if len(subjects) == 1 and frame.height and not kind.dense:
         return []
     columns = ["coin"] if query.group_by or kind.selection is Selection.TOKEN else _MARKET
-    full = _full(frame, kind, query, columns)
+    full = _full(frame, kind, query, columns, is_one=len(subjects) == 1)
     lookup = _Lookup(lake, query, kind, now)
     notes = []
     for one in subjects:
@@ -82,18 +82,26 @@ _MARKET = ["exchange", "raw_symbol", "coin"]
 
 
 def _full(
-    frame: pl.DataFrame, kind: DataType, query: PointsQuery, columns: list[str]
+    frame: pl.DataFrame, kind: DataType, query: PointsQuery, columns: list[str], *, is_one: bool
 ) -> dict[tuple[str | None, ...], bool]:
-    """Return the markets that have points, and whether those of a dense type reach both ends of the window."""
+    """Return the markets that have points, and whether those of a dense type reach both ends of the window.
+
+    ``is_one`` says that all points are of one market.
+    """
     start, end = query.span
     sides = ["side"] if kind.per_side else []
-    second = pl.col("timestamp").dt.epoch("s")
-    reaches = (
-        (second.min() <= start) & (second.max() >= end - query.step) if kind.dense else pl.lit(value=True)
-    )
-    series = frame.group_by([*columns, *sides]).agg(reaches=reaches)
-    markets = series.group_by(pl.col(columns).cast(pl.String)).agg(pl.col("reaches").all())
-    return {tuple(key): bool(reaches) for *key, reaches in markets.iter_rows()}
+    first, last = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
+    reaches = (first <= start) & (last >= end - query.step) if kind.dense else pl.lit(value=True)
+    by = [*columns, *sides]
+    if is_one and not sides and frame.height:  # to group takes three times as long
+        series = frame.select(pl.col(by).first(), reaches=reaches)
+    else:
+        series = frame.group_by(by).agg(reaches=reaches)
+    full: dict[tuple[str | None, ...], bool] = {}
+    for *names, is_full in series.iter_rows():
+        market = tuple(names[: len(columns)])
+        full[market] = bool(is_full) and full.get(market, True)
+    return full
 
 
 def able_intervals(lake: Lake, query: PointsQuery, one: Instrument) -> list[Interval] | None:

@@ -168,8 +168,12 @@ class Want:
 
     def holds(self, table: str, *, before: int = 0) -> bool:
         """Whether a table may have rows of the markets in the window, or up to so long before it. [ns]"""
-        held = self.extents(table)
-        return not held.filter(pl.col("first") < self.end, pl.col("last") >= self.start - before).is_empty()
+        if self.others:
+            spans = self.extents(table).select("first", "last").rows()
+        else:
+            spans = [self.lake.extent(table, self.one.exchange, self.one.raw_symbol)]
+        since = self.start - before
+        return any(first is not None and first < self.end and last >= since for first, last in spans)
 
     def worth(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return events whose ``quote_amount`` is in USD."""

@@ -303,12 +303,12 @@ _FLAT = (
 
 def _check_dtypes(frame: Any, schema: Schema) -> None:
     """Raise Fault if columns are absent or of another dtype: a cast would make numbers of what are none."""
-    dtypes = schema.polars()
+    dtypes, sent = schema.polars(), frame.schema
     for column in schema.columns:
-        if column.name not in frame.columns and not column.nullable:
+        if column.name not in sent and not column.nullable:
             raise Fault(f"the stream has no column {column.name}")
     for name, wanted in {DATA_UNTIL: dtypes["timestamp"], **dtypes}.items():
-        got = frame.schema.get(name, wanted)
+        got = sent.get(name, wanted)
         as_text = wanted == pl.Categorical and got in {pl.String, pl.Categorical, pl.Enum}
         if got != wanted and not as_text:
             raise Fault(f"column {name} is {got}, not {wanted}")

@@ -219,6 +219,7 @@ DATA_UNTIL = "data_until"
 SENT_UNIT = "series_amount_unit"
 """The column of a decoded frame that says which unit the service sent, where it is not one we know."""
 
+_UNITS = {None, *(unit.value for unit in AmountUnit)}
 _EARLIEST = -(2**62)  # a length can be subtracted from it without leaving int64
 _LENGTHS = {
     name: interval.seconds * SECOND for interval in Interval for name in (interval.value, interval.alias)
@@ -230,12 +231,13 @@ def with_known(frame: pl.DataFrame) -> pl.DataFrame:
 
     A unit that we do not know is kept as it was sent in the column `SENT_UNIT`, if there is one.
     """
-    size, unit = pl.col("block_size"), pl.col("amount_unit").cast(pl.String)
-    is_known = unit.is_in([one.value for one in AmountUnit])
     if "block_size" in frame.columns:
+        size = pl.col("block_size")
         frame = frame.with_columns(pl.when(size.is_finite() & (size > 0)).then(size))
-    if "amount_unit" not in frame.columns:
+    if "amount_unit" not in frame.columns or _UNITS.issuperset(frame["amount_unit"].unique().to_list()):
         return frame
+    unit = pl.col("amount_unit").cast(pl.String)
+    is_known = unit.is_in([one.value for one in AmountUnit])
     sent = frame.select(pl.when(~is_known & (unit != "")).then(unit).alias(SENT_UNIT)).to_series()
     frame = frame.with_columns(pl.when(is_known).then("amount_unit"))
     return frame if sent.null_count() == len(sent) else frame.with_columns(sent)
@@ -272,7 +274,7 @@ def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
         return frame
     length: pl.Expr = pl.lit(None, pl.Int64)
     if "period_end" not in schema.names:  # a session may be longer than the interval
-        for name in frame["interval"].unique().drop_nulls().cast(pl.String):
+        for name in filter(None, frame["interval"].unique().to_list()):
             length = pl.when(pl.col("interval") == name).then(_LENGTHS.get(name)).otherwise(length)
     return frame.with_columns(finality(frame.columns, until=pl.col(DATA_UNTIL), length=length))
 

@@ -73,8 +73,8 @@ def minutes(
         made_at=made_at,
     )
     parts = []
-    if read.kept:
-        rows = _delta.scanned(read.table, recipe.table, lake.storage_options)
+    if read.table is not None and read.kept:
+        rows = lake.scan_version(read.table, recipe.table)
         time = pl.col("timestamp")
         parts = [
             rows.filter(
