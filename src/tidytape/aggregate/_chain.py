@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._smile import measured
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, opened
+from tidytape.frames.door import BUCKET
+from tidytape.frames.table import Table
 from tidytape.times import YEAR, interval_of
 
 Frame = nw.LazyFrame[Any]
@@ -23,10 +25,9 @@ _MEASURED = ("strike", "implied_volatility", "forward")
 _NEEDED = ("exchange", "raw_symbol", "timestamp", "coin", "option_type", "expiry", *_MEASURED)
 
 
-def lazy(quotes: Any) -> Frame:
-    """Return the lake's ``option_quotes`` as a lazy Narwhals frame; MissingColumnError if a needed column is absent."""
-    # So that an optimiser is used where there is one.
-    return opened(quotes, _NEEDED).lazy()
+def opened(quotes: IntoFrameT) -> Table[IntoFrameT]:
+    """Return the lake's ``option_quotes`` opened; MissingColumnError if a needed column is absent."""
+    return Table.opened(quotes, _NEEDED, times=["timestamp", "expiry"])
 
 
 def chain(quotes: Frame, interval: str) -> Frame:
@@ -37,7 +38,7 @@ def chain(quotes: Frame, interval: str) -> Frame:
     Parameters
     ----------
     quotes : frame, n rows
-        As `lazy` returns it.
+        The rows of what `opened` returns.
     interval : str
         Name or alias of an interval.
 

@@ -11,13 +11,14 @@ than the update that follows it, whatever its own time says.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal, cast
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import QueryError
-from tidytape.frames.door import INSTRUMENT, at_the_door, opened
+from tidytape.frames.door import INSTRUMENT
+from tidytape.frames.table import Table
 
 __all__ = ["book_at", "book_runs"]
 
@@ -36,7 +37,6 @@ _FIRST: Final = -_LAST
 _BOUNDS: Final = {"timestamp": ("since", "until"), "last_id": ("since_id", "until_id")}
 
 
-@at_the_door
 def book_runs(events: IntoFrameT, /) -> IntoFrameT:
     """Runs of each price level: the size that rested there, from one event until the next.
 
@@ -98,11 +98,12 @@ def book_runs(events: IntoFrameT, /) -> IntoFrameT:
     >>> book_runs(events).select("side", "price", "since_id", "until_id", "size").rows()
     [('ASK', 11.0, 7, 9, 2.0), ('BID', 10.0, 7, None, 1.0)]
     """
-    found = runs_of(timed(opened(events, EVENTS).lazy()))
-    return closed(found.sort(*INSTRUMENT, "side", "price", "since", "since_id"), like=events)
+    table = Table.opened(events, EVENTS, times=["timestamp"])
+    ends = dict.fromkeys(("since", "until"), "timestamp")
+    found = runs_of(timed(table.rows)).sort(*INSTRUMENT, "side", "price", "since", "since_id")
+    return table.closed(found, times=ends, in_parts=True)
 
 
-@at_the_door
 def book_at(
     runs: IntoFrameT, instants: IntoFrameT, /, *, by: Literal["timestamp", "last_id"] = "timestamp"
 ) -> IntoFrameT:
@@ -144,12 +145,14 @@ def book_at(
     """
     if by not in _BOUNDS:
         raise QueryError("by", got=by, expected="'timestamp' or 'last_id'")
-    books = at(
-        opened(runs, (*INSTRUMENT, "side", "price", *_BOUNDS[by], "size")).lazy(),
-        opened(instants, (*INSTRUMENT, by)).lazy(),
-        by=by,
+    is_of_times = by == "timestamp"
+    table = Table.opened(
+        runs, (*INSTRUMENT, "side", "price", *_BOUNDS[by], "size"), times=_BOUNDS[by] if is_of_times else ()
     )
-    return closed(books, like=runs)
+    moments = Table.opened(
+        instants, (*INSTRUMENT, by), times=[by] if is_of_times else (), parameter="instants"
+    )
+    return moments.closed(at(table.rows, moments.rows, by=by), in_parts=True)
 
 
 def timed(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
@@ -231,9 +234,3 @@ def at(
     )
     seen = seen.select(*INSTRUMENT, nw.col("__instant").alias(by), "side", "price", "size")
     return instants.join(seen, on=[*INSTRUMENT, by], how="inner")
-
-
-def closed(result: nw.LazyFrame[Any], *, like: IntoFrameT) -> IntoFrameT:
-    """Return the native frame of the kind of ``like``; collected in parts, which take less memory than the whole."""
-    is_eager = nw.dependencies.is_polars_dataframe(like)
-    return cast("IntoFrameT", (result.collect(engine="streaming") if is_eager else result).to_native())

@@ -9,14 +9,14 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.book import EVENTS, at, closed, runs_of, timed
+from tidytape.aggregate.book import EVENTS, at, runs_of, timed
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import INSTRUMENT, at_the_door, opened
-from tidytape.frames.door import closed as closed_frame
+from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.grid import Grid
+from tidytape.frames.table import Table
 from tidytape.times import SECOND, interval_of
 
 __all__ = ["book_heatmap", "book_of"]
@@ -24,7 +24,6 @@ __all__ = ["book_heatmap", "book_of"]
 _KEY = (*INSTRUMENT, "timestamp", "side")
 
 
-@at_the_door
 def book_heatmap(
     events: IntoFrameT,
     /,
@@ -106,7 +105,8 @@ def book_heatmap(
     _require_depth(max_depth)
     if max_age < timedelta():
         raise QueryError("max_age", got=max_age, expected="a timedelta, not below 0")
-    placed = timed(opened(events, EVENTS).lazy())
+    table = Table.opened(events, EVENTS, times=["timestamp"])
+    placed = timed(table.rows)
     # Most runs are over within their interval, and are in no book here.
     lasting = runs_of(placed).filter(
         nw.col("until").is_null() | (_bucket("since", length) < _bucket("until", length))
@@ -128,10 +128,9 @@ def book_heatmap(
         )
     )
     blocks = _closest(blocks, max_depth)
-    return closed(blocks.select(*_KEY, "price", *sizes).sort(*_KEY, "price"), like=events)
+    return table.closed(blocks.select(*_KEY, "price", *sizes).sort(*_KEY, "price"), in_parts=True)
 
 
-@at_the_door
 def book_of(
     minutes: IntoFrameT,
     /,
@@ -190,9 +189,8 @@ def book_of(
     if amount not in sizes:
         raise QueryError("amount", got=amount, expected="'coin' or 'quote'")
     time = nw.col("timestamp")
-    frame = opened(minutes, [*_KEY, "price", sizes[amount]]).with_columns(
-        bucket_start(time, wanted).alias("start")
-    )
+    table = Table.opened(minutes, [*_KEY, "price", sizes[amount]], times=["timestamp"])
+    frame = table.rows.with_columns(bucket_start(time, wanted).alias("start"))
     shown = time == nw.col("start") + (wanted.seconds - Interval.MINUTE.seconds) * SECOND
     if in_progress is not None:
         shown |= time == bucket_start(nw.lit(in_progress, nw.Int64), Interval.MINUTE)
@@ -211,7 +209,7 @@ def book_of(
         )
     )
     blocks = _closest(blocks, max_depth).select(*_KEY, "price", "size").sort(*_KEY, "price")
-    return closed_frame(blocks, like=minutes)
+    return table.closed(blocks)
 
 
 def _require_depth(max_depth: int | None) -> None:

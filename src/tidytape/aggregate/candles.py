@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._clocks import takes_times
+from tidytape.catalogue import Interval
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, INSTRUMENT, closed, opened
+from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.ordered import first, last, order_keys
+from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
 __all__ = ["candles"]
@@ -17,7 +20,6 @@ __all__ = ["candles"]
 _NEEDED = (*INSTRUMENT, "timestamp", "sequence", "price", "amount")
 
 
-@takes_times
 def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> IntoFrameT:
     """Candles of each instrument, or of each side of it.
 
@@ -69,20 +71,29 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
     >>> candles(trades, interval="1m", by_side=True).select("side", "open", "volume").rows()
     [('BUY', 11.0, 5.0), ('SELL', 10.0, 2.0)]
     """
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    wanted = interval_of(interval)
+    table = Table.opened(trades, [*_NEEDED, "side"] if by_side else _NEEDED, times=["timestamp"])
+    points = candles_of_trades(table.rows, wanted, by_side=by_side)
+    return table.closed(points, times=dict.fromkeys(("first_timestamp", "last_timestamp"), "timestamp"))
+
+
+def candles_of_trades(
+    trades: nw.LazyFrame[Any], interval: Interval, *, by_side: bool = False
+) -> nw.LazyFrame[Any]:
+    """Return what `candles` does."""
+    bucket = bucket_start(nw.col("timestamp"), interval)
     groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
-    frame = opened(trades, [*_NEEDED, "side"] if by_side else _NEEDED)
     price = nw.col("price")
-    keys, order = order_keys(frame, "__order")
-    points = (
-        exact.in_parts(frame, "amount")
+    keys, order = order_keys(trades, "__order")
+    return (
+        exact.in_parts(trades, "amount")
         .with_columns(bucket.alias(BUCKET), *keys)
         .group_by(*groups, BUCKET)
         .agg(
-            first(frame, "price", order).alias("open"),
+            first(trades, "price", order).alias("open"),
             price.max().alias("high"),
             price.min().alias("low"),
-            last(frame, "price", order).alias("close"),
+            last(trades, "price", order).alias("close"),
             exact.summed("amount"),
             nw.col("timestamp").min().alias("first_timestamp"),
             nw.col("timestamp").max().alias("last_timestamp"),
@@ -96,4 +107,3 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
         )
         .sort(*groups, "timestamp")
     )
-    return closed(points, like=trades)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import by_bucket, number, ohlc
-from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import INSTRUMENT
+from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
 __all__ = ["cme_open_interest"]
@@ -14,7 +15,6 @@ _WANTED = ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_"
 _REPORTED = ("amount", "usd_amount", "price")
 
 
-@at_the_door
 def cme_open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """First, highest, lowest and last open interest, its value and the price reported in each interval.
 
@@ -62,8 +62,7 @@ def cme_open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     [(151000.0, 9000000000.0, 60500.0)]
     """
     bucket = interval_of(interval)
-    frame = opened(reports, [*INSTRUMENT, "timestamp", *_REPORTED]).with_columns(
-        number(name) for name in _REPORTED
-    )
+    table = Table.opened(reports, [*INSTRUMENT, *_REPORTED], times=["timestamp"])
+    frame = table.rows.with_columns(number(name) for name in _REPORTED)
     points = by_bucket(frame, bucket, INSTRUMENT, _WANTED)
-    return closed(points.sort(*INSTRUMENT, "timestamp"), like=reports)
+    return table.closed(points, sort=[*INSTRUMENT, "timestamp"])

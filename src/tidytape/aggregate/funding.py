@@ -9,7 +9,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import by_bucket, number, ohlc
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
-from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import INSTRUMENT
+from tidytape.frames.table import Table
 from tidytape.query import values
 from tidytape.times import MILLISECOND, interval_of
 
@@ -19,7 +20,6 @@ _RATES = ("rate", "predicted_rate")
 _OWN = "funding_interval"
 
 
-@at_the_door
 def funding(
     reports: IntoFrameT,
     /,
@@ -88,9 +88,8 @@ def funding(
     """
     bucket = interval_of(interval)
     asked = _nanoseconds(funding_interval, "funding_interval")
-    frame = opened(reports, [*INSTRUMENT, "timestamp", *_RATES, _OWN]).with_columns(
-        number(_OWN), *(number(rate) for rate in _RATES)
-    )
+    table = Table.opened(reports, [*INSTRUMENT, *_RATES, _OWN], times=["timestamp"])
+    frame = table.rows.with_columns(number(name) for name in (_OWN, *_RATES))
     own = nw.when(nw.col(_OWN) > 0).then(nw.col(_OWN))
     if unstated is not None:
         own = own.fill_null(_nanoseconds(unstated, "unstated"))
@@ -98,7 +97,7 @@ def funding(
     frame = frame.with_columns((asked / own).alias(_OWN)).with_columns(nw.col(*_RATES) * nw.col(_OWN))
     wanted = ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
     points = by_bucket(frame, bucket, INSTRUMENT, wanted)
-    return closed(points.sort(*INSTRUMENT, "timestamp"), like=reports)
+    return table.closed(points, sort=[*INSTRUMENT, "timestamp"])
 
 
 def _nanoseconds(duration: int | str | timedelta, parameter: str) -> float:

@@ -14,7 +14,7 @@ from tidytape.aggregate.resample import (
     payload_of,
 )
 from tidytape.errors import QueryError
-from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.joined import (
     COVERAGE,
     STANDING,
@@ -26,6 +26,7 @@ from tidytape.frames.joined import (
     weighted,
     with_coverage,
 )
+from tidytape.frames.table import Table
 from tidytape.schema import schema_of
 from tidytape.times import DAY
 
@@ -39,13 +40,13 @@ _ABLE: Final = (
     "VOLUME_PROFILE_AGG",
     "BLOCK_BOOK_SNAPSHOT_AGG",
 )
+_TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _STOCK: Final = ("open", "high", "low", "close")
 _AGREED: Final = ("normalized_symbol", "category")
 _CARRY: Final = DAY
 _ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
 
 
-@at_the_door
 def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None = None) -> IntoFrameT:
     r"""One series of the points of several members, which are markets of one coin.
 
@@ -131,8 +132,10 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     schema = schema_of(data_type, grouped=True)
     own = [name for name in schema.key if name not in INSTRUMENT]
     columns = payload_of(data_type)
-    frame = opened(points, [*INSTRUMENT, *own, *columns])
-    frame = frame.with_columns(nw.col(*INSTRUMENT).cast(nw.String()))
+    table = Table.opened(
+        points, [*INSTRUMENT, *own, *columns], times=[name for name in (*own, *columns) if name in _TIMES]
+    )
+    frame: Any = table.rows.with_columns(nw.col(*INSTRUMENT).cast(nw.String()))
     frame, series = _named(frame)
     frame = in_one_unit(frame, data_type, [_ALL, *series])
     keys = [*series, *own]
@@ -149,7 +152,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in own else ())
         grouped = summed(frame, keys, [*columns, COVERAGE])
     names = [name for name in schema.names if name in grouped.collect_schema().names()]
-    return closed(grouped.select(*names).sort(*keys), like=points)
+    return table.closed(grouped.select(*names), sort=keys)
 
 
 def _require(data_type: str, weights: Any) -> None:
@@ -183,7 +186,9 @@ def _weighted(frame: Any, series: Sequence[str], rates: Sequence[str], weights: 
     """Return the mean of each rate over the members that have it and open interest, with the coverage of the close."""
     member = [*INSTRUMENT, "timestamp"]
     of_series = [name for name in ("coin",) if name in series]
-    weights = opened(weights, [*member, *of_series, "close"]).select(
+    weights = Table.opened(
+        weights, [*member, *of_series, "close"], times=["timestamp"], parameter="weights"
+    ).rows.select(
         *(nw.col(name).cast(nw.String()) for name in (*INSTRUMENT, *of_series)),
         "timestamp",
         nw.col("close").alias(_WEIGHT),

@@ -9,8 +9,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET
 from tidytape.frames.grid import Grid
+from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
 __all__ = ["liquidation_heatmap"]
@@ -18,7 +19,6 @@ __all__ = ["liquidation_heatmap"]
 _GROUPS = ("exchange", "coin")
 
 
-@at_the_door
 def liquidation_heatmap(
     events: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str
 ) -> IntoFrameT:
@@ -74,9 +74,9 @@ def liquidation_heatmap(
     """
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     grid = Grid.of(block_size)
+    table = Table.opened(events, [*_GROUPS, "price", "amount"], times=["timestamp"])
     levels = (
-        opened(events, [*_GROUPS, "timestamp", "price", "amount"])
-        .filter(~nw.col("coin").is_null())
+        table.rows.filter(~nw.col("coin").is_null())
         .with_columns(
             bucket.alias(BUCKET),
             grid.edge(nw.col("price")).alias("price"),
@@ -90,6 +90,5 @@ def liquidation_heatmap(
             "price",
             exact.total("amount").alias("liquidations"),
         )
-        .sort(*_GROUPS, "timestamp", "price")
     )
-    return closed(levels, like=events)
+    return table.closed(levels, sort=[*_GROUPS, "timestamp", "price"])

@@ -7,7 +7,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET, INSTRUMENT
+from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
 __all__ = ["liquidations"]
@@ -15,7 +16,6 @@ __all__ = ["liquidations"]
 _GROUPS = (*INSTRUMENT, "side")
 
 
-@at_the_door
 def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """Liquidated volume of each instrument and side.
 
@@ -60,8 +60,9 @@ def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     [('BUY', 0.3), ('SELL', 4.0)]
     """
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    table = Table.opened(events, [*_GROUPS, "amount"], times=["timestamp"])
     points = (
-        exact.in_parts(opened(events, [*_GROUPS, "timestamp", "amount"]), "amount")
+        exact.in_parts(table.rows, "amount")
         .with_columns(bucket.alias(BUCKET))
         .group_by(*_GROUPS, BUCKET)
         .agg(exact.summed("amount"))
@@ -70,6 +71,5 @@ def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
             nw.col(BUCKET).alias("timestamp"),
             exact.total("amount").alias("liquidations"),
         )
-        .sort(*_GROUPS, "timestamp")
     )
-    return closed(points, like=events)
+    return table.closed(points, sort=[*_GROUPS, "timestamp"])

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -21,9 +21,10 @@ from tidytape.catalogue import Interval, Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, INSTRUMENT, Frame, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
 from tidytape.frames.ordered import first, last, order_keys
+from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
 __all__ = ["candles_of", "minute_candles", "minute_profile", "profile_of"]
@@ -32,6 +33,7 @@ Amount = Literal["coin", "quote"]
 
 _MINUTE: Final = Interval.MINUTE
 _TRADES: Final = (*INSTRUMENT, "timestamp", "sequence", "side", "price", "amount", "quote_amount")
+_TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _FIRST: Final = ("first_timestamp", "first_sequence")
 _LAST: Final = ("last_timestamp", "last_sequence")
 _PRICES: Final = ("open", "high", "low", "close")
@@ -43,7 +45,6 @@ _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-@at_the_door
 def minute_candles(trades: IntoFrameT, /, *, by_side: bool = True) -> IntoFrameT:
     """Minutes of each instrument, and side: prices, amounts, and the order of the first and the last trade.
 
@@ -86,24 +87,30 @@ def minute_candles(trades: IntoFrameT, /, *, by_side: bool = True) -> IntoFrameT
     >>> "side" in minute_candles(trades, by_side=False).columns
     False
     """
+    table = Table.opened(trades, _TRADES, times=["timestamp"])
+    minutes = candle_minutes(table.rows, by_side=by_side)
+    return table.closed(minutes, times=dict.fromkeys(_TIMES[1:], "timestamp"))
+
+
+def candle_minutes(trades: nw.LazyFrame[Any], *, by_side: bool = True) -> nw.LazyFrame[Any]:
+    """Return what `minute_candles` does."""
     time, price = nw.col("timestamp"), nw.col("price")
-    frame = opened(trades, _TRADES)
     side = ["side"] if by_side else []
-    keys, order = order_keys(frame, "__order")
-    minutes = (
-        exact.in_parts(frame, "amount", "quote_amount")
+    keys, order = order_keys(trades, "__order")
+    return (
+        exact.in_parts(trades, "amount", "quote_amount")
         .with_columns(bucket_start(time, _MINUTE).alias(BUCKET), *keys)
         .group_by(*INSTRUMENT, BUCKET, *side)
         .agg(
-            first(frame, "price", order).alias("open"),
+            first(trades, "price", order).alias("open"),
             price.max().alias("high"),
             price.min().alias("low"),
-            last(frame, "price", order).alias("close"),
+            last(trades, "price", order).alias("close"),
             exact.summed("amount", "quote_amount"),
             time.min().alias("first_timestamp"),
             time.max().alias("last_timestamp"),
-            first(frame, "sequence", order).alias("first_sequence"),
-            last(frame, "sequence", order).alias("last_sequence"),
+            first(trades, "sequence", order).alias("first_sequence"),
+            last(trades, "sequence", order).alias("last_sequence"),
             nw.len().alias("trades"),
         )
         .select(
@@ -118,10 +125,8 @@ def minute_candles(trades: IntoFrameT, /, *, by_side: bool = True) -> IntoFrameT
         )
         .sort(*INSTRUMENT, "timestamp", *side)
     )
-    return closed(minutes, like=trades)
 
 
-@at_the_door
 def candles_of(
     minutes: IntoFrameT, /, *, interval: str, by_side: bool = False, amount: Amount = "coin"
 ) -> IntoFrameT:
@@ -164,19 +169,27 @@ def candles_of(
     """
     wanted = interval_of(interval)
     volume = _VOLUME[_chosen(amount)]
+    side = ["side"] if by_side else []
+    table = Table.opened(minutes, [*_CANDLES, *side, volume], times=_TIMES)
+    return table.closed(candles_of_minutes(table.rows, wanted, by_side=by_side, volume=volume))
+
+
+def candles_of_minutes(
+    minutes: nw.LazyFrame[Any], interval: Interval, *, by_side: bool = False, volume: str = "volume"
+) -> nw.LazyFrame[Any]:
+    """Return what `candles_of` does; ``volume`` is the column that counts."""
     groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
-    frame = opened(minutes, [*_CANDLES, *groups, volume])
-    first_keys, by_first = order_keys(frame, "__first", _FIRST)
-    last_keys, by_last = order_keys(frame, "__last", _LAST)
-    points = (
-        exact.in_parts(frame, volume)
-        .with_columns(bucket_start(nw.col("timestamp"), wanted).alias(BUCKET), *first_keys, *last_keys)
+    first_keys, by_first = order_keys(minutes, "__first", _FIRST)
+    last_keys, by_last = order_keys(minutes, "__last", _LAST)
+    return (
+        exact.in_parts(minutes, volume)
+        .with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET), *first_keys, *last_keys)
         .group_by(*groups, BUCKET)
         .agg(
-            first(frame, "open", by_first).alias("open"),
+            first(minutes, "open", by_first).alias("open"),
             nw.col("high").max(),
             nw.col("low").min(),
-            last(frame, "close", by_last).alias("close"),
+            last(minutes, "close", by_last).alias("close"),
             exact.summed(volume),
             nw.col("first_timestamp").min(),
             nw.col("last_timestamp").max(),
@@ -190,10 +203,8 @@ def candles_of(
         )
         .sort(*groups, "timestamp")
     )
-    return closed(points, like=minutes)
 
 
-@at_the_door
 def minute_profile(trades: IntoFrameT, /, *, block_size: Decimal | float | str) -> IntoFrameT:
     """Minutes of each instrument and price row: what was bought and sold on it, in coin and in terms of the quote.
 
@@ -231,20 +242,24 @@ def minute_profile(trades: IntoFrameT, /, *, block_size: Decimal | float | str) 
     [(10.0, 1.0, 20.0)]
     """
     grid = Grid.of(block_size)
+    table = Table.opened(trades, [name for name in _TRADES if name != "sequence"], times=["timestamp"])
+    return table.closed(profile_minutes(table.rows, grid))
+
+
+def profile_minutes(trades: nw.LazyFrame[Any], grid: Grid) -> nw.LazyFrame[Any]:
+    """Return what `minute_profile` does."""
     columns = [name for names in _PROFILE.values() for name in names]
-    needed = [name for name in _TRADES if name != "sequence"]
     split = [
         nw.when(nw.col("side") == side.value).then(nw.col(amount)).otherwise(0.0).alias(name)
         for amount, names in zip(("amount", "quote_amount"), _PROFILE.values(), strict=True)
         for side, name in zip((Side.BUY, Side.SELL), names, strict=True)
     ]
-    rows = opened(trades, needed).with_columns(grid.row(nw.col("price")).alias("row"), *split)
+    rows = trades.with_columns(grid.row(nw.col("price")).alias("row"), *split)
     minutes = _rows_summed(rows, _MINUTE, columns).with_columns(grid.price(nw.col("row")).alias("price"))
     minutes = minutes.select(*INSTRUMENT, "timestamp", "price", *columns)
-    return closed(minutes.sort(*INSTRUMENT, "timestamp", "price"), like=trades)
+    return minutes.sort(*INSTRUMENT, "timestamp", "price")
 
 
-@at_the_door
 def profile_of(
     minutes: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str, amount: Amount = "coin"
 ) -> IntoFrameT:
@@ -287,25 +302,33 @@ def profile_of(
     [(10.0, 1.0, 3.0)]
     """
     wanted, grid = interval_of(interval), Grid.of(block_size)
+    volumes = _PROFILE[_chosen(amount)]
+    table = Table.opened(minutes, [*INSTRUMENT, "price", *volumes], times=["timestamp"])
+    return table.closed(profile_of_minutes(table.rows, wanted, grid, amount=amount))
+
+
+def profile_of_minutes(
+    minutes: nw.LazyFrame[Any], interval: Interval, grid: Grid, *, amount: Amount = "coin"
+) -> nw.LazyFrame[Any]:
+    """Return what `profile_of` does."""
     chosen = dict(zip(("buy_volume", "sell_volume"), _PROFILE[_chosen(amount)], strict=True))
-    frame = opened(minutes, [*INSTRUMENT, "timestamp", "price", *chosen.values()])
-    rows = frame.select(
+    rows = minutes.select(
         *INSTRUMENT,
         "timestamp",
         grid.row(nw.col("price")).alias("row"),
         *(nw.col(name).alias(ours) for ours, name in chosen.items()),
     )
-    levels = _rows_summed(rows, wanted, list(chosen)).select(
+    levels = _rows_summed(rows, interval, list(chosen)).select(
         *INSTRUMENT,
         "timestamp",
         grid.price(nw.col("row")).alias("price"),
         *chosen,
         (nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"),
     )
-    return closed(levels.sort(*INSTRUMENT, "timestamp", "price"), like=minutes)
+    return levels.sort(*INSTRUMENT, "timestamp", "price")
 
 
-def _rows_summed(frame: Frame, interval: Interval, columns: Sequence[str]) -> Frame:
+def _rows_summed(frame: nw.LazyFrame[Any], interval: Interval, columns: Sequence[str]) -> nw.LazyFrame[Any]:
     """Return one row per instrument, bucket and ``row``, with the exact sums of the columns."""
     return (
         exact.in_parts(frame, *columns)
@@ -322,3 +345,8 @@ def _chosen(amount: str) -> str:
     if amount not in _VOLUME:
         raise QueryError("amount", got=amount, expected="'coin' or 'quote'")
     return amount
+
+
+def made_of(amount: Amount) -> tuple[list[str], list[str]]:
+    """Return the columns that candles and profiles of minutes must have, to be joined where that amount counts."""
+    return [*_CANDLES, "volume"], [*INSTRUMENT, "timestamp", "price", *_PROFILE[_chosen(amount)]]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import by_bucket, number, ohlc
-from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import INSTRUMENT
+from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
 __all__ = ["open_interest"]
 
 
-@at_the_door
 def open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """First, highest, lowest and last open interest reported in each interval.
 
@@ -55,6 +55,6 @@ def open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     [(80000.0, 81000.0, 79500.5, 81000.0)]
     """
     bucket = interval_of(interval)
-    frame = opened(reports, [*INSTRUMENT, "timestamp", "amount"]).with_columns(number("amount"))
-    points = by_bucket(frame, bucket, INSTRUMENT, ohlc("amount"))
-    return closed(points.sort(*INSTRUMENT, "timestamp"), like=reports)
+    table = Table.opened(reports, [*INSTRUMENT, "amount"], times=["timestamp"])
+    points = by_bucket(table.rows.with_columns(number("amount")), bucket, INSTRUMENT, ohlc("amount"))
+    return table.closed(points, sort=[*INSTRUMENT, "timestamp"])

@@ -7,8 +7,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import CARRY, beside, known_sum, latest, number
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET
 from tidytape.frames.ordered import last
+from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
 __all__ = ["option_open_interest"]
@@ -17,7 +18,6 @@ _GROUPS = ("exchange", "coin")
 _OPTION = ("raw_symbol", "expiry")
 
 
-@at_the_door
 def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """Open interest of all options of a coin on a venue at the end of each interval, and the underlying's last price.
 
@@ -76,9 +76,11 @@ def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """
     bucket = interval_of(interval)
     start = bucket_start(nw.col("timestamp"), bucket)
+    table = Table.opened(
+        quotes, [*_GROUPS, "raw_symbol", "forward", "open_interest"], times=["timestamp", "expiry"]
+    )
     frame = (
-        opened(quotes, [*_GROUPS, *_OPTION, "timestamp", "forward", "open_interest"])
-        .filter(nw.col("timestamp") < nw.col("expiry"))
+        table.rows.filter(nw.col("timestamp") < nw.col("expiry"))
         .with_columns(start.alias(BUCKET), number("forward"), number("open_interest"))
         .filter(~(nw.col("forward").is_null() & nw.col("open_interest").is_null()))
     )
@@ -101,14 +103,10 @@ def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
         .group_by(*_GROUPS, BUCKET)
         .agg(last(frame, "forward", ("timestamp", "nearness", "forward")).alias("underlying_price_close"))
     )
-    points = (
-        beside(stock, underlying, [*_GROUPS, BUCKET])
-        .select(
-            *_GROUPS,
-            nw.col(BUCKET).alias("timestamp"),
-            "underlying_price_close",
-            nw.col("open_interest").alias("oi_close"),
-        )
-        .sort(*_GROUPS, "timestamp")
+    points = beside(stock, underlying, [*_GROUPS, BUCKET]).select(
+        *_GROUPS,
+        nw.col(BUCKET).alias("timestamp"),
+        "underlying_price_close",
+        nw.col("open_interest").alias("oi_close"),
     )
-    return closed(points, like=quotes)
+    return table.closed(points, sort=[*_GROUPS, "timestamp"])

@@ -25,11 +25,11 @@ from typing import Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._chain import CHAIN, EXPIRY, Frame, chain, lazy
+from tidytape.aggregate._chain import CHAIN, EXPIRY, Frame, chain, opened
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
 from tidytape.catalogue import Tenor
-from tidytape.frames.door import BUCKET, at_the_door, closed
+from tidytape.frames.door import BUCKET
 from tidytape.frames.ordered import interpolated, next_of, with_next
 from tidytape.times import DAY
 
@@ -38,7 +38,6 @@ __all__ = ["implied_volatility", "skew"]
 _DELTAS = {"25": 0.25, "10": 0.10}
 
 
-@at_the_door
 def implied_volatility(
     quotes: IntoFrameT, /, *, interval: str, atm: Literal["forward", "delta_neutral"] = "forward"
 ) -> IntoFrameT:
@@ -96,13 +95,12 @@ def implied_volatility(
     [('BTC_ATM', 'ONE_M', 59.7372)]
     """
     one_of("atm", atm, ("forward", "delta_neutral"))
-    frame = lazy(quotes)
-    smile = _smile(chain(frame, interval), money_ladder(atm, "atm"))
-    at_tenor = _constant_maturity(smile, _tenors(frame, ("ATM",)), ("atm",))
-    return closed(_summary(at_tenor, nw.col("atm"), "implied_volatility"), like=quotes)
+    table = opened(quotes)
+    smile = _smile(chain(table.rows, interval), money_ladder(atm, "atm"))
+    at_tenor = _constant_maturity(smile, _tenors(table.rows, ("ATM",)), ("atm",))
+    return table.closed(_summary(at_tenor, nw.col("atm"), "implied_volatility"))
 
 
-@at_the_door
 def skew(
     quotes: IntoFrameT, /, *, interval: str, delta: Literal["forward", "premium_adjusted"] = "forward"
 ) -> IntoFrameT:
@@ -169,16 +167,16 @@ def skew(
         for name, value in _DELTAS.items()
         for kind, sign in ((PUT, -1), (CALL, 1))
     }
-    frame = lazy(quotes)
-    smile = _smile(chain(frame, interval), delta_ladder(delta, wanted))
-    at_tenor = _constant_maturity(smile, _tenors(frame, _DELTAS), tuple(wanted))
+    table = opened(quotes)
+    smile = _smile(chain(table.rows, interval), delta_ladder(delta, wanted))
+    at_tenor = _constant_maturity(smile, _tenors(table.rows, _DELTAS), tuple(wanted))
     measure = nw.coalesce(
         *(
             nw.when(nw.col("ending") == name).then(nw.col(f"{PUT}_{name}") - nw.col(f"{CALL}_{name}"))
             for name in _DELTAS
         )
     )
-    return closed(_summary(at_tenor, measure, "skew"), like=quotes)
+    return table.closed(_summary(at_tenor, measure, "skew"))
 
 
 def _smile(options: Frame, ladder: Ladder) -> Frame:

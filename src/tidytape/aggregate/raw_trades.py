@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import INSTRUMENT
+from tidytape.frames.table import Table
 
 __all__ = ["raw_trades"]
 
@@ -12,7 +13,6 @@ _SERIES = (*INSTRUMENT, "side")
 _PAYLOAD = ("timestamp", "id", "price", "amount", "quote_amount")
 
 
-@at_the_door
 def raw_trades(trades: IntoFrameT, /) -> IntoFrameT:
     """Trades of each instrument and side, in the order in which they happened.
 
@@ -53,6 +53,6 @@ def raw_trades(trades: IntoFrameT, /) -> IntoFrameT:
     >>> raw_trades(trades).select("timestamp", "id", "price").rows()
     [(1, 'a', 10.0), (5, 'b', 11.0), (5, 'c', 12.0)]
     """
-    frame = opened(trades, [*_SERIES, *_PAYLOAD, "sequence"])
-    ordered = frame.sort(*_SERIES, "timestamp", "sequence", "id").select(*_SERIES, *_PAYLOAD)
-    return closed(ordered, like=trades)
+    table = Table.opened(trades, [*_SERIES, *_PAYLOAD, "sequence"], times=["timestamp"])
+    ordered = table.rows.sort(*_SERIES, "timestamp", "sequence", "id").select(*_SERIES, *_PAYLOAD)
+    return table.closed(ordered)

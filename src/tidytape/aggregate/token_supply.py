@@ -11,7 +11,8 @@ from tidytape.aggregate._reports import CARRY, beside, by_bucket, known_sum, lat
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, Frame, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET, Frame
+from tidytape.frames.table import Table
 from tidytape.times import SECOND, interval_of
 
 __all__ = ["token_supply"]
@@ -36,7 +37,6 @@ _POINT = (
 _LAST = {name: (name, "last") for name in _NUMBERS} | {"first_marketcap": ("marketcap", "first")}
 
 
-@at_the_door
 def token_supply(
     reports: IntoFrameT, /, *, interval: str, universe: Collection[str] | None = None
 ) -> IntoFrameT:
@@ -95,9 +95,8 @@ def token_supply(
     bucket = interval_of(interval)
     if isinstance(universe, str) or (universe is not None and not universe):
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
-    frame = opened(reports, [*_TOKEN, "timestamp", *_NUMBERS, _RANK, *_TEXTS]).with_columns(
-        *(number(name) for name in _NUMBERS), nw.col(*_TEXTS).cast(nw.String())
-    )
+    table = Table.opened(reports, [*_TOKEN, *_NUMBERS, _RANK, *_TEXTS], times=["timestamp"])
+    frame = table.rows.with_columns(*(number(name) for name in _NUMBERS), nw.col(*_TEXTS).cast(nw.String()))
     is_whole, members = nw.col("count") > 1, frame
     if universe is not None:
         within = nw.col("token_name").is_in(list(universe))
@@ -115,9 +114,8 @@ def token_supply(
         beside(points, _total(members, bucket), ["timestamp"])
         .with_columns(share.alias("marketcap_dominance_percent"))
         .select(*_POINT)
-        .sort(*_TOKEN, "timestamp")
     )
-    return closed(points, like=reports)
+    return table.closed(points, sort=[*_TOKEN, "timestamp"])
 
 
 def _total(frame: Frame, interval: Interval) -> Frame:

@@ -14,24 +14,25 @@ from typing import Any, Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._clocks import takes_times
-from tidytape.aggregate.candles import candles
-from tidytape.aggregate.minutes import candles_of, profile_of
-from tidytape.aggregate.volume_profile import volume_profile
+from tidytape.aggregate.candles import candles_of_trades
+from tidytape.aggregate.minutes import candles_of_minutes, made_of, profile_of_minutes
+from tidytape.aggregate.volume_profile import profile_of_trades
 from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, nearest
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
 from tidytape.frames.numbers import MOST_NUMBERS, spread
+from tidytape.frames.table import Table
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 __all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
 
 _NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
 _ORDER: Final = "sequence"
+_TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _PROFILE = (*INSTRUMENT, "timestamp")
 _VOLUMES = ("buy_volume", "sell_volume")
 _SUMMED = (*_VOLUMES, "volume")
@@ -45,7 +46,6 @@ MOST_ROWS: Final = MOST_NUMBERS
 _SESSIONS = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK, TPOSession.MONTHLY: None}
 
 
-@takes_times
 def tpo(
     trades: IntoFrameT,
     /,
@@ -168,11 +168,10 @@ def tpo(
     (11.0, 10.0, 11.0, 12.5, 10.0)
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
-    frame = opened(trades, _NEEDED)
-    return closed(_profiles(*_read(frame, plan), plan, now), like=trades)
+    table = Table.opened(trades, _NEEDED, times=["timestamp"])
+    return _closed(table, _profiles(*_of_trades(table, plan), plan, now))
 
 
-@at_the_door
 def tpo_of(
     candles: IntoFrameT,
     profile: IntoFrameT,
@@ -227,10 +226,10 @@ def tpo_of(
     [(10.0, 1.0, 1), (11.0, 0.0, 1), (12.0, 2.0, 1)]
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
-    return closed(_profiles(*_made(candles, profile, plan, amount, united=united), plan, now), like=candles)
+    table, parts = _opened(candles, profile, plan, amount, united=united)
+    return _closed(table, _profiles(*parts, plan, now))
 
 
-@takes_times
 def tpo_touches(
     trades: IntoFrameT,
     /,
@@ -282,12 +281,11 @@ def tpo_touches(
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
-    frame = opened(trades, _NEEDED)
-    _, touched, traded = _read(frame, plan)
-    return closed(_touches(touched, traded, plan), like=trades)
+    table = Table.opened(trades, _NEEDED, times=["timestamp"])
+    _, touched, traded = _of_trades(table, plan)
+    return table.closed(_touches(touched, traded, plan))
 
 
-@at_the_door
 def tpo_touches_of(
     candles: IntoFrameT,
     profile: IntoFrameT,
@@ -332,11 +330,12 @@ def tpo_touches_of(
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0)]
     """
     plan = _Plan.of(interval, block_size, session, block_minutes)
-    _, touched, traded = _made(candles, profile, plan, amount, united=united)
-    return closed(_touches(touched, traded, plan), like=candles)
+    table, (_, touched, traded) = _opened(candles, profile, plan, amount, united=united)
+    return table.closed(_touches(touched, traded, plan))
 
 
-_Read = tuple[nw.LazyFrame[Any], nw.LazyFrame[Any], nw.LazyFrame[Any]]
+_Parts = tuple[nw.LazyFrame[Any], nw.LazyFrame[Any], nw.LazyFrame[Any]]
+"""Blocks, rows that they touched, and rows that they traded on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -494,44 +493,64 @@ def _with_volumes(rows: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], key: list[
     return rows.with_columns(*map(exact.total, _SUMMED)).drop(*parts)
 
 
-def _made(
-    candles: Any, profile: Any, plan: _Plan, amount: Literal["coin", "quote"], *, united: bool
-) -> _Read:
-    """Return what `_read` does, of minutes."""
-    frames = [opened(frame, ()) for frame in (candles, profile)]
-    eager = isinstance(frames[0], nw.DataFrame)
-    minutes, rows = (frame.lazy().to_native() for frame in frames)
-    pieces = candles_of(minutes, interval=plan.piece)
+def _closed(table: Table[IntoFrameT], levels: nw.LazyFrame[Any]) -> IntoFrameT:
+    return table.closed(levels, times=dict.fromkeys(("period_start", "period_end"), "timestamp"))
+
+
+def _opened(
+    candles: IntoFrameT,
+    profile: IntoFrameT,
+    plan: _Plan,
+    amount: Literal["coin", "quote"],
+    *,
+    united: bool,
+) -> tuple[Table[IntoFrameT], _Parts]:
+    """Return the minutes of candles opened, and what `_of_minutes` returns."""
+    of_candles, of_levels = made_of(amount)
+    table = Table.opened(candles, of_candles, times=_TIMES)
+    levels = Table.opened(profile, of_levels, times=["timestamp"], parameter="profile")
+    return table, _of_minutes(table.rows, levels.rows, plan, amount, united=united, eager=table.is_eager)
+
+
+def _of_minutes(
+    minutes: nw.LazyFrame[Any],
+    rows: nw.LazyFrame[Any],
+    plan: _Plan,
+    amount: Literal["coin", "quote"],
+    *,
+    united: bool,
+    eager: bool = False,
+) -> _Parts:
+    """Return the blocks, the rows they touched and those they traded on, of minutes of candles and of profiles."""
+    pieces = candles_of_minutes(minutes, plan.piece)
     if not united:
-        traded = profile_of(rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
+        traded = profile_of_minutes(rows, plan.piece, plan.grid, amount=amount)
         return _touched(pieces, traded, plan, eager=eager)
-    # Which rows were touched is seen member by member: between the prices of two of them nothing was.
-    as_one, all_rows = (nw.from_native(frame).with_columns(*_NOBODY).to_native() for frame in (minutes, rows))
-    traded = profile_of(all_rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
+    # Each member touched rows between its own prices; between the prices of two members nothing was touched.
+    traded = profile_of_minutes(rows.with_columns(*_NOBODY), plan.piece, plan.grid, amount=amount)
     members = _with_rows(pieces, plan, eager=eager)
-    whole = _with_rows(candles_of(as_one, interval=plan.piece), plan, eager=False)
+    whole = _with_rows(candles_of_minutes(minutes.with_columns(*_NOBODY), plan.piece), plan, eager=False)
     touched = _rows_between(members).select(*_NOBODY, BUCKET, "row").unique()
     return plan.placed(whole), plan.placed(touched), plan.placed(_traded(traded, plan))
 
 
-def _read(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], plan: _Plan) -> _Read:
-    """Return the pieces of the blocks, each with its prices, the rows they touched, and those they traded on."""
-    order = [_ORDER] if _ORDER in frame.collect_schema().names() else []
-    trades = frame.select(*_NEEDED, *order).lazy() if isinstance(frame, nw.DataFrame) else frame
-    native, piece = trades.to_native(), plan.piece
-    pieces = candles(native, interval=piece) if order else _candles_of_moments(trades, piece)
-    traded = volume_profile(native, interval=piece, block_size=plan.grid.size)
-    return _touched(pieces, traded, plan, eager=isinstance(frame, nw.DataFrame))
+def _of_trades(table: Table[Any], plan: _Plan) -> _Parts:
+    """Return the blocks, the rows they touched and those they traded on, of trades."""
+    order = [_ORDER] if _ORDER in table.names else []
+    trades = table.rows.select(*_NEEDED, *order)
+    pieces = candles_of_trades(trades, plan.piece) if order else _candles_of_moments(trades, plan.piece)
+    traded = profile_of_trades(trades, plan.piece, plan.grid)
+    return _touched(pieces, traded, plan, eager=table.is_eager)
 
 
-def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> Any:
+def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> nw.LazyFrame[Any]:
     """Return candles of trades that have no order within a moment: without an open or a close that it decides."""
     moments = trades.group_by(*INSTRUMENT, "timestamp").agg(
         nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
     )
     moments = moments.with_columns(amount=nw.lit(1.0), **{_ORDER: nw.lit(0, nw.Int64)})
     low, high = (
-        nw.from_native(candles(moments.rename({of: "price"}).drop(other).to_native(), interval=piece))
+        candles_of_trades(moments.rename({of: "price"}).drop(other), piece)
         for of, other in (("lowest", "highest"), ("highest", "lowest"))
     )
     both = low.drop("high").join(high.drop("low"), on=[*INSTRUMENT, "timestamp"], suffix="_high")
@@ -542,29 +561,27 @@ def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> Any:
             nw.when(nw.col(name) == nw.col(f"{name}_high")).then(nw.col(name)).alias(name)
             for name in ("open", "close")
         ),
-    ).to_native()
+    )
 
 
-def _touched(pieces: Any, profile: Any, plan: _Plan, *, eager: bool) -> _Read:
-    """Return what `_read` does, of candles and volume profiles of the blocks' pieces."""
+def _touched(pieces: nw.LazyFrame[Any], profile: nw.LazyFrame[Any], plan: _Plan, *, eager: bool) -> _Parts:
+    """Return the same of candles and volume profiles of the blocks' pieces."""
     blocks = _with_rows(pieces, plan, eager=eager)
     return plan.placed(blocks), plan.placed(_rows_between(blocks)), plan.placed(_traded(profile, plan))
 
 
-def _with_rows(pieces: Any, plan: _Plan, *, eager: bool) -> nw.LazyFrame[Any]:
+def _with_rows(pieces: nw.LazyFrame[Any], plan: _Plan, *, eager: bool) -> nw.LazyFrame[Any]:
     """Return the pieces with their lowest and highest row."""
     row = plan.grid.row
-    blocks: nw.LazyFrame[Any] = (
-        nw.from_native(pieces)
-        .rename({"timestamp": BUCKET})
-        .with_columns(row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest"))
+    blocks: nw.LazyFrame[Any] = pieces.rename({"timestamp": BUCKET}).with_columns(
+        row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
     )
     return _checked(blocks.collect("polars"), plan.grid).lazy() if eager else blocks
 
 
-def _traded(profile: Any, plan: _Plan) -> nw.LazyFrame[Any]:
+def _traded(profile: nw.LazyFrame[Any], plan: _Plan) -> nw.LazyFrame[Any]:
     """Return the rows that pieces traded on, with their volumes, ready to be added up."""
-    rows: nw.LazyFrame[Any] = nw.from_native(profile).select(
+    rows = profile.select(
         *INSTRUMENT,
         nw.col("timestamp").alias(BUCKET),
         plan.grid.row(nw.col("price")).alias("row"),

@@ -11,8 +11,9 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import USD_QUOTES, AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames.door import INSTRUMENT, at_the_door, closed, opened
+from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.joined import as_of
+from tidytape.frames.table import Table
 from tidytape.schema import schema_of
 
 __all__ = ["to_usd"]
@@ -28,7 +29,6 @@ _STOCK: Final = ("open", "high", "low", "close")
 _ABLE: Final = ("TRADE", "OPEN_INTEREST_AGG", *_LEVELS)
 
 
-@at_the_door
 def to_usd(
     frame: IntoFrameT,
     /,
@@ -88,12 +88,13 @@ def to_usd(
     [None, 30.0]
     """
     columns, needed = _columns(data_type)
-    money = opened(frame, needed)
-    names = money.collect_schema().names()
+    table = Table.opened(frame, needed, times=["timestamp"])
+    money: Any = table.rows
+    names = table.names
     if data_type == "OPEN_INTEREST_AGG":
         if prices is None:
             raise QueryError("prices", got=None, expected="a frame of closes; open interest has no price")
-        closes = opened(prices, [*INSTRUMENT, "timestamp", "close"])
+        closes = Table.opened(prices, [*INSTRUMENT, "close"], times=["timestamp"], parameter="prices").rows
         money = as_of(money, closes.rename({"close": "__price"}), "__price", by=INSTRUMENT)
         price = nw.col("__price")
     else:
@@ -107,7 +108,8 @@ def to_usd(
                 hint="another one needs rates",
                 code="UNSUPPORTED",
             )
-        worth = opened(rates, ["quote_coin", "timestamp", "usd"]).filter(nw.col("quote_coin") == quote)
+        known = Table.opened(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
+        worth = known.filter(nw.col("quote_coin") == quote)
         money = as_of(money, worth.rename({"usd": "__usd"}), "__usd", by=())
         price = price * nw.col("__usd")
     if data_type == "TRADE" and "quote_amount" in names:
@@ -119,7 +121,7 @@ def to_usd(
         money = money.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
     if "amount_unit" in names:
         money = money.with_columns(nw.lit(AmountUnit.USD.value).alias("amount_unit"))
-    return closed(money.select(*names), like=frame)
+    return table.closed(money.select(*names))
 
 
 def _columns(data_type: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

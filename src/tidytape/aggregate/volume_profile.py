@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._clocks import takes_times
-from tidytape.catalogue import Side
+from tidytape.catalogue import Interval, Side
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, INSTRUMENT, closed, opened
+from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
+from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
 __all__ = ["volume_profile"]
@@ -21,7 +22,6 @@ _NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
 _SIGN = "__sign"
 
 
-@takes_times
 def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str) -> IntoFrameT:
     """Volume per interval and price row of each instrument, split by the side of the aggressor.
 
@@ -71,14 +71,19 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
     >>> profile.select("price", "buy_volume", "sell_volume", "volume").rows()
     [(0.3, 1.0, 2.0, 3.0), (0.4, 4.0, 0.0, 4.0)]
     """
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
-    grid = Grid.of(block_size)
-    frame = opened(trades, _NEEDED)
+    wanted, grid = interval_of(interval), Grid.of(block_size)
+    table = Table.opened(trades, _NEEDED, times=["timestamp"])
+    return table.closed(profile_of_trades(table.rows, wanted, grid))
+
+
+def profile_of_trades(trades: nw.LazyFrame[Any], interval: Interval, grid: Grid) -> nw.LazyFrame[Any]:
+    """Return what `volume_profile` does."""
+    bucket = bucket_start(nw.col("timestamp"), interval)
     side = nw.col("side")
     # By side first, and beside each other once they are few: the amounts are taken apart once and not for each side.
     # A number tells the sides apart faster than a text.
     sides = (
-        exact.in_parts(frame, "amount")
+        exact.in_parts(trades, "amount")
         .with_columns(
             bucket.alias(BUCKET),
             grid.edge(nw.col("price")).alias("price"),
@@ -89,7 +94,7 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
         .group_by(*INSTRUMENT, BUCKET, "price", _SIGN)
         .agg(exact.summed("amount"))
     )
-    levels = (
+    return (
         sides.with_columns(*exact.where(nw.col(_SIGN) == 1, "amount", "buy_volume"))
         .with_columns(*exact.where(nw.col(_SIGN) == -1, "amount", "sell_volume"))
         .group_by(*INSTRUMENT, BUCKET, "price")
@@ -104,4 +109,3 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
         .with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
         .sort(*INSTRUMENT, "timestamp", "price")
     )
-    return closed(levels, like=trades)

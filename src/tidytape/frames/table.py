@@ -286,6 +286,7 @@ class Table(Generic[IntoFrameT]):
         sort: Sequence[str] = (),
         times: Mapping[str, str] | None = None,
         like_rows: bool = False,
+        in_parts: bool = False,
     ) -> IntoFrameT:
         """Return a result as the kind of frame that was opened, its times and categories as the caller says them.
 
@@ -298,6 +299,8 @@ class Table(Generic[IntoFrameT]):
             Columns of nanoseconds that are new, each with the column whose way of saying time it takes.
         like_rows : bool
             Whether the rows are those of the frame: then pandas keeps its index, otherwise it gets a fresh one.
+        in_parts : bool
+            Whether polars computes an eager result in parts, which takes less memory than the whole.
         """
         if sort:
             result = result.sort(*sort)
@@ -310,7 +313,8 @@ class Table(Generic[IntoFrameT]):
         rows = categorised(result.lazy(), self.categories)
         if self.door is None:
             return cast("IntoFrameT", rows.to_native())
-        return self.door.like(times or {}).back(rows.collect().to_native(), like_rows=like_rows)
+        collected = rows.collect("polars", engine="streaming" if in_parts else "auto")
+        return self.door.like(times or {}).back(collected.to_native(), like_rows=like_rows)
 
 
 def _refuse_outside(door: Door[Any] | None, names: Iterable[str], parameter: str) -> None:
