@@ -17,7 +17,7 @@ import pytest
 
 from engines import Engine
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.door import opened
+from tidytape.frames.door import wrapped
 from tidytape.frames.table import Table
 
 INSTANTS = [datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), None, datetime(2026, 3, 5, 8, 0, 0, 1, UTC)]
@@ -218,4 +218,4 @@ def test_columns_that_have_no_name_of_their_own_are_refused() -> None:
             Table.opened(native, parameter="candles")
         assert caught.value.hint
         with pytest.raises(QueryError, match="a text as its name"):
-            opened(native, [])
+            wrapped(native)

@@ -167,7 +167,7 @@ def tpo(
     >>> levels.select("poc_price", "opening_price", "closing_price", "ibr_high", "ibr_low").row(0)
     (11.0, 10.0, 11.0, 12.5, 10.0)
     """
-    plan = _Plan.of(interval, block_size, session, block_minutes)
+    plan = Cut.of(interval, block_size, session, block_minutes)
     table = Table.opened(trades, _NEEDED, times=["timestamp"])
     return _closed(table, _profiles(*_of_trades(table, plan), plan, now))
 
@@ -225,7 +225,7 @@ def tpo_of(
     >>> levels.select("price", "volume", "tpo_count").rows()
     [(10.0, 1.0, 1), (11.0, 0.0, 1), (12.0, 2.0, 1)]
     """
-    plan = _Plan.of(interval, block_size, session, block_minutes)
+    plan = Cut.of(interval, block_size, session, block_minutes)
     table, parts = _opened(candles, profile, plan, amount, united=united)
     return _closed(table, _profiles(*parts, plan, now))
 
@@ -280,7 +280,7 @@ def tpo_touches(
     >>> tpo_touches(trades, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
     """
-    plan = _Plan.of(interval, block_size, session, block_minutes)
+    plan = Cut.of(interval, block_size, session, block_minutes)
     table = Table.opened(trades, _NEEDED, times=["timestamp"])
     _, touched, traded = _of_trades(table, plan)
     return table.closed(_touches(touched, traded, plan))
@@ -329,7 +329,7 @@ def tpo_touches_of(
     >>> tpo_touches_of(*minutes, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0)]
     """
-    plan = _Plan.of(interval, block_size, session, block_minutes)
+    plan = Cut.of(interval, block_size, session, block_minutes)
     table, (_, touched, traded) = _opened(candles, profile, plan, amount, united=united)
     return table.closed(_touches(touched, traded, plan))
 
@@ -339,7 +339,7 @@ _Parts = tuple[nw.LazyFrame[Any], nw.LazyFrame[Any], nw.LazyFrame[Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Plan:
+class Cut:
     """How time is cut into sessions and blocks, and price into rows."""
 
     session: Interval | None  # None: a calendar month
@@ -349,7 +349,7 @@ class _Plan:
     @classmethod
     def of(
         cls, interval: str, block_size: Decimal | float | str, session: str | None, block_minutes: int
-    ) -> _Plan:
+    ) -> Cut:
         if block_minutes not in TPO_BLOCK_MINUTES:
             expected = "one of " + ", ".join(map(str, TPO_BLOCK_MINUTES))
             raise QueryError("block_minutes", got=block_minutes, expected=expected)
@@ -424,7 +424,7 @@ def _profiles(
     blocks: nw.LazyFrame[Any],
     touched: nw.LazyFrame[Any],
     traded: nw.LazyFrame[Any],
-    plan: _Plan,
+    plan: Cut,
     now: int | None,
 ) -> nw.LazyFrame[Any]:
     """Return the levels of each session, with what is derived of it."""
@@ -477,7 +477,7 @@ def _profiles(
     )
 
 
-def _touches(touched: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], plan: _Plan) -> nw.LazyFrame[Any]:
+def _touches(touched: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], plan: Cut) -> nw.LazyFrame[Any]:
     return (
         _with_volumes(touched, traded, [*_PROFILE, "block_id", "row"])
         .select(*_PROFILE, "block_id", plan.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
@@ -500,7 +500,7 @@ def _closed(table: Table[IntoFrameT], levels: nw.LazyFrame[Any]) -> IntoFrameT:
 def _opened(
     candles: IntoFrameT,
     profile: IntoFrameT,
-    plan: _Plan,
+    plan: Cut,
     amount: Literal["coin", "quote"],
     *,
     united: bool,
@@ -515,7 +515,7 @@ def _opened(
 def _of_minutes(
     minutes: nw.LazyFrame[Any],
     rows: nw.LazyFrame[Any],
-    plan: _Plan,
+    plan: Cut,
     amount: Literal["coin", "quote"],
     *,
     united: bool,
@@ -534,7 +534,20 @@ def _of_minutes(
     return plan.placed(whole), plan.placed(touched), plan.placed(_traded(traded, plan))
 
 
-def _of_trades(table: Table[Any], plan: _Plan) -> _Parts:
+def tpo_of_minutes(
+    minutes: nw.LazyFrame[Any],
+    rows: nw.LazyFrame[Any],
+    plan: Cut,
+    amount: Literal["coin", "quote"],
+    *,
+    united: bool,
+) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
+    """Return what `tpo_of` and `tpo_touches_of` do, of minutes of candles and of profiles."""
+    blocks, touched, traded = _of_minutes(minutes, rows, plan, amount, united=united)
+    return _profiles(blocks, touched, traded, plan, None), _touches(touched, traded, plan)
+
+
+def _of_trades(table: Table[Any], plan: Cut) -> _Parts:
     """Return the blocks, the rows they touched and those they traded on, of trades."""
     order = [_ORDER] if _ORDER in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
@@ -564,13 +577,13 @@ def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> nw.LazyFr
     )
 
 
-def _touched(pieces: nw.LazyFrame[Any], profile: nw.LazyFrame[Any], plan: _Plan, *, eager: bool) -> _Parts:
+def _touched(pieces: nw.LazyFrame[Any], profile: nw.LazyFrame[Any], plan: Cut, *, eager: bool) -> _Parts:
     """Return the same of candles and volume profiles of the blocks' pieces."""
     blocks = _with_rows(pieces, plan, eager=eager)
     return plan.placed(blocks), plan.placed(_rows_between(blocks)), plan.placed(_traded(profile, plan))
 
 
-def _with_rows(pieces: nw.LazyFrame[Any], plan: _Plan, *, eager: bool) -> nw.LazyFrame[Any]:
+def _with_rows(pieces: nw.LazyFrame[Any], plan: Cut, *, eager: bool) -> nw.LazyFrame[Any]:
     """Return the pieces with their lowest and highest row."""
     row = plan.grid.row
     blocks: nw.LazyFrame[Any] = pieces.rename({"timestamp": BUCKET}).with_columns(
@@ -579,7 +592,7 @@ def _with_rows(pieces: nw.LazyFrame[Any], plan: _Plan, *, eager: bool) -> nw.Laz
     return _checked(blocks.collect("polars"), plan.grid).lazy() if eager else blocks
 
 
-def _traded(profile: nw.LazyFrame[Any], plan: _Plan) -> nw.LazyFrame[Any]:
+def _traded(profile: nw.LazyFrame[Any], plan: Cut) -> nw.LazyFrame[Any]:
     """Return the rows that pieces traded on, with their volumes, ready to be added up."""
     rows = profile.select(
         *INSTRUMENT,
@@ -603,7 +616,7 @@ def _rows_between(blocks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     return spread(blocks.select(*INSTRUMENT, BUCKET, "lowest", "highest"), "lowest", "highest", name="row")
 
 
-def _with_flags(levels: nw.LazyFrame[Any], plan: _Plan, now: int | None) -> nw.LazyFrame[Any]:
+def _with_flags(levels: nw.LazyFrame[Any], plan: Cut, now: int | None) -> nw.LazyFrame[Any]:
     """Add ``lowest`` and ``highest``, the profile's rows, ``period_end``, and the flags of each level."""
     row, lowest, highest = nw.col("row"), nw.col("lowest"), nw.col("highest")
     one = nw.col("tpo_count") == 1

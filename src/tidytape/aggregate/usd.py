@@ -88,12 +88,11 @@ def to_usd(
     [None, 30.0]
     """
     columns, needed = _columns(data_type)
+    if data_type == "OPEN_INTEREST_AGG" and prices is None:
+        raise QueryError("prices", got=None, expected="a frame of closes; open interest has no price")
     table = Table.opened(frame, needed, times=["timestamp"])
-    money: Any = table.rows
-    names = table.names
-    if data_type == "OPEN_INTEREST_AGG":
-        if prices is None:
-            raise QueryError("prices", got=None, expected="a frame of closes; open interest has no price")
+    money, names = table.rows, table.names
+    if prices is not None and data_type == "OPEN_INTEREST_AGG":
         closes = Table.opened(prices, [*INSTRUMENT, "close"], times=["timestamp"], parameter="prices").rows
         money = as_of(money, closes.rename({"close": "__price"}), "__price", by=INSTRUMENT)
         price = nw.col("__price")

@@ -6,10 +6,9 @@ policy as a table. Here too is what every frame must have: columns that each hav
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import wraps
-from typing import TYPE_CHECKING, Any, Concatenate, Final, Generic, NamedTuple, ParamSpec, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, cast
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -27,8 +26,6 @@ _EXACT: Final = 2**53
 """Up to here a float can be any whole number."""
 
 _ROW: Final = "__row"
-OUTSIDE: Final = nw.Struct({_ROW: nw.Int64})
-"""Type that stands in for a column that polars cannot hold: the number of the row each value is of."""
 
 
 class _Own(NamedTuple):
@@ -337,7 +334,6 @@ READABLE: Final = "numbers, texts, flags or times"
 """What a column must hold to be read."""
 
 Frame = nw.DataFrame[Any] | nw.LazyFrame[Any]
-P = ParamSpec("P")
 
 
 def wrapped(
@@ -388,45 +384,6 @@ def _name_error(parameter: str, got: str) -> QueryError:
     return QueryError(parameter, got=got, expected=expected, hint=hint)
 
 
-def at_the_door(
-    function: Callable[Concatenate[IntoFrameT, P], IntoFrameT],
-) -> Callable[Concatenate[IntoFrameT, P], IntoFrameT]:
-    """Return the function for frames of pandas and pyarrow, too: it is given polars, and answers with their kind."""
-
-    @wraps(function)
-    def at_door(frame: IntoFrameT, /, *args: Any, **kwargs: Any) -> IntoFrameT:
-        door = _door_of(frame)
-        others = {name: _inside(value) for name, value in kwargs.items()}
-        result = function(_inside(frame, door), *map(_inside, args), **others)
-        return result if door is None else door.back(cast("Any", result))
-
-    return cast("Callable[Concatenate[IntoFrameT, P], IntoFrameT]", at_door)
-
-
-def _door_of(value: Any) -> Door[Any] | None:
-    """Return the door of a frame of pandas or pyarrow; None for anything else."""
-    if not comes_in(value):
-        return None
-    wrapped(value)
-    return Door.of(value)
-
-
-def _inside(value: Any, door: Door[Any] | None = None) -> Any:
-    """Return a frame of pandas or pyarrow as polars, and anything else as it is."""
-    door = door or _door_of(value)
-    return value if door is None else door.frame
-
-
-def opened(native: Any, needed: Iterable[str]) -> Frame:
-    """Return the native frame as a Narwhals frame; an error unless it has every needed column, and can read it."""
-    frame, needed = wrapped(native), list(needed)
-    schema = frame.collect_schema()
-    require(needed, schema.names())
-    if name := next((name for name in needed if schema[name] == OUTSIDE), None):
-        raise QueryError("frame", got=f"a column {name!r} of mixed objects or the like", expected=READABLE)
-    return frame
-
-
 def require(names: Iterable[Any], available: Sequence[str], *, also: Iterable[str] = ()) -> None:
     """Raise MissingColumnError unless all of these are names of columns that there are.
 
@@ -452,10 +409,3 @@ def listed(got: Any) -> list[Any]:
         return [got] if isinstance(got, str | bytes) else list(got)
     except TypeError:
         return [got]
-
-
-def closed(frame: Frame, *, like: IntoFrameT) -> IntoFrameT:
-    """Return the native frame, collected if ``like`` is one in memory."""
-    if isinstance(frame, nw.LazyFrame) and nw.dependencies.is_polars_dataframe(like):
-        frame = frame.collect()
-    return cast("IntoFrameT", frame.to_native())

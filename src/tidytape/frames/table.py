@@ -6,10 +6,10 @@ join and compare alike. The results have the caller's categories again.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, Generic, cast
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -19,6 +19,10 @@ from tidytape.errors import QueryError
 from tidytape.frames.door import READABLE, Door, are_apart, in_sql, listed, require, wrapped
 from tidytape.frames.times import Clock, clock_of, counted, dated, quoted, replaced
 
+if TYPE_CHECKING:
+    import polars as pl
+
+P = ParamSpec("P")
 _SHARED = "Categorical"  # as polars calls its own; those of a caller's Categories have their names behind
 
 
@@ -53,6 +57,8 @@ def categorised(frame: Any, categories: Mapping[str, Any]) -> Any:
 
     A type that is None is one of whatever words there are, where the engine has such; DuckDB leaves them text.
     """
+    if not categories:
+        return frame
     schema, engine = frame.collect_schema(), frame.implementation
     texts = {name: dtype for name, dtype in categories.items() if schema.get(name) == nw.String}
     loose = [name for name, dtype in texts.items() if dtype is None]
@@ -178,10 +184,12 @@ class Table(Generic[IntoFrameT]):
                 )
         # Lazily, so that an optimiser is used where there is one.
         lazy: nw.LazyFrame[Any] = frame.lazy()
-        clocks = {name: clock_of(lazy, name) for name in times}
-        categories = categories_of(lazy)
+        clocks = {name: clock_of(frame, name) for name in times}
+        categories = categories_of(frame)
         rows = worded(counted(lazy, clocks), categories if as_text else {})
         casts = [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]
+        counts = [name for name, clock in clocks.items() if clock.counts and schema[name] != nw.Int64]
+        casts += [nw.col(name).cast(nw.Int64) for name in counts]
         rows = rows.with_columns(casts) if casts else rows
         # What goes back through a door of its own needs no categories of polars.
         own = {} if door is not None and door.own else categories
@@ -304,17 +312,28 @@ class Table(Generic[IntoFrameT]):
         """
         if sort:
             result = result.sort(*sort)
-        clocks = {name: self.clocks[like] for name, like in (times or {}).items()}
-        if self.clocks:
-            names = result.collect_schema().names()
-            clocks = {name: clock for name, clock in self.clocks.items() if name in names} | clocks
+        clocks = {**self.clocks} | {name: self.clocks[like] for name, like in (times or {}).items()}
+        clocks = {name: clock for name, clock in clocks.items() if not clock.counts}
         if clocks:
+            names = result.collect_schema().names()
+            clocks = {name: clock for name, clock in clocks.items() if name in names}
             result = dated(result.lazy(), clocks)
         rows = categorised(result.lazy(), self.categories)
         if self.door is None:
             return cast("IntoFrameT", rows.to_native())
         collected = rows.collect("polars", engine="streaming" if in_parts else "auto")
         return self.door.like(times or {}).back(collected.to_native(), like_rows=like_rows)
+
+
+def planned(
+    core: Callable[Concatenate[nw.LazyFrame[Any], P], nw.LazyFrame[Any]],
+    rows: pl.LazyFrame,
+    *args: P.args,
+    **kwargs: P.kwargs,
+) -> pl.LazyFrame:
+    """Return what a core makes of rows of the lake, whose columns are known: nothing is checked."""
+    made: pl.LazyFrame = core(nw.from_native(rows), *args, **kwargs).to_native()
+    return made
 
 
 def _refuse_outside(door: Door[Any] | None, names: Iterable[str], parameter: str) -> None:

@@ -37,7 +37,7 @@ class Clock:
         return self.unit is None and self.native is None
 
 
-def clock_of(frame: Frame, column: str) -> Clock:
+def clock_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], column: str) -> Clock:
     """Return how a column says time.
 
     Raises
@@ -47,7 +47,7 @@ def clock_of(frame: Frame, column: str) -> Clock:
     """
     dtype = frame.collect_schema()[column]
     expected = "int64 nanoseconds since the epoch, or times with a zone"
-    if dtype == nw.Int64:
+    if dtype.is_signed_integer():
         return Clock()
     if frame.implementation.is_duckdb():
         relation = frame.to_native()

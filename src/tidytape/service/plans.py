@@ -10,12 +10,21 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal
+from typing import Literal
 
+import narwhals.stable.v2 as nw
 import polars as pl
 
 from tidytape import aggregate
-from tidytape.aggregate.tpo import MOST_ROWS
+from tidytape.aggregate.minutes import (
+    candle_minutes as minutes_of_trades,
+)
+from tidytape.aggregate.minutes import (
+    candles_of_minutes,
+    profile_minutes,
+    profile_of_minutes,
+)
+from tidytape.aggregate.tpo import MOST_ROWS, Cut, tpo_of_minutes
 from tidytape.catalogue import (
     DEFAULT_FUNDING_INTERVAL_MS,
     DEFAULT_TPO_BLOCK_MINUTES,
@@ -24,6 +33,8 @@ from tidytape.catalogue import (
     TPOSession,
 )
 from tidytape.errors import QueryError
+from tidytape.frames.grid import Grid
+from tidytape.frames.table import planned
 from tidytape.lake import Lake
 from tidytape.lake.rollup import minutes, minutes_of_many
 from tidytape.query import PointsQuery
@@ -221,7 +232,7 @@ def _trades(want: Want) -> pl.LazyFrame:
 def candle_minutes(want: Want, *, by_side: bool = False, end: int | None = None) -> pl.LazyFrame:
     """Minutes of trades, whose ``quote_volume`` is in USD where that is asked for."""
     if want.needs_rates:
-        return aggregate.minute_candles(want.events("trades", end=end), by_side=by_side)
+        return planned(minutes_of_trades, want.events("trades", end=end), by_side=by_side)
     return want.minutes("candles_1m" if by_side else "candles_of_both_1m", end=end)
 
 
@@ -240,7 +251,8 @@ def traded_candles(want: Want) -> pl.LazyFrame:
 def _of_interval(want: Want, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.LazyFrame:
     """Candles of the interval asked for; those of a minute are there already, but for what they count."""
     if want.interval is not Interval.MINUTE:
-        return aggregate.candles_of(minutes_, interval=want.interval, by_side=by_side, amount=want.amount)
+        volume = "quote_volume" if want.amount == "quote" else "volume"
+        return planned(candles_of_minutes, minutes_, want.interval, by_side=by_side, volume=volume)
     if want.amount == "quote":
         minutes_ = minutes_.with_columns(volume=pl.col("quote_volume"))
     return minutes_.drop("quote_volume", "first_sequence", "last_sequence", "trades")
@@ -371,7 +383,7 @@ def _profile_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
     highest = candle_minutes(want, end=end).select(pl.col("high").abs().max()).collect(engine="streaming")
     _require_rows(highest.item(), size)
     if want.needs_rates:
-        return aggregate.minute_profile(want.events("trades", end=end), block_size=size)
+        return planned(profile_minutes, want.events("trades", end=end), Grid.of(size))
     return want.minutes("profile_1m", block_size=size, end=end)
 
 
@@ -447,9 +459,8 @@ def _end_of_sessions(want: Want) -> int:
 
 
 def _volume_profile(want: Want) -> pl.LazyFrame:
-    return aggregate.profile_of(
-        _profile_minutes(want), interval=want.interval, block_size=want.block_size, amount=want.amount
-    )
+    grid = Grid.of(want.block_size)
+    return planned(profile_of_minutes, _profile_minutes(want), want.interval, grid, amount=want.amount)
 
 
 def _tpo(want: Want) -> pl.LazyFrame:
@@ -462,18 +473,13 @@ def tpo_of_members(wants: Sequence[Want], *, united: bool = True) -> pl.LazyFram
     session = query.tpo_session
     end = _end_of_sessions(first)
     minutes = pl.concat([candle_minutes(want, end=end) for want in wants])
-    made = minutes, pl.concat([_profile_minutes(want, end=end) for want in wants])
-    cut: dict[str, Any] = {
-        "interval": first.interval,
-        "block_size": first.block_size,
-        "session": session,
-        "block_minutes": query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES,
-        "amount": first.amount,
-        "united": united,
-    }
+    rows = pl.concat([_profile_minutes(want, end=end) for want in wants])
+    minutes_of_block = query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
+    cut = Cut.of(first.interval, first.block_size, session, minutes_of_block)
     inside = pl.col("timestamp").is_between(first.start, first.end, closed="left")
-    levels = aggregate.tpo_of(*made, **cut).filter(inside)
-    touches = aggregate.tpo_touches_of(*made, **cut).filter(inside)
+    made = tpo_of_minutes(nw.from_native(minutes), nw.from_native(rows), cut, first.amount, united=united)
+    levels: pl.LazyFrame = made[0].to_native().filter(inside)
+    touches: pl.LazyFrame = made[1].to_native().filter(inside)
     profile = ["exchange", "raw_symbol", "timestamp"]
     blocks = touches.group_by(*profile, "price").agg(block_ids=pl.col("block_id").sort().cast(pl.Int32))
     lists = levels.group_by(profile).agg(

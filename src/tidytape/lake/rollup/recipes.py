@@ -11,7 +11,10 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidytape import aggregate
+from tidytape.aggregate.minutes import candle_minutes, profile_minutes
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
+from tidytape.frames.grid import Grid
+from tidytape.frames.table import planned
 from tidytape.lake.rollup.tables import (
     BOOKS,
     CANDLES,
@@ -119,11 +122,11 @@ def _events(lake: Lake, table: Table, asks: Sequence[Ask]) -> pl.LazyFrame:
 
 
 def _candles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
-    return aggregate.minute_candles(_events(lake, TRADES, asks))
+    return planned(candle_minutes, _events(lake, TRADES, asks))
 
 
 def _candles_of_both(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
-    return aggregate.minute_candles(_events(lake, TRADES, asks), by_side=False)
+    return planned(candle_minutes, _events(lake, TRADES, asks), by_side=False)
 
 
 def _profiles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
@@ -131,7 +134,7 @@ def _profiles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
     for ask in asks:
         of_size.setdefault(_size(ask), []).append(ask)
     return pl.concat(
-        aggregate.minute_profile(_events(lake, TRADES, alike), block_size=size)
+        planned(profile_minutes, _events(lake, TRADES, alike), Grid.of(size))
         for size, alike in of_size.items()
     )
 
