@@ -11,9 +11,8 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of, whole
-from tidytape.analytics.quality._checks import CHECKS, Limits
 from tidytape.analytics.quality._flags import ABSENT, flag, with_flags
-from tidytape.analytics.quality._subject import Subject
+from tidytape.analytics.quality._subject import CHECKS, Limits, Subject
 
 
 def audit(
@@ -158,7 +157,6 @@ def audit(
             nw.when(is_one).then(begin).alias(f"__first_{check}"),
             nw.when(is_one).then(end).alias(f"__last_{check}"),
         ]
-    series = [*found.by, "__all"]
     # A series has one end, of which there may be two rows.
     summed = [f"__count_{check}" for check in found.checks if check != "stale"]
     most = [f"__last_{check}" for check in found.checks]
@@ -169,7 +167,7 @@ def audit(
         for names, how in ((summed, "sum"), (most, "max"), (least, "min"))
         if names
     ]
-    wide = rows.select(*series, *measures).group_by(series).agg(*aggregates)
+    wide = rows.select(*found.by, *measures, __all=nw.lit(0)).group_by(*found.by, "__all").agg(*aggregates)
     table = _each(wide, found.checks).filter(nw.col("count") > 0).select(*found.by, *results)
     times = {"first": "timestamp", "last": "timestamp"}
     return found.table.closed(table, sort=[*found.by, "finding"], times=times)
@@ -182,7 +180,7 @@ def _each(measured: nw.LazyFrame[Any], checks: tuple[str, ...]) -> nw.LazyFrame[
         [
             one.select(
                 nw.lit(check).alias("finding"),
-                nw.lit(CHECKS[check].severity).alias("severity"),
+                nw.lit(CHECKS[check]).alias("severity"),
                 nw.lit(place, nw.Int64()).alias("__place"),
             )
             for place, check in enumerate(checks)
@@ -257,14 +255,13 @@ def examples(
     limits = Limits(outlier, frozen, stale, unit_jump)
     most = whole("rows", rows)
     found = Subject.of(frame, by=by, interval=interval, checks=finding, limits=limits)
-    series = [*found.by, "__all"]
     # A null would come first on one engine and last on another.
     numbers = list(found.numbers.values())
     chosen = with_flags(found).filter(nw.col(flag(finding)))
     chosen = chosen.with_columns(nw.col(own).fill_null(0.0) for own in numbers)
-    order = ["__order", *found.columns.key, *numbers]
+    order = ["__time", *found.columns.key, *numbers]
     chosen = chosen.with_columns(__one=nw.lit(1, nw.Int64()))
-    chosen = chosen.with_columns(__number=nw.col("__one").cum_sum().over(series, order_by=order))
+    chosen = chosen.with_columns(__number=nw.col("__one").cum_sum().over(*found.by, order_by=order))
     chosen = chosen.filter(nw.col("__number") <= most)
     ordered = chosen.sort(*found.by, "__number").select(found.names)
     return found.table.closed(ordered)

@@ -9,10 +9,9 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics.quality._grid import count_of, needed, with_grid
+from tidytape.analytics.quality._subject import count_of, with_grid
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_by
-from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
@@ -94,11 +93,10 @@ def gaps(
         outside = edge if is_end else edge - nw.col("__length")
         sentinels.append(rows.select(*series).unique().with_columns(__bucket=outside))
     present = nw.concat([present, *sentinels]) if sentinels else present
-    present = present.with_columns(__order=bucket)
-    present = with_neighbour(present, "__bucket", name="__next", over=series, order=["__order"], back=-1)
-    missing = count_of(nw.col("__next") - bucket) - 1
+    present = present.with_columns(end=bucket.shift(-1).over(series, order_by="__bucket"))
+    missing = count_of(nw.col("end") - bucket) - 1
     found = (
-        present.with_columns(missing=missing, start=bucket + nw.col("__length"), end=nw.col("__next"))
+        present.with_columns(missing=missing, start=bucket + nw.col("__length"))
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
     )
@@ -159,13 +157,12 @@ def completeness(
     since, until = _window(start, end)
     results = ("start", "end", "expected", "present", "missing", "completeness")
     table, rows, keys = _opened(frame, by, interval, results=results)
-    series = [*keys, "__step", "__length", "__all"]
+    series = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
     # Intervals of other lengths begin and end elsewhere: the window is that of the frame, cut to whole ones of each.
-    rows = rows.with_columns(__all=nw.lit(0)).with_columns(__until=bucket + length)
     rows = rows.with_columns(
-        __first=bucket.min().over("__all") if since is None else nw.lit(since, nw.Int64()),
-        __end=nw.col("__until").max().over("__all") if until is None else nw.lit(until, nw.Int64()),
+        __first=bucket.min() if since is None else nw.lit(since, nw.Int64()),
+        __end=(bucket + length).max() if until is None else nw.lit(until, nw.Int64()),
     )
     edges = {name: _first_from(nw.col(own)) for name, own in (("start", "__first"), ("end", "__end"))}
     rows = rows.with_columns(**edges)
@@ -214,7 +211,9 @@ def _opened(
 ) -> tuple[Table[IntoFrameT], Rows, list[str]]:
     """Return the frame, its rows that have a time and an interval, and the columns that name a series."""
     table = Table.opened(frame, times=["timestamp"])
-    needed(table.names, interval)
+    if interval is None and "interval" not in table.names:
+        expected, hint = "the length of an interval", "the frame has no column 'interval'"
+        raise QueryError("interval", got=None, expected=expected, hint=hint)
     keys = table.series(by, without=["timestamp", *results])
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(__time=nw.col("timestamp"))
     return table, with_grid(rows, interval).filter(nw.col("__step") > 0), keys
