@@ -15,7 +15,7 @@ from tidytape.catalogue import DATA_TYPES
 from tidytape.client.window import Window, covering
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
-from tidytape.times import intersected, union, without
+from tidytape.times import union, without
 
 STEP = 60
 THOUSAND = 1000 * STEP
@@ -115,19 +115,6 @@ def test_requests_are_put_together_to_the_window_they_cover() -> None:
 )
 def test_a_point_is_closed_when_its_time_is_over(fields: dict[str, Any], now: float, closed: int) -> None:
     assert window(points=10, **fields).closed(now) == closed
-
-
-spans = st.lists(st.tuples(st.integers(0, 50), st.integers(0, 50)), max_size=8)
-
-
-@given(spans, st.tuples(st.integers(0, 50), st.integers(0, 50)))
-def test_spans_are_sets_of_seconds(many: list[tuple[int, int]], one: tuple[int, int]) -> None:
-    def seconds(of: list[tuple[int, int]]) -> set[int]:
-        return {second for first, last in of for second in range(first, last)}
-
-    assert seconds(union(many)) == seconds(many)
-    assert seconds(without(one, many)) == seconds([one]) - seconds(many)
-    assert seconds(intersected(one, many)) == seconds([one]) & seconds(many)
 
 
 def test_many_small_holes_are_joined_as_few_are() -> None:

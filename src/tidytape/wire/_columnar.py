@@ -1,14 +1,13 @@
 """The fast lane: a plain body goes from bytes to columns without a Python object per value.
 
-pyarrow reads the JSON with the schema given. What it returns is flattened by list offsets: the levels of all
-points, the points of all series, the series. Nothing is forgiven here: whatever is unusual gives None, and
-the tolerant lane reads the same body again and decides. So there is one place that accepts spellings and
-raises errors, and it is not this one.
+pyarrow reads the JSON with the schema of the data type. List offsets flatten its result into three tables: the levels
+of all points, the points of all series, the series. This lane forgives nothing: it returns None for an unusual body,
+and the tolerant lane then reads the same body and decides. So only the tolerant lane accepts spellings and raises
+errors.
 
-pyarrow reads documents side by side, on all cores, but a body is one document. So a long one is cut between points,
-and what is open at a cut is closed before it and opened again after it. A cut that is not between two points leaves
-no document on one of its sides, or a field twice or one too many, which pyarrow refuses: bytes are looked at to find
-a place, never trusted to be one.
+pyarrow reads several documents on all cores, but a body is one document. So this lane cuts a long body between points:
+it closes the open brackets before a cut and opens them again after it. A cut in the wrong place is harmless: it leaves
+a piece that is no document, or has a field twice or too many, and pyarrow refuses that.
 """
 
 from __future__ import annotations
@@ -48,18 +47,18 @@ _TYPES: dict[Kind, Any] = {
     "double[]": pa.list_(pa.float64()),
     "string[]": pa.list_(pa.string()),
 }
-# Seconds that fit whatever the nanoseconds are; the tolerant lane is exact about the last one.
+# These seconds fit with any nanoseconds; the tolerant lane is exact about the last second of int64.
 _SECONDS = 9_223_372_036 - 1
 _MOST_BYTES = 2**31 - 2  # pyarrow counts the bytes of a block in 32 bits
 PIECE = 2**19
-"""The least that is read at once, in bytes: pieces enough for every core, and each worth its while."""
+"""Least length of a piece: small enough for a piece per core, long enough to be worth it. [byte]"""
 _BETWEEN = (b',{"Point"', b', {"Point"')
 _CLOSE = b"]}]}"
 _REOPEN = b'{"series":[{"id":{},"points":['
 
 
 class _Unusual(Exception):  # noqa: N818 - a signal between functions of this module, never seen outside
-    """The body is not for this lane."""
+    """The body is one that only the tolerant lane reads."""
 
 
 def read(body: bytes, kind: DataType, *, unknown: bool, types: Collection[str] = ()) -> Parts | None:
@@ -92,22 +91,22 @@ def read(body: bytes, kind: DataType, *, unknown: bool, types: Collection[str] =
         parts = _parts(_document(body, kind, unknown=unknown), kind, types)
     except (_Unusual, pa.ArrowException):
         return None
-    # pyarrow takes for infinite some words that no writer of JSON writes, and numbers of too many digits.
+    # pyarrow reads some words that are not JSON, and numbers with too many digits, as infinite.
     return None if b"-NaN" in body or _infinite(parts) else parts
 
 
 def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
-    """Return the body as a table of one row per piece, of which there is one where fields may be unknown."""
+    """Return the body as a table with one row per piece; a body with unknown fields is one piece."""
     # pyarrow 26 reads through a null pointer where the body is `null`: it must at least begin as an object.
     if not body[:64].lstrip(b" \t\r\n").startswith(b"{") or len(body) > _MOST_BYTES:
         raise _Unusual
     schema = pa.schema(document_type(kind))
-    # Of unknown fields each piece would have a schema of its own.
+    # Each piece would infer its own schema for unknown fields.
     lines = [memoryview(body)] if unknown else pieces(body)
     table = _read_json(lines, schema, unknown=unknown)
     as_text = pa.schema([field.with_type(_without_times(field.type)) for field in table.schema])
     if unknown and as_text != table.schema:
-        # pyarrow takes unknown strings that look like times for times; they stay what was sent.
+        # pyarrow infers times from unknown strings that look like times; read those as strings.
         table = _read_json(lines, as_text, unknown=unknown)
     if table.num_rows != len(lines):  # several documents, or none
         raise _Unusual
@@ -120,12 +119,12 @@ def pieces(body: bytes) -> list[memoryview]:
     between = next((between for between in _BETWEEN if between in body), None)
     if between is None or b"\n" in body.rstrip() or b"\r" in body:
         return [view]
-    found = []
+    cut = []
     start = 0
     while (comma := body.find(between, start + PIECE)) > 0:
-        found.append(view[start:comma])
+        cut.append(view[start:comma])
         start = comma + 1
-    return [*found, view[start:]]
+    return [*cut, view[start:]]
 
 
 def _read_json(lines: list[memoryview], schema: Any, *, unknown: bool) -> Any:
@@ -205,14 +204,14 @@ def _parts(table: Any, kind: DataType, types: Collection[str]) -> Parts:
 
 
 def _series(pieces: Any) -> tuple[Any, Counts, Any]:
-    """Return the identity of each series, how many points it has, and all points, those of all pieces together."""
+    """Return the identity of each series, how many points it has, and the points of all series."""
     in_piece, series = _unnested(pieces.combine_chunks())
-    check_series(len(series) - len(in_piece) + 1)  # without those that only go on
+    check_series(len(series) - len(in_piece) + 1)  # without those that continue one
     _all_present(series)
     identity = series.field("id")
     counts, points = _unnested(series.field("points"))
     if len(in_piece) > 1:
-        # The first series of a piece goes on with the last one of the piece before.
+        # The first series of a piece continues the last series of the piece before.
         begins = np.ones(len(counts), dtype=np.bool_)
         begins[in_piece.cumsum()[:-1]] = False
         identity = identity.filter(pa.array(begins))
@@ -226,7 +225,7 @@ def _all_present(array: Any) -> None:
 
 
 def _unnested(array: Any) -> tuple[Counts, Any]:
-    """Return how many values each list has, none where it is null, and all values one after the other."""
+    """Return the length of each list, 0 where it is null, and the values of all lists one after the other."""
     lengths = pl.Series(pa.compute.list_value_length(array), dtype=pl.Int64)
     return lengths.fill_null(0).to_numpy(), array.flatten()
 

@@ -27,7 +27,7 @@ _LONGEST = 200
 
 
 class Fault(Exception):  # noqa: N818 - it never leaves this package
-    """Something that is not the contract, not yet placed. ``length`` is that of an array at fault."""
+    """A break of the contract whose place is not yet known. ``length`` is the length of an array at fault."""
 
     def __init__(self, message: str, *, length: int | None = None) -> None:
         super().__init__(message)
@@ -65,7 +65,7 @@ def placed(data_type: str) -> Iterator[Place]:
 
 @contextmanager
 def within(where: str) -> Iterator[None]:
-    """Put a place before the message of a Fault from inside."""
+    """Prefix the message of a Fault that is raised inside with a place."""
     try:
         yield
     except Fault as fault:
@@ -100,7 +100,7 @@ _BYTES_PER_CONTAINER = 8
 
 
 def check_containers(body: bytes) -> None:
-    """Raise Fault if a body is of little but brackets: a parser makes an object of each, of many times its length."""
+    """Raise Fault if a body is mostly brackets: a parser makes an object of each, many times its length."""
     number = body.count(b"{") + body.count(b"[")
     if number > _FREE_CONTAINERS and number * _BYTES_PER_CONTAINER > len(body):
         raise Fault(f"there are {number} objects and arrays in {len(body)} bytes, so next to nothing in each")
@@ -131,7 +131,7 @@ def check_cells(rows: int, columns: int, size: int) -> None:
 def check_repeated(number: int) -> None:
     """Raise Fault if these are more values than lists may have that every level of their point repeats.
 
-    A point with as many levels as values in its lists makes the square of that.
+    A point with n levels and n values in its lists makes n² values.
     """
     if number > MOST_CELLS:
         raise Fault(
@@ -142,7 +142,7 @@ def check_repeated(number: int) -> None:
 def check_sparse(body: bytes, unknown: int) -> None:
     """Raise Fault if unknown fields would make far more cells than the body has values.
 
-    A field that only one object has takes a cell of every other too, and there are no more rows than objects.
+    A field that only one object has takes a cell in the row of every object.
     """
     objects, most = body.count(b"{"), _most_cells(len(body))
     if objects * unknown > most:
@@ -166,7 +166,7 @@ def check_unknown(number: int) -> None:
 
 
 def unknown_fields(values: Iterable[Any], known: Any = None) -> int:
-    """Count the different fields, by path, that objects have and their type has not; stop beyond what a frame takes.
+    """Count the fields, by path, that objects have and their type lacks; stop once a frame cannot take them.
 
     Parameters
     ----------
@@ -209,7 +209,7 @@ def _values_of(names: set[str], objects: list[dict[str, Any]]) -> Iterable[list[
     """Return the values of each name."""
     found: dict[str, list[Any]] = {name: [] for name in names}
     for one in objects:
-        # Of the two the smaller is gone through, so that rare names of many objects cost no more than themselves.
+        # The intersection walks the smaller of the two, so rare names cost little even in many objects.
         for name in one.keys() & names:
             found[name].append(one[name])
     return found.values()

@@ -1,8 +1,7 @@
 """JSON text of a column, as polars expressions: every value becomes the text that stands for it on the wire.
 
-The expressions depend on what is in the column: a column without nulls, infinities or characters to escape
-needs no branches, and most have none. So `value` looks at the values once, at memory speed, and leaves out
-what cannot occur.
+Most columns have no nulls, infinities or characters to escape, and their expressions need no branches. So `value` scans
+the values once, at memory speed, and leaves out the branches that cannot occur.
 """
 
 from __future__ import annotations

@@ -60,9 +60,9 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
     """
     # The classic layout of strings, which every reader knows; polars' own views are newer.
     table = frame.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
-    said = {_TYPE: data_type} | ({} if notes is None else {ARROW_KEY: write_notes(notes)})
+    metadata = {_TYPE: data_type} | ({} if notes is None else {ARROW_KEY: write_notes(notes)})
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema.with_metadata(said)) as writer:
+    with pa.ipc.new_stream(sink, table.schema.with_metadata(metadata)) as writer:
         writer.write_table(table)
     return bytes(sink.getvalue())
 
@@ -168,14 +168,14 @@ def _check_type(schema: Any, data_type: str) -> None:
 
 
 _MOST_SHARED = 8
-"""How many times the length of a body its batches may have together: each has the dictionaries as its own."""
+"""Most bytes that all batches may hold together, as a multiple of the body: each batch counts the dictionaries. [1]"""
 
 
 def _within(size: int, batches: Any) -> list[Any]:
     """Return the batches, if they hold no more than their bytes can carry.
 
-    Columns could share their bytes, and copies do not. Nulls have none at all, so that as many as a list claims to have
-    would come out of nothing: they count as a byte each.
+    Columns can share bytes in the body, but copies of them do not. Values of the null type take no bytes in the body,
+    so a list could claim any number of them: each counts as one byte.
     """
     kept = []
     together = nulls = 0
@@ -253,12 +253,12 @@ def _check_uncompressed(body: bytes) -> None:
 
 
 def _target(data: bytes, at: int) -> int:
-    """Return where the reference at a place of a flatbuffer leads."""
+    """Return the position that a reference in a flatbuffer points to."""
     return int(struct.unpack_from("<I", data, at)[0]) + at
 
 
 def _slot(data: bytes, table: int, number: int) -> int | None:
-    """Return where a table of a flatbuffer has a field, None where it has it not."""
+    """Return the position of a field of a table in a flatbuffer, None if the field is absent."""
     vtable = table - struct.unpack_from("<i", data, table)[0]
     (size,) = struct.unpack_from("<H", data, vtable)
     place = 4 + 2 * number
@@ -267,7 +267,7 @@ def _slot(data: bytes, table: int, number: int) -> int | None:
 
 
 def _plain(field: Any) -> Any:
-    """Return a field without metadata, which polars would trust too, if its type is one of a tidy frame."""
+    """Return a field without metadata, which polars would trust; raise if a tidy frame cannot have its type."""
     # Reading the name is a check: it raises where it is not UTF-8.
     return pa.field(field.name, _plain_type(field.type))
 
@@ -302,7 +302,7 @@ _FLAT = (
 
 
 def _check_dtypes(frame: Any, schema: Schema) -> None:
-    """Raise Fault if columns are absent or of another dtype: a cast would make numbers of what are none."""
+    """Raise Fault if columns are absent or have another dtype: a cast could make numbers of other values."""
     dtypes, sent = schema.polars(), frame.schema
     for column in schema.columns:
         if column.name not in sent and not column.nullable:

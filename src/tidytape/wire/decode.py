@@ -1,6 +1,7 @@
 """JSON body to tidy frame.
 
-The contract is the specification's; the decoder takes more than our service writes, see `decode`.
+One decode goes through three files: this one, `_columnar` (bytes to columns) and `tidy` (columns to the frame). A body
+that `_columnar` does not read goes to `_tolerant` instead. `_faults` has the checks of both.
 """
 
 from __future__ import annotations

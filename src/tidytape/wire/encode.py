@@ -1,9 +1,8 @@
 """Tidy frame to JSON body, the inverse of `tidytape.wire.decode.decode`.
 
-A body is written row by row, and every row begins with what separates it from the row before: a comma, the
-head of a new point, the head of a new series. So the body is nothing but its rows one after the other: each
-is one polars expression over the frame, slices of the frame are written on all cores, and what polars holds
-side by side in memory is the body. No value is ever a Python object.
+Each row of the frame becomes one text, and each text begins with what separates the row from the one before: a comma,
+the head of a new point, or the head of a new series. So the body is the texts of all rows, one after the other. One
+polars expression writes them, on all cores in slices of the frame, and no value becomes a Python object.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["encode", "encode_all"]
 
 _SLICE = 16_384  # rows written by one core at a time: some megabytes, so that the pieces stay in its cache
 
-# Columns of our own during the work; no column of a user has such a name.
+# Working columns; no column of a user has such a name.
 _SERIES, _POINT, _PART, _BEFORE, _LEAD = (
     f"tidytape.wire.{name}" for name in ("series", "point", "part", "before", "lead")
 )
@@ -120,7 +119,7 @@ def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
 
 
 def _bytes_of(texts: pl.Series) -> Any:
-    """Return the texts of a series one after the other: Arrow's classic layout is just that."""
+    """Return the texts of a series one after the other, which is how Arrow's classic layout stores them."""
     offsets, values = texts.to_arrow(compat_level=pl.CompatLevel.oldest()).buffers()[1:]
     ends = memoryview(offsets).cast("q")
     return memoryview(values)[ends[0] : ends[len(texts)]]

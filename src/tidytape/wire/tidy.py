@@ -23,9 +23,9 @@ import polars as pl
 import pyarrow as pa
 from polars.datatypes import DataTypeClass
 
-from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, DataType, Field, Interval
+from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, DataType, Field
 from tidytape.schema import column_name, schema_of
-from tidytape.times import SECOND
+from tidytape.times import INTERVALS, SECOND
 from tidytape.wire._faults import check_cells, check_repeated
 from tidytape.wire._text import value, whole_text
 
@@ -52,7 +52,7 @@ def identity_columns(kind: DataType) -> tuple[str, ...]:
 
 def unknown_column(name: str) -> str:
     """Return the column of a field the catalogue does not know."""
-    # Names go through C, where a zero byte ends them, and an empty one would be replaced by a position.
+    # A zero byte would end the name in C, and polars replaces an empty name by a position.
     return column_name(name).replace("\0", "\ufffd") or "_"
 
 
@@ -122,7 +122,7 @@ class Parts:
         # Categories are made here, once per series and not once per row.
         names = [*identity_columns(kind), "amount_unit"]
         series = with_known(self.series).with_columns(pl.col(names).cast(pl.Categorical()))
-        # Columns of nothing are left out while they are short.
+        # Unknown columns of nulls alone go before they are repeated for every row.
         series = pl.DataFrame([c for c in series if c.name in _homes(kind) or c.null_count() < len(c)])
         owner = _owners(self.counts)
         if not kind.levels:
@@ -161,7 +161,7 @@ def _lengths(lists: pl.Series) -> Counts:
 
 
 def _owners(counts: Counts) -> Rows:
-    """Return for each thing the position of what it belongs to, which has so many."""
+    """Return the position of the owner of each row; ``counts`` says how many rows each owner has."""
     return np.repeat(np.arange(len(counts), dtype=np.uint32), counts)
 
 
@@ -207,7 +207,7 @@ def _merged(kind: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.Da
 
 
 def _free(name: str, place: str, taken: set[str]) -> str:
-    """Return a name for a column that no other has: the name itself, or with the place it comes from before it."""
+    """Return a free name for a column: its own, or with the place it comes from as a prefix."""
     while name in taken:
         name = f"{place}_{name}"
     return name
@@ -221,9 +221,7 @@ SENT_UNIT = "series_amount_unit"
 
 _UNITS = {None, *(unit.value for unit in AmountUnit)}
 _EARLIEST = -(2**62)  # a length can be subtracted from it without leaving int64
-_LENGTHS = {
-    name: interval.seconds * SECOND for interval in Interval for name in (interval.value, interval.alias)
-}
+_LENGTHS = {name: interval.seconds * SECOND for name, interval in INTERVALS.items()}
 
 
 def with_known(frame: pl.DataFrame) -> pl.DataFrame:
@@ -319,7 +317,7 @@ def concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
 
 
 def fitted(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
-    """Return a column as another dtype, or None where that would change what it says.
+    """Return a column as another dtype, or None if the cast would change its values.
 
     Examples
     --------
@@ -339,7 +337,7 @@ def fitted(column: pl.Series, dtype: pl.DataType) -> pl.Series | None:
 
 
 def _agree(first: _DType, second: _DType) -> bool:
-    """Return whether values of both can be in one column and still say what they said."""
+    """Return whether one column can hold values of both without changing them."""
     if first == second or pl.Null in (first, second):
         return True
     if isinstance(first, pl.List) and isinstance(second, pl.List):
