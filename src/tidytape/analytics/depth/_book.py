@@ -21,7 +21,7 @@ from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, counting, of_one, on_blocks
 
 _BPS = 10_000.0
-_NOISE = 1e-12  # of a price: what writing a decimal as a float, and a product of it, may be off
+_NOISE = 1e-12  # of a price or a size: what decimals as floats, their products and sums may be off
 
 
 def depth_within(
@@ -107,26 +107,19 @@ def depth_within(
         __above=nw.when(IS_ASK).then((price - mid) * _BPS),
         __scale=mid.abs(),
     ).pipe(exact.in_parts, "size")
-    within = {}
-    for number, distance in enumerate(distances):
-        for side, away in (("__below", nw.col("__below")), ("__above", nw.col("__above"))):
-            is_within = away <= nw.col("__scale") * (distance + _NOISE * _BPS)
-            within[f"{side}_{number}"] = is_within
-    sums = list(within)
+    sides = ("__below", "__above")
+    within = {
+        f"{side}_{number}": nw.col(side) <= nw.col("__scale") * (distance + _NOISE * _BPS)
+        for number, distance in enumerate(distances)
+        for side in sides
+    }
     rows = rows.with_columns(
         part for name, is_within in within.items() for part in exact.where(is_within, "size", name)
     )
-    rows = (
-        rows.group_by(*books.book)
-        .agg(
-            mid.max(),
-            nw.col("__overlap", "__height").max(),
-            nw.col("__below").max(),
-            nw.col("__above").max(),
-            exact.summed(*sums),
-        )
-        .with_columns(*(exact.total(name) for name in sums))
+    sums = rows.group_by(*books.book).agg(
+        mid.max(), nw.col("__overlap", "__height", *sides).max(), exact.summed(*within)
     )
+    rows = sums.with_columns(*map(exact.total, within))
     has_mid = ~mid.is_null()
 
     def total(side: str, number: int) -> nw.Expr:
@@ -212,9 +205,6 @@ def imbalance(
     bid, ask = nw.col("bid_depth"), nw.col("ask_depth")
     share = nw.when(bid + ask > 0).then((bid - ask) / (bid + ask))
     return cast("IntoFrameT", near.with_columns(imbalance=share).to_native())
-
-
-_NOISE = 1e-12  # of a size to trade: what adding the sizes before a level may be off
 
 
 def slippage(
@@ -434,23 +424,26 @@ def books_of(
     table = of_one(table, BLOCK_SIZE, book, ["price"])
     price, size = nw.col("price"), nw.col("size")
     is_known = (price.is_finite() & size.is_finite() & (size >= 0) & (IS_BID | IS_ASK)).fill_null(value=False)
-    rows = (
-        table.rows.select(*book, "side", "price", "size", __known=is_known, __height=height)
-        .with_columns(
-            price=nw.when("__known").then(price + nw.col("__height").fill_null(0.0) / 2).otherwise(0.0),
-            size=nw.when("__known").then(size).otherwise(0.0),
-        )
-        .with_columns(
-            __known=nw.col("__known").all().over(book),
-            __bid=nw.when(IS_BID & (size > 0)).then(price),
-            __ask=nw.when(IS_ASK & (size > 0)).then(price),
-        )
-        .with_columns(nw.col("__bid").max().over(book), nw.col("__ask").min().over(book))
-        .with_columns(
-            mid=nw.when("__known").then((nw.col("__bid") + nw.col("__ask")) / 2),
-            __overlap=nw.when("__known").then(nw.col("__bid") - nw.col("__ask")),
-        )
-        .select(*book, "side", "price", "size", "__known", "mid", "__overlap", "__height")
+    rows = table.rows.select(
+        *book,
+        "side",
+        price=nw.when(is_known).then(price + height.fill_null(0.0) / 2).otherwise(0.0),
+        size=nw.when(is_known).then(size).otherwise(0.0),
+        __known=is_known,
+        __height=height,
+    )
+    best = {
+        "__bid": nw.when(IS_BID & (size > 0)).then(price),
+        "__ask": nw.when(IS_ASK & (size > 0)).then(price),
+    }
+    rows = rows.with_columns(**best).with_columns(
+        nw.col("__known").all().over(*book),
+        nw.col("__bid").max().over(*book),
+        nw.col("__ask").min().over(*book),
+    )
+    bid, ask = nw.col("__bid"), nw.col("__ask")
+    rows = rows.with_columns(
+        mid=nw.when("__known").then((bid + ask) / 2), __overlap=nw.when("__known").then(bid - ask)
     )
     return Books(table, rows, book)
 

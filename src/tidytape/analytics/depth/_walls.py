@@ -4,17 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
+from typing import Any
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import nanoseconds, positive, whole
-from tidytape.frames.ordered import with_neighbour
+from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
 _NOISE = 1e-12
 _TAKEN = ("timestamp", "side", "price", "size")
+_RESULTS = (
+    "first_timestamp",
+    "last_timestamp",
+    "snapshots",
+    "size_min",
+    "size_mean",
+    "size_max",
+    "is_standing",
+)
 
 
 def walls(
@@ -88,72 +98,51 @@ def walls(
     least = nanoseconds("duration", duration)
     furthest = None if max_gap is None else nanoseconds("max_gap", max_gap)
     table = Table.opened(frame, ["side"], times=["timestamp"], numbers=["price", "size"])
-    results = (
-        "first_timestamp",
-        "last_timestamp",
-        "snapshots",
-        "size_min",
-        "size_mean",
-        "size_max",
-        "is_standing",
-    )
-    series = table.series(by, without=[*_TAKEN, *results])
-
+    series = table.series(by, without=[*_TAKEN, *_RESULTS])
     for column in (AMOUNT_UNIT, BLOCK_SIZE):
         table = of_one(table, column, series, ["size"])
-    time, number, size = nw.col("__at"), nw.col("__number"), nw.col("size")
-    one = [*series, "__all"]  # a window needs a column, and a frame may hold one series that nothing names
-    rows = table.rows.filter(~nw.col("timestamp").is_null()).select(
-        *series,
-        "side",
-        "price",
-        "size",
-        __at=nw.col("timestamp"),
-        __order=nw.col("timestamp"),
-        __all=nw.lit(1),
-    )
-    rows = rows.with_columns(__number=time.rank("dense").over(one).cast(nw.Int64))
-    if furthest is not None:
-        # A number is left out where the time before is too long ago.
-        rows = with_neighbour(rows, "__at", name="__before", over=one, order=["__order"])
-        rows = rows.with_columns(__gap=(time - nw.col("__before") > furthest).cast(nw.Int64))
-        rows = rows.with_columns(__gaps=nw.col("__gap").cum_sum().over(one, order_by="__order"))
-        rows = rows.with_columns(__number=number + nw.col("__gaps").max().over([*one, "__number"]))
-    rows = rows.with_columns(__newest=number.max().over(one))
-
     level = [*series, "side", "price"]
+    time, number, size = nw.col("timestamp"), nw.col("__number"), nw.col("size")
+    rows = _numbered(table.rows.filter(~time.is_null()), series, furthest)
+    # An infinite size is unknown, and so is a sum with it.
     is_known = (size.is_finite() & (size >= 0)).fill_null(value=False)
+    sizes = rows.with_columns(
+        size=nw.when(is_known).then(size).otherwise(float("inf")), __newest=within(number.max(), series)
+    )
     large = (
-        rows.with_columns(__known=is_known, size=nw.when(is_known).then(size).otherwise(0.0))
-        .group_by(*level, "__at", "__number", "__newest")
-        .agg(size.sum(), nw.col("__known").all())
-        .filter(nw.col("__known") & (size >= threshold * (1 - _NOISE)))
-        .with_columns(__place=size.cum_count().over(level, order_by="__number"))
-        # Both grow by one from snapshot to snapshot, so their difference names a run.
-        .with_columns(
-            __run=number - nw.col("__place").cast(nw.Int64), is_standing=number == nw.col("__newest")
-        )
+        sizes.group_by(*level, "timestamp", "__number", "__newest")
+        .agg(size.sum())
+        .filter(size >= threshold * (1 - _NOISE), size < float("inf"))
     )
-    result = (
-        large.group_by(*level, "__run")
-        .agg(
-            first_timestamp=time.min(),
-            last_timestamp=time.max(),
-            snapshots=nw.len(),
-            size_min=size.min(),
-            size_mean=size.mean(),
-            size_max=size.max(),
-            is_standing=nw.col("is_standing").any(),
-        )
-        .filter(
-            (nw.col("snapshots") >= snapshots)
-            & (nw.col("last_timestamp") - nw.col("first_timestamp") >= least)
-        )
-        .with_columns(nw.col("snapshots").cast(nw.Int64))
-        .select(*level, *results)
+    # Both grow by one from snapshot to snapshot, so their difference names a run.
+    place = size.cum_count().over(*level, order_by="__number").cast(nw.Int64)
+    runs = large.with_columns(__run=number - place, is_standing=number == nw.col("__newest"))
+    found = runs.group_by(*level, "__run").agg(
+        first_timestamp=time.min(),
+        last_timestamp=time.max(),
+        snapshots=nw.len().cast(nw.Int64),
+        size_min=size.min(),
+        size_mean=size.mean(),
+        size_max=size.max(),
+        is_standing=nw.col("is_standing").any(),
     )
+    lasted = nw.col("last_timestamp") - nw.col("first_timestamp")
+    result = found.filter(nw.col("snapshots") >= snapshots, lasted >= least)
     return table.closed(
-        result,
+        result.select(*level, *_RESULTS),
         sort=[*series, "first_timestamp", "side", "price"],
         times={"first_timestamp": "timestamp", "last_timestamp": "timestamp"},
     )
+
+
+def _numbered(rows: nw.LazyFrame[Any], series: list[str], furthest: int | None) -> nw.LazyFrame[Any]:
+    """Add the ``__number`` of each row's snapshot in its series; one is left out where two are too far apart."""
+    time, gaps = nw.col("timestamp"), nw.col("__gaps")
+    rows = rows.with_columns(__number=within(time.rank("dense"), series).cast(nw.Int64))
+    if furthest is None:
+        return rows
+    is_far = time - time.shift(1).over(*series, order_by="timestamp") > furthest
+    rows = rows.with_columns(__gaps=is_far.fill_null(value=False).cast(nw.Int64))
+    rows = rows.with_columns(gaps.cum_sum().over(*series, order_by="timestamp"))
+    # Rows of one time stand in any order.
+    return rows.with_columns(__number=nw.col("__number") + gaps.max().over(*series, "timestamp"))

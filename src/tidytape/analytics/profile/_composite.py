@@ -16,6 +16,7 @@ from tidytape.analytics.profile._levels import countable, counted_levels, finite
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
+from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
@@ -154,10 +155,9 @@ def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profile
         added = [BLOCK_SIZE, AMOUNT_UNIT]
     added = [name for name in added if name in table.names and name not in series]
     if BLOCK_SIZE in added:
-        rows = table.rows.with_columns(__is_known=~nw.col(BLOCK_SIZE).is_null(), __all=nw.lit(0))
-        is_known = nw.col("__is_known").all().over(*series, "__all")
+        is_known = within((~nw.col(BLOCK_SIZE).is_null()).all(), series)
         size = nw.when(is_known).then(nw.lit(float(profiles.step or 0))).alias(BLOCK_SIZE)
-        table = replace(table, rows=rows.with_columns(size).drop("__is_known", "__all"))
+        table = replace(table, rows=table.rows.with_columns(size))
     return replace(profiles, table=table, names=working_names([*series, *added]))
 
 
@@ -174,8 +174,7 @@ def _of_spans(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
         rows = rows.with_columns(nw.when(length > 0).then(start + length).alias(SESSION_END))
     if SESSION_END in rows.collect_schema().names():
         added = [SESSION, SESSION_END, _SESSIONS]
-        rows = rows.with_columns(__ends=~end.is_null())
-        is_known = nw.col("__ends").all().over(*series)
+        is_known = (~end.is_null()).all().over(*series)
         rows = rows.with_columns(nw.when(is_known).then(end.max().over(*series)).alias(SESSION_END))
     # Each level has its part of its session, so that they add up.
     whole = nw.col(_SESSIONS).max() if _SESSIONS in table.names else nw.col("__one").max()
