@@ -21,12 +21,10 @@ A trade's side is that of the aggressor. A liquidation's is that of the position
 
 from __future__ import annotations
 
-from tidytape.analytics.flow._cascades import liquidation_cascades
-from tidytape.analytics.flow._cumulative import cvd
 from tidytape.analytics.flow._large_trades import large_trade_share
-from tidytape.analytics.flow._liquidations import liquidation_imbalance
+from tidytape.analytics.flow._liquidations import liquidation_cascades, liquidation_imbalance
 from tidytape.analytics.flow._quadrants import oi_price_quadrant
-from tidytape.analytics.flow._volume import delta, imbalance
+from tidytape.analytics.flow._volume import cvd, delta, imbalance
 
 __all__ = [
     "cvd",

@@ -1,16 +1,25 @@
-"""Volume bought against volume sold."""
+"""Volume bought against volume sold, and the sum of it over time."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from typing import Any
+from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.analytics.flow._sides import quotient, sides
+from tidytape.catalogue import Interval
+from tidytape.errors import QueryError
+from tidytape.frames import exact
+from tidytape.frames.buckets import bucket_by, length_of
+from tidytape.frames.joined import EARLIEST
+from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
+from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import MONDAY, SECOND, interval_of
 
 _NAMES = ("buy_volume", "sell_volume")
 
@@ -156,3 +165,151 @@ def imbalance(
     bought, sold = nw.col("buy_volume"), nw.col("sell_volume")
     rows = rows.with_columns(imbalance=quotient(bought - sold, bought + sold))
     return table.closed(rows, sort=[*keys, "timestamp"])
+
+
+_ANCHORS = ("none", "session")
+
+
+def cvd(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    anchor: Literal["none", "session"] = "none",
+    session: str | timedelta | None = None,
+    session_open: TimeLike = None,
+    interval: str | timedelta | None = None,
+    volume: str | None = None,
+) -> IntoFrameT:
+    r"""Cumulative volume delta (CVD): the sum of all deltas since an anchor.
+
+    .. math:: C_t = \sum_{a \le s \le t} \left(V^\mathrm{buy}_s - V^\mathrm{sell}_s\right)
+
+    Parameters
+    ----------
+    frame, by, interval, volume
+        As of `delta`; what `delta` returns will do, too.
+    anchor : {"none", "session"}
+        Where the sum starts: at the first row of each series; or anew at each session's open.
+    session : str or timedelta, optional
+        Length of a session: an interval such as ``"1d"`` or ``"1w"``, or a duration such as ``"8h"``; ``"1d"`` unless
+        given. Only with ``anchor="session"``. For sessions of no fixed length, have them in a column and name it in
+        ``by``.
+    session_open : moment, optional
+        When any one session opens, e.g. ``"2024-08-08T13:30Z"``: others open whole sessions before and after. Epoch
+        seconds, a datetime, a date or an ISO 8601 string; what has no zone is UTC. Without it days open at 00:00 UTC
+        and weeks on Mondays. Only with ``anchor="session"``.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+        ``by``, ``timestamp`` (start of the interval), and
+
+        - ``buy_volume``, ``sell_volume``, ``delta`` : float64, as of `delta`. [as in ``frame``]
+        - ``cvd`` : float64, the sum up to the end of the interval, that one included. [as in ``frame``]
+        - ``anchor`` : str, the argument.
+        - ``anchored_at`` : time, the open of the row's session, or the first time of the series.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If ``anchor``, ``session`` or ``session_open`` is none of those, a session is told without ``anchor="session"``
+        or opens within an ``interval``, or as of `delta`.
+
+    Notes
+    -----
+    The sum is of what was bought and sold, to the last digit: it does not depend on where rows were cut, and where as
+    much was sold as bought it is zero.
+
+    Where a delta is unknown, so is every sum that it would be part of: ``cvd`` is null from there to the end of the
+    session, or of the series. So it is where a candle of the frame, by its column ``interval``, begins in one session
+    and ends in another: of both from there on, for nobody knows how much of it is whose. No row depends on a later one.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "timestamp": [datetime(2024, 8, 8, 22, tzinfo=UTC), datetime(2024, 8, 8, 23, tzinfo=UTC)]
+    ...         + [datetime(2024, 8, 9, tzinfo=UTC)],
+    ...         "side": ["BUY", "BUY", "SELL"],
+    ...         "volume": [3.0, 1.0, 2.0],
+    ...     }
+    ... )
+    >>> cvd(candles)["cvd"].to_list()
+    [3.0, 4.0, 2.0]
+    >>> cvd(candles, anchor="session", session="1d")["cvd"].to_list()
+    [3.0, 4.0, -2.0]
+    """
+    arguments.one_of("anchor", anchor, _ANCHORS)
+    for parameter, got in (("session", session), ("session_open", session_open)):
+        if got is not None and anchor != "session":
+            expected = "none, or anchor='session' too"
+            raise QueryError(parameter, got=got, expected=expected, hint="without it the sum runs on")
+    length = arguments.length("session", "1d" if session is None else session)
+    opens = MONDAY
+    if session_open is not None:
+        opens = epoch_seconds(session_open, parameter="session_open") * SECOND
+    results = ("delta", "cvd", "anchor", "anchored_at")
+    if anchor == "session" and interval is not None:
+        _require_whole(interval, length, opens)
+    table, rows, keys = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=results)
+    time = nw.col("timestamp")
+    started = bucket_by(time, length, origin=opens) if anchor == "session" else within(time.min(), keys)
+    rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"), anchored_at=started)
+    rows = rows.with_columns(__unknown=nw.col("delta").is_null().cast(nw.Int64))
+    if anchor == "session" and interval is None and "interval" in keys and "id" not in table.names:
+        rows = _without_parts(rows, keys, length, opens)
+    # In parts, so that what was bought and is sold again leaves nothing, and earlier anchors change no digit.
+    rows = exact.in_parts(rows, "buy_volume", "sell_volume")
+    rows = rows.with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
+    run = [*keys, "anchored_at"]
+    rows = rows.with_columns(
+        nw.col("__unknown").cum_sum().over(run, order_by="timestamp"),
+        exact.running("cvd").over(run, order_by="timestamp"),
+    ).select(
+        *keys,
+        "timestamp",
+        "buy_volume",
+        "sell_volume",
+        "delta",
+        nw.when(nw.col("__unknown") == 0).then(exact.total("cvd")).alias("cvd"),
+        nw.lit(anchor).alias("anchor"),
+        "anchored_at",
+    )
+    return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
+
+
+def _require_whole(interval: str | timedelta, session: int, opens: int) -> None:
+    """Raise QueryError if a session opens within an interval."""
+    wanted = interval_of(interval)
+    if not _is_whole(wanted, session, opens):
+        whole = [known for known in Interval if _is_whole(known, session, opens)]
+        longest = max(whole, key=lambda known: known.seconds, default=None)
+        hint = (
+            f"the longest that does is {longest.alias!r}"
+            if longest
+            else "have sessions open on whole minutes"
+        )
+        expected = "an interval that ends where a session opens"
+        raise QueryError("interval", got=interval, expected=expected, hint=hint)
+
+
+def _is_whole(interval: Interval, session: int, opens: int) -> bool:
+    step = interval.seconds * SECOND
+    return session % step == 0 and (opens - interval.offset * SECOND) % step == 0
+
+
+def _without_parts(rows: Any, series: list[str], session: int, opens: int) -> Any:
+    """Return the rows whose sum is unknown where a candle before them, or they, are of two sessions."""
+    last = nw.col("timestamp") + length_of(nw.col("interval")) - 1
+    last = nw.when(last > nw.col("timestamp")).then(last).otherwise(nw.col("timestamp"))
+    into = bucket_by(last, session, origin=opens)
+    spoiled = nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST)
+    rows = rows.with_columns(__spoiled=spoiled)
+    rows = rows.with_columns(nw.col("__spoiled").cum_max().over(*series, order_by="timestamp"))
+    is_spoiled = (nw.col("__spoiled") >= nw.col("anchored_at")).cast(nw.Int64)
+    return rows.with_columns(__unknown=nw.col("__unknown") + is_spoiled)

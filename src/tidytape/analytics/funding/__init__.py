@@ -17,8 +17,7 @@ otherwise. So it is an argument here, ``funding_interval``, unless the frame has
 
 from __future__ import annotations
 
-from tidytape.analytics.funding._basis import basis, cash_and_carry
-from tidytape.analytics.funding._rates import annualized, normalized
+from tidytape.analytics.funding._rates import annualized, basis, cash_and_carry, normalized
 from tidytape.analytics.funding._settlements import accrued, predicted_error
 from tidytape.analytics.funding._venues import carry, spread
 

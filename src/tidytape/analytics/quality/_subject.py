@@ -1,4 +1,4 @@
-"""The frame that is audited: its rows, what its columns are, and the checks that apply; a new one is a line in `CHECKS`."""
+"""The frame that is audited: its rows, its columns, and the checks that apply; a new check is a line in `CHECKS`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._arguments import one_of, positive, whole
 from tidytape.analytics._series import of_rows
 from tidytape.catalogue import DATA_TYPES, Field
 from tidytape.errors import QueryError
@@ -180,10 +179,10 @@ class Limits:
 
     def __post_init__(self) -> None:
         """Refuse what is no limit."""
-        positive("outlier", self.outlier)
-        whole("frozen", self.frozen)
-        whole("stale", self.stale)
-        if not positive("unit_jump", self.unit_jump) > 1:
+        arguments.positive("outlier", self.outlier)
+        arguments.whole("frozen", self.frozen)
+        arguments.whole("stale", self.stale)
+        if not arguments.positive("unit_jump", self.unit_jump) > 1:
             raise QueryError("unit_jump", got=self.unit_jump, expected="a finite number above 1")
 
 
@@ -195,7 +194,7 @@ def chosen(checks: str | Iterable[str] | None) -> tuple[str, ...] | None:
     if not names:
         raise QueryError("checks", got=checks, expected="one check or more, or None for all that apply")
     for name in names:
-        one_of("checks", name, CHECKS)
+        arguments.one_of("checks", name, CHECKS)
     return tuple(name for name in CHECKS if name in names)
 
 
