@@ -22,8 +22,6 @@ from tidytape.wire import Note
 __all__ = ["check_grid", "check_identity", "decoded", "is_clashing", "joined", "notes_of", "once", "within"]
 
 
-_NS = 1_000_000_000
-
 _EDGE = 2
 """So far outside its window a point may lie, and is left out. [interval]"""
 
@@ -61,7 +59,7 @@ def within(frame: pl.DataFrame, start: int, end: int) -> pl.DataFrame:
     """Return the points that start in a span. [s since the epoch]"""
     if frame.is_empty():
         return frame
-    times, first, last = frame["timestamp"].cast(pl.Int64), start * _NS, end * _NS
+    times, first, last = frame["timestamp"].cast(pl.Int64), start * SECOND, end * SECOND
     if first <= times.min() and times.max() < last:  # type: ignore[operator]  # of integers
         return frame
     return frame.filter(times.is_between(first, last, closed="left"))
