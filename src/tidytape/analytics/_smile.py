@@ -76,7 +76,7 @@ def money_ladder(atm: str, name: str) -> Ladder:
     atm : {"forward", "delta_neutral"}
         Where the money is: at K = F, the coordinate being ln(K/F); or at N(d₁) = 1/2, the coordinate being -N(d₁).
     name : str
-        What the point is called.
+        Name of the point.
     """
     call, below = nw.col("option_type") == CALL, nw.col("__moneyness") < 0
     rung = nw.when(call == below).then(nw.lit("in")).otherwise(nw.lit("out"))
@@ -121,11 +121,11 @@ def points(
     ladders : sequence of Ladder
         The points.
     over : sequence of str
-        What names a smile.
+        Columns that name a smile.
     order_by : sequence of str
-        What puts the options of a smile in order: the strike, and what tells options of one strike apart.
+        Columns that put the options of a smile in order: the strike, and those that order options of one strike.
     keep : sequence of expressions
-        What else to tell of a smile, for an aggregation.
+        Further aggregations of each smile.
 
     Returns
     -------

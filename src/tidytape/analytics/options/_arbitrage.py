@@ -1,4 +1,4 @@
-"""Whether fitted curves can be: arbitrage between strikes, in the wings, and between expiries."""
+"""Arbitrage of fitted curves: between strikes, in the wings, and between expiries."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ _NUMBERS = ("least_density", "density_at", "left_wing", "right_wing", "least_gai
 _FLAGS = ("butterfly_arbitrage", "wing_arbitrage", "calendar_arbitrage")
 
 _REACH: Final = 20.0
-"""How far from the money is looked, in log-moneyness; beyond it the slopes of the wings decide. [1]"""
+"""How far from the money the search goes, in log-moneyness; beyond it the slopes of the wings decide. [1]"""
 
 _NARROWEST: Final = 1e-12
-"""The narrowest that is looked for, in log-moneyness. [1]"""
+"""The width of the narrowest feature that the search finds, in log-moneyness. [1]"""
 
 _NOISE: Final = 1e-9
-"""What may be below zero and be zero: of g itself, and of a gain or a slope, relative to the variance or the slope."""
+"""How far below zero still counts as zero: for g itself; for a gain or slope relative to the variance or slope."""
 
 
 def svi_arbitrage(
@@ -125,12 +125,14 @@ def svi_arbitrage(
     least_density, density_at = _least(_density, own, is_fit, None if wings else quoted)
     least_gain, gain_at = _least(_gain, np.concatenate([own, following]), is_pair, both)
     a, b, rho, _, sigma = own
+    _, next_b, next_rho, _, _ = following
     left, right = b * (1 - rho), b * (1 + rho)
     with np.errstate(invalid="ignore"):
         is_dense = least_density >= -_NOISE
         gains = least_gain >= -_NOISE * (np.abs(a) + b * sigma)
-        if wings:
-            gains &= _steeper(own, following)
+        if wings:  # where the next curve is less steep, the two cross far away
+            gains &= next_b * (1 + next_rho) >= right - _NOISE * b
+            gains &= next_b * (1 - next_rho) >= left - _NOISE * b
         else:  # no strike is quoted at both
             gains |= np.isnan(least_gain)
     values = (least_density, density_at, left, right, least_gain, gain_at)
@@ -162,7 +164,7 @@ def _density(k: Floats, *parameters: Floats) -> Floats:
     w, first, second = _curve(k, parameters)
     with np.errstate(divide="ignore", invalid="ignore"):
         g = (1 - k * first / (2 * w)) ** 2 - first**2 / 4 * (1 / w + 0.25) + second / 2
-    # At a kink, where sigma is 0, all of the density is at once.
+    # Where sigma is 0 the curve has a kink, at which the density is infinite.
     kinked = np.hypot(k - parameters[3], parameters[4]) == 0
     return np.where(w > 0, np.where(kinked, np.inf, g), np.nan)
 
@@ -198,32 +200,24 @@ def _least(
 
 
 def _grid(parameters: Floats, bounds: Floats | None) -> Floats:
-    """Places from end to end, close to each other around what may be narrow: each curve's bend and its lowest part."""
+    """Return a grid of k from end to end, dense around each curve's bend and its lowest part, which may be narrow."""
     grids: list[Floats] = []
     for a, b, rho, m, sigma in parameters.reshape(-1, 5, parameters.shape[1]):
         low, high = (m - _REACH, m + _REACH) if bounds is None else bounds
         with np.errstate(all="ignore"):
             left = np.sqrt(1 - rho**2)
             lowest, height = m - rho * sigma / left, a + b * sigma * left
-            # Around it total variance is a parabola, and twice the least where this is the distance.
+            # Around its least, total variance is a parabola, which reaches twice the least at this distance.
             width = np.sqrt(height * 2 * sigma / (b * left**3))
-            # The density changes faster yet, by the first of its squares.
+            # The first square of the density changes faster still.
             width = width * np.fmin(width / np.abs(lowest), 1.0)
         for middle, scale in ((m, np.abs(sigma)), (lowest, width)):
             is_one = np.isfinite(middle) & np.isfinite(scale)  # or the bend counts twice
             center = np.where(is_one, middle, m)
             unit = np.clip(np.where(is_one, scale, np.abs(sigma)), _NARROWEST, _REACH)
             start, stop = (np.arcsinh((end - center) / unit) for end in (low, high))
-            # One place less each time: where curves are alike, places must not be equal.
+            # One place fewer each time, so that two equal curves do not give equal places.
             u = start + (stop - start) * np.linspace(0, 1, 1_001 - len(grids))[:, None]
             grids.append(np.clip(center + unit * np.sinh(u), low, high))
         grids[-1][[0, -1]] = low, high  # to the last bit
     return np.sort(np.concatenate(grids), axis=0)
-
-
-def _steeper(own: Floats, following: Floats) -> Any:
-    """Whether the next curve's wings are at least as steep: those of the other would cross them far away."""
-    (_, b, rho, _, _), (_, b_next, rho_next, _, _) = own, following
-    right = b_next * (1 + rho_next) >= b * (1 + rho) - _NOISE * b
-    left = b_next * (1 - rho_next) >= b * (1 - rho) - _NOISE * b
-    return left & right

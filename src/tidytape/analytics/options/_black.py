@@ -88,7 +88,7 @@ def _solved(
     x: Floats,
     share: Floats,
 ) -> Floats:
-    """Search by the logarithm of the deviation, in which the logarithm of the value bends little."""
+    """Return the deviations, found by their logarithm, in which the logarithm of the value is nearly straight."""
     low, high = ends(x, share)
     target = 0.5 * x + (np.log(share) if objective is _log_value else np.log1p(-share))
     found: Any = elementwise.find_root(
@@ -143,7 +143,7 @@ def _series(h: Floats, t: Floats) -> Floats:
 
 
 def _log_complement(x: Floats, s: Floats) -> Floats:
-    """Logarithm of what b is short of the most it can be."""
+    """Logarithm of the largest value that b can have, less b."""
     h, t = x / s, s / 2
     missing: Floats = np.logaddexp(0.5 * x + log_ndtr(-h - t), -0.5 * x + log_ndtr(h - t))
     return missing
@@ -339,13 +339,13 @@ def _implied(
         moneyness = strike / forward
         intrinsic = np.maximum(side * (forward - strike) / forward, 0.0)
         time_value, most = paid - intrinsic, np.minimum(moneyness, 1.0)
-        # In the money a difference of numbers about as large as these is what is left of the price.
+        # In the money the time value is a difference of numbers about as large as these.
         noise = 2 * _EPSILON * (paid + np.where(intrinsic > 0, np.maximum(moneyness, 1.0), 0.0))
         statuses = [
             ("unknown", ~known),
             ("expired", life <= 0),
             ("below_intrinsic", time_value < -noise),
-            # Out of the money nothing is subtracted, and the smallest price is one.
+            # Out of the money nothing is subtracted, so the smallest price is a time value.
             ("no_time_value", time_value <= np.where(intrinsic > 0, noise, 0.0)),
             ("above_maximum", time_value >= most - noise),
         ]

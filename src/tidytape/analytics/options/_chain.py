@@ -1,4 +1,4 @@
-"""A chain of options, opened: its times, its keys, the quotes that make a smile, and the forwards they imply."""
+"""A caller's chain of options: its times and keys, the quotes that make a smile, and the forward of each expiry."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _UNDERLYING: Final = ("forward", "underlying_price")
 """Prices of the underlying: an expiry has one, which moves while a snapshot is taken."""
 
 _FARTHEST: Final = 1.05
-"""The most that the highest is over the lowest within a snapshot. Recorded ones are far closer, two coins are not."""
+"""Largest ratio of two such prices in one snapshot. Recorded snapshots are far below; two coins are above."""
 
 Premium = Literal["coin", "quote"]
 """What the premium of an option is paid in."""
@@ -164,7 +164,7 @@ class Chain(Generic[IntoFrameT]):
         sort: Sequence[str] = (),
         like_rows: bool = False,
     ) -> IntoFrameT:
-        """Return a result as the kind of frame that was opened; of dates of expiry, with the times of these."""
+        """Return a result as the kind of frame that was opened; dates of expiry come back as times."""
         names = result.collect_schema().names()
         times = {"expiry": "timestamp"} if self.dates and "expiry" in names else None
         return self.table.closed(result, sort=sort, times=times, like_rows=like_rows)

@@ -1,4 +1,4 @@
-"""Points of smiles: the volatility at the money and at chosen deltas, and what is made of them."""
+"""Points of smiles: the volatility at the money and at chosen deltas, risk reversal and butterfly."""
 
 from __future__ import annotations
 
@@ -19,14 +19,9 @@ Atm = Literal["forward", "delta_neutral"]
 Delta = Literal["forward", "premium_adjusted"]
 
 
-def call_point(percent: int) -> str:
-    """Name of the column of a call's point, e.g. ``iv_25c``."""
-    return f"iv_{percent}c"
-
-
-def put_point(percent: int) -> str:
-    """Name of the column of a put's point, e.g. ``iv_25p``."""
-    return f"iv_{percent}p"
+def wing_points(percent: int) -> tuple[str, str]:
+    """Return the names of the columns of a put's and a call's point, e.g. ``iv_25p`` and ``iv_25c``."""
+    return f"iv_{percent}p", f"iv_{percent}c"
 
 
 def atm_volatility(
@@ -167,7 +162,8 @@ def delta_points(
     one_of("atm", atm, get_args(Atm))
     wanted: dict[str, tuple[str, float]] = {}
     for percent in percents(deltas):
-        wanted |= {put_point(percent): (PUT, -percent / 100), call_point(percent): (CALL, percent / 100)}
+        put, call = wing_points(percent)
+        wanted |= {put: (PUT, -percent / 100), call: (CALL, percent / 100)}
     ladders = [money_ladder(atm, "iv_atm"), *([delta_ladder(delta, wanted)] if wanted else [])]
     return _smiles(chain, by, ladders, {"atm": atm, "delta": delta})
 
@@ -210,7 +206,7 @@ def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     -4.0
     """
     [percent] = percents([delta])
-    call, put = call_point(percent), put_point(percent)
+    put, call = wing_points(percent)
     table = Table.opened(points, numbers=[call, put], parameter="points")
     reversal = {f"rr{percent}_call_minus_put": nw.col(call) - nw.col(put)}
     return table.closed(table.rows.with_columns(**reversal), like_rows=True)
@@ -257,7 +253,7 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     2.0
     """
     [percent] = percents([delta])
-    call, put = call_point(percent), put_point(percent)
+    put, call = wing_points(percent)
     table = Table.opened(points, numbers=["iv_atm", call, put], parameter="points")
     fly = {f"bf{percent}": (nw.col(call) + nw.col(put)) * 0.5 - nw.col("iv_atm")}
     return table.closed(table.rows.with_columns(**fly), like_rows=True)
@@ -272,7 +268,7 @@ def _smiles(
         chain.measured(),
         ladders,
         over=chain.smile,
-        # What tells quotes of one strike apart, so that rows in another order answer the same.
+        # Quotes of one strike need an order too, so that the answer does not depend on the order of rows.
         order_by=("strike", "option_type", "implied_volatility"),
         keep=[nw.col("__life").min(), nw.col("forward").median()],
     )

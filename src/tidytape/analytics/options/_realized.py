@@ -36,7 +36,7 @@ _TERMS = {
 """Terms of each estimator, one per candle."""
 
 _RETURNS = frozenset({"__close_to_close", "__overnight", "__open_to_close"})
-"""Terms of which the sample variance counts; of the others it is the mean."""
+"""Terms whose sample variance counts; of the others the mean counts."""
 
 Estimator = Literal["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
 
@@ -138,7 +138,7 @@ def realized_volatility(
     table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)
     series = table.series(by, without=("timestamp", *_PRICES, *_REALIZED))
     given = None if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
-    # A window needs a partition on every engine, and a time that sorts alike on all.
+    # A window needs a partition on every engine, and a time that every engine sorts alike.
     rows = table.rows.with_columns(
         __one=nw.lit(1),
         __time=nw.col("timestamp").fill_null(LATEST),
@@ -313,7 +313,7 @@ def volatility_risk_premium(
     facts = facts.select(
         on, WHEN, "realized_volatility", **{alias: nw.col(name) for name, alias in whose.items()}
     )
-    # Every market of the realised is asked for at every time of the implied: none is taken for another.
+    # Each implied row meets each realised market of its ``on``, so that no market stands for another.
     decisions = joined(decisions, facts.select(*keys).unique(), on=[on])
     rows = last_known(
         decisions, facts, {"realized_volatility": "realized_volatility"}, at=WHEN, by=keys, limit=limit

@@ -217,7 +217,7 @@ def _opened(
 
 
 def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int) -> nw.DataFrame[Any]:
-    """Add ``percentile`` to rows in memory, which have ``__time`` and ``__value``: the same by whole ranks.
+    """Add ``percentile`` to rows in memory, which have ``__time`` and ``__value``, by whole ranks.
 
     Here a longer window costs nothing: how many ranks of a stretch of rows are below another is counted bit by bit.
     """

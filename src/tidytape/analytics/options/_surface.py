@@ -1,4 +1,4 @@
-"""What fitted curves say: volatilities along a smile, and between the smiles of expiries."""
+"""Volatilities of fitted curves: along a smile, and between the smiles of two expiries."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def smile(
         rows = rows.with_columns(moneyness=lowest + (highest - lowest) * nw.col("__share"))
     else:
         rows = crossed(table.rows.drop("moneyness", strict=False), "moneyness", places)
-    # Of a step of the range nothing but rounding lies outside.
+    # A step of the range itself can lie outside by rounding only.
     rows = _with_variance(rows, wings=wings or places is None)
     result = rows.select(
         *keys,

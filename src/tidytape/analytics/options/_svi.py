@@ -1,4 +1,4 @@
-"""Smiles as curves of five parameters: stochastic volatility inspired (SVI), raw."""
+"""Fit of each smile by a curve of five parameters: raw SVI, stochastic volatility inspired."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tidytape.times import DAY, YEAR
 PARAMETERS: Final = ("a", "b", "rho", "m", "sigma")
 
 LEE: Final = 2.0
-"""Steepest that total variance may rise in log-moneyness in a wing."""
+"""The steepest slope of total variance in a wing, by log-moneyness. [1]"""
 
 _NUMBERS = ("forward", *PARAMETERS, "rmse", "lowest", "highest")
 _RESULT = ("days", *_NUMBERS, "quotes", "status")
@@ -124,7 +124,7 @@ def svi(
     is_call = (rows["option_type"] == CALL).fill_null(value=False).to_numpy()
     counts = np.isfinite(k) & (is_call == (k >= 0))
     with np.errstate(over="ignore"):
-        # The root of vega, but for a factor that is the same for all of a smile.
+        # The root of vega, without the factor that all quotes of a smile share.
         weight = np.exp(-0.25 * d1 * d1) if weights == "vega" else np.ones(len(k))
     fits, quotes, statuses = [], [], []
     for start, end in pairwise([*starts, len(rows)]):
@@ -177,7 +177,7 @@ def fitted(
     unknown = (np.nan,) * len(PARAMETERS)
     if len(np.unique(k)) < _LEAST:
         return unknown, np.nan, "too_few"
-    # From a change of deviation to one of volatility, in terms of what is known of it.
+    # A change of the deviation times this is the change of the volatility. [vol points]
     points = volatility / deviation
     try:
         found = _searched(k, deviation, weight * points)
@@ -207,7 +207,7 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
     if found.success and low[0] < curve[0] <= high[0]:
         return curve
 
-    # At the least that variance may be, level and wings depend on each other: all five together.
+    # At the lower bound of variance, level and wings depend on each other: search all five together.
     def errors(guess: Floats) -> Floats:
         return weight * (np.sqrt(_variance(guess, k)) - deviation)
 
@@ -218,7 +218,7 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
     inside, wide = np.clip(curve, low + 1e-6 * (high - low), high - 1e-6 * (high - low)), (low, high)
     found = least_squares(errors, inside, slopes, wide, x_scale="jac", max_nfev=300)
     if not found.success:
-        # It creeps along a bound, as it does where the smile has a kink; the other method ends on it.
+        # The search creeps along a bound, as where a smile has a kink; the other method ends on the bound.
         found = least_squares(errors, found.x, slopes, wide, method="dogbox", x_scale="jac", max_nfev=300)
     return found.x if found.success else None
 
@@ -273,7 +273,7 @@ class _Quotes:
 
 
 def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
-    """Return level, left and right wing of least squares, with wings of 0 to `LEE`, and which of them are at no end."""
+    """Return level, left and right wing by least squares, wings from 0 to `LEE`, and which are not at a bound."""
     best: Floats = np.linalg.lstsq(basis, target, rcond=None)[0].astype(float)
     ends = {side: min(max(best[side], 0.0), LEE) for side in (1, 2)}
     beyond = [side for side in (1, 2) if ends[side] != best[side]]

@@ -19,7 +19,7 @@ from tidytape.analytics.options._maturity import (
     sloped,
     value_of,
 )
-from tidytape.analytics.options._points import call_point, percents, put_point
+from tidytape.analytics.options._points import percents, wing_points
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.frames.ordered import next_of, with_next
@@ -29,7 +29,7 @@ from tidytape.query.values import TimeLike, choice
 _SLOPE = ("short", "long", "slope", "structure", "flat_within")
 _FORWARD = ("next_days", "forward_volatility", "calendar_arbitrage")
 _NOISE: Final = 1e-12
-"""What total variances may differ by and be equal, relative."""
+"""Relative difference up to which two total variances are equal."""
 
 
 def term_structure(
@@ -96,7 +96,7 @@ def term_structure(
     """
     one_of("value", value, VALUES)
     [percent] = percents([delta])
-    call, put = call_point(percent), put_point(percent)
+    put, call = wing_points(percent)
     if value == "implied_volatility":
         needed, measure = ["iv_atm"], nw.col("iv_atm")
     else:

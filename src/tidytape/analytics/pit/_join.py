@@ -1,4 +1,4 @@
-"""The last fact known at each of some times."""
+"""The last fact that was known when each decision was made."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def last_known(
     last = facts.group_by(*keys, "__at").agg(nw.col("__number").max())
     decisions = as_of(decisions, last, "__number", by=keys, at="__at", carry=limit)
     columns = {new: nw.col(name) for name, new in names.items()}
-    # A fact that is there twice has a number, so that no earlier one is taken for the last.
+    # Facts that are there twice have numbers too, so that no earlier fact is taken in their place.
     alone = facts.filter(nw.col(TWICE) == 0).select(*keys, "__number", **columns)
     return joined(decisions, alone, on=[*keys, "__number"])
 

@@ -23,7 +23,7 @@ KNOWN = (KNOWN_AT, "known_at_rule")
 """The columns that `known_at` adds."""
 
 WHEN = "__when"
-"""When a row is known while it is worked with; null where it never is. [ns]"""
+"""Working column: when a row is known, null where it never is. [ns]"""
 
 Rule = Literal["interval", "period", "event"]
 
