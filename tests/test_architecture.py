@@ -223,9 +223,9 @@ def test_good_imports_pass(path: str, source: str) -> None:
         ("common/tools.py", "from tidytape import errors", "no room 'common'"),
         ("__init__.py", "from tidytape.client import Client", "loads nothing heavy"),
         ("__init__.py", "if not TYPE_CHECKING:\n    from tidytape import query", "loads nothing heavy"),
-        ("aggregate/candles.py", "import httpx", "touches nothing but frames"),
+        ("aggregate/trades.py", "import httpx", "touches nothing but frames"),
         (
-            "aggregate/candles.py",
+            "aggregate/trades.py",
             "def f():\n    from urllib.request import urlopen",
             "touches nothing but frames",
         ),

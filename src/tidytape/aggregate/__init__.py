@@ -28,23 +28,18 @@ from __future__ import annotations
 from tidytape.aggregate.book import book_at, book_runs
 from tidytape.aggregate.book_heatmap import book_heatmap, book_of
 from tidytape.aggregate.candle_profile import candle_profile
-from tidytape.aggregate.candles import candles
-from tidytape.aggregate.cme_open_interest import cme_open_interest
 from tidytape.aggregate.funding import funding
 from tidytape.aggregate.gapfill import gapfill
 from tidytape.aggregate.group import group
-from tidytape.aggregate.liquidation_heatmap import liquidation_heatmap
-from tidytape.aggregate.liquidations import liquidations
+from tidytape.aggregate.liquidations import liquidation_heatmap, liquidations
 from tidytape.aggregate.minutes import candles_of, minute_candles, minute_profile, profile_of
-from tidytape.aggregate.open_interest import open_interest
-from tidytape.aggregate.option_open_interest import option_open_interest
-from tidytape.aggregate.option_summary import implied_volatility, skew
-from tidytape.aggregate.raw_trades import raw_trades
+from tidytape.aggregate.open_interest import cme_open_interest, open_interest
+from tidytape.aggregate.options import implied_volatility, option_open_interest, skew
 from tidytape.aggregate.resample import resample
 from tidytape.aggregate.token_supply import token_supply
 from tidytape.aggregate.tpo import tpo, tpo_of, tpo_touches, tpo_touches_of
+from tidytape.aggregate.trades import candles, raw_trades, volume_profile
 from tidytape.aggregate.usd import to_usd
-from tidytape.aggregate.volume_profile import volume_profile
 from tidytape.frames.grid import Grid, recommended_block_size
 
 __all__ = [

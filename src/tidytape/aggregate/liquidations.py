@@ -1,6 +1,8 @@
-"""Liquidations to liquidated volume: the sum per side and interval."""
+"""Liquidations to liquidated volume: per side of a market, and per price row of a coin across a venue."""
 
 from __future__ import annotations
+
+from decimal import Decimal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -8,12 +10,14 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
+from tidytape.frames.grid import Grid
 from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
-__all__ = ["liquidations"]
+__all__ = ["liquidation_heatmap", "liquidations"]
 
-_GROUPS = (*INSTRUMENT, "side")
+
+_OF_SIDE = (*INSTRUMENT, "side")
 
 
 def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
@@ -60,16 +64,94 @@ def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     [('BUY', 0.3), ('SELL', 4.0)]
     """
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
-    table = Table.opened(events, [*_GROUPS, "amount"], times=["timestamp"])
+    table = Table.opened(events, [*_OF_SIDE, "amount"], times=["timestamp"])
     points = (
         exact.in_parts(table.rows, "amount")
         .with_columns(bucket.alias(BUCKET))
-        .group_by(*_GROUPS, BUCKET)
+        .group_by(*_OF_SIDE, BUCKET)
         .agg(exact.summed("amount"))
         .select(
-            *_GROUPS,
+            *_OF_SIDE,
             nw.col(BUCKET).alias("timestamp"),
             exact.total("amount").alias("liquidations"),
         )
     )
-    return table.closed(points, sort=[*_GROUPS, "timestamp"])
+    return table.closed(points, sort=[*_OF_SIDE, "timestamp"])
+
+
+_COIN = ("exchange", "coin")
+
+
+def liquidation_heatmap(
+    events: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str
+) -> IntoFrameT:
+    """Liquidated volume of each coin across all instruments of a venue, per interval and price row.
+
+    A row holds the liquidations at ``[price, price + block_size)``, both sides together. Rows are integer multiples of
+    the block size, decided on exact decimals. Sums are exact. Feeds are sampled, so totals are lower bounds. A row
+    without liquidations does not appear, nor an event whose coin is null.
+
+    Prices of instruments with another quote are other prices: choose the instruments before.
+
+    Parameters
+    ----------
+    events : frame, n rows, in any order
+        Columns ``exchange``, ``coin`` (from the markets registry), ``timestamp`` int64 [ns since the epoch], ``price``
+        [quote per coin], ``amount`` [coin].
+    interval : str
+        Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
+        to Monday.
+    block_size : Decimal, int, float or str, > 0
+        Height of a row. [quote per coin]
+
+    Returns
+    -------
+    frame, one row per venue, coin, bucket and price row with a liquidation; of the same kind as ``events``
+        ``exchange``, ``coin``, ``timestamp`` int64, start of the bucket [ns], ``price``, low edge of the row [quote
+        per coin], ``liquidations`` [coin]. It has no ``raw_symbol``. Sorted by (exchange, coin, timestamp, price)
+        where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown or the block size is no positive number.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> events = pl.DataFrame(
+    ...     {
+    ...         "exchange": "VENUEX",
+    ...         "raw_symbol": ["BTC-PERP", "BTC-PERP", "BTC-241227"],
+    ...         "coin": "BTC",
+    ...         "timestamp": [10, 20, 30],
+    ...         "price": [60_010.0, 60_120.0, 60_050.0],
+    ...         "amount": [0.1, 4.0, 0.2],
+    ...     }
+    ... )
+    >>> heatmap = liquidation_heatmap(events, interval="1h", block_size=100)
+    >>> heatmap.select("coin", "price", "liquidations").rows()
+    [('BTC', 60000.0, 0.3), ('BTC', 60100.0, 4.0)]
+    """
+    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    grid = Grid.of(block_size)
+    table = Table.opened(events, [*_COIN, "price", "amount"], times=["timestamp"])
+    levels = (
+        table.rows.filter(~nw.col("coin").is_null())
+        .with_columns(
+            bucket.alias(BUCKET),
+            grid.edge(nw.col("price")).alias("price"),
+        )
+        .pipe(exact.in_parts, "amount")
+        .group_by(*_COIN, BUCKET, "price")
+        .agg(exact.summed("amount"))
+        .select(
+            *_COIN,
+            nw.col(BUCKET).alias("timestamp"),
+            "price",
+            exact.total("amount").alias("liquidations"),
+        )
+    )
+    return table.closed(levels, sort=[*_COIN, "timestamp", "price"])

@@ -1,4 +1,4 @@
-"""Reports to open interest: open, high, low and close per interval."""
+"""Reports to open interest per interval: of a market, and of regulated futures with value and price."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
-__all__ = ["open_interest"]
+__all__ = ["cme_open_interest", "open_interest"]
 
 
 def open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
@@ -57,4 +57,61 @@ def open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     bucket = interval_of(interval)
     table = Table.opened(reports, [*INSTRUMENT, "amount"], times=["timestamp"])
     points = by_bucket(table.rows.with_columns(number("amount")), bucket, INSTRUMENT, ohlc("amount"))
+    return table.closed(points, sort=[*INSTRUMENT, "timestamp"])
+
+
+_WANTED = ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_")
+_REPORTED = ("amount", "usd_amount", "price")
+
+
+def cme_open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
+    """First, highest, lowest and last open interest, its value and the price reported in each interval.
+
+    Each of the three passes over its own nulls. Nothing is carried into an interval, and one without a report has no
+    row. Of two reports of one time the smaller value counts as the earlier, whatever the order of the rows.
+
+    Parameters
+    ----------
+    reports : frame, n rows, in any order
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``amount`` [coin],
+        ``usd_amount`` [USD], ``price`` [quote per coin].
+    interval : str
+        Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``. Buckets are aligned to the Unix epoch in UTC, weeks
+        to Monday.
+
+    Returns
+    -------
+    frame, one row per instrument and bucket with a report; of the same kind as ``reports``
+        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the bucket [ns], ``open``, ``high``, ``low``,
+        ``close`` [coin], ``value_open``, ``value_high``, ``value_low``, ``value_close`` [USD], ``price_open``,
+        ``price_high``, ``price_low``, ``price_close`` [quote per coin], null where the bucket has none. Sorted by
+        (exchange, raw_symbol, timestamp) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> reports = pl.DataFrame(
+    ...     {
+    ...         "exchange": "CME",
+    ...         "raw_symbol": "BTCZ4",
+    ...         "timestamp": [10, 20],
+    ...         "amount": [150_000.0, 151_000.0],
+    ...         "usd_amount": [9.0e9, None],
+    ...         "price": [60_000.0, 60_500.0],
+    ...     }
+    ... )
+    >>> cme_open_interest(reports, interval="1d").select("close", "value_close", "price_close").rows()
+    [(151000.0, 9000000000.0, 60500.0)]
+    """
+    bucket = interval_of(interval)
+    table = Table.opened(reports, [*INSTRUMENT, *_REPORTED], times=["timestamp"])
+    frame = table.rows.with_columns(number(name) for name in _REPORTED)
+    points = by_bucket(frame, bucket, INSTRUMENT, _WANTED)
     return table.closed(points, sort=[*INSTRUMENT, "timestamp"])

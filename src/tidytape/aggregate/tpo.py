@@ -14,9 +14,8 @@ from typing import Any, Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.candles import candles_of_trades
 from tidytape.aggregate.minutes import candles_of_minutes, made_of, profile_of_minutes
-from tidytape.aggregate.volume_profile import profile_of_trades
+from tidytape.aggregate.trades import candles_of_trades, profile_of_trades
 from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, nearest

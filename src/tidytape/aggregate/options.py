@@ -1,8 +1,8 @@
-r"""Option quotes to ATM implied volatility and skew at constant maturity, per interval and tenor.
+r"""Option quotes to ATM implied volatility and skew at constant maturity, and to open interest, per interval.
 
-Both functions go the same way. The *chain* of a bucket is each option's last quote in it, as of the latest of them;
-expired options are left out. Each expiry's smile gives the volatility of some points. Each point's total variance is
-interpolated between the two listed expiries around a tenor:
+`implied_volatility` and `skew` go the same way. The *chain* of a bucket is each option's last quote in it, as of the
+latest of them; expired options are left out. Each expiry's smile gives the volatility of some points. Each point's
+total variance is interpolated between the two listed expiries around a tenor:
 
 .. math::
 
@@ -20,20 +20,23 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Literal
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._chain import CHAIN, EXPIRY, Frame, chain, opened
+from tidytape.aggregate._reports import CARRY, beside, known_sum, latest, number
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, money_ladder, points
+from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, measured, money_ladder, points
 from tidytape.catalogue import Tenor
+from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
-from tidytape.frames.ordered import interpolated, next_of, with_next
-from tidytape.times import DAY
+from tidytape.frames.ordered import interpolated, last, next_of, with_next
+from tidytape.frames.table import Table
+from tidytape.times import DAY, YEAR, interval_of
 
-__all__ = ["implied_volatility", "skew"]
+__all__ = ["implied_volatility", "option_open_interest", "skew"]
+
 
 _DELTAS = {"25": 0.25, "10": 0.10}
 
@@ -233,3 +236,151 @@ def _summary(at_tenor: Frame, measure: nw.Expr, value: str) -> Frame:
         .sort("exchange", "raw_symbol", "length", BUCKET)
         .select("exchange", "raw_symbol", "coin", "tenor", nw.col(BUCKET).alias("timestamp"), value)
     )
+
+
+Frame = nw.LazyFrame[Any]
+
+CHAIN: Final = ("exchange", "coin", BUCKET)
+"""What names one chain."""
+
+EXPIRY: Final = (*CHAIN, "expiry")
+"""What names one expiry of a chain, and so one smile."""
+
+_MEASURED = ("strike", "implied_volatility", "forward")
+_NEEDED = ("exchange", "raw_symbol", "timestamp", "coin", "option_type", "expiry", *_MEASURED)
+
+
+def opened(quotes: IntoFrameT) -> Table[IntoFrameT]:
+    """Return the lake's ``option_quotes`` opened; MissingColumnError if a needed column is absent."""
+    return Table.opened(quotes, _NEEDED, times=["timestamp", "expiry"])
+
+
+def chain(quotes: Frame, interval: str) -> Frame:
+    """Return the chain of each bucket: the last quote of every option that is still alive at the last of them.
+
+    A quote without a positive strike, volatility and forward is none.
+
+    Parameters
+    ----------
+    quotes : frame, n rows
+        The rows of what `opened` returns.
+    interval : str
+        Name or alias of an interval.
+
+    Returns
+    -------
+    frame, one row per option and bucket
+        The needed columns, the bucket, ``life``, float64, from the chain's last quote to the expiry [ns], and what
+        `measured` adds, of the quote itself.
+    """
+    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
+    time, expiry = nw.col("timestamp"), nw.col("expiry")
+    known = [nw.col(name).is_finite() & (nw.col(name) > 0) for name in _MEASURED]
+    chains = (
+        quotes.select(*_NEEDED, bucket.alias(BUCKET))
+        .filter(*known)
+        .with_columns(time.max().over("exchange", "raw_symbol", BUCKET).alias("last"))
+        .filter(time == nw.col("last"))
+        .with_columns(time.max().over(*CHAIN).alias("last"))
+        .filter(expiry > nw.col("last"))
+        .with_columns((expiry - nw.col("last")).cast(nw.Float64()).alias("life"))
+    )
+    return measured(chains, (expiry - time).cast(nw.Float64()) / float(YEAR))
+
+
+_COIN = ("exchange", "coin")
+_LISTED = ("raw_symbol", "expiry")
+
+
+def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
+    """Open interest of all options of a coin on a venue at the end of each interval, and the underlying's last price.
+
+    Open interest is a stock: each option counts with what it last reported, in this interval or before, as of the last
+    quote of any option of the coin in the interval. It counts until it expires, and for 24 hours, ends included, after
+    its last report. So give the 24 hours before the first interval too: an interval's point needs them. The point of a
+    long interval is that of the last shorter one in it. Where an option was quoted in these 24 hours and did not report
+    its open interest, the sum is unknown: null.
+
+    The underlying's price is the last forward price in the interval, of the nearest expiry where several are quoted at
+    one time; it is not carried. Sums are exact to 1e-12. A quote at or after its option's expiry is left out,
+    and so is one with neither value.
+
+    Parameters
+    ----------
+    quotes : frame, n rows, in any order
+        Columns ``exchange``, ``coin``, ``raw_symbol``, ``timestamp`` and ``expiry`` int64 [ns since the epoch],
+        ``forward`` [quote per coin], ``open_interest`` [coin]. Null, not a number and infinite are no report, nor is
+        an open interest of 9e15 or more. Of two reports of one option and time the larger counts.
+    interval : str
+        Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
+        to Monday.
+
+    Returns
+    -------
+    frame, one row per venue, coin and bucket with a quote of it; of the same kind as ``quotes``
+        ``exchange``, ``coin``, ``timestamp`` int64, start of the bucket [ns], ``underlying_price_close`` [quote per
+        coin], ``oi_close`` [coin], null where it is not known of every option. It has no ``raw_symbol``. Sorted
+        by (exchange, coin, timestamp) where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> hour = 3_600_000_000_000
+    >>> quotes = pl.DataFrame(
+    ...     {
+    ...         "exchange": "DERIBIT",
+    ...         "coin": "BTC",
+    ...         "raw_symbol": ["BTC-1JAN70-C", "BTC-2JAN70-C", "BTC-2JAN70-C"],
+    ...         "timestamp": [0, 0, hour],
+    ...         "expiry": [8 * hour, 32 * hour, 32 * hour],
+    ...         "forward": [60_000.0, 60_100.0, 60_200.0],
+    ...         "open_interest": [5.0, 1.0, 2.0],
+    ...     }
+    ... )
+    >>> points = option_open_interest(quotes, interval="1h")
+    >>> points.select("underlying_price_close", "oi_close").rows()
+    [(60000.0, 6.0), (60200.0, 7.0)]
+    """
+    bucket = interval_of(interval)
+    start = bucket_start(nw.col("timestamp"), bucket)
+    table = Table.opened(
+        quotes, [*_COIN, "raw_symbol", "forward", "open_interest"], times=["timestamp", "expiry"]
+    )
+    frame = (
+        table.rows.filter(nw.col("timestamp") < nw.col("expiry"))
+        .with_columns(start.alias(BUCKET), number("forward"), number("open_interest"))
+        .filter(~(nw.col("forward").is_null() & nw.col("open_interest").is_null()))
+    )
+    moments = frame.group_by(*_COIN, BUCKET).agg(nw.col("timestamp").max()).select(*_COIN, "timestamp")
+    lapses = nw.min_horizontal(nw.col("timestamp") + CARRY + 1, nw.col("expiry"))
+    reported = latest(frame, bucket, [*_COIN, *_LISTED], "open_interest")
+    quoted = frame.group_by(*_COIN, *_LISTED, BUCKET).agg(nw.col("timestamp").max())
+    stock = known_sum(
+        reported,
+        moments,
+        seen=quoted.select(*_COIN, *_LISTED, "timestamp"),
+        groups=_COIN,
+        members=_LISTED,
+        value="open_interest",
+        until=lapses,
+    ).with_columns(start.alias(BUCKET))
+    underlying = (
+        frame.filter(~nw.col("forward").is_null())
+        .with_columns((-nw.col("expiry")).alias("nearness"))
+        .group_by(*_COIN, BUCKET)
+        .agg(last(frame, "forward", ("timestamp", "nearness", "forward")).alias("underlying_price_close"))
+    )
+    points = beside(stock, underlying, [*_COIN, BUCKET]).select(
+        *_COIN,
+        nw.col(BUCKET).alias("timestamp"),
+        "underlying_price_close",
+        nw.col("open_interest").alias("oi_close"),
+    )
+    return table.closed(points, sort=[*_COIN, "timestamp"])
