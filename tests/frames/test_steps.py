@@ -9,7 +9,6 @@ import pytest
 from engines import Engine
 from tidytape.catalogue import Interval
 from tidytape.frames.buckets import bucket_by, bucket_start, length_of
-from tidytape.frames.ordered import with_neighbour
 from tidytape.frames.table import Table
 from tidytape.times import MONDAY, SECOND
 
@@ -59,16 +58,3 @@ def test_intervals_have_lengths_and_other_words_none(engine: Engine) -> None:
         0,
         0,
     ]
-
-
-def test_neighbours_are_exact_and_the_edge_is_its_own(engine: Engine) -> None:
-    frame = pl.DataFrame({"timestamp": TIMES, "group": [None, "a", "a", "a", "a", None, "a"]})
-    table = Table.opened(engine.frame(frame), times=["timestamp"])
-    rows = table.rows.with_columns(order=nw.col("timestamp"))
-    for back, name in ((1, "before"), (-1, "after")):
-        rows = with_neighbour(rows, "timestamp", name=name, over=["group"], order=["order"], back=back)
-    found = engine.polars(table.closed(rows)).sort("group", "timestamp", nulls_last=True)
-    for group in found.partition_by("group"):
-        times = group["timestamp"].to_list()
-        assert group["before"].to_list() == [times[0], *times[:-1]]
-        assert group["after"].to_list() == [*times[1:], times[-1]]

@@ -56,9 +56,7 @@ def with_coverage(frame: Any, columns: Collection[str], *, point: Sequence[str] 
     amounts = amounts or [name for name in columns if _rule(name) == "close"][:1]
     known = nw.all_horizontal(*(nw.col(name).is_finite() for name in amounts), ignore_nulls=False)
     frame = frame.with_columns(nw.when(known).then(1.0).otherwise(0.0).alias(COVERAGE))
-    if not point or (isinstance(frame, nw.DataFrame) and frame[COVERAGE].min() == 1.0):
-        return frame
-    return frame.with_columns(nw.col(COVERAGE).mean().over(*point))
+    return frame.with_columns(nw.col(COVERAGE).mean().over(*point)) if point else frame
 
 
 def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first: str, last: str) -> Frame:
@@ -138,21 +136,23 @@ def weighted(frame: Any, keys: Sequence[str], values: Sequence[str], *, weight: 
     weights, null where there is none; ``__members`` the number of all rows. The sums do not depend on their order.
     """
     frame = exact.in_parts(_in_parts(frame, values, weight=weight), weight)
-    # Of values without nulls the weights are all used. A lazy frame does not know; there each has a sum of its own.
-    used = {name: weight if _is_whole(frame, name) else f"__used_{name}" for name in values}
-    for name, own in used.items():
-        if own != weight:
-            frame = frame.with_columns(exact.where(~nw.col(name).is_null(), weight, own))
-    owns = list(dict.fromkeys(used.values()))
+    used = {name: f"__used_{name}" for name in values}
+    frame = frame.with_columns(
+        part for name, own in used.items() for part in exact.where(~nw.col(name).is_null(), weight, own)
+    )
     parts = [_name(name, part) for name in values for part in _PARTS]
-    sums = frame.group_by(*keys).agg(nw.col(*parts).sum(), exact.summed(*owns), nw.len().alias("__members"))
-    sums = sums.with_columns(*(_total(name) for name in values), *(exact.total(own) for own in owns))
-    has = {name: nw.col(own) > 0 for name, own in used.items()}
+    sums = frame.group_by(*keys).agg(
+        nw.col(*parts).sum(), exact.summed(*used.values()), nw.len().alias("__members")
+    )
+    sums = sums.with_columns(*map(_total, values), *map(exact.total, used.values()))
     return sums.select(
         *keys,
         "__members",
-        *(nw.when(has[name]).then(nw.col(name) / nw.col(own)).alias(name) for name, own in used.items()),
-        *(nw.when(has[name]).then(nw.col(own)).alias(f"__used_{name}") for name, own in used.items()),
+        *(
+            nw.when(nw.col(own) > 0).then(nw.col(name) / nw.col(own)).alias(name)
+            for name, own in used.items()
+        ),
+        *(nw.when(nw.col(own) > 0).then(nw.col(own)).alias(own) for own in used.values()),
     )
 
 
@@ -168,10 +168,6 @@ def _in_parts(frame: Any, values: Sequence[str], *, weight: str) -> Any:
             (left[name] - nw.col(_name(name, part))).alias(_name(name, "left")) for name in values
         )
     return frame
-
-
-def _is_whole(frame: Any, name: str) -> bool:
-    return isinstance(frame, nw.DataFrame) and frame[name].null_count() == 0
 
 
 def _total(name: str) -> nw.Expr:

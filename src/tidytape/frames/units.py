@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
-from typing import Any, Final
+from typing import Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -69,7 +69,7 @@ def of_one(
         return table
     is_one = is_of_one(column, keys)
     known = [nw.when(is_one).then(nw.col(name)).alias(name) for name in dict.fromkeys([*values, column])]
-    return _with_rows(table, table.rows.with_columns(known))
+    return replace(table, rows=table.rows.with_columns(known))
 
 
 def is_of_one(column: str, keys: Sequence[str]) -> nw.Expr:
@@ -98,7 +98,7 @@ def counting(
             raise QueryError(parameter, got=f"amount_unit {others[0]}", expected=expected, hint=hint)
         return table
     known = [nw.when(~is_other).then(nw.col(name)).alias(name) for name in values]
-    return _with_rows(table, table.rows.with_columns(known))
+    return replace(table, rows=table.rows.with_columns(known))
 
 
 def on_blocks(
@@ -133,8 +133,4 @@ def on_blocks(
     fits = (whole >= 1) & ((blocks - whole).abs() <= 1e-9 * whole)
     is_known = height.is_finite() & (height > 0)
     known = nw.when((~is_known | fits).fill_null(value=True)).then(nw.col(price))
-    return _with_rows(table, table.rows.with_columns(known.alias(price)))
-
-
-def _with_rows(table: Table[IntoFrameT], rows: nw.LazyFrame[Any]) -> Table[IntoFrameT]:
-    return replace(table, rows=rows)
+    return replace(table, rows=table.rows.with_columns(known.alias(price)))
