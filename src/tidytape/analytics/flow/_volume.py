@@ -9,17 +9,11 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics import _arguments as arguments
+from tidytape.analytics.flow._anchors import IS_KNOWN, anchored, sessions_of
 from tidytape.analytics.flow._sides import quotient, sides
-from tidytape.catalogue import Interval
-from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_by, length_of
-from tidytape.frames.joined import EARLIEST
-from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
-from tidytape.query.values import TimeLike, epoch_seconds
-from tidytape.times import MONDAY, SECOND, interval_of
+from tidytape.query.values import TimeLike
 
 _NAMES = ("buy_volume", "sell_volume")
 
@@ -167,9 +161,6 @@ def imbalance(
     return table.closed(rows, sort=[*keys, "timestamp"])
 
 
-_ANCHORS = ("none", "session")
-
-
 def cvd(
     frame: IntoFrameT,
     /,
@@ -244,72 +235,23 @@ def cvd(
     >>> cvd(candles, anchor="session", session="1d")["cvd"].to_list()
     [3.0, 4.0, -2.0]
     """
-    arguments.one_of("anchor", anchor, _ANCHORS)
-    for parameter, got in (("session", session), ("session_open", session_open)):
-        if got is not None and anchor != "session":
-            expected = "none, or anchor='session' too"
-            raise QueryError(parameter, got=got, expected=expected, hint="without it the sum runs on")
-    length = arguments.length("session", "1d" if session is None else session)
-    opens = MONDAY
-    if session_open is not None:
-        opens = epoch_seconds(session_open, parameter="session_open") * SECOND
+    sessions = sessions_of(anchor, session, session_open, interval)
     results = ("delta", "cvd", "anchor", "anchored_at")
-    if anchor == "session" and interval is not None:
-        _require_whole(interval, length, opens)
     table, rows, keys = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=results)
-    time = nw.col("timestamp")
-    started = bucket_by(time, length, origin=opens) if anchor == "session" else within(time.min(), keys)
-    rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"), anchored_at=started)
-    rows = rows.with_columns(__unknown=nw.col("delta").is_null().cast(nw.Int64))
-    if anchor == "session" and interval is None and "interval" in keys and "id" not in table.names:
-        rows = _without_parts(rows, keys, length, opens)
+    rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
+    has_lengths = interval is None and "interval" in keys and "id" not in table.names
+    rows = anchored(rows, keys, sessions, is_known=~nw.col("delta").is_null(), has_lengths=has_lengths)
     # In parts, so that what was bought and is sold again leaves nothing, and earlier anchors change no digit.
     rows = exact.in_parts(rows, "buy_volume", "sell_volume")
     rows = rows.with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
-    run = [*keys, "anchored_at"]
-    rows = rows.with_columns(
-        nw.col("__unknown").cum_sum().over(run, order_by="timestamp"),
-        exact.running("cvd").over(run, order_by="timestamp"),
-    ).select(
+    rows = rows.with_columns(exact.running("cvd").over(*keys, "anchored_at", order_by="timestamp")).select(
         *keys,
         "timestamp",
         "buy_volume",
         "sell_volume",
         "delta",
-        nw.when(nw.col("__unknown") == 0).then(exact.total("cvd")).alias("cvd"),
+        nw.when(nw.col(IS_KNOWN)).then(exact.total("cvd")).alias("cvd"),
         nw.lit(anchor).alias("anchor"),
         "anchored_at",
     )
     return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
-
-
-def _require_whole(interval: str | timedelta, session: int, opens: int) -> None:
-    """Raise QueryError if a session opens within an interval."""
-    wanted = interval_of(interval)
-    if not _is_whole(wanted, session, opens):
-        whole = [known for known in Interval if _is_whole(known, session, opens)]
-        longest = max(whole, key=lambda known: known.seconds, default=None)
-        hint = (
-            f"the longest that does is {longest.alias!r}"
-            if longest
-            else "have sessions open on whole minutes"
-        )
-        expected = "an interval that ends where a session opens"
-        raise QueryError("interval", got=interval, expected=expected, hint=hint)
-
-
-def _is_whole(interval: Interval, session: int, opens: int) -> bool:
-    step = interval.seconds * SECOND
-    return session % step == 0 and (opens - interval.offset * SECOND) % step == 0
-
-
-def _without_parts(rows: Any, series: list[str], session: int, opens: int) -> Any:
-    """Return the rows whose sum is unknown where a candle before them, or they, are of two sessions."""
-    last = nw.col("timestamp") + length_of(nw.col("interval")) - 1
-    last = nw.when(last > nw.col("timestamp")).then(last).otherwise(nw.col("timestamp"))
-    into = bucket_by(last, session, origin=opens)
-    spoiled = nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST)
-    rows = rows.with_columns(__spoiled=spoiled)
-    rows = rows.with_columns(nw.col("__spoiled").cum_max().over(*series, order_by="timestamp"))
-    is_spoiled = (nw.col("__spoiled") >= nw.col("anchored_at")).cast(nw.Int64)
-    return rows.with_columns(__unknown=nw.col("__unknown") + is_spoiled)
