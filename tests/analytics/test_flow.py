@@ -591,3 +591,51 @@ def test_the_result_of_an_interval_is_named_by_it() -> None:
     by_coin = flow.large_trade_share(candles, at_least=2, interval="1d", volume="volume", by="coin")
     assert "interval" not in by_coin.columns
     assert by_coin["large_trade_share"].to_list() == days["large_trade_share"].to_list() == [5 / 6]
+
+
+def test_vwap_weighs_prices_by_what_was_traded_since_the_anchor() -> None:
+    trades = pl.DataFrame(
+        {
+            "timestamp": [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (22, 23, 23)]
+            + [datetime(2024, 8, 9, hour, tzinfo=UTC) for hour in (0, 1, 2)],
+            "price": [100.0, 110.0, 90.0, 120.0, None, 130.0],
+            "amount": [1.0, 2.0, 1.0, 4.0, 0.0, None],
+        }
+    )
+    found = flow.vwap(trades.sample(fraction=1, shuffle=True, seed=3))
+    # (100 + 220 + 90) / 4 and (410 + 480) / 8; nothing was traded at 1 o'clock, nobody knows how much at 2.
+    assert found["vwap"].to_list() == [100.0, 102.5, 111.25, 111.25, None]
+    assert found["volume"].to_list() == [1.0, 3.0, 4.0, 0.0, None]
+    by_day = flow.vwap(trades, anchor="session")
+    assert by_day["vwap"].to_list() == [100.0, 102.5, 120.0, 120.0, None]
+    assert flow.vwap(trades.head(5), interval="1d")["vwap"].to_list() == [102.5, 111.25]
+
+
+def test_vwap_of_candles_takes_their_typical_price() -> None:
+    hours = [datetime(2024, 8, 8, hour, tzinfo=UTC) for hour in (0, 1)]
+    candles = pl.DataFrame(
+        {"timestamp": hours, "high": [13.0, 21.0], "low": [8.0, 18.0], "close": [9.0, 21.0]}
+    )
+    found = flow.vwap(candles.with_columns(volume=pl.Series([1.0, 3.0])))
+    assert found["vwap"].to_list() == [10.0, 17.5]  # typical prices 10 and 20
+    with pytest.raises(QueryError, match="amounts in coins"):
+        flow.vwap(candles.with_columns(volume=1.0, amount_unit=pl.lit("USD")))
+
+
+def test_vwap_of_recorded_trades_is_theirs_and_that_of_their_candles_is_near(recorded: Path) -> None:
+    with gzip.open(recorded / "coinbase_btc-usd_trades_20230905.csv.gz") as file:
+        trades = pl.read_csv(file).with_columns(
+            pl.col("timestamp").str.to_datetime(time_unit="us", time_zone="UTC")
+        )
+    found = flow.vwap(trades, by="symbol", interval="1m")
+    worth = (pl.col("price") * pl.col("amount")).sum() / pl.col("amount").sum()
+    assert found["vwap"][-1] == pytest.approx(trades.select(worth).item(), rel=1e-12)
+    assert len(found) == 60
+    minutes = trades.group_by("symbol", pl.col("timestamp").dt.truncate("1m")).agg(
+        high=pl.col("price").max(),
+        low=pl.col("price").min(),
+        close=pl.col("price").last(),
+        volume=pl.col("amount").sum(),
+    )
+    of_candles = flow.vwap(minutes, by="symbol")
+    assert of_candles["vwap"].to_list() == pytest.approx(found["vwap"].to_list(), rel=2e-4)

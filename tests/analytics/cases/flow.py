@@ -64,6 +64,9 @@ OPEN_INTEREST = frame(
 
 _KEY = ["exchange", "raw_symbol", "interval", "timestamp"]
 _BY = ["exchange", "raw_symbol"]
+PRICED = TRADES.with_columns(price=100.0 + pl.col("timestamp").dt.hour())
+BARS = PRICES.with_columns(high=pl.max_horizontal("open", "close"), low=pl.col("close") * 0.98, volume=2.5)
+
 CASES = [
     Case("delta", flow.delta, [CANDLES], _KEY),
     Case(
@@ -91,6 +94,16 @@ CASES = [
         [TRADES],
         [*_BY, "timestamp"],
         label="of trades, by session of 8 hours",
+    ),
+    Case(
+        "vwap", lambda bars: flow.vwap(bars, anchor="session", session="4h"), [BARS], _KEY, label="of candles"
+    ),
+    Case(
+        "vwap",
+        lambda trades: flow.vwap(trades, by="exchange", interval="1h"),
+        [PRICED],
+        ["exchange", "timestamp"],
+        label="of trades, by hour",
     ),
     Case("imbalance", flow.imbalance, [CANDLES], _KEY),
     Case(

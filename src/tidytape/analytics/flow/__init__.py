@@ -5,6 +5,7 @@ Of candles by side, of raw trades, or of anything with ``buy_volume`` and ``sell
 - `delta` : volume bought less volume sold.
 - `cvd` : the same cumulated, from an anchor.
 - `imbalance` : the same as a share of what was traded.
+- `vwap` : the volume-weighted average price since an anchor.
 - `large_trade_share` : the share of the volume that large trades make.
 
 Of open interest and candles:
@@ -25,6 +26,7 @@ from tidytape.analytics.flow._large_trades import large_trade_share
 from tidytape.analytics.flow._liquidations import liquidation_cascades, liquidation_imbalance
 from tidytape.analytics.flow._quadrants import oi_price_quadrant
 from tidytape.analytics.flow._volume import cvd, delta, imbalance
+from tidytape.analytics.flow._vwap import vwap
 
 __all__ = [
     "cvd",
@@ -34,4 +36,5 @@ __all__ = [
     "liquidation_cascades",
     "liquidation_imbalance",
     "oi_price_quadrant",
+    "vwap",
 ]
