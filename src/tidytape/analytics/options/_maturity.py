@@ -13,7 +13,7 @@ from tidytape.analytics._series import TWICE, of_rows, repeated
 from tidytape.analytics._smile import Frame, is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import MissingColumnError, QueryError
-from tidytape.frames.door import listed
+from tidytape.frames.door import listed, require
 from tidytape.frames.numbers import crossed
 from tidytape.frames.ordered import interpolated, next_of, with_next
 from tidytape.frames.table import Table
@@ -86,10 +86,13 @@ def constant_maturity(
     """
     wanted = maturities(days)
     table = Table.opened(points, ["days"], times=["timestamp"], parameter="points")
-    volatilities = [name for name in table.names if name.startswith("iv_")] if columns is None else columns
-    names = list(dict.fromkeys(listed(volatilities)))
+    names = [name for name in table.names if name.startswith("iv_")] if columns is None else listed(columns)
     if columns is None and not names:
         raise MissingColumnError(["iv_atm"], available=table.names)
+    if not names:
+        raise QueryError("columns", got=columns, expected="names of columns, at least one")
+    require(names, table.names)
+    names = list(dict.fromkeys(names))
     table = Table.opened(table, times=["timestamp"], numbers=["days", *names], parameter="points")
     chain = [*series_of(table, by, without=names), "timestamp"]
     life = nw.col("days")
