@@ -219,3 +219,10 @@ def test_columns_that_have_no_name_of_their_own_are_refused() -> None:
         assert caught.value.hint
         with pytest.raises(QueryError, match="a text as its name"):
             wrapped(native)
+
+
+def test_a_frame_in_memory_knows_which_columns_are_null_in_the_same_rows(engine: Engine) -> None:
+    data = pl.DataFrame({"a": [1.0, None], "b": [None, 1.0], "c": [2.0, None], "d": [1.0, 1.0]})
+    table = Table.opened(engine.frame(data))
+    like_a = "a" if table.is_eager else "c"
+    assert table.same_nulls(["a", "b", "c", "d"]) == {"a": "a", "b": "b", "c": like_a, "d": "d"}

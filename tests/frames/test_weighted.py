@@ -52,3 +52,14 @@ def test_a_frame_that_knows_its_nulls_has_the_means_of_one_that_does_not() -> No
     known = weighted(eager, ["key"], ["x", "y"], weight="w")
     unknown = weighted(eager.lazy(), ["key"], ["x", "y"], weight="w").collect()
     assert known.to_native().equals(unknown.to_native())
+
+
+def test_columns_that_are_null_in_the_same_rows_share_the_sum_of_weights() -> None:
+    frame = nw.from_native(pl.LazyFrame(drawn(1e9), schema=["x", "y", "w"], orient="row")).with_columns(
+        key=nw.lit(1), z=nw.col("y") * 2.0
+    )
+    apart = weighted(frame, ["key"], ["x", "y", "z"], weight="w").collect()
+    shared = weighted(
+        frame, ["key"], ["x", "y", "z"], weight="w", same_nulls={"x": "x", "y": "y", "z": "y"}
+    ).collect()
+    assert shared.to_native().equals(apart.to_native())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
@@ -140,7 +140,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     frame = in_one_unit(frame, data_type, [_ALL, *series])
     keys = [*series, *own]
     if data_type == "FUNDING_RATE_AGG":
-        grouped = _weighted(frame, series, columns, weights)
+        grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
     elif data_type == "OPEN_INTEREST_AGG":
         grouped = standing_sums(frame, frame, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
         known = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
@@ -182,7 +182,14 @@ def _named(frame: Any) -> tuple[Any, list[str]]:
     return frame, [*series, *agreed]
 
 
-def _weighted(frame: Any, series: Sequence[str], rates: Sequence[str], weights: Any) -> Any:
+def _weighted(
+    frame: Any,
+    series: Sequence[str],
+    rates: Sequence[str],
+    weights: Any,
+    *,
+    same_nulls: Mapping[str, str],
+) -> Any:
     """Return the mean of each rate over the members that have it and open interest, with the coverage of the close."""
     member = [*INSTRUMENT, "timestamp"]
     of_series = [name for name in ("coin",) if name in series]
@@ -218,7 +225,7 @@ def _weighted(frame: Any, series: Sequence[str], rates: Sequence[str], weights: 
         nw.when(is_known & (weight > 0)).then(weight).otherwise(0.0).alias(_WEIGHT),
         nw.lit(1.0).alias(_WHOLE),
     ).with_columns(nw.col(_LACKS).max().over(*keys))
-    means = weighted(rows, [*keys, _LACKS], [*rates, _WHOLE], weight=_WEIGHT)
+    means = weighted(rows, [*keys, _LACKS], [*rates, _WHOLE], weight=_WEIGHT, same_nulls=same_nulls)
     has_rate = nw.any_horizontal(*(~nw.col(name).is_null() for name in rates), ignore_nulls=False)
     used, whole = nw.col("__used_rate_close").fill_null(0.0), nw.col(f"__used_{_WHOLE}")
     # Both sums are rounded, each for itself; no share is above 1.

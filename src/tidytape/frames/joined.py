@@ -8,7 +8,7 @@ exactly, to sums below 9e15. Others add up to 1e-15 of the sum of magnitudes too
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeVar, cast
 
 import narwhals.stable.v2 as nw
@@ -129,22 +129,35 @@ _PLACES: Final = {"whole": 0, "fraction": -40}
 _PARTS: Final = (*_PLACES, "left")
 
 
-def weighted(frame: Any, keys: Sequence[str], values: Sequence[str], *, weight: str) -> Any:
+def weighted(
+    frame: Any,
+    keys: Sequence[str],
+    values: Sequence[str],
+    *,
+    weight: str,
+    same_nulls: Mapping[str, str] | None = None,
+) -> Any:
     r"""Return one row per keys, with the mean of each column by weight, :math:`\sum_i w_i x_i / \sum_i w_i`.
 
     Rows in which a value is null are left out of its mean; ``__used_`` and its name is the sum of the other rows'
     weights, null where there is none; ``__members`` the number of all rows. The sums do not depend on their order.
+
+    ``same_nulls`` names for a column another that is null in the same rows: both share one sum of weights.
     """
     frame = exact.in_parts(_in_parts(frame, values, weight=weight), weight)
-    used = {name: f"__used_{name}" for name in values}
+    shared = {name: (same_nulls or {}).get(name, name) for name in values}
+    used = {name: f"__weights_{other}" for name, other in shared.items()}
     frame = frame.with_columns(
-        part for name, own in used.items() for part in exact.where(~nw.col(name).is_null(), weight, own)
+        part
+        for name in dict.fromkeys(shared.values())
+        for part in exact.where(~nw.col(name).is_null(), weight, used[name])
     )
+    sums_of_weights = list(dict.fromkeys(used.values()))
     parts = [_name(name, part) for name in values for part in _PARTS]
     sums = frame.group_by(*keys).agg(
-        nw.col(*parts).sum(), exact.summed(*used.values()), nw.len().alias("__members")
+        nw.col(*parts).sum(), exact.summed(*sums_of_weights), nw.len().alias("__members")
     )
-    sums = sums.with_columns(*map(_total, values), *map(exact.total, used.values()))
+    sums = sums.with_columns(*map(_total, values), *map(exact.total, sums_of_weights))
     return sums.select(
         *keys,
         "__members",
@@ -152,7 +165,7 @@ def weighted(frame: Any, keys: Sequence[str], values: Sequence[str], *, weight: 
             nw.when(nw.col(own) > 0).then(nw.col(name) / nw.col(own)).alias(name)
             for name, own in used.items()
         ),
-        *(nw.when(nw.col(own) > 0).then(nw.col(own)).alias(own) for own in used.values()),
+        *(nw.when(nw.col(own) > 0).then(nw.col(own)).alias(f"__used_{name}") for name, own in used.items()),
     )
 
 

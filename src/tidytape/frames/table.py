@@ -208,6 +208,14 @@ class Table(Generic[IntoFrameT]):
         """Whether the caller's frame is in memory."""
         return self.door is not None
 
+    def same_nulls(self, names: Sequence[str]) -> dict[str, str]:
+        """Return for each column the first one that is null in the same rows; of a lazy frame only itself is known."""
+        frame = self.frame
+        if isinstance(frame, nw.LazyFrame):
+            return {name: name for name in names}
+        nulls = frame.select(nw.col(*names).is_null())
+        return {name: next(other for other in names if (nulls[other] == nulls[name]).all()) for name in names}
+
     def with_words(
         self, words: Mapping[str, str | None], *, of: Table[Any] | None = None
     ) -> Table[IntoFrameT]:
