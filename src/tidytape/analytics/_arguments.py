@@ -1,4 +1,4 @@
-"""What arguments must be, said alike by every function of the analytics."""
+"""Checks of arguments that the functions of analytics share, with one error message each."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def number(parameter: str, got: object, *, least: float | None = None) -> float:
-    """Return a finite number, ``least`` or more if that is said; raise QueryError if it is anything else."""
+    """Return a finite number of at least ``least``, if that is given; raise QueryError for anything else."""
     if not is_number(got) or (least is not None and got < least):
         more = "" if least is None else f", {least:g} or more"
         raise QueryError(parameter, got=got, expected=f"a finite number{more}")
@@ -36,7 +36,7 @@ def number(parameter: str, got: object, *, least: float | None = None) -> float:
 
 
 def nanoseconds(parameter: str, got: object) -> int:
-    """Return a timedelta, 0 or more, or a text such as ``8h``, in nanoseconds; raise QueryError if it is neither."""
+    """Convert a timedelta of at least 0, or a text such as ``8h``, to nanoseconds; else raise QueryError."""
     if isinstance(got, str):
         return duration(parameter, got)
     if not isinstance(got, timedelta) or got < timedelta():
@@ -45,14 +45,14 @@ def nanoseconds(parameter: str, got: object) -> int:
 
 
 def _in_reach(parameter: str, got: object, length: int) -> int:
-    """Return a length [ns]; raise QueryError if it is so long that a time plus it is none that an int64 holds."""
+    """Return a length [ns]; raise QueryError if a time plus this length would overflow an int64."""
     if length > 2**61:
         raise QueryError(parameter, got=got, expected="at most 73 years")
     return length
 
 
 def one_of(parameter: str, got: object, known: Iterable[str]) -> None:
-    """Raise QueryError unless the value is one of those known; the hint names the nearest."""
+    """Raise QueryError unless the value is one of the known values; the hint names the nearest of them."""
     known = tuple(known)
     if not isinstance(got, str) or got not in known:
         close = nearest(got, known) if isinstance(got, str) else None
@@ -89,9 +89,9 @@ def flag(parameter: str, got: object) -> bool:
 
 
 def duration(parameter: str, got: object) -> int:
-    """Return a duration, a timedelta or a text such as ``8h``, in nanoseconds; raise QueryError if it is none.
+    """Convert a timedelta or a text such as ``8h`` to nanoseconds; raise QueryError for anything else.
 
-    A bare number is none: 8 could be meant as hours, and a query would read milliseconds.
+    A bare number is refused: a caller might mean 8 hours, where a query would read 8 milliseconds.
     """
     if not isinstance(got, str | timedelta) or (isinstance(got, str) and not got.strip()[-1:].isalpha()):
         unit = f"{got}h" if isinstance(got, int) and not isinstance(got, bool) else "8h"
@@ -105,7 +105,7 @@ def duration(parameter: str, got: object) -> int:
 
 
 def length(parameter: str, got: object) -> int:
-    """Return the length of an interval, by its name or as a duration, in nanoseconds; raise QueryError if it is none.
+    """Convert the name of an interval, or a duration, to nanoseconds; raise QueryError for anything else.
 
     Examples
     --------
@@ -117,14 +117,14 @@ def length(parameter: str, got: object) -> int:
 
 
 def column(parameter: str, got: object, *, taken: Iterable[str] = ()) -> str:
-    """Return the name of a column; raise QueryError if it is no text, or the name of a column of the result."""
+    """Return the name of a column; raise QueryError if it is not a string, or if the result has such a column."""
     if not isinstance(got, str):
         raise QueryError(parameter, got=got, expected="the name of a column")
     return columns(parameter, got, taken=taken)[0]
 
 
 def columns(parameter: str, got: str | Iterable[str], *, taken: Iterable[str] = ()) -> list[str]:
-    """Return one name of a column or several as a list; raise QueryError if there is none, one twice, or one taken."""
+    """Return column names as a list; raise QueryError if it is empty, repeats a name, or has one in ``taken``."""
     names = listed(got)
     if not names or not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
         raise QueryError(parameter, got=got, expected="names of columns, at least one, each once")

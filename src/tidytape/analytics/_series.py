@@ -1,4 +1,4 @@
-"""What rows of a frame belong together: one series, one market, markets that are compared; and whether frames meet."""
+"""Which rows of a frame form a series, which columns tell markets apart, and whether two frames share keys."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _NULLS = "__nulls_"
 
 
 def one_series(table: Table[Any], names: Iterable[str]) -> dict[str, Any]:
-    """Return what some columns of a frame say in every row.
+    """Return the value that each of some columns has in every row.
 
     Parameters
     ----------
@@ -32,28 +32,28 @@ def one_series(table: Table[Any], names: Iterable[str]) -> dict[str, Any]:
     Returns
     -------
     dict of str to object
-        By column; None of a frame without rows.
+        The value of each column; None if the frame has no rows.
 
     Raises
     ------
     QueryError
-        If a column says more than one thing.
+        If a column holds several values.
     """
     names = list(names)
-    whose: dict[str, Any] = dict.fromkeys(names)
+    first: dict[str, Any] = dict.fromkeys(names)
     for row in table.rows.select(*names).head(1).collect().iter_rows(named=True) if names else ():
-        whose = row
-    said = {name: value for name, value in whose.items() if value is not None}
-    # Asked of all rows at once: no table of what there is, and none of it is sorted.
-    same = {name: (nw.col(name) == value).all() for name, value in said.items()}
-    same |= {name: nw.col(name).is_null().all() for name in names if name not in said}
-    nulls = [nw.col(*said).is_null().any().name.prefix(_NULLS)] if said else []
+        first = row
+    known = {name: value for name, value in first.items() if value is not None}
+    # Comparing all rows with the first needs neither the distinct values nor a sort.
+    same = {name: (nw.col(name) == value).all() for name, value in known.items()}
+    same |= {name: nw.col(name).is_null().all() for name in names if name not in known}
+    nulls = [nw.col(*known).is_null().any().name.prefix(_NULLS)] if known else []
     for row in table.rows.select(*nulls, **same).collect().iter_rows(named=True) if same else ():
         for name in names:
             if row[name] is False or row.get(_NULLS + name):
                 got = f"something else in column {name}"
                 raise QueryError("frame", got=got, expected="one series", hint="filter it first")
-    return whose
+    return first
 
 
 _WORDS: Final = (nw.String, nw.Categorical, nw.Enum)
@@ -69,36 +69,35 @@ _RULES: Final = ("atm", "delta")
 
 
 def is_of_levels(names: Iterable[str]) -> bool:
-    """Return whether a frame has a row per price level.
+    """Return whether each row of a frame is a level.
 
-    A trade and a candle have a price too; a row with a size or a count and no price of its own is a level.
+    Trades and candles have prices too. A level has a size or a count, but neither an id nor an open or close.
     """
     names = set(names)
     return "price" in names and not _POINTS & names and bool(_LEVELS & names)
 
 
 def of_rows(table: Table[Any], *, without: Iterable[str] = ()) -> list[str]:
-    """Return the columns that tell apart the rows of one time: the identity columns, and those such as an expiry.
+    """Return the columns that tell apart the rows of one time: the identity columns, and columns such as ``expiry``.
 
-    A maturity, an expiry, a distance from the mid, the other market of a spread, the arguments of a result: a frame
-    that has such a column holds, or may hold, several values of a series at each time. ``days`` to an expiry shrink
-    from one time to the next, so they name a maturity only where there is no ``expiry``; of the service's summaries
-    the tenor does.
+    A series may have several rows at each time: one per maturity, expiry, distance from the mid, other market of a
+    spread, or argument of a result. ``days`` to an expiry shrink from one time to the next, so they name a maturity
+    only in frames without ``expiry``; in the service's summaries ``tenor`` names it.
 
     Parameters
     ----------
     table : Table
     without : iterable of str
-        Columns that are none: the time, the value, columns of the result.
+        Columns to leave out: the time, the value, columns of the result.
     """
     schema: Mapping[str, Any] = table.schema
     names = [*IDENTITY, *_POINTS_OF_SMILES, *_ARGUMENTS]
     names.append(next((name for name in ("expiry", "tenor", "days") if name in schema), "days"))
-    # Chains may have the delta of an option as a number; points of smiles have the rule as a word.
+    # In a chain ``delta`` is a number, the option's delta; in points of smiles it is text, the rule of the point.
     names += [name for name in _RULES if isinstance(schema.get(name), _WORDS)]
     if is_of_levels(schema):
         names.append("price")
-    if "unfilled" in schema:  # a curve of slippage over sizes
+    if "unfilled" in schema:  # slippage, with a row per size
         names.append("size")
     left_out = set(without)
     return [name for name in dict.fromkeys(names) if name in schema and name not in left_out]
@@ -123,7 +122,7 @@ _OF_A_MARKET = (*MARKET, "normalized_symbol", "category")
 
 
 def across(table: Table[Any], by: str | Iterable[str] | None, *, without: Iterable[str] = ()) -> list[str]:
-    """Return the columns that tell apart what is compared across markets: ``by``, or those that are of no market."""
+    """Return the columns that must be equal for markets to be compared: ``by``, or all but those that name a market."""
     if by is None:
         return of_rows(table, without=(*_OF_A_MARKET, "timestamp", "price", *without))
     return table.series(by, without=("timestamp", *without))
@@ -137,7 +136,9 @@ def markets(
     results: Sequence[str],
     times: Sequence[str] = (),
 ) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
-    """Open points of single markets: the frame, its rows that have a time, with finite numbers, and the series.
+    """Open points of single markets: return the table, the rows that have a time, and the columns of the series.
+
+    Numbers that are not finite are null in these rows.
 
     Raises
     ------
@@ -164,9 +165,10 @@ def twice(
     members: Sequence[str] = MARKET,
     of_amounts: bool = False,
 ) -> nw.LazyFrame[Any]:
-    """Return the rows with `TWICE` and `TIMES`, how often each one's member of a series is there at its time.
+    """Add `TIMES`, how many rows a member of a series has at one time, and `TWICE`, 1.0 where that is several.
 
-    Amounts of different units do not add up. So ``of_amounts``, the rows have `MIXED`, and `TWICE` is 1 where it is.
+    Amounts in different units cannot be summed. With ``of_amounts`` the rows also get `MIXED`, 1.0 where a series has
+    several amount units; `TWICE` is 1.0 there, too.
     """
     rows = repeated(rows, [*series, *members, "timestamp"])
     if not of_amounts:
@@ -178,7 +180,7 @@ def twice(
 
 
 def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
-    """Return the rows with `TIMES`, how often each one's key is there, and `TWICE`."""
+    """Add `TIMES`, how many rows have the key of this row, and `TWICE`, 1.0 where that is several and else 0.0."""
     rows = rows.with_columns(nw.len().over(*key).alias(TIMES))
     return rows.with_columns(nw.when(nw.col(TIMES) > 1).then(1.0).otherwise(0.0).alias(TWICE))
 
@@ -190,7 +192,7 @@ def once(
     members: Sequence[str] = MARKET,
     amounts: Sequence[str] = (),
 ) -> nw.LazyFrame[Any]:
-    """Return one row per series, member and time, with `TWICE`; of several rows any is kept.
+    """Return one row per series, member and time, with `TWICE`; of duplicates an arbitrary one is kept.
 
     Duplicates get amount 0, so that no arbitrary one of them is counted.
     """
@@ -203,12 +205,12 @@ def once(
 
 
 def finite(name: str) -> nw.Expr:
-    """Return a column of numbers, null where it is not finite: what is no number is not known."""
+    """Return a column of numbers, null where it is not finite."""
     return nw.when(nw.col(name).is_finite()).then(nw.col(name)).alias(name)
 
 
 def one_engine(table: Table[Any], other: Table[Any], parameter: str) -> None:
-    """Raise QueryError unless two frames are of one engine, and in DuckDB of one connection: other rows cannot meet."""
+    """Raise QueryError unless two frames can be joined: both of one engine, and in DuckDB of one connection."""
     first, second = table.engine, other.engine
     if first is not second:
         raise QueryError(
@@ -224,11 +226,11 @@ def one_engine(table: Table[Any], other: Table[Any], parameter: str) -> None:
 
 
 def _is_one_connection(first: Any, second: Any) -> bool:
-    """Return whether DuckDB joins two relations; nothing is read of them."""
+    """Return whether DuckDB can join two relations; no row is read."""
     try:
         first.project("1 AS one").union(second.project("1 AS one"))
     except Exception as error:
-        # Its own error, which has no name here where DuckDB need not be.
+        # DuckDB may not be installed, so its error class cannot be imported here.
         if "connection" not in str(error):
             raise
         return False
@@ -248,7 +250,7 @@ def warn_unless_met(
     called: tuple[str, str],
     parameter: str = "by",
 ) -> None:
-    """Warn if two frames in memory have rows, and no values of the keys in common; lazy frames are not read.
+    """Warn if two frames in memory both have rows but share no key; lazy frames are not read.
 
     Parameters
     ----------
@@ -283,23 +285,23 @@ def warn_unless_met(
 
 
 def _common(first: Table[Any], second: Table[Any], apart: Sequence[str]) -> str | None:
-    """Return the likeliest column of two frames by which some of their rows meet, or None."""
+    """Return the likeliest column that shares a value between two frames, or None."""
     both = [name for name in _SUGGESTED if name in first.names and name in second.names and name not in apart]
     found = (name for name in both if _meet(_values(first, [name]), _values(second, [name]), [name]))
     return next(found, None)
 
 
 def _values(table: Table[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
-    """Return the different values that some columns of a frame have together."""
+    """Return the distinct rows of some columns of a frame."""
     return table.rows.select(*names).unique().collect()
 
 
 def _meet(first: nw.DataFrame[Any], second: nw.DataFrame[Any], names: Sequence[str]) -> bool:
-    """Return whether two frames have values in common, null being equal to null."""
+    """Return whether two frames share a row; null equals null."""
     return len(joined(first.select(*names), second.select(*names), on=names, how="inner")) > 0
 
 
 def _example(values: nw.DataFrame[Any]) -> str:
-    """Return one value as a message quotes it, and how many others there are."""
+    """Return one value as text for a message, and the number of values if there are several."""
     (value,) = values.sort(*values.columns, nulls_last=True).row(0)
     return shown(value, 40) + (f" (of {len(values)})" if len(values) > 1 else "")

@@ -1,8 +1,8 @@
 """Smiles: the volatilities at chosen points of each expiry.
 
-A point is where a coordinate that rises with the strike takes a value: the log-moneyness 0, or a delta. Between two
-listed strikes the volatility is linear in that coordinate; outside of them nothing is known. The service's option
-summaries are made of the same points.
+A point is the place on a smile where a coordinate that rises with the strike has a given value: log-moneyness 0, or a
+delta. Between two neighbouring listed strikes the volatility is linear in that coordinate; beyond the outermost strikes
+it is unknown. The service's option summaries consist of the same points.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ CALL, PUT = "CALL", "PUT"
 
 @dataclass(frozen=True)
 class Ladder:
-    """Options that are each other's neighbours, by a coordinate that rises with the strike.
+    """How to interpolate: which options are neighbours, the coordinate that orders them, and the points to find.
 
     Attributes
     ----------
     rung : expression, str
-        Which of the ladder's parts an option stands on.
+        The part of the chain that an option belongs to, such as the calls. Only options of one part are neighbours.
     x : expression, float64
-        The coordinate.
+        The coordinate, which rises with the strike.
     wanted : mapping of str to (str, float)
-        Name of a point to the part it lies on, and its value of ``x``.
+        For each name of a point: the part that it lies in, and its value of ``x``.
     """
 
     rung: nw.Expr
@@ -59,7 +59,7 @@ def measured(
     volatility: str = "implied_volatility",
 ) -> Frame:
     """Add ``__moneyness`` ln(K/F) [1], ``__deviation`` σ√T [1] and ``__d1`` [1] of each option."""
-    # The root of a negative number is an error on some engines, even where an option is not used.
+    # Some engines raise on the root of a negative number, even for an option that is filtered out later.
     left = nw.when(years > 0).then(years).otherwise(0.0)
     moneyness, deviation = nw.col("__moneyness"), nw.col("__deviation")
     return quotes.with_columns(
@@ -69,12 +69,14 @@ def measured(
 
 
 def money_ladder(atm: str, name: str) -> Ladder:
-    """Return the ladder of the out-of-the-money options, puts below the forward and calls from it on, with one point.
+    """Return the ladder for the at-the-money point, which interpolates between out-of-the-money options.
+
+    These are the puts with a strike below the forward and the calls with a strike at or above it.
 
     Parameters
     ----------
     atm : {"forward", "delta_neutral"}
-        Where the money is: at K = F, the coordinate being ln(K/F); or at N(d₁) = 1/2, the coordinate being -N(d₁).
+        What at the money means: K = F, with ln(K/F) as the coordinate; or N(d₁) = 1/2, with -N(d₁) as the coordinate.
     name : str
         Name of the point.
     """
@@ -86,21 +88,21 @@ def money_ladder(atm: str, name: str) -> Ladder:
 
 
 def delta_ladder(kind: str, wanted: Mapping[str, tuple[str, float]]) -> Ladder:
-    """Return the ladder of the calls and that of the puts, by delta.
+    """Return the ladder for points given by delta, which interpolates calls and puts separately.
 
     Parameters
     ----------
     kind : {"forward", "premium_adjusted"}
-        Which delta: N(d₁), or (K/F) N(d₂); of a put less 1, or less K/F.
+        The delta of a call: N(d₁), or (K/F) N(d₂). That of the put is lower by 1, or by K/F.
     wanted : mapping of str to (str, float)
-        Name of a point to ``CALL`` or ``PUT``, and its signed delta.
+        For each name of a point: ``CALL`` or ``PUT``, and its signed delta.
     """
     adjusted = kind == "premium_adjusted"
     probability = normal_cdf(nw.col("__d1") - nw.col("__deviation") if adjusted else nw.col("__d1"))
     delta = nw.when(nw.col("option_type") == CALL).then(probability).otherwise(probability - 1.0)
     if adjusted:
         delta = delta * nw.col("strike") / nw.col("forward")
-    # Delta falls as the strike rises.
+    # Delta falls as the strike rises, so the coordinate is its negative.
     return Ladder(nw.col("option_type"), -delta, {name: (rung, -at) for name, (rung, at) in wanted.items()})
 
 
@@ -130,8 +132,8 @@ def points(
     Returns
     -------
     frame, one row per smile
-        The volatility of each point by its name, null outside the listed strikes. Where the coordinate takes the value
-        more than once, the one closest to the forward. [%]
+        One column per point with its volatility, null outside the listed strikes. If the coordinate has the value at
+        several strikes, the one closest to the forward counts. [%]
     """
     smiles, names = options.with_columns(__distance=nw.col("__moneyness").abs()), list[str]()
     for place, ladder in enumerate(ladders):

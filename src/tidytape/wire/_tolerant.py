@@ -1,13 +1,14 @@
-"""The tolerant lane: a parsed body, value by value, with every spelling proto3 JSON allows.
+"""The tolerant lane: it reads a parsed body value by value, in every spelling that proto3 JSON allows.
 
-It is ten times slower than the fast lane, and it decides: what it refuses is a `DecodeError` that says where. It takes
+It is ten times slower than the fast lane, and its verdict is final: where it refuses a value, it raises a `DecodeError`
+that names the place. It accepts
 
-- int64 and doubles as strings, doubles as ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, a timestamp without the ``s``
-  or ``ns`` that is 0, and null for an absent value; a value of any other kind is refused, never guessed,
+- int64 and doubles as strings, doubles as ``"NaN"``, ``"Infinity"`` and ``"-Infinity"``, a timestamp whose ``s`` or
+  ``ns`` is left out because it is 0, and null for an absent value. It refuses a value of any other kind,
 - a documented field under its snake_case or camelCase name,
 - a payload directly under ``Point`` where the type has an envelope (the specification says it may change),
-- unknown fields of any kind: where kinds differ, nest deeply, or are objects without fields, the column is text:
-  strings as they are, other values as JSON.
+- unknown fields of any kind. Where the values of one differ in kind, nest deeply or are objects without fields, the
+  column is text: it holds strings as they are, and other values as JSON.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ from tidytape.wire.tidy import (
     unknown_column,
 )
 
-_MOST_TEXT_NESTING = 500  # Python writes JSON by recursion
+_MOST_TEXT_NESTING = 500  # Python writes JSON recursively
 
 
 def read(document: Any, kind: DataType, *, types: Collection[str] = (), zeros: bool = False) -> Parts:
@@ -56,13 +57,13 @@ def read(document: Any, kind: DataType, *, types: Collection[str] = (), zeros: b
     Parameters
     ----------
     document : object
-        What a JSON parser made of the body.
+        The body, as a JSON parser returned it.
     kind : DataType
-        What it holds.
+        The data type to read.
     types : collection of str
-        The types that the body may hold beside this one.
+        Other data types that the body may hold; their series are skipped.
     zeros : bool
-        Whether numbers that every point has are 0 where they are absent.
+        Whether an absent number becomes 0 in the fields that every point has (`Field.plain`), and not null.
 
     Returns
     -------
@@ -71,7 +72,7 @@ def read(document: Any, kind: DataType, *, types: Collection[str] = (), zeros: b
     Raises
     ------
     DecodeError
-        At the first thing that is not the contract, with its place.
+        At the first value that breaks the contract; it names the place.
     """
     with placed(kind.name) as place:
         if not isinstance(document, dict):
@@ -115,7 +116,7 @@ class _Body:
         schema = schema_of(kind.name)
         dtypes = schema.polars()
         identity = identity_columns(kind)
-        # A payload may name what its series leaves open, as the single-venue heatmap names its coin.
+        # A payload may carry an identity field that its series lacks: the heatmap of one exchange names its coin there.
         taken = {field.column for field in kind.fields}
         spare = [field for field in IDENTITY_FIELDS if field.column in identity and field.column not in taken]
         self.series = Table(SERIES_FIELDS, dtypes | {"block_size": pl.Float64()}, without=["type"])
@@ -150,7 +151,7 @@ class _Body:
         return payload
 
     def parts(self) -> Parts:
-        # A price that is left out is 0: proto3 omits zeros, and a level always has a price.
+        # An absent price is 0: proto3 omits zeros, and a level always has a price.
         levels = tuple(
             Levelled(np.asarray(counts, np.int64), table.frame().with_columns(pl.col("price").fill_null(0.0)))
             for counts, table in zip(self.level_counts, self.levels, strict=True)
@@ -188,7 +189,7 @@ def _add_objects(table: Table, values: list[Any], levels: Levels) -> None:
 
 
 def array(value: Any, name: str) -> list[Any]:
-    """Return an array; one that is absent is empty, as proto3 leaves out empty arrays."""
+    """Return an array, empty where it is absent, because proto3 omits empty arrays."""
     if value is None:
         return []
     if not isinstance(value, list):
@@ -197,18 +198,18 @@ def array(value: Any, name: str) -> list[Any]:
 
 
 class Table:
-    """Rows made of JSON objects, as columns: documented ones by kind, unknown ones as they come.
+    """Rows read from JSON objects and collected as columns; unknown fields become columns as they are sent.
 
     Parameters
     ----------
     fields : tuple of Field
-        The documented ones.
+        The documented fields.
     dtypes : dict of str to polars.DataType
-        By column.
+        Type of each column.
     without : iterable of str
-        Wire names that are neither.
+        Wire names that are skipped.
     zeros : bool
-        Whether numbers that every row has are 0 where they are absent.
+        Whether an absent number becomes 0 in the fields that every row has (`Field.plain`), and not null.
     """
 
     def __init__(
@@ -244,7 +245,7 @@ class Table:
                         check_unknown(len(self._unknown))
                     continue
                 if field.name in record:
-                    continue  # the documented spelling is there too, and wins
+                    continue  # the record also has the documented spelling, which wins
             if value is None:
                 row[field.column] = None
                 continue
@@ -284,7 +285,7 @@ def _as_it_came(name: str, values: dict[int, Any], rows: int) -> pl.Series:
             if not has_empty_struct(array_.type):
                 return pl.Series(name, array_)
         except (pa.ArrowException, OverflowError, TypeError, ValueError):
-            pass  # of several kinds, or an integer beyond 64 bits
+            pass  # values of several kinds, or an integer beyond 64 bits
     if depth > _MOST_TEXT_NESTING:
         raise Fault(f"{name} nests {depth} deep")
     texts = [value if value is None or isinstance(value, str) else _json(value) for value in column]
@@ -300,22 +301,22 @@ _INTEGER = re.compile(r"-?\d{1,19}", re.ASCII)
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 _INT32 = range(-(2**31), 2**31)
 _INT64 = range(-(2**63), 2**63)
-_EXACT = 2.0**53  # integers up to here survive as a double
+_EXACT = 2.0**53  # a double holds every integer up to here
 
 
 def read_value(value: Any, kind: Kind) -> Any:
-    """Return the value as Python holds it, None where it is absent; a timestamp in nanoseconds.
+    """Convert a JSON value to a Python value of a kind: an int of nanoseconds for a timestamp, None for None.
 
     Raises
     ------
     Fault
-        If it is of another kind, or out of range.
+        If the value is not of this kind, or out of range.
     """
     return None if value is None else _READERS[kind](value)
 
 
 def _double(value: Any) -> float:
-    # Most values are floats already; a bool is an int to Python and no number to JSON.
+    # Most values are floats already. Types are compared exactly because a Python bool is an int, but no JSON number.
     if type(value) is float:
         return value
     if type(value) is int:
@@ -395,7 +396,7 @@ _READERS: dict[Kind, Callable[[Any], Any]] = {
 
 
 def column_of(field: Field, values: list[Any], dtype: pl.DataType) -> pl.Series:
-    """Return values that `read_value` gave as a column."""
+    """Return the column of a field, from values that `read_value` returned."""
     if field.kind == "timestamp":
         return (
             pl.Series(field.column, values, dtype=pl.Int64)

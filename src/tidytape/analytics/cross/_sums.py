@@ -50,14 +50,14 @@ def total(
 
     .. math:: A = \sum_i a_i
 
-    A sum of which one amount is unknown is unknown. A market that has no row counts nothing.
+    If one amount is unknown, the sum is unknown. A market without a row does not count.
 
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
-        Points of single markets. Amounts all in one unit: coins of different contracts and quotes do not add up, so
-        fetch them with ``quote="USD"``. Where ``amount_unit`` says several units in one series, its sums and
-        ``coverage`` are null.
+        Points of single markets. Amounts must be in one unit: coins of different contracts and quotes cannot be summed,
+        so fetch them with ``quote="USD"``. Where a series mixes values of ``amount_unit``, its sums and ``coverage``
+        are null.
     amount : str or iterable of str
         Columns to sum, e.g. ``"liquidations"``, or ``("open", "high", "low", "close")`` of open interest.
     by : str or iterable of str, optional
@@ -185,7 +185,7 @@ def dominance(
 
     .. math:: d_i = M_i / \sum_{j \in U} M_j
 
-    Where the market cap of one token of the universe is unknown, so is the sum, and no share is a number.
+    If the market cap of one token of the universe is unknown, the sum is unknown, and all shares are null.
 
     Parameters
     ----------
@@ -264,20 +264,20 @@ _TIMES = ("first_timestamp", "last_timestamp")
 
 
 def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None) -> IntoFrameT:
-    r"""One candle of the candles of all markets, as if they were one.
+    r"""One candle per interval from the candles of all markets, as if all traded on one market.
 
-    Volumes are summed, high and low are the extremes, the open is of the market that traded first and the close of the
-    one that traded last. Of markets that traded at the same moment, the first by (exchange, raw_symbol) opens and the
-    last closes. Where it is not known when one of several markets traded first (last), as of recorded candles, the open
-    (close) is null. A candle that only fills a gap counts where no market traded. A sum of which one volume is unknown
-    is unknown; high and low are known all the same.
+    Volumes are summed, and high and low are the extremes. The open is that of the market that traded first, and the
+    close that of the market that traded last. If several markets traded at the same moment, the first by (exchange,
+    raw_symbol) gives the open and the last gives the close. If it is unknown when one of several markets traded first
+    (last), as in recorded candles, the open (close) is null. Candles that only fill a gap count only where no market
+    traded. If one volume is unknown, the sum is unknown; high and low are known all the same.
 
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
         Candles of single markets: ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` and the times of
-        the first and the last trade. Prices in terms of one quote; volumes in one unit, which is USD if it is to be
-        what the service says of the group.
+        the first and the last trade. Prices are in one quote, and volumes in one unit. To get the volume that the
+        service reports for a group, use USD.
     by : str or iterable of str, optional
         Columns that tell one candle from another; the identity columns that are not of one market, such as ``coin``.
 
@@ -286,9 +286,9 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     frame, one row per by and timestamp, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [as in ``frame``],
         ``first_timestamp``, ``last_timestamp``, ``venues`` : int64, markets that traded, and ``coverage`` : float64,
-        share of the candles whose volume is known [1]. Where a market is there twice, prices and volume are null, and
-        the others are as if one of its candles were there, any that traded. Where ``amount_unit`` says several units
-        in one series, volume and ``coverage`` are null, and the prices are known all the same.
+        share of the candles whose volume is known [1]. Where a market has duplicate candles, prices and volume are
+        null, and the other columns count one of them, a candle that traded if there is one. Where a series mixes values
+        of ``amount_unit``, volume and ``coverage`` are null, and the prices are known all the same.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Prices, times and sizes to the cells of an array, by index arithmetic."""
+"""Which cell of an array a price and a time fall into, and the sums of sizes in these cells."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tidytape.errors import QueryError
 
 _MOST_CELLS = 2**28  # a gibibyte of float32
-_MOST_COUNTS = 2**53  # so that floats tell one from the next
+_MOST_COUNTS = 2**53  # below this, floats hold every integer
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
@@ -20,9 +20,10 @@ Integers = NDArray[np.signedinteger[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Ladder:
-    """Evenly spaced prices, ``(first + step * row) / units``: all three whole, so each is the float of its decimal.
+    """Evenly spaced prices ``(first + step * row) / units``, one per row of an array.
 
-    Prices may be off by ``noise``, in terms of the largest.
+    All three are integers, so each price is the float nearest to its decimal. A given price may differ from its row by
+    ``noise`` times the largest price.
     """
 
     first: int
@@ -32,18 +33,18 @@ class Ladder:
 
     @classmethod
     def meeting(cls, price: Floats, *, noise: float) -> Ladder | None:
-        """Return the ladder of the widest steps, from the lowest, that meets some prices.
+        """Return the ladder with the widest steps that starts at the lowest price and contains all prices.
 
         Parameters
         ----------
         price : array
         noise : float
-            How far from a decimal prices may be, in terms of the largest: 0 of floats of decimals.
+            How far prices may be from a decimal, as a share of the largest; 0 if each is the float of a decimal.
 
         Returns
         -------
         Ladder or None
-            None if decimals that floats tell apart do not say the prices.
+            None if the prices need more digits than a float holds.
         """
         levels = np.unique(price)
         most = float(np.abs(levels[[0, -1]]).max())
@@ -64,11 +65,11 @@ class Ladder:
         return price
 
     def row(self, price: float) -> Fraction:
-        """Return the row of a price, a fraction where it lies between two."""
+        """Return the row of a price, a fraction if the price lies between two rows."""
         return (Fraction(str(price)) * self.units - self.first) / self.step
 
     def rows(self, price: Floats, *, most: float) -> Integers | None:
-        """Return the row of each price, none larger than ``most``; None if one lies between two rows."""
+        """Return the row of each price, or None if one lies between two rows; ``most`` is the largest price."""
         row = price - self.first / self.units
         row *= self.units / self.step
         np.rint(row, out=row)
@@ -78,34 +79,34 @@ class Ladder:
 
 
 class Lines:
-    """The times that are lines of an array: every ``step``, or just those there are.
+    """The time axis of an array: one line per time, either every ``step`` or just the times that occur.
 
     Attributes
     ----------
     times : array, int64, ascending
-        [ns]
+        The time of each line. [ns]
     """
 
-    def __init__(self, there: Integers, step: int | None) -> None:
-        """Take all times there are, in order; QueryError if they are no multiple of ``step`` apart."""
-        there = there[starts_of(there)]
-        self._there = self.times = there
-        self._line: Integers = np.arange(there.size)
+    def __init__(self, times: Integers, step: int | None) -> None:
+        """Take the times of all rows, ascending; raise QueryError if one is no multiple of ``step`` after the first."""
+        occurring = times[starts_of(times)]
+        self._occurring = self.times = occurring
+        self._line: Integers = np.arange(occurring.size)
         if step is not None:
-            self._line, off = np.divmod(there - there[0], step)
+            self._line, off = np.divmod(occurring - occurring[0], step)
             if off.any():
                 got, expected = f"times {off.max():,} ns off", f"times whole multiples of {step:,} ns apart"
                 raise QueryError("interval", got=got, expected=expected)
-            self.times = there[0] + step * np.arange(self._line[-1] + 1)
+            self.times = occurring[0] + step * np.arange(self._line[-1] + 1)
 
     def of(self, time: Integers) -> Integers:
-        """Return the line of each time."""
-        line: Integers = self._line[np.searchsorted(self._there, time)]
+        """Return the line of each time, its index on the time axis."""
+        line: Integers = self._line[np.searchsorted(self._occurring, time)]
         return line
 
 
 def starts_of(*columns: NDArray[Any]) -> Integers:
-    """Return where the runs begin over which all of some columns say the same."""
+    """Return the position at which each run of equal values begins; a run ends where any column changes."""
     changes = np.zeros(columns[0].size - 1, np.bool_)
     for column in columns:
         changes |= column[1:] != column[:-1]
@@ -113,16 +114,16 @@ def starts_of(*columns: NDArray[Any]) -> Integers:
 
 
 class Board:
-    """Sums by line, side and row of price, from row number ``first`` on.
+    """Sums of sizes by line (time), side and row (price); the first row has number ``first`` on the ladder.
 
     Attributes
     ----------
     cells : array, float32, lines × sides × rows
-        0 where there is none, NaN outside the rows of price that were sent of a line.
+        0 where the line has no size at that price, NaN outside the line's lowest and highest price.
     """
 
     def __init__(self, shape: tuple[int, int, int], *, first: int, precisely: bool) -> None:
-        """Take the numbers of lines, sides and rows, and whether to add in float64; QueryError if that is too large."""
+        """Allocate an array; ``precisely`` sums in float64. Raise QueryError if the array is too large."""
         lines, sides, width = shape
         if lines * sides * width > _MOST_CELLS:
             raise QueryError(
@@ -137,16 +138,20 @@ class Board:
     def fill(
         self, until: int, *, start: Integers, line: Integers, side: Integers, row: Integers, size: Floats
     ) -> None:
-        """Fill the lines from that of some sizes on with their sums; no other sizes are of these lines.
+        """Sum sizes into their cells, from the line of the first size up to ``until``.
+
+        One call gets all sizes of these lines.
 
         Parameters
         ----------
         until : int
-            The line after the last to fill. A line without sizes is NaN.
+            The line after the last to fill. The lines after that of the last size become NaN.
         start, line, side : array
-            First size of each run of one line and side, and which; lines ascending.
+            For each run of sizes with one line and side: the position of its first size, the line, and the side. Lines
+            ascend.
         row, size : array
-            Of each size; NaN where it is not known. A row that is outside counts for what was sent of its line.
+            The row and the amount of each size, NaN where unknown. A row outside the array is not summed, but widens
+            the line's range of prices.
         """
         _, sides, width = self.cells.shape
         begin, end = int(line[0]), int(line[-1]) + 1
@@ -164,7 +169,7 @@ class Board:
         lowest, highest = np.full((end - begin, 1), width), np.full((end - begin, 1), -1)
         np.minimum.at(lowest[:, 0], line, low)
         np.maximum.at(highest[:, 0], line, high)
-        # Only rows that some of these lines lack are looked at.
+        # Only rows that lie outside the range of some line need to be checked for NaN.
         below, above = np.arange(lowest.max()), np.arange(max(0, highest.min() + 1), width)
         np.copyto(filled[..., : below.size], np.nan, where=(below < lowest)[:, None, :])
         np.copyto(filled[..., width - above.size :], np.nan, where=(above > highest)[:, None, :])

@@ -153,7 +153,7 @@ def regrid(
 
 
 def _opened(frame: IntoFrameT) -> tuple[Table[IntoFrameT], str]:
-    """Return the frame opened, and the column that it adds."""
+    """Open the frame; return it with the name of the column to add up."""
     table = Table.opened(frame)
     value = "size" if "size" in table.names or "liquidations" not in table.names else "liquidations"
     needed = ["side"] if value == "size" else []
@@ -161,14 +161,14 @@ def _opened(frame: IntoFrameT) -> tuple[Table[IntoFrameT], str]:
 
 
 def _fits(wanted: Interval) -> nw.Expr:
-    """Return whether a whole number of a row's intervals is the one that is wanted; what says none is of a moment."""
+    """Return whether the wanted interval is a whole multiple of a row's interval; a row without one is a moment."""
     strange = [own for own in Interval if wanted.seconds % own.seconds]
     names = [name for own in strange for name in (own.value, own.alias)]
     return ~nw.col("interval").cast(nw.String).is_in(names).fill_null(value=False)
 
 
 def _interval(series: list[str], wanted: Interval | None) -> list[nw.Expr]:
-    """Return what stands in the column ``interval`` of a result, if it is one of the series'."""
+    """Return the column ``interval`` of the result, or an empty list if the series has none."""
     if "interval" not in series:
         return []
     return [nw.col("interval") if wanted is None else nw.lit(wanted.value).alias("interval")]

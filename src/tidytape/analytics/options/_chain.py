@@ -177,13 +177,13 @@ def kind_of() -> nw.Expr:
 
 
 def act_365(life: nw.Expr, unit: int) -> nw.Expr:
-    """Return a time [ns] in days or years of ACT/365, by their length: DAY or YEAR. [d or y]"""
-    # By a column: polars multiplies by the rounded reciprocal of a literal, and 30 days would not be 30.
+    """Convert a duration [ns] to days or years of ACT/365; ``unit`` is DAY or YEAR. [d or y]"""
+    # Divide by a column: for a literal polars multiplies by the rounded reciprocal, so 30 days would not be exactly 30.
     return life / (life * 0.0 + float(unit))
 
 
 def floats(rows: nw.DataFrame[Any], *names: str) -> Floats:
-    """Return columns of numbers as the rows of an array, NaN where they are null."""
+    """Return columns of numbers as an array with one row per column, NaN for null."""
     return np.array([rows[name].cast(nw.Float64).to_numpy() for name in names])
 
 
@@ -297,7 +297,7 @@ def forward(
 
 
 def _parity(chain: Chain[Any], *, price: str, premium: str) -> Frame:
-    """Return one row per smile and strike with its ``__level``, which is ``__chosen`` at the strike that is taken."""
+    """Return one row per smile and strike: its forward ``__level``, and ``__chosen`` at the strike that parity uses."""
     smile, strike, paid, apart = chain.smile, nw.col("strike"), nw.col(price), nw.col("__apart")
     quotes = chain.quotes.with_columns(
         strike=above_zero(strike), __paid=nw.when(paid.is_finite() & (paid >= 0)).then(paid)

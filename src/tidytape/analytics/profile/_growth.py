@@ -1,13 +1,14 @@
 """How a value area grows: `areas`, as a plan on any engine, or as a kernel on arrays in memory.
 
-Growing takes the larger of the two next candidates again and again, and that visits them in the order of the *running
-minimum along each side*, larger first: a candidate behind a smaller one waits for it, and is then at once larger than
-whatever the other side offers. So the growth is a sort and a cumulative sum, the same expression on every engine.
+A candidate is the next level, or pair of levels, outward from the point of control on one side. Growth repeatedly takes
+the heavier of the two next candidates. It thus visits candidates by falling *bound*, the running minimum of weight
+outward along a side: a heavy candidate behind a light one waits for the light one, and then follows it at once. So the
+growth is a sort and a cumulative sum, the same expression on every engine.
 
-An engine sorts and groups anew for each window, where arrays in the order of (session, row) are walked through. So
-frames in memory go to the kernel, which takes the same steps; laws hold the two to each other. Candidates of both
-sides are taken by falling bound, so of each side the nearest ones. How many they are is a binary search of all sessions
-at once, and so is how many of the other side go before one.
+An engine sorts and groups again for each window function, while arrays that are already sorted by (session, row) need
+only one walk. So frames in memory go to a kernel in numpy; property tests hold its results to those of the plan. The
+kernel needs no sort: on each side the growth takes the nearest candidates, and a binary search over all sessions at
+once finds how many. A second search finds how many candidates of the other side are taken before a given one.
 """
 
 from __future__ import annotations
@@ -46,9 +47,10 @@ Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_ABOVE_ALL: Final = 4 * 10**DIGITS  # a weight is at most a root of 10 times as many units as there are digits
-_PART: Final = 2**16  # levels that a processor's cache holds, with what is computed of them
-# The share of a session that is all of it. Sums over sessions wrap around; their differences do not.
+_ABOVE_ALL: Final = 4 * 10**DIGITS  # above every weight, which is at most sqrt(10) * 10**DIGITS
+_PART: Final = 2**16  # levels per part, so that a part and its temporary arrays fit into a processor's cache
+# The volume of a whole session in integer units. Sums over many sessions overflow and wrap around; differences within
+# one session stay right.
 _WHOLE: Final = 2.0**60
 
 
@@ -70,7 +72,7 @@ class Rules:
         object.__setattr__(self, "share", arguments.share("share", self.share))
 
     def columns(self) -> dict[str, nw.Expr]:
-        """Return the columns that say them beside a result."""
+        """Return the rules as columns of a result."""
         return {name: nw.lit(value) for name, value in asdict(self).items()}
 
 
@@ -78,7 +80,8 @@ def value_areas(profiles: Profiles[Any], count: str, rules: Rules) -> nw.LazyFra
     """Return one row per profile: its keys, `AREA` and the rules."""
     counts, in_memory = {"count": count}, profiles.table.is_eager
     if in_memory and add_up(profiles, counts):
-        # The kernel reads the caller's columns: a plan that renames them takes as long as a month of areas.
+        # The kernel reads the caller's columns by their own names: renaming them in a plan would take as long as the
+        # areas of a month.
         levels = profiles.table.rows.collect()
         if not levels.is_empty():
             values = (profiles.price, count)
@@ -90,7 +93,7 @@ def value_areas(profiles: Profiles[Any], count: str, rules: Rules) -> nw.LazyFra
 def areas(
     levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None, *, in_memory: bool
 ) -> nw.LazyFrame[Any]:
-    """Return what `value_areas` does, of levels with the keys, ``price`` and ``count``."""
+    """Return one row per profile as `value_areas` does, from levels with the keys, ``price`` and ``count``."""
     if in_memory and not (collected := levels.collect()).is_empty():
         names = dict(zip(keys, keys, strict=True))
         return _areas_in_memory(collected, names, ("price", "count"), rules, step)
@@ -100,7 +103,7 @@ def areas(
 def _areas_by_plan(
     levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return the areas as an expression."""
+    """Return the areas as a lazy plan, which every engine can run."""
     candidates = _candidates(counted_rows(levels, keys, step, tie=rules.poc_tie), keys, rules, step)
     taken = _taken(candidates, keys, rules, gaps=step is not None)
     areas = taken.group_by(keys).agg(
@@ -120,14 +123,14 @@ def _areas_by_plan(
 def _candidates(
     rows: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return one row per (keys, side, rank outward), the point of control being side 0 and rank 0."""
+    """Return one row per candidate: keys, side and rank outward. The point of control has side 0 and rank 0."""
     width = WIDTHS[rules.rule]
     distance, side, rank = nw.col("from_poc"), nw.col("side"), nw.col("rank")
     rows = rows.with_columns(
         side=(distance > 0).cast(nw.Float64) - (distance < 0).cast(nw.Float64),
         rank=((distance.abs() + (width - 1)) / width).floor(),
     )
-    # The outer row of a pair may have no level: it counts zero, and the area ends there all the same.
+    # The outer level of a pair may be absent. It counts zero, but the area still ends at its price.
     outer = nw.col("index") - distance + side * rank * width
     rows = rows.with_columns(edge=nw.min_horizontal(nw.max_horizontal(outer, "lowest"), "highest"))
     edge = nw.when(~nw.col("total").is_null()).then(row_price(step, "edge"))
@@ -138,7 +141,7 @@ def _candidates(
         high=edge,
         poc=nw.when(side == 0).then(edge),
     )
-    if width == 1:  # each row is a candidate
+    if width == 1:  # each level is a candidate
         return rows
     return rows.group_by(*keys, "side", "rank").agg(
         nw.col("poc", "low").min(), nw.col("high", "total", "scale").max(), nw.col("count").sum()
@@ -155,9 +158,9 @@ def _taken(candidates: nw.LazyFrame[Any], keys: list[str], rules: Rules, *, gaps
     )
     bound = nw.col("bound")
     if gaps:
-        # A nearer candidate without any level counts zero.
+        # If a nearer candidate is absent because it has no level, it counts zero, and so does the bound from there on.
         bound = nw.when(rank <= nw.col("present")).then(bound).otherwise(0.0)
-    # The point of control goes before every weight. Bounds are whole numbers: a half puts one side first.
+    # The point of control precedes every candidate. Bounds are integers, so ± 1/4 orders the sides of equal bounds.
     bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (DIGITS + 1))
     favoured = 1 if rules.tie == "up" else -1
     candidates = candidates.with_columns(later=-bound - nw.col("side") * favoured / 4)
@@ -200,26 +203,26 @@ def _areas_in_memory(
 
 
 def _parts(starts: Ints) -> list[Ints]:
-    """Return the starts of whole sessions, and their end, by parts of about `_PART` levels; longer ones are alone."""
+    """Split sessions into parts of about `_PART` levels; return the starts of each part's sessions, and its end."""
     cuts = np.unique(np.searchsorted(starts, np.arange(0, starts[-1], _PART)))
     return [starts[a : b + 1] for a, b in pairwise([*cuts.tolist(), len(starts) - 1]) if a < b]
 
 
 class _Sessions:
-    """Sessions that follow each other in arrays of rows, or of candidates."""
+    """Where each session starts and ends in arrays of levels, or of candidates."""
 
     def __init__(self, cuts: Ints) -> None:
-        """Take where each starts, and where the last one ends."""
+        """Take the position at which each session starts, and the one at which the last session ends."""
         self.starts = cuts[:-1] - cuts[0]
         self.ends = cuts[1:] - cuts[0]
         self.sizes = self.ends - self.starts
 
     def each(self, of_session: NDArray[Any]) -> NDArray[Any]:
-        """Return what a session has for each of its rows."""
+        """Repeat the value of each session for all its levels."""
         return np.repeat(of_session, self.sizes)
 
     def runs(self, values: NDArray[Any]) -> tuple[Ints, _Sessions]:
-        """Return where each run of equal values of a session starts, and the sessions of these runs."""
+        """Return the start of each run of equal values within a session, and the sessions as positions of runs."""
         is_first = np.ones(len(values), np.bool_)
         np.not_equal(values[1:], values[:-1], out=is_first[1:])
         is_first[self.starts] = True
@@ -230,14 +233,14 @@ class _Sessions:
 def _areas_of(
     sessions: _Sessions, price: Floats, count: Floats, rules: Rules, step: Fraction | None
 ) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return poc, val, vah and the share enclosed of each session; NaN for null."""
+    """Return poc, val, vah and the enclosed share of each session; NaN for null."""
     price, count = _known(sessions, price, count, step)
     sessions, place, price, count = _rows(sessions, price, count, step)
     total = np.add.reduceat(count, sessions.starts)
     scale = _scale(total)
     poc = _poc(sessions, place, count, scale, rules.poc_tie)
 
-    # Candidates: one or two rows, from below to above; negative ranks are below.
+    # A candidate is one level or two. They are in order of price; ranks below the point of control are negative.
     index = place.astype(np.int64) if step else np.arange(len(place))
     rank = index - sessions.each(index[poc])
     if (width := WIDTHS[rules.rule]) == 2:
@@ -247,9 +250,9 @@ def _areas_of(
     at = np.flatnonzero(rank == 0)
     weight = _units(amount, of.each(scale)).astype(np.int64)
     if step:
-        # A nearer candidate without any level counts zero.
+        # If a nearer candidate is absent because it has no level, it counts zero, and so does the bound from there on.
         weight[np.abs(rank) > np.abs(np.arange(len(rank)) - of.each(at))] = 0
-    through = np.zeros(len(first) + 1, np.int64)  # up to each candidate; wraps around
+    through = np.zeros(len(first) + 1, np.int64)  # sum of all candidates before each one; wraps around
     np.cumsum(amount / of.each(np.where(total > 0, total, 1.0)) * _WHOLE, out=through[1:], dtype=np.int64)
     low, high = _grown(of, at, rank, weight, through=through, rules=rules)
 
@@ -257,7 +260,7 @@ def _areas_of(
     if step is None:
         found = [price[row] for row in (poc, lowest, highest)]
     else:
-        # The outer row of a pair may have no level: it counts zero, and the area ends there all the same.
+        # The outer level of a pair may be absent. It counts zero, but the area still ends at its price.
         bottom, top, middle = place[sessions.starts], place[sessions.ends - 1], place[poc]
         found = [
             np.clip(middle + steps, bottom, top) * float(step.numerator) / step.denominator
@@ -270,10 +273,10 @@ def _areas_of(
 
 
 def _known(sessions: _Sessions, price: Floats, count: Floats, step: Fraction | None) -> tuple[Floats, Floats]:
-    """Return prices and counts, all of them zero of a session that has an unknown one."""
+    """Return prices and counts, all zero in a session that has an unknown one."""
     furthest = MOST_STEPS * float(step) if step else np.inf
     largest = np.finfo(np.float64).max / len(count)
-    # No comparison with NaN is true.
+    # Comparisons with NaN are false, so a NaN never takes this short cut.
     if -furthest < price.min() and price.max() < furthest and count.min() >= 0 and count.max() < largest:
         return price, count
     known = (np.abs(price) < furthest) & (count >= 0)
@@ -286,7 +289,10 @@ def _known(sessions: _Sessions, price: Floats, count: Floats, step: Fraction | N
 def _rows(
     sessions: _Sessions, price: Floats, count: Floats, step: Fraction | None
 ) -> tuple[_Sessions, Floats, Floats, Floats]:
-    """Return place, price and count of one row per place, in their order within the sessions."""
+    """Merge the levels of a session that share a place; return sessions, place, price and count in order of place.
+
+    The place is the price as a whole number: of steps, or, without a step, of units as fine as ``DIGITS`` digits.
+    """
     starts = sessions.starts
     if step is None:
         furthest = np.maximum(np.maximum.reduceat(price, starts), -np.minimum.reduceat(price, starts))
@@ -308,14 +314,14 @@ def _rows(
 
 
 def _order(sessions: _Sessions, place: Floats) -> Ints:
-    """Return the order of (session, place, row)."""
+    """Return the positions that sort by (session, place, row)."""
     above = (place - place.min()).astype(np.int64)
     row, bits = np.arange(len(place)), len(place).bit_length()
     session, width = np.arange(len(sessions.starts)), int(above.max()).bit_length()
     if len(session).bit_length() + width + bits > 63:
         order: Ints = np.lexsort((place, sessions.each(session)))
         return order
-    # Numbers are sorted in half the time that their order is found in, so the three are put into one.
+    # Sorting integers takes half the time of argsort, so the three are packed into one integer.
     key: Ints = above << bits
     key |= sessions.each(session << (width + bits))
     key |= row
@@ -330,7 +336,7 @@ def _poc(sessions: _Sessions, place: Floats, count: Floats, scale: Floats, tie: 
     row = np.flatnonzero(_units(count, sessions.each(scale)) == sessions.each(largest))
     session = np.searchsorted(sessions.starts, row, side="right") - 1
     if tie == "center":
-        # Places are whole numbers, so a quarter leans to the lower of two rows equally far and moves no other.
+        # Places are integers, so subtracting 1/4 prefers the lower of two equally distant levels and changes no other.
         middle = place[sessions.starts] + place[sessions.ends - 1] - 0.25
         away = np.abs(2 * place[row] - middle[session])
     else:
@@ -344,15 +350,15 @@ def _grown(
     of: _Sessions, at: Ints, rank: Ints, weight: Ints, *, through: Ints, rules: Rules
 ) -> tuple[Ints, Ints]:
     """Return the lowest and the highest candidate that the growth of each session takes."""
-    # From below to above bounds rise to the point of control and fall beyond it. With the session before them, and
-    # the bounds beyond the point of control negative, both only rise through all sessions.
+    # Bounds rise up to the point of control and fall above it. Adding an offset per session, and negating the bounds
+    # above, makes both arrays sorted over all sessions at once, so that searchsorted works.
     session = np.arange(len(at)) * _ABOVE_ALL
     offset = of.each(session)
     beyond = np.maximum.accumulate(offset - np.where(rank > 0, weight, _ABOVE_ALL - 1))
     below = np.minimum.accumulate((offset + np.where(rank < 0, weight, _ABOVE_ALL - 1))[::-1])[::-1]
     noise = 10.0**-DIGITS
     limit = (rules.share + (noise if rules.stop == "exceed" else -noise)) * _WHOLE
-    # Those of the other side go before that have larger bounds, and of equal ones if that side is favoured.
+    # A candidate waits for those of the other side with larger bounds, and with equal ones if that side is favoured.
     side: Literal["left", "right"] = "right" if rules.tie == "up" else "left"
 
     def takes_upper(taken: Ints) -> Bools:
@@ -371,7 +377,7 @@ def _grown(
 
 
 def _most(most: Ints, takes: Callable[[Ints], Bools]) -> Ints:
-    """Return how many candidates are taken of as many as there are of a side, where nearer ones go before."""
+    """Return, per session, the largest number up to ``most`` for which ``takes`` holds, by binary search."""
     least = np.zeros_like(most)
     while (least < most).any():
         middle = (least + most + 1) >> 1
@@ -381,7 +387,7 @@ def _most(most: Ints, takes: Callable[[Ints], Bools]) -> Ints:
 
 
 def _scale(largest: Floats) -> Floats:
-    """Return how many units there are in 1, as `_levels.scale`; 0 for 0."""
+    """Return how many units make 1, as `_levels.scale` does; 0 where ``largest`` is not above 0."""
     decade = np.round(np.log10(np.where(largest > 0, largest, np.nan)))
     scale = np.power(10.0, DIGITS - decade, dtype=np.float64)
     return np.where(np.isfinite(scale), scale, 0.0)

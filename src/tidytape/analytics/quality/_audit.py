@@ -1,4 +1,4 @@
-"""Findings, and the rows they are made of."""
+"""`audit` counts the findings of a frame; `examples` returns rows that a finding is about."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def audit(
 
     .. math:: |r_t - \tilde r| > k \cdot 1.4826 \cdot \mathrm{median}_s |r_s - \tilde r|
 
-    but for the way back from a single such row, and but for a unit jump; :math:`k` is ``outlier``. Where more than half
-    of the moves are the median, 1.2533 times the mean deviation takes the place of 1.4826 times the median one. A level
-    of zero or less among others is one, too.
+    where :math:`k` is ``outlier``. The move back after a single outlier is not an outlier, and neither is a unit jump.
+    If more than half of the moves equal the median, 1.2533 times the mean deviation replaces 1.4826 times the median
+    deviation. A value of zero or less among others is an outlier, too.
 
-    Funding rates come back to where they were, and trades move by ticks, so of these the level is looked at instead of
-    the move: :math:`|x_t - \tilde x|` in the place of :math:`|r_t - \tilde r|`, with the rate and the median of its
-    series, or the logarithm of the price of a trade and the median of its series in the hour, in UTC.
+    Funding rates return to their usual value, and trades move by ticks. For these the value itself is compared, not its
+    move: :math:`|x_t - \tilde x|` replaces :math:`|r_t - \tilde r|`. For rates, :math:`\tilde x` is the median of the
+    series; for trades, :math:`x` is the logarithm of the price, and :math:`\tilde x` its median in the hour (UTC).
 
     Parameters
     ----------
@@ -119,13 +119,13 @@ def audit(
     levels by ``price``; a row of which that is null is no duplicate.
 
     Outliers and unit jumps are looked for in closes, implied volatility and market value, unit jumps also in volume
-    and supply, outliers also in the closes of funding rates and in the prices of trades; frozen prices in candles. Of
-    fewer than 20 moves or levels no outlier is told, nor a unit jump of the five rows at either end. The only trade of
-    an hour is its median, and so no outlier.
+    and supply, outliers also in the closes of funding rates and in the prices of trades; frozen prices in candles.
+    Fewer than 20 moves or values give no outlier, and the five rows at either end of a series give no unit jump. The
+    only trade of an hour equals its median, so it is no outlier.
 
-    A book whose best bid is its best ask is not crossed: a block of prices may hold both. One that unites venues may be
-    crossed, and right. Orders of size 0 are none.
-    NaN is null here. A column that is null throughout a series is one that the series does not have.
+    A book whose best bid equals its best ask is not crossed: one price block may hold both. A book of several exchanges
+    may rightly be crossed. Orders of size 0 are ignored.
+    NaN counts as null. A column that is null throughout a series is not checked in that series.
 
     References
     ----------
@@ -145,7 +145,7 @@ def audit(
     found = Subject.of(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
     rows = with_flags(found)
     time: nw.Expr = nw.when("__timed").then(nw.col("__time"))
-    # One pass over the rows: three columns for each check, which become its row at the end.
+    # One pass over the rows: each check has three columns, which `_each` turns into one row.
     measures: list[nw.Expr] = []
     for check in found.checks:
         is_one = nw.col(flag(check))
@@ -157,7 +157,7 @@ def audit(
             nw.when(is_one).then(begin).alias(f"__first_{check}"),
             nw.when(is_one).then(end).alias(f"__last_{check}"),
         ]
-    # A series has one end, of which there may be two rows.
+    # A series ends once, but several rows may share its last interval: their lag is counted once.
     summed = [f"__count_{check}" for check in found.checks if check != "stale"]
     most = [f"__last_{check}" for check in found.checks]
     most += ["__count_stale"] if "stale" in found.checks else []
@@ -174,7 +174,7 @@ def audit(
 
 
 def _each(measured: nw.LazyFrame[Any], checks: tuple[str, ...]) -> nw.LazyFrame[Any]:
-    """Return one row per series and check, of one row per series with columns for each check."""
+    """Return one row per series and check, from one row per series that has columns for each check."""
     one = measured.head(1)
     words = nw.concat(
         [
@@ -230,7 +230,7 @@ def examples(
     Returns
     -------
     frame, at most ``rows`` rows per ``by``, the earliest first; of the kind of ``frame``
-        The columns of ``frame``. Of ``missing_bucket`` the row before the gap, of ``stale`` the last of the series.
+        The columns of ``frame``. For ``missing_bucket`` the row before the gap, for ``stale`` the last of the series.
 
     Raises
     ------
@@ -239,8 +239,7 @@ def examples(
 
     Notes
     -----
-    Which of several rows of one time come first does not depend on the order of the frame, but for rows that are the
-    same in all their numbers.
+    The order of rows with the same time does not depend on the order of the frame, unless all their numbers are equal.
 
     Examples
     --------
@@ -255,7 +254,7 @@ def examples(
     limits = Limits(outlier, frozen, stale, unit_jump)
     most = whole("rows", rows)
     found = Subject.of(frame, by=by, interval=interval, checks=finding, limits=limits)
-    # A null would come first on one engine and last on another.
+    # Engines disagree on whether nulls sort first or last.
     numbers = list(found.numbers.values())
     chosen = with_flags(found).filter(nw.col(flag(finding)))
     chosen = chosen.with_columns(nw.col(own).fill_null(0.0) for own in numbers)

@@ -24,27 +24,27 @@ ROW = "__row"
 
 @dataclass(frozen=True)
 class Subject(Generic[IntoFrameT]):
-    """A frame that is looked at.
+    """The frame that is audited, with its working columns.
 
     Attributes
     ----------
     table : Table
         The frame.
     rows : narwhals LazyFrame
-        Its rows, and ``__timed``, whether there is a time; ``__time`` [ns], 0 without one; the numbers as float64 with
-        null for what is none; with intervals also ``__step``, ``__length`` and ``__bucket``.
+        Its rows, with ``__timed``, whether the row has a time; ``__time`` [ns], 0 where it has none; the numbers as
+        float64, null for NaN; and, where intervals are known, the columns of `with_grid`.
     by : list of str
         The columns that tell one series from another.
     names : list of str
         Columns of the caller's frame.
     columns : Columns
-        What they are.
+        These columns, sorted by role.
     numbers : dict of str to str
-        Working name of each number.
+        The working column of each column of numbers.
     checks : tuple of str
         The checks to make.
     limits : Limits
-        From when on something is found.
+        The thresholds of the checks.
     """
 
     table: Table[IntoFrameT]
@@ -67,17 +67,17 @@ class Subject(Generic[IntoFrameT]):
         limits: Limits,
         without: Iterable[str] = (),
     ) -> Subject[IntoFrameT]:
-        """Return a frame to look at."""
+        """Open a frame and choose the checks; raise QueryError if one that the caller asks for does not apply."""
         wanted = chosen(checks)
         table = Table.opened(native, times=["timestamp"])
         schema, names, taken = table.schema, table.names, ["timestamp", *without]
-        if table.is_eager:  # rows of others have no order
+        if table.is_eager:  # rows of lazy frames have no order
             table = replace(table, rows=table.rows.collect().with_row_index(ROW).lazy())
-        # Prices and sizes are looked at, also where they tell levels apart.
-        of_default = [*taken, "price", "size"]
-        keys = of_rows(table, without=of_default) if by is None else table.series(by, without=taken)
+        # Prices and sizes are audited as numbers, even where they tell levels apart, so they name no series.
+        not_keys = [*taken, "price", "size"]
+        keys = of_rows(table, without=not_keys) if by is None else table.series(by, without=taken)
         columns = Columns.of(schema, by=keys)
-        # A trade says of which interval it was asked for, and a session of which it is made.
+        # The ``interval`` of a raw trade is that of its query, and that of a session is that of its parts.
         has_own = "interval" in names and not columns.is_periodic and not columns.is_raw
         has_grid = interval is not None or has_own
         applying = _applying(wanted, names, columns, has_grid=has_grid, is_ordered=table.is_eager)
@@ -90,7 +90,7 @@ class Subject(Generic[IntoFrameT]):
             __timed=~time.is_null(),
             __time=time.fill_null(0),
         )
-        # Sorted once: windows in the order of one whole number are faster than those of several columns.
+        # The rows are ranked once, because window functions ordered by one integer are faster than by several columns.
         order = ["__time", *(numbers[name] for name in columns.sized)]
         rows = rows.with_row_index("__place", order_by=order)
         if has_grid:
@@ -99,19 +99,19 @@ class Subject(Generic[IntoFrameT]):
 
     @property
     def series(self) -> list[str]:
-        """Columns that tell one series from another; rows without a time are apart."""
+        """Columns that tell one series from another; rows without a time are a series of their own."""
         return [*self.by, "__timed"]
 
     def shifted(self, column: str, rows: int) -> nw.Expr:
-        """Return the value so many rows before, or after. Rows of one time are in the order of their numbers."""
+        """Return the value ``rows`` rows earlier in the series, or later if negative; equal times sort by numbers."""
         return nw.col(column).shift(rows).over(self.series, order_by="__place")
 
 
 def _applying(
     wanted: tuple[str, ...] | None, names: list[str], columns: Columns, *, has_grid: bool, is_ordered: bool
 ) -> tuple[str, ...]:
-    """Return the checks that are wanted, or all that apply; raise QueryError if one that is wanted does not."""
-    looked_at = {
+    """Return the checks a caller wants, or all that apply; raise QueryError if a wanted one does not apply."""
+    required = {
         "infinite_value": columns.numbers,
         "unknown_value": columns.numbers,
         "inconsistent_ohlc": columns.candles,
@@ -124,7 +124,9 @@ def _applying(
         "quote_mismatch": columns.quoted,
     }
     reasons: dict[str, tuple[str, str | None]] = {
-        name: ("a frame with the columns it looks at", None) for name, found in looked_at.items() if not found
+        name: ("a frame with the columns it looks at", None)
+        for name, needed in required.items()
+        if not needed
     }
     if not has_grid:
         for name in ("unknown_interval", "misaligned", "missing_bucket", "stale"):
@@ -162,15 +164,15 @@ CHECKS: Final = {
     "outlier": "warning",
     "unordered": "notice",
 }
-"""Severity of every check, in the order they are made: an outlier is none where a unit jump is.
+"""Severity of every check, in the order they run; ``unit_jump`` runs before ``outlier``, which skips its rows.
 
-An error cannot be right, a warning may be; a notice is right, and some programs trip over it.
+Data with an error is wrong. Data with a warning may be right. Data with a notice is right, but breaks some programs.
 """
 
 
 @dataclass(frozen=True)
 class Limits:
-    """From when on something is found."""
+    """The thresholds above which a check finds something."""
 
     outlier: float
     frozen: int
@@ -178,7 +180,7 @@ class Limits:
     unit_jump: float
 
     def __post_init__(self) -> None:
-        """Refuse what is no limit."""
+        """Raise QueryError unless each threshold is in its range."""
         arguments.positive("outlier", self.outlier)
         arguments.whole("frozen", self.frozen)
         arguments.whole("stale", self.stale)
@@ -187,7 +189,7 @@ class Limits:
 
 
 def chosen(checks: str | Iterable[str] | None) -> tuple[str, ...] | None:
-    """Return the names of checks that a caller asks for, in their order; None for all that apply."""
+    """Return the checks that a caller names, in the order of `CHECKS`; None if the caller leaves the choice open."""
     if checks is None:
         return None
     names = listed(checks)
@@ -207,7 +209,7 @@ def _fields() -> Iterable[Field]:
 
 _TIMES: Final = frozenset(field.column for field in _fields() if field.kind == "timestamp")
 _PRICES: Final = frozenset(field.column for field in _fields() if field.unit.endswith(" per coin"))
-# What is counted, and cannot be less than nothing. Prices can, rates and skews too.
+# Amounts cannot be negative. Prices, rates and skews can.
 _AMOUNTS: Final = frozenset(
     field.column
     for field in _fields()
@@ -218,7 +220,7 @@ _FAMILIES: Final = tuple(
     tuple(f"{prefix}{part}" for part in ("open", "high", "low", "close"))
     for prefix in ("", "price_", "value_", "rate_", "predicted_")
 )
-# Levels that move by shares of themselves and are there at every interval, so that their logarithms can be compared.
+# Values that every interval has and that move in proportion to themselves, so their log returns are comparable.
 _MOVING: Final = (
     "close",
     "price_close",
@@ -229,46 +231,46 @@ _MOVING: Final = (
     "marketcap",
     "usd_price",
 )
-# Rates come back to where they were, and change seldom: the level tells what is usual, and not the move.
+# Rates rarely change and return to their usual value, so outliers show in the value, not in its move.
 _RATES: Final = ("rate_close", "predicted_close")
 _QUOTED: Final = (("price", "price", "amount", "quote_amount"), ("low", "high", "volume", "quote_volume"))
-# What keeps its size for a while, too.
+# Beside the moving values, these keep their order of magnitude, so that a jump in it shows a change of unit.
 _SIZED: Final = ("volume", "circulating_supply", "total_supply")
 
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a frame by what they are.
+    """The columns of a frame, sorted by role.
 
     Attributes
     ----------
     numbers : tuple of str
-        Payload.
+        All columns of numbers that are neither times nor part of the identity.
     amounts : tuple of str
-        Of these, what cannot be below zero.
+        Those numbers that cannot be negative.
     candles : tuple of tuple of str
-        Open, high, low and close, where all four are there.
+        Each complete set of open, high, low and close.
     prices : tuple of str
-        Of these fours, the first of prices; empty where there is none.
+        The first such set that holds prices; empty if none does.
     moving, sized : tuple of str
-        What moves by shares of itself; and what keeps its size, these among them.
+        Numbers whose log returns are compared; these and the numbers that keep their order of magnitude.
     rates : tuple of str
-        What stays about one level, and may be below zero.
+        Funding rates: they stay near one value and may be negative.
     traded : tuple of str
         Prices of events.
     quoted : tuple of str
-        Lowest and highest price, amount in coin and amount in the quote; empty where one of them is not there.
+        Lowest and highest price, amount in coin and amount in the quote; empty if one of the four is absent.
     key : tuple of str
-        What names a row beside its series and time: the id of an event, or else its price and amount; the price of a
-        level.
+        Columns that tell rows of one series and time apart: the id of an event, or else its price and amount; the price
+        of a level.
     is_book : bool
-        Whether rows are what rests at a price, on one side.
+        Whether a row is a level of one side of a book.
     is_sparse : bool
         Whether an interval in which nothing happened has no row.
     is_raw : bool
-        Whether rows are events, at any time.
+        Whether a row is an event, at any time.
     is_periodic : bool
-        Whether rows are sessions that say themselves when they end.
+        Whether a row is a session, with its end in ``period_end``.
     """
 
     numbers: tuple[str, ...]
@@ -288,21 +290,21 @@ class Columns:
 
     @classmethod
     def of(cls, schema: Mapping[str, Any], *, by: Iterable[str]) -> Columns:
-        """Return what the columns of a schema are, but for those that name a series."""
+        """Sort the columns of a schema by role, without the columns that name a series."""
         named = set(by)
         numbers = tuple(
             name
             for name, dtype in schema.items()
             if dtype.is_numeric() and name not in named and name not in _TIMES
         )
-        # Open interest has an open and a close as well; it has no volume.
+        # Open interest has open, high, low and close too, but no volume.
         is_priced = "volume" in numbers
         amounts = _AMOUNTS - _PRICES if is_priced else _AMOUNTS
         candles = tuple(four for four in _FAMILIES if set(four) <= set(numbers))
         prices = next(
             (four for four in candles if four[0] == "price_open" or (four[0] == "open" and is_priced)), ()
         )
-        # An event has an amount; one without an id is told from others by all that it says.
+        # Only events have an id or an amount. Events without an id are told apart by price and amount.
         is_raw = "id" in schema or "amount" in schema
         tells = ("id",) if "id" in schema else ("price", "amount")
         key = tuple(name for name in tells if name in schema and name not in named)
@@ -326,9 +328,10 @@ class Columns:
 
 
 def with_grid(rows: nw.LazyFrame[Any], interval: str | timedelta | None) -> nw.LazyFrame[Any]:
-    """Return the rows with ``__step``, the length of each one's interval, and ``__bucket``, its start. [ns]
+    """Add the interval of each row: its length ``__step`` and its start ``__bucket``. [ns]
 
-    The length is 0 where it is not known; then the bucket is the time itself.
+    Where the length is unknown, ``__step`` is 0 and the bucket starts at the row's own time. ``__length`` is the length
+    to divide by: ``__step``, but at least 1.
     """
     if interval is None:
         step = length_of(nw.col("interval"))
@@ -339,6 +342,6 @@ def with_grid(rows: nw.LazyFrame[Any], interval: str | timedelta | None) -> nw.L
 
 
 def count_of(span: nw.Expr) -> nw.Expr:
-    """Return how many intervals a span is, which is a whole number of them."""
-    # A quotient of floats, rounded: whole division is one of floats on Spark, and cut off.
+    """Return how many intervals a span holds; the span is a whole multiple of the interval."""
+    # Spark divides integers as floats and truncates, which may lose one. Rounding the float quotient does not.
     return (span.cast(nw.Float64) / nw.col("__length").cast(nw.Float64)).round().cast(nw.Int64)
