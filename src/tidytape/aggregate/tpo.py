@@ -1,8 +1,10 @@
-"""Trades to a market profile: which blocks of time touched which price rows (TPO, time price opportunity).
+"""Trades to a market profile: which time blocks touched which price rows (TPO, time price opportunity).
 
-A profile is a table of touches, one row per session, block and price row. It follows from two things known already:
-the candle of a block says from which row to which it traded, and its volume profile says how much on each. So trades
-are read by `candles` and `volume_profile`, and all else is done on what they leave, a few rows per block.
+A profile is a table of touches, one row per session, block and price row. Two smaller tables suffice to compute it: the
+candle of a block gives the lowest and the highest row that it touched, and its volume profile gives the volume of each
+row. So `candles` and `volume_profile` read the trades once, and the rest works on a few rows per block.
+
+Candles and profiles are made per *piece*: a block, or a whole session where that is shorter than a block.
 """
 
 from __future__ import annotations
@@ -334,7 +336,7 @@ def tpo_touches_of(
 
 
 _Parts = tuple[nw.LazyFrame[Any], nw.LazyFrame[Any], nw.LazyFrame[Any]]
-"""Blocks, rows that they touched, and rows that they traded on."""
+"""Three tables: candles of pieces, the rows that each piece touched, and the rows on which it traded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -359,15 +361,15 @@ class Cut:
 
     @property
     def piece(self) -> Interval:
-        """The interval that is a block, or a session shorter than one.
+        """The interval of a piece: a block, or a whole session where that is shorter than a block.
 
-        Both are aligned to the epoch and one divides the other, so no piece lies in two blocks or in two sessions.
+        Both lengths are aligned to the epoch and one divides the other, so a piece lies in one block and one session.
         """
         seconds = min(self.minutes * 60, self.session.seconds if self.session else self.minutes * 60)
         return next(interval for interval in Interval if interval.seconds == seconds)
 
     def placed(self, pieces: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-        """Add to each piece its session's start as ``timestamp``, and its block in it."""
+        """Add the start of each piece's session as ``timestamp``, and its block within the session as ``block_id``."""
         time = nw.col(BUCKET)
         if self.session:
             pieces = pieces.with_columns(bucket_start(time, self.session).alias("timestamp"))
@@ -381,7 +383,7 @@ class Cut:
         start = nw.col("timestamp")
         if self.session:
             return sessions.with_columns((start + self.session.seconds * SECOND).alias("period_end"))
-        # 31 days after the first of a month is one of the first four days of the next.
+        # 31 days after the first day of a month is one of the first four days of the next month.
         return _with_month_start(sessions, start + 31 * DAY, "period_end")
 
 
@@ -399,14 +401,16 @@ def _session_of(name: str) -> Interval | None:
 
 
 def _with_month_start(frame: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.LazyFrame[Any]:
-    """Add the start of the UTC calendar month that a time, of whole seconds, lies in. [ns]
+    """Add the start of the UTC calendar month that a time, in whole seconds, lies in. [ns]
 
-    Years are counted from March, so that a leap day ends one. What is left over of centuries, then of years, then of
-    months, is the day of the month: 4 centuries have 146,097 days, 4 years have 1,461, and 5 months from March on have
-    153, long and short ones as the remainders fall (C. Neri and L. Schneider, "Euclidean affine functions and their
-    application to calendar algorithms", 2023). Whole numbers only, on which all engines agree, and a column per step:
-    an engine that writes a remainder as two quotients would double one expression at each. Whole seconds, because Spark
-    divides as floats, which hold them exactly but skip nanoseconds.
+    Years are counted from March, so that a leap day is the last day of its year. Dividing days by centuries, the
+    remainder by years and that remainder by months leaves the day of the month: 4 centuries have 146,097 days, 4 years
+    have 1,461, and 5 months from March on have 153; the remainders place long and short months right (C. Neri and L.
+    Schneider, "Euclidean affine functions and their application to calendar algorithms", 2023).
+
+    The steps use integers, because all engines agree on these. Each step is a column of its own: an engine that
+    translates a remainder into two quotients would double a nested expression at every step. Times are whole seconds,
+    because Spark divides as floats, which hold seconds exactly but not nanoseconds.
     """
     left = nw.col("left")
     return (
@@ -426,14 +430,14 @@ def _profiles(
     plan: Cut,
     now: int | None,
 ) -> nw.LazyFrame[Any]:
-    """Return the levels of each session, with what is derived of it."""
+    """Return the levels of each session, with the columns of the session that are computed from them."""
     row, count = nw.col("row"), nw.col("tpo_count")
     levels = touched.group_by(*_PROFILE, "row").agg(
         nw.len().alias("tpo_count"),
         nw.col("block_id").min().alias("first_touch_block"),
         nw.col("block_id").max().alias("last_touch_block"),
     )
-    # A number names a session in what follows: windows over three columns, two of them texts, take twice as long.
+    # An integer names each session from here on: windows over three key columns, two of them text, take twice as long.
     sessions = _sessions(blocks).with_row_index("session", order_by=_PROFILE)
     levels = (
         _with_volumes(levels, traded, [*_PROFILE, "row"])
@@ -485,7 +489,7 @@ def _touches(touched: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], plan: Cut) -
 
 
 def _with_volumes(rows: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], key: list[str]) -> nw.LazyFrame[Any]:
-    """Add what was traded on rows that were touched: on most of them, at most times, nothing."""
+    """Add the volumes traded on touched rows; 0 on rows without a trade, which most are."""
     parts = exact.parts_of(*_SUMMED)
     sums = traded.group_by(*key).agg(exact.summed(*_SUMMED))
     rows = rows.join(sums, on=key, how="left").with_columns(nw.col(*parts).fill_null(0.0))
@@ -504,7 +508,7 @@ def _opened(
     *,
     united: bool,
 ) -> tuple[Table[IntoFrameT], _Parts]:
-    """Return the minutes of candles opened, and what `_of_minutes` returns."""
+    """Open the minute candles and the minute profile; return the table of candles, and what `_of_minutes` returns."""
     of_candles, of_levels = made_of(amount)
     table = Table.opened(candles, of_candles, times=_TIMES)
     levels = Table.opened(profile, of_levels, times=["timestamp"], parameter="profile")
@@ -520,12 +524,12 @@ def _of_minutes(
     united: bool,
     eager: bool = False,
 ) -> _Parts:
-    """Return the blocks, the rows they touched and those they traded on, of minutes of candles and of profiles."""
+    """Return pieces, touched rows and traded rows (`_Parts`), from one-minute candles and profiles."""
     pieces = candles_of_minutes(minutes, plan.piece)
     if not united:
         traded = profile_of_minutes(rows, plan.piece, plan.grid, amount=amount)
         return _touched(pieces, traded, plan, eager=eager)
-    # Each member touched rows between its own prices; between the prices of two members nothing was touched.
+    # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
     traded = profile_of_minutes(rows.with_columns(*_NOBODY), plan.piece, plan.grid, amount=amount)
     members = _with_rows(pieces, plan, eager=eager)
     whole = _with_rows(candles_of_minutes(minutes.with_columns(*_NOBODY), plan.piece), plan, eager=False)
@@ -541,13 +545,13 @@ def tpo_of_minutes(
     *,
     united: bool,
 ) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
-    """Return what `tpo_of` and `tpo_touches_of` do, of minutes of candles and of profiles."""
+    """Return the results of `tpo_of` and `tpo_touches_of`, from one-minute candles and profiles."""
     blocks, touched, traded = _of_minutes(minutes, rows, plan, amount, united=united)
     return _profiles(blocks, touched, traded, plan, None), _touches(touched, traded, plan)
 
 
 def _of_trades(table: Table[Any], plan: Cut) -> _Parts:
-    """Return the blocks, the rows they touched and those they traded on, of trades."""
+    """Return pieces, touched rows and traded rows (`_Parts`), from trades."""
     order = [_ORDER] if _ORDER in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
     pieces = candles_of_trades(trades, plan.piece) if order else _candles_of_moments(trades, plan.piece)
@@ -556,7 +560,10 @@ def _of_trades(table: Table[Any], plan: Cut) -> _Parts:
 
 
 def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> nw.LazyFrame[Any]:
-    """Return candles of trades that have no order within a moment: without an open or a close that it decides."""
+    """Return candles of trades without ``sequence``; open or close is null where it depends on the order.
+
+    It does so where the first or the last moment of a candle has trades at several prices.
+    """
     moments = trades.group_by(*INSTRUMENT, "timestamp").agg(
         nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
     )
@@ -577,13 +584,13 @@ def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> nw.LazyFr
 
 
 def _touched(pieces: nw.LazyFrame[Any], profile: nw.LazyFrame[Any], plan: Cut, *, eager: bool) -> _Parts:
-    """Return the same of candles and volume profiles of the blocks' pieces."""
+    """Return pieces, touched rows and traded rows (`_Parts`), from candles and volume profiles of the pieces."""
     blocks = _with_rows(pieces, plan, eager=eager)
     return plan.placed(blocks), plan.placed(_rows_between(blocks)), plan.placed(_traded(profile, plan))
 
 
 def _with_rows(pieces: nw.LazyFrame[Any], plan: Cut, *, eager: bool) -> nw.LazyFrame[Any]:
-    """Return the pieces with their lowest and highest row."""
+    """Add the lowest and the highest row of each piece; if ``eager``, raise QueryError for one with too many rows."""
     row = plan.grid.row
     blocks: nw.LazyFrame[Any] = pieces.rename({"timestamp": BUCKET}).with_columns(
         row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
@@ -592,7 +599,7 @@ def _with_rows(pieces: nw.LazyFrame[Any], plan: Cut, *, eager: bool) -> nw.LazyF
 
 
 def _traded(profile: nw.LazyFrame[Any], plan: Cut) -> nw.LazyFrame[Any]:
-    """Return the rows that pieces traded on, with their volumes, ready to be added up."""
+    """Return the rows on which each piece traded, with volumes split into the parts that `exact` sums."""
     rows = profile.select(
         *INSTRUMENT,
         nw.col("timestamp").alias(BUCKET),
@@ -626,10 +633,10 @@ def _with_flags(levels: nw.LazyFrame[Any], plan: Cut, now: int | None) -> nw.Laz
     )
     levels = levels.with_columns(
         nw.col("one").sum().over("session").alias("ones"),
-        nw.col("one").cum_sum().over("session", order_by="row").alias("ones_below"),  # and here
+        nw.col("one").cum_sum().over("session", order_by="row").alias("ones_below"),  # this row included
     )
-    ones_above = nw.col("ones") - nw.col("ones_below") + 1  # and here, where it is one itself
-    # It is part of a tail if everything between it and an end of the profile was touched by one block.
+    ones_above = nw.col("ones") - nw.col("ones_below") + 1  # this row included, if one block touched it
+    # A row is in a tail if one block touched every row from it to the top or to the bottom of the profile.
     in_tail = (nw.col("ones_below") == row - lowest + 1) | (ones_above == highest - row + 1)
     block_end = nw.min_horizontal(
         nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (plan.minutes * MINUTE), "period_end"

@@ -1,7 +1,7 @@
-"""The one door for eager frames: pandas and pyarrow become polars, and go back as what they were.
+"""The one door for eager frames: pandas and pyarrow frames become polars frames, and results are converted back.
 
-Inside there is polars alone; nothing beyond this module knows pandas or pyarrow. docs/reference/pandas.md has the
-policy as a table. Here too is what every frame must have: columns that each have a text of their own as their name.
+Behind this module every eager frame is polars; no other module knows pandas or pyarrow. docs/reference/pandas.md has
+the policy as a table. This module also checks what every frame must have: column names that are unique strings.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ _ROW: Final = "__row"
 
 
 class _Own(NamedTuple):
-    """How a column goes back: where its values are still of the type they had inside, as the type the caller gave."""
+    """How to convert a column back to the caller's type; it applies while the column still has its polars type."""
 
     inside: pl.DataType
     type: Any
     """A type of pandas or pyarrow; None for a new category."""
     column: Any = None
-    """The caller's column, if polars cannot hold it: its rows are taken by their numbers."""
+    """The caller's column, if polars cannot hold it; rows are then taken from it by their numbers."""
 
 
 @dataclass(frozen=True)
 class Door(Generic[IntoFrameT]):
-    """An eager frame that came in.
+    """A caller's eager frame, its polars version, and how to convert results back.
 
     Attributes
     ----------
     native : frame of polars, pandas or pyarrow
-        What the caller gave.
+        The caller's frame.
     frame : polars DataFrame
-        The same columns and rows. Categories are their values, and times with a zone are instants in UTC. For a column
-        that polars cannot hold, a struct with the number of the row stands in.
+        The same columns and rows. Categories become their values, and times with a zone become UTC. A column that
+        polars cannot hold is replaced by a struct that holds the number of the row.
     own : mapping of str to _Own
-        How columns go back; empty for polars, whose frames need no way back.
+        How to convert each column back; empty for polars frames, which need no conversion.
 
     Examples
     --------
@@ -69,13 +69,14 @@ class Door(Generic[IntoFrameT]):
 
     @classmethod
     def of(cls, native: IntoFrameT, *, as_text: bool = True) -> Door[IntoFrameT]:
-        """Let in a frame of polars, pandas or pyarrow whose columns each have a text as their name.
+        """Convert a frame of polars, pandas or pyarrow whose column names are strings.
 
         Parameters
         ----------
         native : frame
         as_text : bool
-            Whether categories of pandas become text, which joins other text; else enums, which compare faster.
+            Whether categories of pandas become text, which can be joined with other text; else they become enums,
+            which compare faster.
         """
         import polars as pl
 
@@ -101,9 +102,10 @@ class Door(Generic[IntoFrameT]):
         return {name: str(own.type) for name, own in self.own.items() if own.column is not None}
 
     def with_counts(self, names: Iterable[str]) -> Door[IntoFrameT]:
-        """Return the door with floats that are whole numbers or NaN as int64: numpy has no null among whole numbers.
+        """Return the door with float columns that have nulls as int64, if all their other values are integers.
 
-        Only below 2**53: floats beyond skip whole numbers, and nobody knows which one was meant.
+        pandas keeps integers with nulls as floats, because numpy integers have no null. Columns with values beyond
+        2**53 stay floats, because there a float may stand for several integers.
         """
         import polars as pl
 
@@ -118,14 +120,15 @@ class Door(Generic[IntoFrameT]):
         return replace(self, frame=self.frame.with_columns(whole)) if whole else self
 
     def like(self, names: Mapping[str, str | None], *, of: Door[Any] | None = None) -> Door[IntoFrameT]:
-        """Return the door through which columns go as others do.
+        """Return a door that converts columns of a result back to the types of other columns.
 
         Parameters
         ----------
         names : mapping of str to str or None
-            Columns of a result, each with the column as which it goes back; None for a category of its own words.
+            For each column of a result, the caller's column whose type it gets. None for a column of categories that
+            gets new categories, made of its own values.
         of : Door, optional
-            The door of the frame whose columns those are, if not this one.
+            The door of the frame that has these caller's columns, if it is not this one.
         """
         own, known = dict(self.own), (of or self).own
         for name, like in names.items():
@@ -136,13 +139,13 @@ class Door(Generic[IntoFrameT]):
         return replace(self, own=own)
 
     def back(self, frame: pl.DataFrame, *, like_rows: bool = False) -> IntoFrameT:
-        """Return a frame of polars as the kind of frame that came in.
+        """Convert a polars frame to the kind of the caller's frame.
 
         Parameters
         ----------
         frame : polars DataFrame
         like_rows : bool
-            Whether its rows are those that came in, in their order: pandas keeps its index then.
+            Whether its rows are the caller's rows in the caller's order; a pandas frame then keeps its index.
         """
         if nw.dependencies.is_polars_dataframe(self.native):
             return cast("IntoFrameT", frame)
@@ -182,31 +185,31 @@ class Door(Generic[IntoFrameT]):
         return _to_arrow_type(column, own.type)
 
     def _own(self, column: pl.Series) -> _Own | None:
-        """Return how a column goes back, if a column that came in says so and has the same type."""
+        """Return how to convert a column back, or None if the caller had no column of its name and polars type."""
         own = self.own.get(column.name)
         return own if own is not None and own.inside == _plain(column.dtype) else None
 
 
 def comes_in(value: Any) -> bool:
-    """Return whether a value is a frame of pandas or pyarrow, which becomes one of polars."""
+    """Return whether a value is a pandas or pyarrow frame, which is converted to polars."""
     return nw.dependencies.is_pandas_dataframe(value) or nw.dependencies.is_pyarrow_table(value)
 
 
 def _plain(dtype: pl.DataType) -> pl.DataType:
-    """Return a type, of all words text."""
+    """Return a polars type, with String for categoricals and enums."""
     import polars as pl
 
     return pl.String() if isinstance(dtype, pl.Categorical | pl.Enum) else dtype
 
 
 def _is_category(type_: Any) -> bool:
-    """Return whether a type of pandas or pyarrow is one of categories."""
+    """Return whether a type of pandas or pyarrow is categorical."""
     type_ = getattr(type_, "pyarrow_dtype", type_)
     return hasattr(type_, "categories") or hasattr(type_, "index_type")
 
 
 def _from_pandas(column: pd.Series[Any], *, as_text: bool = True) -> pl.Series | None:
-    """Return a column of pandas as polars has it, with null for NaN; None for what it cannot hold."""
+    """Convert a pandas column to polars, with null for NaN; return None if polars cannot hold it."""
     import pandas as pd
     import polars as pl
 
@@ -220,7 +223,8 @@ def _from_pandas(column: pd.Series[Any], *, as_text: bool = True) -> pl.Series |
         if categories.dtype == pl.String and not as_text:
             categories = categories.cast(pl.Enum(categories))
         codes = column.cat.codes.to_numpy()
-        # The code of a null is -1, which is none of 32 bits without a sign. numpy casts faster, but knows no null.
+        # pandas codes a null as -1, which becomes null when polars casts it to UInt32. numpy casts faster but has no
+        # null, so it casts only where there is none.
         has_null = codes.min(initial=0) < 0
         numbers = pl.Series(codes if has_null else codes.astype(np.uint32)).cast(pl.UInt32, strict=False)
         return categories.gather(numbers)
@@ -238,15 +242,15 @@ def _from_pandas(column: pd.Series[Any], *, as_text: bool = True) -> pl.Series |
 
 
 def _of_arrow_memory(column: pd.Series[Any]) -> pl.Series | None:
-    """Return a column of pandas that is nullable, of text or of objects, by way of pyarrow."""
+    """Convert a pandas column of text, objects or a nullable type through pyarrow; None if polars cannot hold it."""
     import pyarrow as pa
 
     try:
         values = pa.array(column, from_pandas=True)
-    # What pyarrow raises depends on the type and on the value.
+    # The class of pyarrow's error depends on the type and on the value.
     except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
         return None
-    # Dictionaries that are objects would come back with keys that others have.
+    # A column of dicts would become structs, and come back with the union of all keys in every dict.
     if column.dtype == np.dtype(object) and (pa.types.is_struct(values.type) or pa.types.is_map(values.type)):
         return None
     found = _from_arrow(values)
@@ -254,13 +258,13 @@ def _of_arrow_memory(column: pd.Series[Any]) -> pl.Series | None:
 
 
 def _from_arrow(column: Any) -> pl.Series | None:
-    """Return a column of pyarrow as polars has it; None for what it cannot hold."""
+    """Convert a pyarrow column to polars; return None if polars cannot hold it."""
     import polars as pl
     import pyarrow as pa
 
     if isinstance(column.type, pa.BaseExtensionType):
         return None
-    # Of zones polars knows only those with names.
+    # polars knows time zones by name only, not by offset.
     if pa.types.is_timestamp(column.type) and column.type.tz is not None:
         column = column.cast(pa.timestamp(column.type.unit, "UTC"))
     try:
@@ -270,7 +274,7 @@ def _from_arrow(column: Any) -> pl.Series | None:
 
 
 def _to_pandas(column: pl.Series) -> pd.Series[Any]:
-    """Return a new column: of a type of numpy, or for whole numbers and flags with null a nullable type of pandas."""
+    """Return a pandas column of a numpy type; integers and booleans with nulls get a nullable pandas type."""
     import pandas as pd
     import polars as pl
 
@@ -285,7 +289,7 @@ def _to_pandas(column: pl.Series) -> pd.Series[Any]:
 
 
 def _to_pandas_type(column: pl.Series, dtype: Any) -> pd.Series[Any]:
-    """Return a column as a type of pandas, None for a new category."""
+    """Return a column in a pandas type; with None, as a categorical of its own values."""
     import pandas as pd
     import polars as pl
 
@@ -296,7 +300,7 @@ def _to_pandas_type(column: pl.Series, dtype: Any) -> pd.Series[Any]:
         if codes.null_count() == column.null_count():
             codes = codes.to_physical().cast(pl.Int64).fill_null(-1)
             return pd.Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
-        dtype = None  # a word that is none of the categories
+        dtype = None  # a value is not among the caller's categories
     if dtype is None:
         return column.cast(pl.String).to_pandas().astype("category")
     if isinstance(dtype, pd.DatetimeTZDtype):
@@ -305,13 +309,13 @@ def _to_pandas_type(column: pl.Series, dtype: Any) -> pd.Series[Any]:
     if dtype == np.dtype(object):
         return pd.Series(column.to_list(), dtype=object)
     values = _to_pandas(column)
-    # Whole numbers and flags of numpy have no null.
+    # numpy integers and booleans have no null.
     has_none = isinstance(dtype, np.dtype) and dtype.kind in "biu" and column.null_count()
     return values if has_none else values.astype(dtype)
 
 
 def _to_arrow_type(column: pl.Series, type_: Any) -> Any:
-    """Return a column as a type of pyarrow, None for a new category."""
+    """Return a column in a pyarrow type; with None, as a dictionary of its own values."""
     import polars as pl
     import pyarrow as pa
 
@@ -345,7 +349,7 @@ def wrapped(
     parameter: str = "frame",
     kinds: str = "a frame, eager or lazy, of an engine Narwhals knows",
 ) -> Frame:
-    """Return the native frame as a Narwhals frame; QueryError unless it is one whose columns each have a name."""
+    """Wrap a native frame with Narwhals; raise QueryError if it is no frame, or if a column name is not allowed."""
     try:
         frame: Frame = nw.from_native(native)
     except TypeError:
@@ -356,7 +360,7 @@ def wrapped(
     engine = frame.implementation
     if isinstance(frame, nw.DataFrame) and not (engine.is_polars() or comes_in(native)):
         raise QueryError(parameter, got=f"a frame of {engine.value}", expected=kinds)
-    # Of SQL its own: of DuckDB's columns with one name Narwhals tells the last.
+    # SQL engines list their own columns, because of duplicate names in DuckDB Narwhals shows only the last.
     names = list(native.columns) if in_sql(frame) else frame.collect_schema().names()
     if strange := [name for name in names if not isinstance(name, str)]:
         raise _name_error(parameter, f"a column {strange[0]!r}")
@@ -368,32 +372,32 @@ def wrapped(
 
 
 def in_sql(frame: Frame) -> bool:
-    """Return whether a frame lives in an engine of SQL."""
+    """Return whether a frame belongs to an SQL engine: DuckDB or Spark."""
     return frame.implementation.is_duckdb() or frame.implementation.is_spark_like()
 
 
 def _is_odd(name: str) -> bool:
-    """Return whether a name begins as those of working columns do, or is read as a pattern by polars."""
+    """Return whether a name could be that of a working column, or polars would read it as a pattern."""
     is_working = name.startswith("__") and not name.endswith(
         "__"
-    )  # as of an index that pandas wrote to a file
+    )  # pandas writes its index as __index_level_0__
     return is_working or name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
 def _name_error(parameter: str, got: str) -> QueryError:
-    """Return the error of columns that have no names of their own."""
+    """Return the error for a column name that is not allowed."""
     expected = "columns of which each has a text as its name, and none like '__name', '^name$' or '*'"
     hint = "rename or drop them; of columns of several levels keep one, or join the levels to one text"
     return QueryError(parameter, got=got, expected=expected, hint=hint)
 
 
 def require(names: Iterable[Any], available: Sequence[str], *, also: Iterable[str] = ()) -> None:
-    """Raise MissingColumnError unless all of these are names of columns that there are.
+    """Raise MissingColumnError unless ``available`` has all these columns.
 
-    The error suggests what returns a frame with all of them, and with the columns ``also``, which are not checked.
+    The error suggests functions that return a frame with these columns and with ``also``, which are not checked.
     """
     names = list(names)
-    # Of what is no text there is no column, and some of it cannot be looked for.
+    # A name that is not a string cannot be a column, and may not be hashable.
     if strange := [name for name in names if not isinstance(name, str)]:
         raise MissingColumnError(strange, available=available)
     if absent := [name for name in dict.fromkeys(names) if name not in available]:
@@ -401,13 +405,13 @@ def require(names: Iterable[Any], available: Sequence[str], *, also: Iterable[st
 
 
 def are_apart(names: Sequence[Any], taken: Iterable[Any]) -> bool:
-    """Return whether each of these names is there once and none is taken; of texts alone, for there may be others."""
+    """Return whether names are unique and none is taken; names that are not strings are ignored."""
     texts = [name for name in names if isinstance(name, str)]
     return len(set(texts)) == len(texts) and not any(name in texts for name in taken if isinstance(name, str))
 
 
 def listed(got: Any) -> list[Any]:
-    """Return one name of a column, or several, as a list of what they are."""
+    """Return one column name, or several, as a list; other values go into the list unchecked."""
     try:
         return [got] if isinstance(got, str | bytes) else list(got)
     except TypeError:

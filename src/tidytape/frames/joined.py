@@ -1,9 +1,10 @@
-"""Points of one key joined to one: sums, extremes, first and last, means by weight; and values that hold.
+"""Combine the points of one key into one: sums, extremes, first and last, weighted means; and join last known values.
 
-Weights are amounts, and added as `exact` does. Of their products with what they weigh nobody knows the decimals, and a
-mean has few rows, the markets of a coin: those are taken apart into three floats, which costs half as much. They are
-whole numbers, multiples of 2**-40, and what is left. Up to 2**14 rows of products of 1e-8 to 1e11 and more add up
-exactly, to sums below 9e15. Others add up to 1e-15 of the sum of magnitudes too, but for the last bit in any order.
+Weights are amounts, and are summed as `exact` sums amounts. The products of weights and values have an unknown number
+of decimals, so they are split differently: into an integer, a multiple of 2**-40, and the remainder. That costs half as
+much, and suffices because a mean has few rows, one per market of a coin. Up to 2**14 rows of products of 1e-8 to 1e11
+and more add up exactly, to sums below 9e15. The sum of other products is right to 1e-15 of the sum of magnitudes, but
+its last bit may depend on the order of the rows.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ IDLE: Final = "__idle"
 
 
 def traded(frame: Any, keys: Sequence[str]) -> Any:
-    """Return candles without those that only fill a gap, where another of the same keys does not; with `IDLE`."""
+    """Drop candles that only fill a gap where another candle of the same keys has trades; add `IDLE`, 1 for fillers."""
     fills = nw.col("first_timestamp").is_null() & (nw.col("volume") == 0)
     idle = nw.when(fills).then(nw.lit(1)).otherwise(nw.lit(0)).alias(IDLE)
     return frame.with_columns(idle).filter(nw.col(IDLE) == nw.col(IDLE).min().over(*keys))
@@ -47,10 +48,10 @@ def with_coverage(frame: Any, columns: Collection[str], *, point: Sequence[str] 
     frame : frame, n rows
         Points.
     columns : collection of str
-        Their payload. A row is known where all columns that are summed are finite, or the first close if none is.
+        Their payload. A row is known if all its summed columns are finite; without any, if its first close is finite.
     point : sequence of str
-        Columns that name what one point will be made of, if points have levels: the coverage is then the share of rows
-        of that point that are known, on each of its levels.
+        If points have levels, the key of the combined point: each of its levels then gets the share of known rows
+        among all rows of that point.
     """
     amounts = [name for name in columns if _rule(name) == "sum"]
     amounts = amounts or [name for name in columns if _rule(name) == "close"][:1]
@@ -60,11 +61,11 @@ def with_coverage(frame: Any, columns: Collection[str], *, point: Sequence[str] 
 
 
 def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first: str, last: str) -> Frame:
-    """Return one row per keys, with the columns joined by the rule that their names say.
+    """Return one row per keys; the name of each column decides how its values are combined, see `_rule`.
 
-    Opens are the first that is not null by the whole numbers in column ``first``, closes the last by those in ``last``;
-    no two rows of the same keys have the same. What is null in every row stays null, and a sum of which one amount is
-    unknown is null.
+    An open is the first value that is not null in the order of column ``first``, a close the last in the order of
+    ``last``. Both hold integers, which differ between the rows of one key. A column that is null in every row stays
+    null. A sum is null if one of its amounts is.
     """
     rules = {name: _rule(name) for name in columns}
     ends = {
@@ -72,7 +73,7 @@ def reduced(frame: Frame, keys: Sequence[str], columns: Iterable[str], *, first:
         for name, rule in rules.items()
         if rule in {"open", "close"}
     }
-    # Not `first` and `last` in a group: Spark has no order there.
+    # The aggregations `first` and `last` are not used, because Spark has no row order within a group.
     places = [
         nw.when(nw.col(name).is_null()).then(nw.lit(never)).otherwise(place).alias(f"__place_{name}")
         for name, (place, never) in ends.items()
@@ -97,7 +98,7 @@ def summed(frame: Frame, keys: Sequence[str], columns: Iterable[str]) -> Frame:
 
 
 def _rule(column: str) -> str:
-    """Return what a column's name says of how points join: open, high, low, close, sum or share."""
+    """Return how a column of this name is combined: open, high, low, close, sum or share."""
     if column == COVERAGE:
         return "share"
     word = {"first_timestamp": "low", "last_timestamp": "high"}.get(column, column.rpartition("_")[2])
@@ -139,10 +140,11 @@ def weighted(
 ) -> Any:
     r"""Return one row per keys, with the mean of each column by weight, :math:`\sum_i w_i x_i / \sum_i w_i`.
 
-    Rows in which a value is null are left out of its mean; ``__used_`` and its name is the sum of the other rows'
-    weights, null where there is none; ``__members`` the number of all rows. The sums do not depend on their order.
+    The mean of a column leaves out rows in which it is null. ``__used_`` plus the column's name is the sum of the
+    weights that its mean used, null if there are none; ``__members`` is the number of all rows. No sum depends on the
+    order of the rows.
 
-    ``same_nulls`` names for a column another that is null in the same rows: both share one sum of weights.
+    ``same_nulls`` maps a column to another one that is null in the same rows; both then share one sum of weights.
     """
     frame = exact.in_parts(_in_parts(frame, values, weight=weight), weight)
     shared = {name: (same_nulls or {}).get(name, name) for name in values}
@@ -224,9 +226,9 @@ def joined(left: _Frame, right: _Frame, on: Sequence[str], how: Literal["inner",
 
 
 def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
-    """Return the frame with a text beside each column, never null, and the names of those and of one constant.
+    """Add each column as text that is never null, and one constant column; return the frame and these columns' names.
 
-    For keys of two frames that are put below each other and may be of two types; to join frames, use `joined`.
+    Use it for keys of two frames that are concatenated and may differ in type; to join frames, use `joined`.
     """
     schema = frame.collect_schema()
     texts = [_text(name, schema[name]) for name in columns]
@@ -237,10 +239,10 @@ def matched(frame: Any, columns: Iterable[str]) -> tuple[Any, list[str]]:
 
 
 def _text(name: str, dtype: Any) -> nw.Expr:
-    """Return a column as text, ``__of_`` before its name: a sign before each value tells null from the empty text."""
+    """Return a column as text, named ``__of_`` plus its name; "=" before each value tells "" apart from null."""
     value = nw.col(name)
     if dtype.is_float():
-        value = nw.when(value == 0.0).then(nw.lit(0.0)).otherwise(value)  # -0.0 has a text of its own
+        value = nw.when(value == 0.0).then(nw.lit(0.0)).otherwise(value)  # -0.0 would become "-0.0"
     return nw.concat_str(nw.lit("="), value.cast(nw.String())).fill_null("").alias(f"__of_{name}")
 
 
@@ -261,18 +263,18 @@ def as_of(
     at: str = "timestamp",
     carry: int = _FOREVER,
 ) -> Any:
-    """Return the rows of a frame with what was last reported, at or before their time.
+    """Add the last known value of a report to each row: the newest at or before its time.
 
     Parameters
     ----------
     frame : frame, n rows
         ``by`` and ``at``, and no column of the report's name.
     reports : frame, m rows, key (by, at), in any order
-        The column, float64, whose nulls are no report.
+        Has ``column``, float64; rows in which it is null are ignored.
     column : str
-        What is reported.
+        The column that is reported.
     by : sequence of str
-        Columns that are equal where a report is of a row's series. Null equals null.
+        Columns of the series, equal in a report and in the rows that it applies to. Null equals null.
     at : str
         Column of the times of both, int64. [ns]
     carry : int
@@ -302,11 +304,11 @@ def as_of(
 def consolidated(
     frame: Frame, keys: Sequence[str], columns: Iterable[str], *, members: Sequence[str]
 ) -> Frame:
-    """Return one candle per keys: volumes added, extremes, the open of who traded first, the close of who did last.
+    """Return one candle per keys: summed volumes, extremes, the first member's open and the last member's close.
 
-    Of members that traded at one time the first by name opens, the last closes. A candle that only fills a gap counts
-    where no member traded. Where one of several members traded at a time that is unknown, the open (close) is unknown,
-    and so is the time of the first (last) trade.
+    If several members traded first at the same time, the first by name gives the open; likewise the last by name gives
+    the close. Candles that only fill a gap count only where no member traded. If it is unknown when one of several
+    members traded first (last), the open (close) is null, and so is the time of the first (last) trade.
     """
     columns = list(columns)
     frame = traded(frame, keys)
@@ -336,28 +338,28 @@ def standing_sums(
     carry: int,
     counts: Sequence[str] = (),
 ) -> Any:
-    """Return the sums over all members of what they last reported, at the moments of their series.
+    """Return, at given moments of each series, the sum over all members of their last known values.
 
-    A report adds to the sum when it is made, and is taken off when the member reports anew or the report lapses. So
-    there are two changes per report, and no row per member and moment. The sums are of parts, as `exact` has them, so
-    that nothing is left of what is taken off.
+    A report adds its value to the sum when it is made; the value is subtracted when the member's next report comes or
+    the report expires. So there are two changes per report, and no row per member and moment. Values are split into
+    parts as in `exact`, so that subtracting leaves no rounding error behind.
 
     Parameters
     ----------
     reports : frame, n rows, key (members, series, timestamp), in any order
-        Reports of a stock. The last of the columns is what stands when its interval ends, its close: it holds until the
-        next report, and counts for the others where they are null or not reported. Where it is null, the stock is
-        unknown until the next report.
+        Reports of a stock, such as open interest. The last of ``columns`` is the close of the report's interval. It
+        stays the last known value until the next report, and replaces the other columns where they are null or the
+        member sends no report. If it is null, the stock is unknown until the next report.
     moments : frame, m rows
         ``series`` and ``timestamp`` int64 [ns], each once or more often.
     members, series : sequence of str
         Columns that name a member, and the series it is a member of.
     columns : sequence of str
-        What is reported, float64 and finite.
+        The columns that are reported, float64 and finite.
     carry : int
         The age up to which a report holds. [ns]
     counts : sequence of str
-        Columns of small whole numbers, float64, that hold as the close does and are summed too.
+        Columns of small integers, as float64, that stay valid as long as the close and are summed, too.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Rows for numbers, on every engine: one row per whole number of a range, or with each of some numbers."""
+"""Repeat rows on every engine: once per integer of a range (`spread`), or once per value of a list (`crossed`)."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ MOST_NUMBERS: Final = _DIGITS**4
 
 
 def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.LazyFrame[Any]:
-    """Repeat each row for the whole numbers of a range, ends included.
+    """Repeat each row once per integer of a range, ends included.
 
-    A distance below 2**20 has four digits to the base 32, so each row is repeated for the 32 digits of one place
-    after the other, and those beyond the last number go at once. The digits are a text in the query: a table of
-    numbers would need to know the largest distance, which would mean reading the rows of a lazy frame, and to live
-    where its engine looks for tables.
+    SQL engines build the integers digit by digit. A distance below 2**20 has four digits in base 32: for each digit,
+    every row is repeated 32 times, and rows beyond the last number are dropped at once. The digits are a string literal
+    in the query. A table of numbers would have to exist where the engine looks for tables, and its size would depend on
+    the largest distance, which is only known once the rows of the lazy frame are read.
 
     Parameters
     ----------
     frame : narwhals LazyFrame
     first, last : str
-        Columns of the ends, int64; both are given up. A range whose last number is below its first has none.
+        Columns of the ends, int64, which the result lacks. A range whose last number is below its first gives no row.
     name : str
         Name for the column of the numbers, int64.
 
@@ -36,7 +36,7 @@ def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.
     [('a', 3), ('a', 4), ('a', 5), ('b', 7)]
     """
     start, end = nw.col(first), nw.col(last)
-    # Greater distances overflow 32 bits here, which an engine does not pass over in silence.
+    # A distance of `MOST_NUMBERS` or more overflows int32 on purpose: the engine raises, and computes no endless rows.
     distance = ((end - start) * (2**31 // MOST_NUMBERS)).cast(nw.Int32)
     last_number = start + distance.cast(nw.Int64()) // (2**31 // MOST_NUMBERS)
     if frame.implementation.is_polars():
@@ -60,7 +60,7 @@ def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.
 
 
 def _exploded(frame: nw.LazyFrame[Any], first: str, last: str, name: str) -> nw.LazyFrame[Any]:
-    """Return what `spread` does of polars, which has lists of numbers: a tenth of the time."""
+    """Do what `spread` does by the lists of integers that polars has, in a tenth of the time."""
     polars = frame.implementation.to_native_namespace()
     numbers = polars.int_ranges(polars.col(first), polars.col(last) + 1).alias(name)
     others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
@@ -70,7 +70,7 @@ def _exploded(frame: nw.LazyFrame[Any], first: str, last: str, name: str) -> nw.
 
 
 def crossed(frame: nw.LazyFrame[Any], name: str, values: Iterable[float]) -> nw.LazyFrame[Any]:
-    """Return each row of the frame once with each of the values, as a column of float64.
+    """Repeat each row once per value; the values become a column of float64.
 
     Examples
     --------
@@ -98,6 +98,6 @@ def _opened(native: Any) -> nw.LazyFrame[Any]:
 
 
 def _number(value: float) -> str:
-    """Return a float as SQL reads it to the last bit: with an exponent, or it would be a decimal first."""
+    """Return a float as an SQL literal with an exponent; without one SQL would read a decimal and lose the last bit."""
     text = repr(value)
     return text if "e" in text else f"{text}e0"

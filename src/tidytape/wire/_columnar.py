@@ -67,20 +67,20 @@ def read(body: bytes, kind: DataType, *, unknown: bool, types: Collection[str] =
     Parameters
     ----------
     body : bytes
-        JSON in valid UTF-8. With ``unknown`` its nesting must be known to be shallow: pyarrow follows unknown
-        fields as deep as they go, on the stack.
+        JSON in valid UTF-8. With ``unknown`` the caller must have checked that it nests only a few levels deep,
+        because pyarrow reads unknown fields recursively.
     kind : DataType
-        What it holds.
+        The data type to read.
     unknown : bool
-        Whether fields that the catalogue does not know are read too; otherwise a body with one is not for
-        this lane.
+        Whether to read fields that the catalogue does not know; otherwise a body with one is left to the tolerant
+        lane.
     types : collection of str
-        The types that the body may hold beside this one.
+        Other data types that the body may hold; their series are skipped.
 
     Returns
     -------
     Parts or None
-        None where the body is anything but plain.
+        None if the body is unusual, so that the tolerant lane must read it.
 
     Raises
     ------
@@ -91,13 +91,13 @@ def read(body: bytes, kind: DataType, *, unknown: bool, types: Collection[str] =
         parts = _parts(_document(body, kind, unknown=unknown), kind, types)
     except (_Unusual, pa.ArrowException):
         return None
-    # pyarrow reads some words that are not JSON, and numbers with too many digits, as infinite.
+    # pyarrow accepts some words that are not JSON, and reads numbers beyond a double as infinity: both are unusual.
     return None if b"-NaN" in body or _infinite(parts) else parts
 
 
 def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
     """Return the body as a table with one row per piece; a body with unknown fields is one piece."""
-    # pyarrow 26 reads through a null pointer where the body is `null`: it must at least begin as an object.
+    # pyarrow 26 crashes on a null pointer if the body is `null`, so the body must at least begin like an object.
     if not body[:64].lstrip(b" \t\r\n").startswith(b"{") or len(body) > _MOST_BYTES:
         raise _Unusual
     schema = pa.schema(document_type(kind))
@@ -114,7 +114,7 @@ def _document(body: bytes, kind: DataType, *, unknown: bool) -> Any:
 
 
 def pieces(body: bytes) -> list[memoryview]:
-    """Cut a body between points, where each piece can be a line: the comma at a cut is in neither."""
+    """Cut a body between points into pieces of one line each; the comma at a cut is in neither piece."""
     view = memoryview(body)
     between = next((between for between in _BETWEEN if between in body), None)
     if between is None or b"\n" in body.rstrip() or b"\r" in body:
@@ -155,7 +155,7 @@ def _without_times(dtype: Any, depth: int = 0) -> Any:
 
 
 def _types(fields: tuple[Field, ...]) -> dict[str, Any]:
-    # A mapping, so that no name is there twice: that, too, would crash pyarrow.
+    # A mapping has no duplicate names, which would crash pyarrow, too.
     return {field.name: _TYPES[field.kind] for field in fields}
 
 

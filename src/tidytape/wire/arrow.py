@@ -267,8 +267,8 @@ def _slot(data: bytes, table: int, number: int) -> int | None:
 
 
 def _plain(field: Any) -> Any:
-    """Return a field without metadata, which polars would trust; raise if a tidy frame cannot have its type."""
-    # Reading the name is a check: it raises where it is not UTF-8.
+    """Return a field without its metadata, which polars would follow; raise if a tidy frame cannot have its type."""
+    # Reading the name also checks it: pyarrow raises if it is not UTF-8.
     return pa.field(field.name, _plain_type(field.type))
 
 

@@ -52,7 +52,7 @@ def identity_columns(kind: DataType) -> tuple[str, ...]:
 
 def unknown_column(name: str) -> str:
     """Return the column of a field the catalogue does not know."""
-    # A zero byte would end the name in C, and polars replaces an empty name by a position.
+    # A zero byte would end the name in C libraries, and polars replaces an empty name by the column's position.
     return column_name(name).replace("\0", "\ufffd") or "_"
 
 
@@ -207,7 +207,7 @@ def _merged(kind: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.Da
 
 
 def _free(name: str, place: str, taken: set[str]) -> str:
-    """Return a free name for a column: its own, or with the place it comes from as a prefix."""
+    """Return an unused name for a column: its own, or one with its table (``place``) as a prefix."""
     while name in taken:
         name = f"{place}_{name}"
     return name

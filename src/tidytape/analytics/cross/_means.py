@@ -1,4 +1,4 @@
-"""Averages over markets, by what counts more."""
+"""Averages over markets: funding rates weighted by open interest, and prices weighted by volume."""
 
 from __future__ import annotations
 
@@ -133,9 +133,9 @@ def _oi_weighted(
     shared: Sequence[str],
     carry: int,
 ) -> nw.LazyFrame[Any]:
-    """Return the mean of rates by the open interest that was last reported when their interval ended."""
+    """Return the mean of rates, weighted by the open interest last reported at the end of each rate's interval."""
     keys = [*series, "timestamp"]
-    # Where rates of several lengths are one average, what was known when the first of them ended.
+    # If an average covers rates of several interval lengths, it uses the open interest at the end of the shortest.
     rates = rates.with_columns(nw.col("__end").min().over(*keys))
     rates = once(rates, series, amounts=[rate]).filter(~nw.col(rate).is_null())
     rates = rates.with_columns(__start=nw.col("timestamp"), timestamp=nw.col("__end"))
@@ -143,7 +143,8 @@ def _oi_weighted(
     whole = standing_sums(
         reports, rates, members=MARKET, series=shared, columns=["__weight"], carry=carry, counts=[TWICE]
     ).select(*shared, "timestamp", open_interest=nw.col("__weight"), __again=nw.col(TWICE))
-    # A market that is there twice has open interest, but no number; a report without a number holds, too: as -1.
+    # Duplicate reports get weight 1, so that the market still counts. A report without a number gets -1, so that it
+    # replaces the report before it; the join gives -1 to a market without a report, too.
     weight = nw.when(nw.col(TWICE) > 0).then(1.0).otherwise(nw.col("__weight").fill_null(-1.0))
     reports = reports.with_columns(weight.alias("__weight"))
     rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry)
@@ -154,7 +155,7 @@ def _oi_weighted(
     found: nw.LazyFrame[Any] = joined(means, whole, on=[*shared, "timestamp"], how="inner")
     is_single = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
     is_known = is_single & (nw.col("__known") == 1) & ~nw.col("open_interest").is_null()
-    # Both sums are rounded, each for itself; no share is above 1.
+    # The two sums are rounded separately, so their quotient could exceed 1.
     coverage = nw.min_horizontal(nw.col(f"__used_{rate}") / nw.col("open_interest"), nw.lit(1.0))
     return found.select(
         *series,
@@ -241,7 +242,7 @@ def volume_weighted(
     rows = rows.with_columns(vwap=finite(price), __volume=finite(volume))
     rows = rows.filter((traded > 0) | traded.is_null())
     is_known = (vwap > 0) & (traded > 0)
-    # A market whose price or volume is unknown has any, so that its time has a row; its coverage says so.
+    # A market whose price or volume is unknown keeps a row, so that its time is in the result, with lower coverage.
     rows = rows.with_columns(
         nw.when(is_known).then(1.0).otherwise(0.0).alias(COVERAGE),
         vwap=nw.when(is_known).then(vwap).otherwise(1.0),

@@ -462,5 +462,5 @@ def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:
 
 
 def stacked(rows: nw.LazyFrame[Any], parts: Iterable[Iterable[str | nw.Expr]]) -> nw.LazyFrame[Any]:
-    """Return the rows once for each of some selections, one below the other."""
+    """Select several sets of columns from the same rows and concatenate the results."""
     return nw.concat([rows.select(*part) for part in parts])

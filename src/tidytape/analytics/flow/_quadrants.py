@@ -16,9 +16,9 @@ from tidytape.frames.buckets import length_of
 from tidytape.frames.table import Table
 from tidytape.frames.units import counting
 
-# Not all identity columns: what only describes a series may be told with one type of data and not with another.
+# Only these identity columns are compared: the others may be known for one data type and null for the other.
 _SERIES = ("exchange", "raw_symbol", "coin", "interval")
-# What candles have and open interest has not.
+# Columns that candles have and open interest lacks.
 _TRADED = ("volume", "first_timestamp", "last_timestamp")
 _STOCKS = ("price", "open_interest")
 _CHANGES = ("close_to_close", "open_to_close")
@@ -102,10 +102,10 @@ def oi_price_quadrant(
 
     Notes
     -----
-    Nothing says that both frames are of one market: by ``coin`` alone, candles of a spot market meet the open interest
-    of a perpetual, which is a fair question, and one to ask on purpose.
+    Both frames need not be of one market: with ``by="coin"``, candles of a spot market are joined to the open interest
+    of a perpetual. That can be useful, but should be done on purpose.
 
-    Every contract has a long and a short, so the words say who is likely the one in a hurry, no more.
+    Every contract has a long and a short side, so a quadrant only suggests which side was likely the more eager one.
 
     A value that is null, not finite or not above zero is unknown, and so is one that a series has twice at a time:
     changes from it and to it are null, as are those of rows whose intervals differ. A row without a time is left out.
@@ -155,7 +155,7 @@ def oi_price_quadrant(
     key = [*keys, "timestamp"]
     has_lengths = "interval" in table.names and "interval" in other.names
     length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
-    # A word of one frame may be a category of the other.
+    # A key may be text in one frame and categorical in the other.
     prices = other.rows.with_columns(nw.col(name).cast(table.schema[name]) for name in keys)
     points = [
         _points(table.rows, "open_interest", columns, key, length=length),
@@ -173,7 +173,7 @@ def oi_price_quadrant(
 def _points(
     rows: nw.LazyFrame[Any], stock: str, columns: Sequence[str], key: Sequence[str], *, length: nw.Expr
 ) -> nw.LazyFrame[Any]:
-    """Return the key of each row that has a time, its length, and its values that are above 0."""
+    """Return the key, the interval's length and the values of each row that has a time; values not above 0 are null."""
     values = {f"__{stock}_{column}": nw.col(column) for column in columns}
     return rows.filter(~nw.col("timestamp").is_null()).select(
         *key,
@@ -185,10 +185,13 @@ def _points(
 def _met(
     points: Sequence[nw.LazyFrame[Any]], columns: Sequence[str], key: Sequence[str]
 ) -> nw.LazyFrame[Any]:
-    """Return one row per key that both frames have, its values null where one has it twice or their lengths differ."""
+    """Return one row per key that is in both frames.
+
+    The values are null where a frame has the key twice, or the intervals of the two rows differ in length.
+    """
     lengths = [f"__{stock}_length" for stock in _STOCKS]
     values = [f"__{stock}_{column}" for stock in _STOCKS for column in columns]
-    # One group-by in place of two and a join.
+    # Grouping both frames at once replaces two group-bys and a join.
     rows = (
         nw.concat(points, how="diagonal")
         .group_by(*key)
@@ -200,7 +203,7 @@ def _met(
 
 
 def _changes(both: nw.LazyFrame[Any], keys: Sequence[str], *, since_open: bool) -> nw.LazyFrame[Any]:
-    """Return the changes of price and open interest: since the row before, or since the open."""
+    """Add the changes of price and open interest since the previous row, or since the open of the interval."""
     closes = {stock: nw.col(f"__{stock}_close") for stock in _STOCKS}
     if since_open:
         since = nw.col("timestamp")

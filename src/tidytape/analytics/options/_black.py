@@ -1,12 +1,12 @@
 r"""Black's price of an option on a forward, and the volatility that a price implies.
 
-An option's time value is that of the out-of-the-money option of its strike, by put-call parity. In terms of
+By put-call parity an option has the time value of the out-of-the-money option of its strike. In terms of
 :math:`x = -|\ln(F/K)|` and the total deviation :math:`s = \sigma \sqrt{T}`, with :math:`h = x/s` and :math:`t = s/2`,
 
 .. math:: b(x, s) = e^{x/2} \Phi(h + t) - e^{-x/2} \Phi(h - t)
 
-is that value divided by :math:`\sqrt{FK}` [1]_. In the wings it is small beside its terms, and computed as it stands
-would have no digits left.
+is that value divided by :math:`\sqrt{FK}` [1]_. In the wings the two terms nearly cancel, so this formula would lose
+all digits; `_log_value` and `_log_complement` avoid the difference.
 
 References
 ----------
@@ -41,29 +41,29 @@ from tidytape.times import YEAR
 _ROOT_2_PI: Final = float(np.sqrt(2 * np.pi))
 _EPSILON: Final = float(np.finfo(float).eps)
 _SHORT: Final = 1e-3
-"""Half the deviation below which a series is closer than a difference. [1]"""
+"""Where half the deviation is below this, a series is more accurate than the difference. [1]"""
 
 _LEAST: Final = 1e-290
-"""The least volatility that is computed with. [%]"""
+"""The smallest volatility to compute with. [%]"""
 
 _DETERMINED: Final = 1e-8
-"""Relative error of a volatility from which on it is called imprecise."""
+"""A volatility is called imprecise from this relative error on."""
 
 
 def implied_deviation(x: Floats, share: Floats) -> Floats:
-    r"""Total deviation at which an out-of-the-money option has a time value.
+    r"""Total deviation that gives an out-of-the-money option the given time value.
 
     Parameters
     ----------
     x : array
         :math:`-|\ln(F/K)|`. [1]
     share : array
-        Time value as a share of the most it can be, min(F, K): above 0 and below 1. [1]
+        Time value as a share of its maximum, min(F, K): above 0 and below 1. [1]
 
     Returns
     -------
     array
-        :math:`\sigma \sqrt{T}`, NaN where the search does not end. [1]
+        :math:`\sigma \sqrt{T}`, NaN where the root search does not converge. [1]
     """
     deviation = np.full(x.shape, np.nan)
     for part, ends, objective in (
@@ -76,7 +76,7 @@ def implied_deviation(x: Floats, share: Floats) -> Floats:
 
 
 def relative_error(x: Floats, deviation: Floats, noise: Floats) -> Floats:
-    r"""What an error of the time value, as a share of :math:`\sqrt{FK}`, does to the deviation, as a share of it."""
+    r"""Relative error of the deviation that follows from an error ``noise`` of the time value [:math:`\sqrt{FK}`]."""
     vega = np.exp(-0.5 * ((x / deviation) ** 2 + (deviation / 2) ** 2)) / _ROOT_2_PI
     with np.errstate(divide="ignore"):
         return noise / (vega * deviation)
@@ -88,7 +88,7 @@ def _solved(
     x: Floats,
     share: Floats,
 ) -> Floats:
-    """Return the deviations, found by their logarithm, in which the logarithm of the value is nearly straight."""
+    """Return the deviations by root search over ln(s), because ln(b) is nearly linear in ln(s)."""
     low, high = ends(x, share)
     target = 0.5 * x + (np.log(share) if objective is _log_value else np.log1p(-share))
     found: Any = elementwise.find_root(
@@ -102,10 +102,11 @@ def _solved(
 
 
 def _ends_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
-    r"""Deviations around the root for values of at most half of the most.
+    r"""Lower and upper bound of the deviation, for a time value of at most half its maximum.
 
-    Below: :math:`b \le s / \sqrt{2\pi}`, and :math:`b \le e^{-h^2/2}/2` where :math:`t \le |h|`. Above: what is missing
-    to the most is at most :math:`2 \Phi(-c/2)` of it at :math:`s = \sqrt{2|x|} + c`.
+    The lower bound follows from :math:`b \le s / \sqrt{2\pi}`, and from :math:`b \le e^{-h^2/2}/2` where
+    :math:`t \le |h|`. The upper one: at :math:`s = \sqrt{2|x|} + c` the value falls short of its maximum by a share of
+    at most :math:`2 \Phi(-c/2)`.
     """
     logarithm, turn = 0.5 * x + np.log(share), np.sqrt(-2 * x)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -115,13 +116,13 @@ def _ends_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
 
 
 def _ends_high(x: Floats, share: Floats) -> tuple[Floats, Floats]:
-    """Deviations around the root for values of more than half of the most, by the same bounds."""
+    """Lower and upper bound of the deviation, for a time value above half its maximum, by the same inequalities."""
     low = _ROOT_2_PI * share * np.exp(0.5 * x)
     return 0.99 * low, np.sqrt(-2 * x) - 2 * ndtri((1 - share) / 2) + 0.1
 
 
 def _log_value(x: Floats, s: Floats) -> Floats:
-    """Logarithm of b."""
+    """Return ln b(x, s)."""
     h, t = x / s, s / 2
     near = h + t <= 1
     with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
@@ -133,7 +134,7 @@ def _log_value(x: Floats, s: Floats) -> Floats:
 
 
 def _series(h: Floats, t: Floats) -> Floats:
-    """Difference of erfcx(-z/√2) at z = h ± t, to the third power of t."""
+    """Return erfcx(-(h + t)/√2) - erfcx(-(h - t)/√2) by its series in t, up to the third power."""
     value: Floats = erfcx(-h / np.sqrt(2))
     first = h * value + np.sqrt(2 / np.pi)
     second = value + h * first
@@ -143,7 +144,7 @@ def _series(h: Floats, t: Floats) -> Floats:
 
 
 def _log_complement(x: Floats, s: Floats) -> Floats:
-    """Logarithm of the largest value that b can have, less b."""
+    """Return ln(e^(x/2) - b(x, s)); e^(x/2) is the limit of b for large s, and its maximum."""
     h, t = x / s, s / 2
     missing: Floats = np.logaddexp(0.5 * x + log_ndtr(-h - t), -0.5 * x + log_ndtr(h - t))
     return missing
