@@ -36,7 +36,8 @@ def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.
     [('a', 3), ('a', 4), ('a', 5), ('b', 7)]
     """
     start, end = nw.col(first), nw.col(last)
-    # A distance of `MOST_NUMBERS` or more overflows int32 on purpose: the engine raises, and computes no endless rows.
+    # A distance of `MOST_NUMBERS` or more overflows int32 on purpose: the engine then raises, instead of leaving out
+    # the numbers that four digits cannot reach.
     distance = ((end - start) * (2**31 // MOST_NUMBERS)).cast(nw.Int32)
     last_number = start + distance.cast(nw.Int64()) // (2**31 // MOST_NUMBERS)
     if frame.implementation.is_polars():

@@ -161,7 +161,7 @@ def _opened(frame: IntoFrameT) -> tuple[Table[IntoFrameT], str]:
 
 
 def _fits(wanted: Interval) -> nw.Expr:
-    """Return whether the wanted interval is a whole multiple of a row's interval; a row without one is a moment."""
+    """Return whether the wanted interval is a whole multiple of a row's; also true of a row without an interval."""
     strange = [own for own in Interval if wanted.seconds % own.seconds]
     names = [name for own in strange for name in (own.value, own.alias)]
     return ~nw.col("interval").cast(nw.String).is_in(names).fill_null(value=False)

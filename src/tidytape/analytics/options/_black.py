@@ -6,7 +6,7 @@ By put-call parity an option has the time value of the out-of-the-money option o
 .. math:: b(x, s) = e^{x/2} \Phi(h + t) - e^{-x/2} \Phi(h - t)
 
 is that value divided by :math:`\sqrt{FK}` [1]_. In the wings the two terms nearly cancel, so this formula would lose
-all digits; `_log_value` and `_log_complement` avoid the difference.
+all digits. `_log_value` computes the logarithm of b from scaled functions instead.
 
 References
 ----------
