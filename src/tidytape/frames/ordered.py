@@ -18,21 +18,21 @@ from tidytape.frames.door import Frame
 
 def first(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
     """First value of a group of the frame in the order of some columns, for an aggregation."""
-    if frame.implementation.is_spark_like():
-        return _placed(column, order).min().struct.field(column)
-    return narwhals.Expr.first(nw.col(column), order_by=order)
+    return _first_and_last(frame, column, order)[0]
 
 
 def last(frame: Frame, column: str, order: Sequence[str]) -> nw.Expr:
     """Last value of a group of the frame in the order of some columns, for an aggregation."""
+    return _first_and_last(frame, column, order)[1]
+
+
+def _first_and_last(frame: Frame, column: str, order: Sequence[str]) -> tuple[nw.Expr, nw.Expr]:
     if frame.implementation.is_spark_like():
-        return _placed(column, order).max().struct.field(column)
-    return narwhals.Expr.last(nw.col(column), order_by=order)
-
-
-def _placed(column: str, order: Sequence[str]) -> nw.Expr:
-    """Return the value behind what orders it: Spark knows no first of an order, but compares structs field by field."""
-    return nw.struct(*dict.fromkeys((*order, column)))
+        # Spark knows no first of an order, but compares structs field by field.
+        placed = nw.struct(*dict.fromkeys((*order, column)))
+        return placed.min().struct.field(column), placed.max().struct.field(column)
+    value = nw.col(column)
+    return narwhals.Expr.first(value, order_by=order), narwhals.Expr.last(value, order_by=order)
 
 
 def order_keys(
