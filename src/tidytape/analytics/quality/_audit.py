@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from datetime import timedelta
-from functools import reduce
-from typing import Any
+from typing import Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -143,64 +142,47 @@ def audit(
     limits = Limits(outlier, frozen, stale, unit_jump)
     results = ("finding", "severity", "count", "first", "last")
     found = Subject.of(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
-    rows = with_flags(found)
-    time: nw.Expr = nw.when("__timed").then(nw.col("__time"))
-    # One pass over the rows: each check has three columns, which `_each` turns into one row.
-    measures: list[nw.Expr] = []
-    for check in found.checks:
-        is_one = nw.col(flag(check))
-        count, begin, end = (nw.lit(1, nw.Int64()), time, time)
-        if check in ABSENT:
-            count, begin, end = (nw.col(name) for name in ABSENT[check])
-        measures += [
-            nw.when(is_one).then(count).otherwise(nw.lit(0, nw.Int64())).alias(f"__count_{check}"),
-            nw.when(is_one).then(begin).alias(f"__first_{check}"),
-            nw.when(is_one).then(end).alias(f"__last_{check}"),
-        ]
-    # A series ends once, but several rows may share its last interval: their lag is counted once.
-    summed = [f"__count_{check}" for check in found.checks if check != "stale"]
-    most = [f"__last_{check}" for check in found.checks]
-    most += ["__count_stale"] if "stale" in found.checks else []
-    least = [f"__first_{check}" for check in found.checks]
-    aggregates = [
-        getattr(nw.col(*names), how)()
-        for names, how in ((summed, "sum"), (most, "max"), (least, "min"))
-        if names
-    ]
-    wide = rows.select(*found.by, *measures, __all=nw.lit(0)).group_by(*found.by, "__all").agg(*aggregates)
-    table = _each(wide, found.checks).filter(nw.col("count") > 0).select(*found.by, *results)
-    times = {"first": "timestamp", "last": "timestamp"}
-    return found.table.closed(table, sort=[*found.by, "finding"], times=times)
-
-
-def _each(measured: nw.LazyFrame[Any], checks: tuple[str, ...]) -> nw.LazyFrame[Any]:
-    """Return one row per series and check, from one row per series that has columns for each check."""
-    one = measured.head(1)
-    words = nw.concat(
-        [
-            one.select(
-                nw.lit(check).alias("finding"),
-                nw.lit(CHECKS[check]).alias("severity"),
-                nw.lit(place, nw.Int64()).alias("__place"),
-            )
-            for place, check in enumerate(checks)
-        ]
-    )
-    rows = measured.join(words, how="cross")
-
-    def of_check(measure: str) -> nw.Expr:
-        columns = [nw.col(f"__{measure}_{check}") for check in checks]
-        return reduce(
-            lambda rest, own: nw.when(nw.col("__place") == own[0]).then(own[1]).otherwise(rest),
-            enumerate(columns[1:], 1),
-            columns[0],
+    names = {measure: [f"__{measure}_{check}" for check in found.checks] for measure in _MEASURES}
+    # One pass over the rows: each check has three columns, which become one row after the aggregation.
+    measures = [
+        nw.when(nw.col(flag(check))).then(nw.col(column)).alias(f"__{measure}_{check}")
+        for check in found.checks
+        for measure, column in zip(
+            _MEASURES, ABSENT.get(check, ("__one", "__moment", "__moment")), strict=True
         )
-
-    return rows.with_columns(
-        of_check("count").cast(nw.Int64).alias("count"),
-        of_check("first").alias("first"),
-        of_check("last").alias("last"),
+    ]
+    # A series ends once, but several rows may share its last interval: their lag is counted once.
+    counts = [
+        nw.col(name).max() if name == "__count_stale" else nw.col(name).sum() for name in names["count"]
+    ]
+    by_series = (
+        with_flags(found)
+        .with_columns(__one=nw.lit(1, nw.Int64()), __moment=nw.when("__timed").then("__time"))
+        .select(*found.by, *measures, __all=nw.lit(0))
+        .group_by(*found.by, "__all")
+        .agg(*counts, nw.col(*names["first"]).min(), nw.col(*names["last"]).max())
     )
+    one_row = found.table.rows.head(1)
+    words = nw.concat(
+        [one_row.select(finding=nw.lit(check), severity=nw.lit(CHECKS[check])) for check in found.checks]
+    )
+    of_check = {
+        measure: nw.coalesce(
+            *(
+                nw.when(nw.col("finding") == check).then(nw.col(f"__{measure}_{check}"))
+                for check in found.checks
+            )
+        )
+        for measure in _MEASURES
+    }
+    findings = by_series.join(words, how="cross").with_columns(**of_check)
+    findings = findings.filter(nw.col("count") > 0).with_columns(nw.col("count").cast(nw.Int64))
+    times = {"first": "timestamp", "last": "timestamp"}
+    return found.table.closed(findings.select(*found.by, *results), sort=[*found.by, "finding"], times=times)
+
+
+_MEASURES: Final = ("count", "first", "last")
+"""Columns of a finding that are aggregated from the rows with its flag."""
 
 
 def examples(
