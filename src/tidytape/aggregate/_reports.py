@@ -8,14 +8,15 @@ order of the rows: the smaller is the earlier.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, cast
+from typing import Final
 
 import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import Interval
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, Frame
+from tidytape.frames.door import BUCKET
 from tidytape.frames.ordered import first, last
+from tidytape.frames.table import Rows
 from tidytape.times import DAY
 
 CARRY: Final = DAY
@@ -47,11 +48,11 @@ def ohlc(column: str, prefix: str = "") -> dict[str, tuple[str, str]]:
 
 
 def by_bucket(
-    frame: Frame,
+    frame: Rows,
     interval: Interval,
     groups: Sequence[str],
     wanted: Mapping[str, tuple[str, str]],
-) -> Frame:
+) -> Rows:
     """Return what the reports of each group and bucket say.
 
     Parameters
@@ -76,15 +77,13 @@ def by_bucket(
     timed = frame.with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
     # Long, so that each column passes over its own nulls. `unpivot` would be the word for it, but Narwhals runs
     # DuckDB's on DuckDB's default connection, where the frame may not be.
-    cells: list[Any] = [
+    cells = [
         timed.filter(~nw.col(source).is_null()).select(
             *keys, "timestamp", nw.lit(source).alias(_NAME), nw.col(source).alias(_VALUE)
         )
         for source in sources
     ]
-    long: Frame = (
-        nw.concat(cells).group_by(*keys, _NAME).agg(*(_pick(timed, pick).alias(pick) for pick in picks))
-    )
+    long = nw.concat(cells).group_by(*keys, _NAME).agg(*(_pick(timed, pick).alias(pick) for pick in picks))
     return (
         long.with_columns(
             nw.when(nw.col(_NAME) == source).then(nw.col(pick)).alias(name)
@@ -96,7 +95,7 @@ def by_bucket(
     )
 
 
-def _pick(frame: Frame, pick: str) -> nw.Expr:
+def _pick(frame: Rows, pick: str) -> nw.Expr:
     value = nw.col(_VALUE)
     order = ("timestamp", _VALUE)
     match pick:
@@ -110,7 +109,7 @@ def _pick(frame: Frame, pick: str) -> nw.Expr:
             return value.min()
 
 
-def latest(frame: Frame, interval: Interval, keys: Sequence[str], value: str) -> Frame:
+def latest(frame: Rows, interval: Interval, keys: Sequence[str], value: str) -> Rows:
     """Return the last report of each key and bucket, with its own time.
 
     Parameters
@@ -139,15 +138,15 @@ def latest(frame: Frame, interval: Interval, keys: Sequence[str], value: str) ->
 
 
 def known_sum(
-    reports: Frame,
-    moments: Frame,
+    reports: Rows,
+    moments: Rows,
     *,
-    seen: Frame,
+    seen: Rows,
     groups: Sequence[str],
     members: Sequence[str],
     value: str,
     until: nw.Expr,
-) -> Frame:
+) -> Rows:
     """Return the sum, over the members of each group, of what each last reported, at the moments of the group.
 
     Each report adds its value when it is made and takes it back when the member reports anew or the report lapses: the
@@ -180,7 +179,7 @@ def known_sum(
     limbs = ("whole", "parts", "count", "seen")
     columns = [*groups, "timestamp", _KIND, *limbs]
     follows = nw.col("timestamp").shift(-1).over(*groups, *members, order_by="timestamp")
-    parts: list[Any] = [moments.with_columns(one.alias(_KIND), *(zero.alias(name) for name in limbs))]
+    parts = [moments.with_columns(one.alias(_KIND), *(zero.alias(name) for name in limbs))]
     said = {
         "whole": whole.cast(nw.Int64()),
         "parts": ((nw.col(value) - whole) * _PARTS + 0.5).floor().cast(nw.Int64()),
@@ -197,8 +196,7 @@ def known_sum(
             states,
             states.with_columns(nw.col("until").alias("timestamp"), *(-nw.col(name) for name in limbs)),
         ]
-    parts = [frame.select(*columns) for frame in parts]  # all of one kind
-    changes: Frame = nw.concat(parts)
+    changes = nw.concat([frame.select(*columns) for frame in parts])
     # What a group adds it takes back, so a running sum over all of them, group by group, is one within each.
     return (
         changes.with_columns(nw.col(*limbs).cum_sum().over(*groups, order_by=["timestamp", _KIND]))
@@ -216,6 +214,6 @@ def known_sum(
     )
 
 
-def beside(points: Frame, others: Frame, on: Sequence[str]) -> Frame:
+def beside(points: Rows, others: Rows, on: Sequence[str]) -> Rows:
     """Return the points with the columns of other points of the same key, null where there are none."""
-    return points.join(cast("Any", others), on=list(on), how="left")  # both of one kind
+    return points.join(others, on=list(on), how="left")

@@ -11,14 +11,14 @@ than the update that follows it, whatever its own time says.
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import QueryError
 from tidytape.frames.door import INSTRUMENT
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, Table, tabular
 
 __all__ = ["book_at", "book_runs"]
 
@@ -37,7 +37,8 @@ _FIRST: Final = -_LAST
 _BOUNDS: Final = {"timestamp": ("since", "until"), "last_id": ("since_id", "until_id")}
 
 
-def book_runs(events: IntoFrameT, /) -> IntoFrameT:
+@tabular(EVENTS, new_times=dict.fromkeys(("since", "until"), "timestamp"), in_parts=True)
+def book_runs(events: Rows, /) -> Rows:
     """Runs of each price level: the size that rested there, from one event until the next.
 
     Parameters
@@ -98,10 +99,7 @@ def book_runs(events: IntoFrameT, /) -> IntoFrameT:
     >>> book_runs(events).select("side", "price", "since_id", "until_id", "size").rows()
     [('ASK', 11.0, 7, 9, 2.0), ('BID', 10.0, 7, None, 1.0)]
     """
-    table = Table.opened(events, EVENTS, times=["timestamp"])
-    ends = dict.fromkeys(("since", "until"), "timestamp")
-    found = runs_of(timed(table.rows)).sort(*INSTRUMENT, "side", "price", "since", "since_id")
-    return table.closed(found, times=ends, in_parts=True)
+    return runs_of(timed(events)).sort(*INSTRUMENT, "side", "price", "since", "since_id")
 
 
 def book_at(
@@ -155,7 +153,7 @@ def book_at(
     return moments.closed(at(table.rows, moments.rows, by=by), in_parts=True)
 
 
-def timed(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def timed(events: Rows) -> Rows:
     """Return the events with ``place``, ``since`` and ``epoch``, the place of the snapshot they change.
 
     The place of an event is its id, or its time where the instrument has no ids.
@@ -188,7 +186,7 @@ def timed(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     )
 
 
-def runs_of(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def runs_of(events: Rows) -> Rows:
     """Return the runs of `timed` events, in any order."""
     places = events.group_by(*INSTRUMENT, "place").agg(until=nw.col("since").min())
     epochs = (
@@ -219,9 +217,7 @@ def runs_of(events: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
     )
 
 
-def at(
-    runs: nw.LazyFrame[Any], instants: nw.LazyFrame[Any], *, by: Literal["timestamp", "last_id"]
-) -> nw.LazyFrame[Any]:
+def at(runs: Rows, instants: Rows, *, by: Literal["timestamp", "last_id"]) -> Rows:
     """Return the rows of ``instants``, each with every price that has a size then, in any order."""
     since, until = _BOUNDS[by]
     whole = runs.select(

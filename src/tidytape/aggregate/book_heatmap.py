@@ -7,7 +7,6 @@ from decimal import Decimal
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate.book import EVENTS, at, runs_of, timed
 from tidytape.catalogue import BookSide, Interval
@@ -16,16 +15,19 @@ from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.grid import Grid
-from tidytape.frames.table import Table
+from tidytape.frames.numbers import spread
+from tidytape.frames.table import Rows, tabular
 from tidytape.times import SECOND, interval_of
 
 __all__ = ["book_heatmap", "book_of"]
 
 _KEY = (*INSTRUMENT, "timestamp", "side")
+_SIZES = {"coin": "size", "quote": "quote_size"}
 
 
+@tabular(EVENTS, in_parts=True)
 def book_heatmap(
-    events: IntoFrameT,
+    events: Rows,
     /,
     *,
     interval: str,
@@ -34,7 +36,7 @@ def book_heatmap(
     max_age: timedelta = timedelta(minutes=5),
     in_quote: bool = False,
     last: int | None = None,
-) -> IntoFrameT:
+) -> Rows:
     """Resting size per block of price, side and interval, as the book stood when the interval ended.
 
     A block holds the prices in ``[price, price + block_size)``. Blocks are integer multiples of the block size, decided
@@ -105,8 +107,7 @@ def book_heatmap(
     _require_depth(max_depth)
     if max_age < timedelta():
         raise QueryError("max_age", got=max_age, expected="a timedelta, not below 0")
-    table = Table.opened(events, EVENTS, times=["timestamp"])
-    placed = timed(table.rows)
+    placed = timed(events)
     # Most runs are over within their interval, and are in no book here.
     lasting = runs_of(placed).filter(
         nw.col("until").is_null() | (_bucket("since", length) < _bucket("until", length))
@@ -128,11 +129,18 @@ def book_heatmap(
         )
     )
     blocks = _closest(blocks, max_depth)
-    return table.closed(blocks.select(*_KEY, "price", *sizes).sort(*_KEY, "price"), in_parts=True)
+    return blocks.select(*_KEY, "price", *sizes).sort(*_KEY, "price")
 
 
+def _needed(*, amount: str = "coin", **_: Any) -> list[str]:
+    if amount not in _SIZES:
+        raise QueryError("amount", got=amount, expected="'coin' or 'quote'")
+    return [*_KEY, "price", _SIZES[amount]]
+
+
+@tabular(_needed)
 def book_of(
-    minutes: IntoFrameT,
+    minutes: Rows,
     /,
     *,
     interval: str,
@@ -140,7 +148,7 @@ def book_of(
     amount: Literal["coin", "quote"] = "coin",
     max_depth: int | None = None,
     in_progress: int | None = None,
-) -> IntoFrameT:
+) -> Rows:
     """Resting size per block of price, side and interval, made of the books at the ends of minutes.
 
     Parameters
@@ -185,18 +193,14 @@ def book_of(
     """
     wanted, grid = interval_of(interval), Grid.of(block_size)
     _require_depth(max_depth)
-    sizes = {"coin": "size", "quote": "quote_size"}
-    if amount not in sizes:
-        raise QueryError("amount", got=amount, expected="'coin' or 'quote'")
-    time = nw.col("timestamp")
-    table = Table.opened(minutes, [*_KEY, "price", sizes[amount]], times=["timestamp"])
-    frame = table.rows.with_columns(bucket_start(time, wanted).alias("start"))
+    time, size = nw.col("timestamp"), nw.col(_SIZES[amount])
+    frame = minutes.with_columns(bucket_start(time, wanted).alias("start"))
     shown = time == nw.col("start") + (wanted.seconds - Interval.MINUTE.seconds) * SECOND
     if in_progress is not None:
         shown |= time == bucket_start(nw.lit(in_progress, nw.Int64), Interval.MINUTE)
     blocks = (
         frame.filter(shown)
-        .select(*_KEY, "start", grid.row(nw.col("price")).alias("row"), nw.col(sizes[amount]).alias("size"))
+        .select(*_KEY, "start", grid.row(nw.col("price")).alias("row"), size.alias("size"))
         .pipe(exact.in_parts, "size")
         .group_by(*INSTRUMENT, "start", "side", "row")
         .agg(exact.summed("size"))
@@ -208,8 +212,7 @@ def book_of(
             exact.total("size"),
         )
     )
-    blocks = _closest(blocks, max_depth).select(*_KEY, "price", "size").sort(*_KEY, "price")
-    return table.closed(blocks)
+    return _closest(blocks, max_depth).select(*_KEY, "price", "size").sort(*_KEY, "price")
 
 
 def _require_depth(max_depth: int | None) -> None:
@@ -217,7 +220,7 @@ def _require_depth(max_depth: int | None) -> None:
         raise QueryError("max_depth", got=max_depth, expected="a number of blocks, at least 1, or None")
 
 
-def _closest(blocks: Any, max_depth: int | None) -> Any:
+def _closest(blocks: Rows, max_depth: int | None) -> Rows:
     """Return the blocks of each side that are closest to the other."""
     if max_depth is None:
         return blocks
@@ -226,12 +229,10 @@ def _closest(blocks: Any, max_depth: int | None) -> Any:
     return ranked.filter(nw.col("away").rank("ordinal").over(*_KEY) <= max_depth)
 
 
-def _ends(
-    events: nw.LazyFrame[Any], interval: Interval, max_age: timedelta, last: int | None
-) -> nw.LazyFrame[Any]:
+def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None) -> Rows:
     """Return the intervals whose book is known: their ``start``, and as ``timestamp`` the last instant inside."""
     step = interval.seconds * SECOND
-    age = max_age // timedelta(microseconds=1) * 1_000
+    age = min(max_age // timedelta(microseconds=1) * 1_000, 2**62)
     busy = (
         events.select(*INSTRUMENT, "since", start=_bucket("since", interval))
         .group_by(*INSTRUMENT, "start")
@@ -242,26 +243,14 @@ def _ends(
         later = bucket_start(nw.lit(last, nw.Int64), interval)
         follows = nw.when(later > nw.col("start")).then(later)
         busy = busy.with_columns(next_start=nw.coalesce(nw.col("next_start"), follows))
-    # The quiet ones after a busy one, up to the next; after the last one nothing is known.
-    quiet = busy.join(_numbers(events, age // step), how="cross").with_columns(
-        start=nw.col("start") + nw.col("number") * step
+    # The quiet ones after a busy one, up to the next one and to the age; after the last one nothing is known.
+    start, following = nw.col("start"), nw.col("next_start")
+    believed = nw.min_horizontal(following - start, nw.col("since") - start + age) // step
+    lasting = nw.when(~following.is_null()).then(believed - 1).otherwise(0)
+    quiet = spread(busy.with_columns(first=nw.lit(0), last=lasting), "first", "last", name="number")
+    return quiet.select(*INSTRUMENT, start=start + nw.col("number") * step).with_columns(
+        timestamp=nw.col("start") + (step - 1)
     )
-    end = nw.col("start") + step
-    in_progress = nw.col("next_start").is_null() & (nw.col("number") == 0)
-    known = (nw.col("start") < nw.col("next_start")) & (end - nw.col("since") <= age)
-    return quiet.filter(in_progress | known).select(*INSTRUMENT, "start", timestamp=end - 1)
-
-
-def _numbers(frame: nw.LazyFrame[Any], most: int) -> nw.LazyFrame[Any]:
-    """Return the whole numbers from 0 to at least ``most``, of the frame's engine: the sums of powers of two."""
-    zero = frame.head(1).select(nw.lit(0).alias("number"))
-    numbers = zero
-    for power in range(most.bit_length()):
-        bit = nw.concat([zero, zero.with_columns(number=nw.col("number") + 2**power)]).rename(
-            {"number": "bit"}
-        )
-        numbers = numbers.join(bit, how="cross").select(number=nw.col("number") + nw.col("bit"))
-    return numbers
 
 
 def _bucket(column: str, interval: Interval) -> nw.Expr:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from datetime import timedelta
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import by_bucket, number, ohlc
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.frames.door import INSTRUMENT
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, tabular
 from tidytape.query import values
 from tidytape.times import MILLISECOND, interval_of
 
@@ -20,14 +19,15 @@ _RATES = ("rate", "predicted_rate")
 _OWN = "funding_interval"
 
 
+@tabular([*INSTRUMENT, "timestamp", *_RATES, _OWN], sort=[*INSTRUMENT, "timestamp"])
 def funding(
-    reports: IntoFrameT,
+    reports: Rows,
     /,
     *,
     interval: str,
     funding_interval: int | str | timedelta = DEFAULT_FUNDING_INTERVAL_MS,
     unstated: int | str | timedelta | None = None,
-) -> IntoFrameT:
+) -> Rows:
     r"""First, highest, lowest and last funding rate reported in each interval, all over one funding interval.
 
     Each rate is first brought to the asked funding interval, linearly:
@@ -86,18 +86,18 @@ def funding(
     >>> points.select("rate_open", "rate_close", "predicted_open").rows()
     [(0.0002, 0.0004, 0.0006)]
     """
-    bucket = interval_of(interval)
     asked = _nanoseconds(funding_interval, "funding_interval")
-    table = Table.opened(reports, [*INSTRUMENT, *_RATES, _OWN], times=["timestamp"])
-    frame = table.rows.with_columns(number(name) for name in (_OWN, *_RATES))
     own = nw.when(nw.col(_OWN) > 0).then(nw.col(_OWN))
     if unstated is not None:
         own = own.fill_null(_nanoseconds(unstated, "unstated"))
     # The ratio first: of two equal intervals it is 1, and the rate stays what it is.
-    frame = frame.with_columns((asked / own).alias(_OWN)).with_columns(nw.col(*_RATES) * nw.col(_OWN))
+    rates = (
+        reports.with_columns(number(name) for name in (_OWN, *_RATES))
+        .with_columns((asked / own).alias(_OWN))
+        .with_columns(nw.col(*_RATES) * nw.col(_OWN))
+    )
     wanted = ohlc("rate", "rate_") | ohlc("predicted_rate", "predicted_")
-    points = by_bucket(frame, bucket, INSTRUMENT, wanted)
-    return table.closed(points, sort=[*INSTRUMENT, "timestamp"])
+    return by_bucket(rates, interval_of(interval), INSTRUMENT, wanted)
 
 
 def _nanoseconds(duration: int | str | timedelta, parameter: str) -> float:

@@ -5,13 +5,12 @@ from __future__ import annotations
 from decimal import Decimal
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, tabular
 from tidytape.times import interval_of
 
 __all__ = ["liquidation_heatmap", "liquidations"]
@@ -20,7 +19,8 @@ __all__ = ["liquidation_heatmap", "liquidations"]
 _OF_SIDE = (*INSTRUMENT, "side")
 
 
-def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
+@tabular([*_OF_SIDE, "timestamp", "amount"], sort=[*_OF_SIDE, "timestamp"])
+def liquidations(events: Rows, /, *, interval: str) -> Rows:
     """Liquidated volume of each instrument and side.
 
     The side is that of the liquidated position: BUY = longs were liquidated. Sums are exact, whatever the order of the
@@ -64,9 +64,8 @@ def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     [('BUY', 0.3), ('SELL', 4.0)]
     """
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
-    table = Table.opened(events, [*_OF_SIDE, "amount"], times=["timestamp"])
-    points = (
-        exact.in_parts(table.rows, "amount")
+    return (
+        exact.in_parts(events, "amount")
         .with_columns(bucket.alias(BUCKET))
         .group_by(*_OF_SIDE, BUCKET)
         .agg(exact.summed("amount"))
@@ -76,15 +75,13 @@ def liquidations(events: IntoFrameT, /, *, interval: str) -> IntoFrameT:
             exact.total("amount").alias("liquidations"),
         )
     )
-    return table.closed(points, sort=[*_OF_SIDE, "timestamp"])
 
 
 _COIN = ("exchange", "coin")
 
 
-def liquidation_heatmap(
-    events: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str
-) -> IntoFrameT:
+@tabular([*_COIN, "timestamp", "price", "amount"], sort=[*_COIN, "timestamp", "price"])
+def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal | float | str) -> Rows:
     """Liquidated volume of each coin across all instruments of a venue, per interval and price row.
 
     A row holds the liquidations at ``[price, price + block_size)``, both sides together. Rows are integer multiples of
@@ -137,9 +134,8 @@ def liquidation_heatmap(
     """
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     grid = Grid.of(block_size)
-    table = Table.opened(events, [*_COIN, "price", "amount"], times=["timestamp"])
-    levels = (
-        table.rows.filter(~nw.col("coin").is_null())
+    return (
+        events.filter(~nw.col("coin").is_null())
         .with_columns(
             bucket.alias(BUCKET),
             grid.edge(nw.col("price")).alias("price"),
@@ -154,4 +150,3 @@ def liquidation_heatmap(
             exact.total("amount").alias("liquidations"),
         )
     )
-    return table.closed(levels, sort=[*_COIN, "timestamp", "price"])

@@ -15,7 +15,6 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import Interval, Side
 from tidytape.errors import QueryError
@@ -24,7 +23,7 @@ from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
 from tidytape.frames.ordered import first, last, order_keys
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, tabular
 from tidytape.times import interval_of
 
 __all__ = ["candles_of", "minute_candles", "minute_profile", "profile_of"]
@@ -45,7 +44,8 @@ _PROFILE: Final[Mapping[str, tuple[str, str]]] = {
 }
 
 
-def minute_candles(trades: IntoFrameT, /, *, by_side: bool = True) -> IntoFrameT:
+@tabular(_TRADES, new_times=dict.fromkeys(_TIMES[1:], "timestamp"))
+def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     """Minutes of each instrument, and side: prices, amounts, and the order of the first and the last trade.
 
     Parameters
@@ -87,13 +87,6 @@ def minute_candles(trades: IntoFrameT, /, *, by_side: bool = True) -> IntoFrameT
     >>> "side" in minute_candles(trades, by_side=False).columns
     False
     """
-    table = Table.opened(trades, _TRADES, times=["timestamp"])
-    minutes = candle_minutes(table.rows, by_side=by_side)
-    return table.closed(minutes, times=dict.fromkeys(_TIMES[1:], "timestamp"))
-
-
-def candle_minutes(trades: nw.LazyFrame[Any], *, by_side: bool = True) -> nw.LazyFrame[Any]:
-    """Return what `minute_candles` does."""
     time, price = nw.col("timestamp"), nw.col("price")
     side = ["side"] if by_side else []
     keys, order = order_keys(trades, "__order")
@@ -127,9 +120,12 @@ def candle_minutes(trades: nw.LazyFrame[Any], *, by_side: bool = True) -> nw.Laz
     )
 
 
-def candles_of(
-    minutes: IntoFrameT, /, *, interval: str, by_side: bool = False, amount: Amount = "coin"
-) -> IntoFrameT:
+def _needed_of_candles(*, by_side: bool = False, amount: Amount = "coin", **_: Any) -> list[str]:
+    return [*_CANDLES, *(["side"] if by_side else []), _VOLUME[_chosen(amount)]]
+
+
+@tabular(_needed_of_candles)
+def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount: Amount = "coin") -> Rows:
     """Candles of each instrument, or of each side of it, made of its minutes.
 
     Parameters
@@ -167,23 +163,13 @@ def candles_of(
     >>> candles_of(minute_candles(trades), interval="1h").select("open", "close", "volume").rows()
     [(10.0, 11.0, 3.0)]
     """
-    wanted = interval_of(interval)
-    volume = _VOLUME[_chosen(amount)]
-    side = ["side"] if by_side else []
-    table = Table.opened(minutes, [*_CANDLES, *side, volume], times=_TIMES)
-    return table.closed(candles_of_minutes(table.rows, wanted, by_side=by_side, volume=volume))
-
-
-def candles_of_minutes(
-    minutes: nw.LazyFrame[Any], interval: Interval, *, by_side: bool = False, volume: str = "volume"
-) -> nw.LazyFrame[Any]:
-    """Return what `candles_of` does; ``volume`` is the column that counts."""
+    bucket, volume = bucket_start(nw.col("timestamp"), interval_of(interval)), _VOLUME[_chosen(amount)]
     groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
     first_keys, by_first = order_keys(minutes, "__first", _FIRST)
     last_keys, by_last = order_keys(minutes, "__last", _LAST)
     return (
         exact.in_parts(minutes, volume)
-        .with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET), *first_keys, *last_keys)
+        .with_columns(bucket.alias(BUCKET), *first_keys, *last_keys)
         .group_by(*groups, BUCKET)
         .agg(
             first(minutes, "open", by_first).alias("open"),
@@ -205,7 +191,8 @@ def candles_of_minutes(
     )
 
 
-def minute_profile(trades: IntoFrameT, /, *, block_size: Decimal | float | str) -> IntoFrameT:
+@tabular([name for name in _TRADES if name != "sequence"])
+def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Rows:
     """Minutes of each instrument and price row: what was bought and sold on it, in coin and in terms of the quote.
 
     Parameters
@@ -242,12 +229,6 @@ def minute_profile(trades: IntoFrameT, /, *, block_size: Decimal | float | str) 
     [(10.0, 1.0, 20.0)]
     """
     grid = Grid.of(block_size)
-    table = Table.opened(trades, [name for name in _TRADES if name != "sequence"], times=["timestamp"])
-    return table.closed(profile_minutes(table.rows, grid))
-
-
-def profile_minutes(trades: nw.LazyFrame[Any], grid: Grid) -> nw.LazyFrame[Any]:
-    """Return what `minute_profile` does."""
     columns = [name for names in _PROFILE.values() for name in names]
     split = [
         nw.when(nw.col("side") == side.value).then(nw.col(amount)).otherwise(0.0).alias(name)
@@ -260,9 +241,14 @@ def profile_minutes(trades: nw.LazyFrame[Any], grid: Grid) -> nw.LazyFrame[Any]:
     return minutes.sort(*INSTRUMENT, "timestamp", "price")
 
 
+def _needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
+    return [*INSTRUMENT, "timestamp", "price", *_PROFILE[_chosen(amount)]]
+
+
+@tabular(_needed_of_profile)
 def profile_of(
-    minutes: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str, amount: Amount = "coin"
-) -> IntoFrameT:
+    minutes: Rows, /, *, interval: str, block_size: Decimal | float | str, amount: Amount = "coin"
+) -> Rows:
     """Volume per interval and price row of each instrument, made of its minutes.
 
     Parameters
@@ -301,16 +287,7 @@ def profile_of(
     >>> profile_of(minutes, interval="1h", block_size=2).select("price", "buy_volume", "volume").rows()
     [(10.0, 1.0, 3.0)]
     """
-    wanted, grid = interval_of(interval), Grid.of(block_size)
-    volumes = _PROFILE[_chosen(amount)]
-    table = Table.opened(minutes, [*INSTRUMENT, "price", *volumes], times=["timestamp"])
-    return table.closed(profile_of_minutes(table.rows, wanted, grid, amount=amount))
-
-
-def profile_of_minutes(
-    minutes: nw.LazyFrame[Any], interval: Interval, grid: Grid, *, amount: Amount = "coin"
-) -> nw.LazyFrame[Any]:
-    """Return what `profile_of` does."""
+    grid = Grid.of(block_size)
     chosen = dict(zip(("buy_volume", "sell_volume"), _PROFILE[_chosen(amount)], strict=True))
     rows = minutes.select(
         *INSTRUMENT,
@@ -318,7 +295,7 @@ def profile_of_minutes(
         grid.row(nw.col("price")).alias("row"),
         *(nw.col(name).alias(ours) for ours, name in chosen.items()),
     )
-    levels = _rows_summed(rows, interval, list(chosen)).select(
+    levels = _rows_summed(rows, interval_of(interval), list(chosen)).select(
         *INSTRUMENT,
         "timestamp",
         grid.price(nw.col("row")).alias("price"),
@@ -328,7 +305,7 @@ def profile_of_minutes(
     return levels.sort(*INSTRUMENT, "timestamp", "price")
 
 
-def _rows_summed(frame: nw.LazyFrame[Any], interval: Interval, columns: Sequence[str]) -> nw.LazyFrame[Any]:
+def _rows_summed(frame: Rows, interval: Interval, columns: Sequence[str]) -> Rows:
     """Return one row per instrument, bucket and ``row``, with the exact sums of the columns."""
     return (
         exact.in_parts(frame, *columns)
@@ -349,4 +326,4 @@ def _chosen(amount: str) -> str:
 
 def made_of(amount: Amount) -> tuple[list[str], list[str]]:
     """Return the columns that candles and profiles of minutes must have, to be joined where that amount counts."""
-    return [*_CANDLES, "volume"], [*INSTRUMENT, "timestamp", "price", *_PROFILE[_chosen(amount)]]
+    return [*_CANDLES, "volume"], _needed_of_profile(amount=amount)

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from narwhals.stable.v2.typing import IntoFrameT
-
 from tidytape.aggregate._reports import by_bucket, number, ohlc
 from tidytape.frames.door import INSTRUMENT
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, tabular
 from tidytape.times import interval_of
 
 __all__ = ["cme_open_interest", "open_interest"]
 
 
-def open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
+@tabular([*INSTRUMENT, "timestamp", "amount"], sort=[*INSTRUMENT, "timestamp"])
+def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     """First, highest, lowest and last open interest reported in each interval.
 
     Only what was reported inside an interval counts: nothing is carried into it, and an interval without a report has
@@ -54,17 +53,16 @@ def open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     >>> open_interest(reports, interval="1m").select("open", "high", "low", "close").rows()
     [(80000.0, 81000.0, 79500.5, 81000.0)]
     """
-    bucket = interval_of(interval)
-    table = Table.opened(reports, [*INSTRUMENT, "amount"], times=["timestamp"])
-    points = by_bucket(table.rows.with_columns(number("amount")), bucket, INSTRUMENT, ohlc("amount"))
-    return table.closed(points, sort=[*INSTRUMENT, "timestamp"])
+    numbers = reports.with_columns(number("amount"))
+    return by_bucket(numbers, interval_of(interval), INSTRUMENT, ohlc("amount"))
 
 
 _WANTED = ohlc("amount") | ohlc("usd_amount", "value_") | ohlc("price", "price_")
 _REPORTED = ("amount", "usd_amount", "price")
 
 
-def cme_open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
+@tabular([*INSTRUMENT, "timestamp", *_REPORTED], sort=[*INSTRUMENT, "timestamp"])
+def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     """First, highest, lowest and last open interest, its value and the price reported in each interval.
 
     Each of the three passes over its own nulls. Nothing is carried into an interval, and one without a report has no
@@ -110,8 +108,5 @@ def cme_open_interest(reports: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     >>> cme_open_interest(reports, interval="1d").select("close", "value_close", "price_close").rows()
     [(151000.0, 9000000000.0, 60500.0)]
     """
-    bucket = interval_of(interval)
-    table = Table.opened(reports, [*INSTRUMENT, *_REPORTED], times=["timestamp"])
-    frame = table.rows.with_columns(number(name) for name in _REPORTED)
-    points = by_bucket(frame, bucket, INSTRUMENT, _WANTED)
-    return table.closed(points, sort=[*INSTRUMENT, "timestamp"])
+    numbers = reports.with_columns(number(name) for name in _REPORTED)
+    return by_bucket(numbers, interval_of(interval), INSTRUMENT, _WANTED)

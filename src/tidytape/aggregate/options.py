@@ -20,10 +20,9 @@ References
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import CARRY, beside, known_sum, latest, number
 from tidytape.analytics._arguments import one_of
@@ -32,18 +31,29 @@ from tidytape.catalogue import Tenor
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
 from tidytape.frames.ordered import interpolated, last, next_of, with_next
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, tabular
 from tidytape.times import DAY, YEAR, interval_of
 
 __all__ = ["implied_volatility", "option_open_interest", "skew"]
 
 
-_DELTAS = {"25": 0.25, "10": 0.10}
+CHAIN: Final = ("exchange", "coin", BUCKET)
+"""What names one chain."""
+
+EXPIRY: Final = (*CHAIN, "expiry")
+"""What names one expiry of a chain, and so one smile."""
+
+_MEASURED = ("strike", "implied_volatility", "forward")
+_NEEDED = ("exchange", "raw_symbol", "timestamp", "coin", "option_type", "expiry", *_MEASURED)
+_DELTAS: Final = {"25": 0.25, "10": 0.10}
+_COIN: Final = ("exchange", "coin")
+_LISTED: Final = ("raw_symbol", "expiry")
 
 
+@tabular(_NEEDED)
 def implied_volatility(
-    quotes: IntoFrameT, /, *, interval: str, atm: Literal["forward", "delta_neutral"] = "forward"
-) -> IntoFrameT:
+    quotes: Rows, /, *, interval: str, atm: Literal["forward", "delta_neutral"] = "forward"
+) -> Rows:
     r"""At-the-money implied volatility of each coin at constant maturity.
 
     The smile is that of the out-of-the-money options: puts at strikes K below their forward F, calls from K = F on.
@@ -98,15 +108,15 @@ def implied_volatility(
     [('BTC_ATM', 'ONE_M', 59.7372)]
     """
     one_of("atm", atm, ("forward", "delta_neutral"))
-    table = opened(quotes)
-    smile = _smile(chain(table.rows, interval), money_ladder(atm, "atm"))
-    at_tenor = _constant_maturity(smile, _tenors(table.rows, ("ATM",)), ("atm",))
-    return table.closed(_summary(at_tenor, nw.col("atm"), "implied_volatility"))
+    smile = _smile(chain(quotes, interval), money_ladder(atm, "atm"))
+    at_tenor = _constant_maturity(smile, _tenors(quotes, ("ATM",)), ("atm",))
+    return _summary(at_tenor, nw.col("atm"), "implied_volatility")
 
 
+@tabular(_NEEDED)
 def skew(
-    quotes: IntoFrameT, /, *, interval: str, delta: Literal["forward", "premium_adjusted"] = "forward"
-) -> IntoFrameT:
+    quotes: Rows, /, *, interval: str, delta: Literal["forward", "premium_adjusted"] = "forward"
+) -> Rows:
     r"""Skew of each coin at constant maturity: how much dearer puts are than calls, at 25 and at 10 delta.
 
     .. math:: \mathrm{skew}_{25} = \sigma(\Delta_\mathrm{put} = -0.25) - \sigma(\Delta_\mathrm{call} = 0.25)
@@ -170,25 +180,24 @@ def skew(
         for name, value in _DELTAS.items()
         for kind, sign in ((PUT, -1), (CALL, 1))
     }
-    table = opened(quotes)
-    smile = _smile(chain(table.rows, interval), delta_ladder(delta, wanted))
-    at_tenor = _constant_maturity(smile, _tenors(table.rows, _DELTAS), tuple(wanted))
+    smile = _smile(chain(quotes, interval), delta_ladder(delta, wanted))
+    at_tenor = _constant_maturity(smile, _tenors(quotes, _DELTAS), tuple(wanted))
     measure = nw.coalesce(
         *(
             nw.when(nw.col("ending") == name).then(nw.col(f"{PUT}_{name}") - nw.col(f"{CALL}_{name}"))
             for name in _DELTAS
         )
     )
-    return table.closed(_summary(at_tenor, measure, "skew"))
+    return _summary(at_tenor, measure, "skew")
 
 
-def _smile(options: Frame, ladder: Ladder) -> Frame:
+def _smile(options: Rows, ladder: Ladder) -> Rows:
     """Return the points of each expiry, with its ``life``. [ns]"""
     order = ("strike", "raw_symbol")
     return points(options, [ladder], over=EXPIRY, order_by=order, keep=[nw.col("life").min()])
 
 
-def _tenors(frame: Frame, endings: Iterable[str]) -> Frame:
+def _tenors(frame: Rows, endings: Iterable[str]) -> Rows:
     """Return a frame of the same engine, one row per ending of a symbol and tenor, with its ``length``. [ns]"""
     one = frame.select(nw.len().alias("rows"))
     return nw.concat(
@@ -204,7 +213,7 @@ def _tenors(frame: Frame, endings: Iterable[str]) -> Frame:
     )
 
 
-def _constant_maturity(smile: Frame, tenors: Frame, names: Sequence[str]) -> Frame:
+def _constant_maturity(smile: Rows, tenors: Rows, names: Sequence[str]) -> Rows:
     """Return the points' volatilities at each tenor that lies between two expiries, instead of at each expiry.
 
     Parameters
@@ -228,7 +237,7 @@ def _constant_maturity(smile: Frame, tenors: Frame, names: Sequence[str]) -> Fra
     )
 
 
-def _summary(at_tenor: Frame, measure: nw.Expr, value: str) -> Frame:
+def _summary(at_tenor: Rows, measure: nw.Expr, value: str) -> Rows:
     symbol = nw.concat_str(nw.col("coin"), nw.col("ending"), separator="_").alias("raw_symbol")
     return (
         at_tenor.with_columns(symbol, measure.alias(value))
@@ -238,24 +247,7 @@ def _summary(at_tenor: Frame, measure: nw.Expr, value: str) -> Frame:
     )
 
 
-Frame = nw.LazyFrame[Any]
-
-CHAIN: Final = ("exchange", "coin", BUCKET)
-"""What names one chain."""
-
-EXPIRY: Final = (*CHAIN, "expiry")
-"""What names one expiry of a chain, and so one smile."""
-
-_MEASURED = ("strike", "implied_volatility", "forward")
-_NEEDED = ("exchange", "raw_symbol", "timestamp", "coin", "option_type", "expiry", *_MEASURED)
-
-
-def opened(quotes: IntoFrameT) -> Table[IntoFrameT]:
-    """Return the lake's ``option_quotes`` opened; MissingColumnError if a needed column is absent."""
-    return Table.opened(quotes, _NEEDED, times=["timestamp", "expiry"])
-
-
-def chain(quotes: Frame, interval: str) -> Frame:
+def chain(quotes: Rows, interval: str) -> Rows:
     """Return the chain of each bucket: the last quote of every option that is still alive at the last of them.
 
     A quote without a positive strike, volatility and forward is none.
@@ -263,7 +255,7 @@ def chain(quotes: Frame, interval: str) -> Frame:
     Parameters
     ----------
     quotes : frame, n rows
-        The rows of what `opened` returns.
+        The lake's ``option_quotes``.
     interval : str
         Name or alias of an interval.
 
@@ -288,11 +280,11 @@ def chain(quotes: Frame, interval: str) -> Frame:
     return measured(chains, (expiry - time).cast(nw.Float64()) / float(YEAR))
 
 
-_COIN = ("exchange", "coin")
-_LISTED = ("raw_symbol", "expiry")
-
-
-def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
+@tabular(
+    [*_COIN, *_LISTED, "timestamp", "forward", "open_interest"],
+    sort=[*_COIN, "timestamp"],
+)
+def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     """Open interest of all options of a coin on a venue at the end of each interval, and the underlying's last price.
 
     Open interest is a stock: each option counts with what it last reported, in this interval or before, as of the last
@@ -350,11 +342,8 @@ def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
     """
     bucket = interval_of(interval)
     start = bucket_start(nw.col("timestamp"), bucket)
-    table = Table.opened(
-        quotes, [*_COIN, "raw_symbol", "forward", "open_interest"], times=["timestamp", "expiry"]
-    )
     frame = (
-        table.rows.filter(nw.col("timestamp") < nw.col("expiry"))
+        quotes.filter(nw.col("timestamp") < nw.col("expiry"))
         .with_columns(start.alias(BUCKET), number("forward"), number("open_interest"))
         .filter(~(nw.col("forward").is_null() & nw.col("open_interest").is_null()))
     )
@@ -377,10 +366,9 @@ def option_open_interest(quotes: IntoFrameT, /, *, interval: str) -> IntoFrameT:
         .group_by(*_COIN, BUCKET)
         .agg(last(frame, "forward", ("timestamp", "nearness", "forward")).alias("underlying_price_close"))
     )
-    points = beside(stock, underlying, [*_COIN, BUCKET]).select(
+    return beside(stock, underlying, [*_COIN, BUCKET]).select(
         *_COIN,
         nw.col(BUCKET).alias("timestamp"),
         "underlying_price_close",
         nw.col("open_interest").alias("oi_close"),
     )
-    return table.closed(points, sort=[*_COIN, "timestamp"])

@@ -6,14 +6,13 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import AMOUNT, Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, Frame
+from tidytape.frames.door import BUCKET
 from tidytape.frames.joined import COVERAGE, reduced, traded, with_coverage
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, tabular
 from tidytape.schema import schema_of
 from tidytape.times import interval_of
 
@@ -36,12 +35,16 @@ _ABLE = (
     "VOLUME_PROFILE_AGG",
     "CME_OPEN_INTEREST_AGG",
 )
-_TIMES = ("timestamp", "first_timestamp", "last_timestamp")
 
 
-def resample(
-    points: IntoFrameT, /, *, data_type: str, interval: str, source: str | None = None
-) -> IntoFrameT:
+def _needed(*, data_type: str, interval: str, source: str | None = None) -> list[str]:
+    _require(data_type, interval_of(interval), source)
+    beside = [name for name in ("side", "price") if name in schema_of(data_type).key]
+    return [*payload_of(data_type), "timestamp", *beside]
+
+
+@tabular(_needed)
+def resample(points: Rows, /, *, data_type: str, interval: str, source: str | None = None) -> Rows:
     """Points of a coarser interval: what aggregating their raw events at it would give.
 
     Opens are those of the first point of the interval that has one, closes of the last; highs and lows the extremes;
@@ -96,13 +99,8 @@ def resample(
     >>> resample(minutes, data_type="LIQUIDATION_AGG", interval="5m").select("timestamp", "liquidations").rows()
     [(0, 0.3), (300000000000, 4.0)]
     """
-    wanted = interval_of(interval)
-    _require(data_type, wanted, source)
-    schema = schema_of(data_type)
-    columns = payload_of(data_type)
-    needed = [*columns, "timestamp", *(name for name in ("side", "price") if name in schema.key)]
-    table = Table.opened(points, needed, times=[name for name in needed if name in _TIMES])
-    frame: Any = table.rows
+    wanted, schema, columns = interval_of(interval), schema_of(data_type), payload_of(data_type)
+    frame: Any = points
     series = [name for name in series_of(frame, data_type) if name != "interval"]
     level = ["price"] if "price" in schema.key else []
     keys = [*series, BUCKET, *level]
@@ -111,16 +109,15 @@ def resample(
     if data_type in CANDLES:
         frame = traded(frame, keys)
     frame = with_coverage(frame, columns, point=[*series, BUCKET] if level else ())
-    joined = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
+    joined: Any = reduced(frame, keys, [*columns, COVERAGE], first="timestamp", last="timestamp").rename(
         {BUCKET: "timestamp"}
     )
     if "interval" in frame.collect_schema().names():
         joined = joined.with_columns(nw.lit(str(wanted)).alias("interval"))
     named = series_of(joined, data_type)
     payload = [name for name in schema.names if name in {*columns, *level, "volume"} and name not in named]
-    return table.closed(
-        joined.select(*named, "timestamp", *payload, COVERAGE), sort=[*series, "timestamp", *level]
-    )
+    rows: Rows = joined.select(*named, "timestamp", *payload, COVERAGE)
+    return rows.sort(*series, "timestamp", *level)
 
 
 def _require(data_type: str, wanted: Interval, source: str | None) -> None:
@@ -156,7 +153,7 @@ def in_one_unit(frame: Any, data_type: str, keys: Iterable[str]) -> Any:
     return frame.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in amounts)
 
 
-def series_of(frame: Frame, data_type: str) -> list[str]:
+def series_of(frame: Rows, data_type: str) -> list[str]:
     """Return the columns of a frame that name its series, in the order of the schema."""
     present = frame.collect_schema().names()
     return [name for name in schema_of(data_type).identity if name in present]

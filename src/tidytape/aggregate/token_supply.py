@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.aggregate._reports import CARRY, beside, by_bucket, known_sum, latest, number
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start
-from tidytape.frames.door import BUCKET, Frame
-from tidytape.frames.table import Table
+from tidytape.frames.door import BUCKET
+from tidytape.frames.table import Rows, tabular
 from tidytape.times import SECOND, interval_of
 
 __all__ = ["token_supply"]
@@ -37,9 +36,8 @@ _POINT = (
 _LAST = {name: (name, "last") for name in _NUMBERS} | {"first_marketcap": ("marketcap", "first")}
 
 
-def token_supply(
-    reports: IntoFrameT, /, *, interval: str, universe: Collection[str] | None = None
-) -> IntoFrameT:
+@tabular([*_TOKEN, "timestamp", *_NUMBERS, _RANK, *_TEXTS], sort=[*_TOKEN, "timestamp"])
+def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] | None = None) -> Rows:
     r"""Last reported market cap, supplies and price of each token in each interval, with its dominance.
 
     .. math:: d_i = 100 \, M_i / \sum_{j \in U} M_j
@@ -95,8 +93,7 @@ def token_supply(
     bucket = interval_of(interval)
     if isinstance(universe, str) or (universe is not None and not universe):
         raise QueryError("universe", got=universe, expected="names of tokens, at least one")
-    table = Table.opened(reports, [*_TOKEN, *_NUMBERS, _RANK, *_TEXTS], times=["timestamp"])
-    frame = table.rows.with_columns(*(number(name) for name in _NUMBERS), nw.col(*_TEXTS).cast(nw.String()))
+    frame = reports.with_columns(*(number(name) for name in _NUMBERS), nw.col(*_TEXTS).cast(nw.String()))
     is_whole, members = nw.col("count") > 1, frame
     if universe is not None:
         within = nw.col("token_name").is_in(list(universe))
@@ -110,15 +107,14 @@ def token_supply(
     # total is where a single bucket is joined to all points.
     total = nw.col("total") + nw.col("marketcap") * 0.0
     share = nw.when(shared).then(100.0 * nw.col("marketcap") / total)
-    points = (
+    return (
         beside(points, _total(members, bucket), ["timestamp"])
         .with_columns(share.alias("marketcap_dominance_percent"))
         .select(*_POINT)
     )
-    return table.closed(points, sort=[*_TOKEN, "timestamp"])
 
 
-def _total(frame: Frame, interval: Interval) -> Frame:
+def _total(frame: Rows, interval: Interval) -> Rows:
     """Sum of the market caps known in each bucket: one row per bucket."""
     start = bucket_start(nw.col("timestamp"), interval)
     timed = frame.with_columns(start.alias(BUCKET))

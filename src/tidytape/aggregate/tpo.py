@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.minutes import candles_of_minutes, made_of, profile_of_minutes
-from tidytape.aggregate.trades import candles_of_trades, profile_of_trades
+from tidytape.aggregate.minutes import candles_of, made_of, profile_of
+from tidytape.aggregate.trades import candles, volume_profile
 from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, nearest
@@ -525,14 +525,18 @@ def _of_minutes(
     eager: bool = False,
 ) -> _Parts:
     """Return pieces, touched rows and traded rows (`_Parts`), from one-minute candles and profiles."""
-    pieces = candles_of_minutes(minutes, plan.piece)
+    pieces = candles_of.core(minutes, interval=plan.piece)
     if not united:
-        traded = profile_of_minutes(rows, plan.piece, plan.grid, amount=amount)
+        traded = profile_of.core(rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
         return _touched(pieces, traded, plan, eager=eager)
     # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
-    traded = profile_of_minutes(rows.with_columns(*_NOBODY), plan.piece, plan.grid, amount=amount)
+    traded = profile_of.core(
+        rows.with_columns(*_NOBODY), interval=plan.piece, block_size=plan.grid.size, amount=amount
+    )
     members = _with_rows(pieces, plan, eager=eager)
-    whole = _with_rows(candles_of_minutes(minutes.with_columns(*_NOBODY), plan.piece), plan, eager=False)
+    whole = _with_rows(
+        candles_of.core(minutes.with_columns(*_NOBODY), interval=plan.piece), plan, eager=False
+    )
     touched = _rows_between(members).select(*_NOBODY, BUCKET, "row").unique()
     return plan.placed(whole), plan.placed(touched), plan.placed(_traded(traded, plan))
 
@@ -554,8 +558,8 @@ def _of_trades(table: Table[Any], plan: Cut) -> _Parts:
     """Return pieces, touched rows and traded rows (`_Parts`), from trades."""
     order = [_ORDER] if _ORDER in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
-    pieces = candles_of_trades(trades, plan.piece) if order else _candles_of_moments(trades, plan.piece)
-    traded = profile_of_trades(trades, plan.piece, plan.grid)
+    pieces = candles.core(trades, interval=plan.piece) if order else _candles_of_moments(trades, plan.piece)
+    traded = volume_profile.core(trades, interval=plan.piece, block_size=plan.grid.size)
     return _touched(pieces, traded, plan, eager=table.is_eager)
 
 
@@ -569,7 +573,7 @@ def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> nw.LazyFr
     )
     moments = moments.with_columns(amount=nw.lit(1.0), **{_ORDER: nw.lit(0, nw.Int64)})
     low, high = (
-        candles_of_trades(moments.rename({of: "price"}).drop(other), piece)
+        candles.core(moments.rename({of: "price"}).drop(other), interval=piece)
         for of, other in (("lowest", "highest"), ("highest", "lowest"))
     )
     both = low.drop("high").join(high.drop("low"), on=[*INSTRUMENT, "timestamp"], suffix="_high")

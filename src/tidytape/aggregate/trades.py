@@ -6,24 +6,28 @@ from decimal import Decimal
 from typing import Any
 
 import narwhals.stable.v2 as nw
-from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.catalogue import Interval, Side
+from tidytape.catalogue import Side
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
 from tidytape.frames.ordered import first, last, order_keys
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, tabular
 from tidytape.times import interval_of
 
-__all__ = ["candles", "candles_of_trades", "profile_of_trades", "raw_trades", "volume_profile"]
+__all__ = ["candles", "raw_trades", "volume_profile"]
 
 
 _ORDERED = (*INSTRUMENT, "timestamp", "sequence", "price", "amount")
 
 
-def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> IntoFrameT:
+def _needed(*, by_side: bool = False, **_: Any) -> list[str]:
+    return [*_ORDERED, "side"] if by_side else [*_ORDERED]
+
+
+@tabular(_needed, new_times=dict.fromkeys(("first_timestamp", "last_timestamp"), "timestamp"))
+def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
     """Candles of each instrument, or of each side of it.
 
     The first trade of a bucket is the one with the smallest (timestamp, sequence), the last the one with the largest,
@@ -74,17 +78,7 @@ def candles(trades: IntoFrameT, /, *, interval: str, by_side: bool = False) -> I
     >>> candles(trades, interval="1m", by_side=True).select("side", "open", "volume").rows()
     [('BUY', 11.0, 5.0), ('SELL', 10.0, 2.0)]
     """
-    wanted = interval_of(interval)
-    table = Table.opened(trades, [*_ORDERED, "side"] if by_side else _ORDERED, times=["timestamp"])
-    points = candles_of_trades(table.rows, wanted, by_side=by_side)
-    return table.closed(points, times=dict.fromkeys(("first_timestamp", "last_timestamp"), "timestamp"))
-
-
-def candles_of_trades(
-    trades: nw.LazyFrame[Any], interval: Interval, *, by_side: bool = False
-) -> nw.LazyFrame[Any]:
-    """Return what `candles` does."""
-    bucket = bucket_start(nw.col("timestamp"), interval)
+    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
     price = nw.col("price")
     keys, order = order_keys(trades, "__order")
@@ -116,7 +110,8 @@ _SIDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
 _SIGN = "__sign"
 
 
-def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str) -> IntoFrameT:
+@tabular(_SIDED)
+def volume_profile(trades: Rows, /, *, interval: str, block_size: Decimal | float | str) -> Rows:
     """Volume per interval and price row of each instrument, split by the side of the aggressor.
 
     A row holds the trades at ``[price, price + block_size)``. Rows are integer multiples of the block size, decided on
@@ -165,14 +160,7 @@ def volume_profile(trades: IntoFrameT, /, *, interval: str, block_size: Decimal 
     >>> profile.select("price", "buy_volume", "sell_volume", "volume").rows()
     [(0.3, 1.0, 2.0, 3.0), (0.4, 4.0, 0.0, 4.0)]
     """
-    wanted, grid = interval_of(interval), Grid.of(block_size)
-    table = Table.opened(trades, _SIDED, times=["timestamp"])
-    return table.closed(profile_of_trades(table.rows, wanted, grid))
-
-
-def profile_of_trades(trades: nw.LazyFrame[Any], interval: Interval, grid: Grid) -> nw.LazyFrame[Any]:
-    """Return what `volume_profile` does."""
-    bucket = bucket_start(nw.col("timestamp"), interval)
+    grid, bucket = Grid.of(block_size), bucket_start(nw.col("timestamp"), interval_of(interval))
     side = nw.col("side")
     # By side first, and beside each other once they are few: the amounts are taken apart once and not for each side.
     # A number tells the sides apart faster than a text.
@@ -209,7 +197,8 @@ _SERVED = (*INSTRUMENT, "side")
 _PAYLOAD = ("timestamp", "id", "price", "amount", "quote_amount")
 
 
-def raw_trades(trades: IntoFrameT, /) -> IntoFrameT:
+@tabular([*_SERVED, *_PAYLOAD, "sequence"])
+def raw_trades(trades: Rows, /) -> Rows:
     """Trades of each instrument and side, in the order in which they happened.
 
     Parameters
@@ -249,6 +238,4 @@ def raw_trades(trades: IntoFrameT, /) -> IntoFrameT:
     >>> raw_trades(trades).select("timestamp", "id", "price").rows()
     [(1, 'a', 10.0), (5, 'b', 11.0), (5, 'c', 12.0)]
     """
-    table = Table.opened(trades, [*_SERVED, *_PAYLOAD, "sequence"], times=["timestamp"])
-    ordered = table.rows.sort(*_SERVED, "timestamp", "sequence", "id").select(*_SERVED, *_PAYLOAD)
-    return table.closed(ordered)
+    return trades.sort(*_SERVED, "timestamp", "sequence", "id").select(*_SERVED, *_PAYLOAD)

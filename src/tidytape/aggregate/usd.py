@@ -13,7 +13,7 @@ from tidytape.catalogue import USD_QUOTES, AmountUnit
 from tidytape.errors import QueryError
 from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.joined import as_of
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, Table
 from tidytape.schema import schema_of
 
 __all__ = ["to_usd"]
@@ -87,40 +87,54 @@ def to_usd(
     >>> to_usd(trades, quote="EUR", rates=rates).sort("timestamp")["amount"].to_list()
     [None, 30.0]
     """
-    columns, needed = _columns(data_type)
+    _, needed = _columns(data_type)
     if data_type == "OPEN_INTEREST_AGG" and prices is None:
         raise QueryError("prices", got=None, expected="a frame of closes; open interest has no price")
+    if quote not in USD_QUOTES and rates is None:
+        raise QueryError(
+            "quote",
+            got=quote,
+            expected="a quote that counts as USD: " + ", ".join(sorted(USD_QUOTES)),
+            hint="another one needs rates",
+            code="UNSUPPORTED",
+        )
     table = Table.opened(frame, needed, times=["timestamp"])
-    money, names = table.rows, table.names
+    closes = worth = None
     if prices is not None and data_type == "OPEN_INTEREST_AGG":
         closes = Table.opened(prices, [*INSTRUMENT, "close"], times=["timestamp"], parameter="prices").rows
-        money = as_of(money, closes.rename({"close": "__price"}), "__price", by=INSTRUMENT)
+    if rates is not None and quote not in USD_QUOTES:
+        worth = Table.opened(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
+    return table.closed(in_usd(table.rows, quote, data_type, worth, closes))
+
+
+def in_usd(
+    rows: Rows,
+    quote: str | None,
+    data_type: str = "TRADE",
+    rates: Rows | None = None,
+    prices: Rows | None = None,
+) -> Rows:
+    """Return what `to_usd` does, of rates if the quote does not count as USD, and of prices for open interest."""
+    names = rows.collect_schema().names()
+    price, rate = nw.col("price"), nw.lit(1.0)
+    if prices is not None:
+        rows = as_of(rows, prices.rename({"close": "__price"}), "__price", by=INSTRUMENT)
         price = nw.col("__price")
-    else:
-        price = nw.col("price")
-    if quote not in USD_QUOTES:
-        if rates is None:
-            raise QueryError(
-                "quote",
-                got=quote,
-                expected="a quote that counts as USD: " + ", ".join(sorted(USD_QUOTES)),
-                hint="another one needs rates",
-                code="UNSUPPORTED",
-            )
-        known = Table.opened(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
-        worth = known.filter(nw.col("quote_coin") == quote)
-        money = as_of(money, worth.rename({"usd": "__usd"}), "__usd", by=())
-        price = price * nw.col("__usd")
+    if rates is not None:
+        worth = rates.filter(nw.col("quote_coin") == quote)
+        rows = as_of(rows, worth.rename({"usd": "__usd"}), "__usd", by=())
+        rate = nw.col("__usd")
+        price = price * rate
+    amounts, _ = _columns(data_type)
     if data_type == "TRADE" and "quote_amount" in names:
-        rate = 1.0 if quote in USD_QUOTES else nw.col("__usd")
-        money = money.with_columns((nw.col("quote_amount") * rate).alias("amount"))
+        rows = rows.with_columns(amount=nw.col("quote_amount") * rate)
     else:
-        money = money.with_columns(*((nw.col(name) * price).alias(name) for name in columns))
+        rows = rows.with_columns(nw.col(name) * price for name in amounts)
     if data_type == "VOLUME_PROFILE_AGG" and "volume" in names:
-        money = money.with_columns((nw.col("buy_volume") + nw.col("sell_volume")).alias("volume"))
+        rows = rows.with_columns(volume=nw.col("buy_volume") + nw.col("sell_volume"))
     if "amount_unit" in names:
-        money = money.with_columns(nw.lit(AmountUnit.USD.value).alias("amount_unit"))
-    return table.closed(money.select(*names))
+        rows = rows.with_columns(amount_unit=nw.lit(AmountUnit.USD.value))
+    return rows.select(*names)
 
 
 def _columns(data_type: str) -> tuple[tuple[str, ...], tuple[str, ...]]:

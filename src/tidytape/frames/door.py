@@ -361,7 +361,7 @@ def wrapped(
     if isinstance(frame, nw.DataFrame) and not (engine.is_polars() or comes_in(native)):
         raise QueryError(parameter, got=f"a frame of {engine.value}", expected=kinds)
     # SQL engines list their own columns, because of duplicate names in DuckDB Narwhals shows only the last.
-    names = list(native.columns) if in_sql(frame) else frame.collect_schema().names()
+    names = list(native.columns if in_sql(frame) else frame.columns)
     if strange := [name for name in names if not isinstance(name, str)]:
         raise _name_error(parameter, f"a column {strange[0]!r}")
     if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):

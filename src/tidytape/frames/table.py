@@ -6,10 +6,11 @@ join and compare alike. The results have the caller's categories again.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, cast
+from functools import cached_property, update_wrapper
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -23,14 +24,19 @@ if TYPE_CHECKING:
     import polars as pl
 
 P = ParamSpec("P")
+
+Rows = nw.LazyFrame[Any]
+"""Rows to work on, on polars, DuckDB or Spark."""
+
+_TIMES = ("timestamp", "first_timestamp", "last_timestamp", "expiry")
+"""Columns of times that events and points have."""
+
 _SHARED = "Categorical"  # as polars calls its own; those of a caller's Categories have their names behind
 
 
-def categories_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any]) -> dict[str, Any]:
+def categories_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], schema: Mapping[str, Any]) -> dict[str, Any]:
     """Return the columns of words that a frame keeps as categories, each with its type in the engine."""
-    names = [
-        name for name, dtype in frame.collect_schema().items() if isinstance(dtype, nw.Categorical | nw.Enum)
-    ]
+    names = [name for name, dtype in schema.items() if isinstance(dtype, nw.Categorical | nw.Enum)]
     if not names:
         return {}
     native = frame.to_native()
@@ -164,13 +170,13 @@ class Table(Generic[IntoFrameT]):
             frame = wrapped(native, parameter=parameter, kinds=_KINDS)
             engine = frame.implementation
             door = Door.of(native, as_text=as_text) if isinstance(frame, nw.DataFrame) else None
-            frame = frame if door is None else nw.from_native(door.frame)
+            frame = frame if door is None or door.frame is native else nw.from_native(door.frame)
         times, numbers = tuple(times), tuple(numbers)
-        require(named := (*needed, *times, *numbers), frame.collect_schema().names())
-        if door is not None:
-            door = door.with_counts(times)
-            frame = nw.from_native(door.frame)
         schema = frame.collect_schema()
+        require(named := (*needed, *times, *numbers), schema.names())
+        if door is not None and (counts := door.with_counts(times)) is not door:
+            door, frame = counts, nw.from_native(counts.frame)
+            schema = frame.collect_schema()
         # To SQL a column Total is the total that a function adds, and it is read instead.
         if in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
             expected = "names in lower case, for its engine does not tell them from others"
@@ -184,12 +190,12 @@ class Table(Generic[IntoFrameT]):
                 )
         # Lazily, so that an optimiser is used where there is one.
         lazy: nw.LazyFrame[Any] = frame.lazy()
-        clocks = {name: clock_of(frame, name) for name in times}
-        categories = categories_of(frame)
+        clocks = {name: clock_of(frame, name, schema[name]) for name in times}
+        categories = categories_of(frame, schema)
         rows = worded(counted(lazy, clocks), categories if as_text else {})
         casts = [nw.col(name).cast(nw.Float64) for name in numbers if schema[name] != nw.Float64]
-        counts = [name for name, clock in clocks.items() if clock.counts and schema[name] != nw.Int64]
-        casts += [nw.col(name).cast(nw.Int64) for name in counts]
+        whole = [name for name, clock in clocks.items() if clock.counts and schema[name] != nw.Int64]
+        casts += [nw.col(name).cast(nw.Int64) for name in whole]
         rows = rows.with_columns(casts) if casts else rows
         # What goes back through a door of its own needs no categories of polars.
         own = {} if door is not None and door.own else categories
@@ -333,11 +339,64 @@ class Table(Generic[IntoFrameT]):
         return self.door.like(times or {}).back(collected.to_native(), like_rows=like_rows)
 
 
+class Tabular(Protocol[P]):
+    """A public function that `tabular` makes of a core."""
+
+    core: Callable[Concatenate[Rows, P], Rows]
+
+    def __call__(self, frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
+        """Return what the core makes of the frame's rows, as the kind of frame that was given."""
+
+
+def tabular(
+    needed: Sequence[str] | Callable[..., Sequence[str]],
+    *,
+    new_times: Mapping[str, str] | None = None,
+    sort: Sequence[str] = (),
+    in_parts: bool = False,
+) -> Callable[[Callable[Concatenate[Rows, P], Rows]], Tabular[P]]:
+    """Make a public function of a core: it opens the caller's frame, calls the core and closes what that returns.
+
+    The core stays at hand as ``function.core``, for those who have lazy rows whose columns are known.
+
+    Parameters
+    ----------
+    needed : iterable of str, or function
+        Columns that the frame must have; or a function that returns them for the keyword arguments of a call. Those of
+        events and points that are times, such as ``timestamp`` and ``expiry``, become nanoseconds.
+    new_times, sort, in_parts
+        As ``times``, ``sort`` and ``in_parts`` of `Table.closed`.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> @tabular(["price"])
+    ... def doubled(trades: Rows, /) -> Rows:
+    ...     return trades.with_columns(nw.col("price") * 2)
+    >>> doubled(pl.DataFrame({"price": [1.5]}))["price"].to_list()
+    [3.0]
+    """
+
+    def made(core: Callable[Concatenate[Rows, P], Rows]) -> Tabular[P]:
+        def function(frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
+            columns = needed(**kwargs) if callable(needed) else needed
+            table = Table.opened(frame, columns, times=[name for name in columns if name in _TIMES])
+            result = core(table.rows, *args, **kwargs)
+            return table.closed(result, sort=sort, times=new_times, in_parts=in_parts)
+
+        signature = inspect.signature(core)
+        first, *others = signature.parameters.values()
+        parameters = [first.replace(annotation="IntoFrameT"), *others]
+        public = cast("Any", update_wrapper(cast("Any", function), core))
+        public.__signature__ = signature.replace(parameters=parameters, return_annotation="IntoFrameT")
+        public.core = core
+        return cast("Tabular[P]", public)
+
+    return made
+
+
 def planned(
-    core: Callable[Concatenate[nw.LazyFrame[Any], P], nw.LazyFrame[Any]],
-    rows: pl.LazyFrame,
-    *args: P.args,
-    **kwargs: P.kwargs,
+    core: Callable[Concatenate[Rows, P], Rows], rows: pl.LazyFrame, *args: P.args, **kwargs: P.kwargs
 ) -> pl.LazyFrame:
     """Return what a core makes of rows of the lake, whose columns are known: nothing is checked."""
     made: pl.LazyFrame = core(nw.from_native(rows), *args, **kwargs).to_native()

@@ -37,15 +37,14 @@ class Clock:
         return self.unit is None and self.native is None
 
 
-def clock_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], column: str) -> Clock:
-    """Return how a column says time.
+def clock_of(frame: nw.DataFrame[Any] | nw.LazyFrame[Any], column: str, dtype: Any) -> Clock:
+    """Return how a column, which is of this type to Narwhals, says time.
 
     Raises
     ------
     QueryError
         If it holds times without a zone, or anything that is no time.
     """
-    dtype = frame.collect_schema()[column]
     expected = "int64 nanoseconds since the epoch, or times with a zone"
     if dtype.is_signed_integer():
         return Clock()
@@ -111,7 +110,10 @@ def counted_beside(frame: Frame, column: str, name: str) -> Frame:
     QueryError
         As of `clock_of`.
     """
-    return counted(frame.with_columns(nw.col(column).alias(name)), {name: clock_of(frame, column)})
+    return counted(
+        frame.with_columns(nw.col(column).alias(name)),
+        {name: clock_of(frame, column, frame.collect_schema()[column])},
+    )
 
 
 def dated(frame: Frame, clocks: dict[str, Clock]) -> Frame:

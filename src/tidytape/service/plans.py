@@ -16,15 +16,8 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from tidytape import aggregate
-from tidytape.aggregate.minutes import (
-    candle_minutes as minutes_of_trades,
-)
-from tidytape.aggregate.minutes import (
-    candles_of_minutes,
-    profile_minutes,
-    profile_of_minutes,
-)
 from tidytape.aggregate.tpo import MOST_ROWS, Cut, tpo_of_minutes
+from tidytape.aggregate.usd import in_usd as worth_in_usd
 from tidytape.catalogue import (
     DEFAULT_FUNDING_INTERVAL_MS,
     DEFAULT_TPO_BLOCK_MINUTES,
@@ -33,7 +26,6 @@ from tidytape.catalogue import (
     TPOSession,
 )
 from tidytape.errors import QueryError
-from tidytape.frames.grid import Grid
 from tidytape.frames.table import planned
 from tidytape.lake import Lake
 from tidytape.lake.rollup import minutes, minutes_of_many
@@ -189,11 +181,8 @@ class Want:
     def worth(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return events whose ``quote_amount`` is in USD."""
         assert self.rates is not None
-        usd = aggregate.to_usd(
-            events.with_columns(coins_before_usd=pl.col("amount")),
-            quote=self.one.quote_coin,
-            rates=self.rates.lazy(),
-        )
+        rows = events.with_columns(coins_before_usd=pl.col("amount"))
+        usd = planned(worth_in_usd, rows, self.one.quote_coin, rates=nw.from_native(self.rates.lazy()))
         return usd.with_columns(quote_amount=pl.col("amount"), amount=pl.col("coins_before_usd")).drop(
             "coins_before_usd"
         )
@@ -226,13 +215,13 @@ def _trades(want: Want) -> pl.LazyFrame:
         trades = trades.filter(pl.col("side") == str(want.query.side))
     if in_usd(want.query):
         trades = trades.with_columns(amount=pl.col("quote_amount"))
-    return aggregate.raw_trades(trades)
+    return planned(aggregate.raw_trades.core, trades)
 
 
 def candle_minutes(want: Want, *, by_side: bool = False, end: int | None = None) -> pl.LazyFrame:
     """Minutes of trades, whose ``quote_volume`` is in USD where that is asked for."""
     if want.needs_rates:
-        return planned(minutes_of_trades, want.events("trades", end=end), by_side=by_side)
+        return planned(aggregate.minute_candles.core, want.events("trades", end=end), by_side=by_side)
     return want.minutes("candles_1m" if by_side else "candles_of_both_1m", end=end)
 
 
@@ -251,8 +240,8 @@ def traded_candles(want: Want) -> pl.LazyFrame:
 def _of_interval(want: Want, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.LazyFrame:
     """Candles of the interval asked for; those of a minute are there already, but for what they count."""
     if want.interval is not Interval.MINUTE:
-        volume = "quote_volume" if want.amount == "quote" else "volume"
-        return planned(candles_of_minutes, minutes_, want.interval, by_side=by_side, volume=volume)
+        core = aggregate.candles_of.core
+        return planned(core, minutes_, interval=want.interval, by_side=by_side, amount=want.amount)
     if want.amount == "quote":
         minutes_ = minutes_.with_columns(volume=pl.col("quote_volume"))
     return minutes_.drop("quote_volume", "first_sequence", "last_sequence", "trades")
@@ -260,7 +249,7 @@ def _of_interval(want: Want, minutes_: pl.LazyFrame, *, by_side: bool) -> pl.Laz
 
 def _resampled(want: Want, points: pl.LazyFrame, name: str) -> pl.LazyFrame:
     """Points of the interval asked for. Of one market, an unknown amount is null, and there is no coverage."""
-    return aggregate.resample(points, data_type=name, interval=want.interval).drop("coverage")
+    return planned(aggregate.resample.core, points, data_type=name, interval=want.interval).drop("coverage")
 
 
 def recorded_candles(want: Want) -> pl.LazyFrame:
@@ -383,7 +372,7 @@ def _profile_minutes(want: Want, *, end: int | None = None) -> pl.LazyFrame:
     highest = candle_minutes(want, end=end).select(pl.col("high").abs().max()).collect(engine="streaming")
     _require_rows(highest.item(), size)
     if want.needs_rates:
-        return planned(profile_minutes, want.events("trades", end=end), Grid.of(size))
+        return planned(aggregate.minute_profile.core, want.events("trades", end=end), block_size=size)
     return want.minutes("profile_1m", block_size=size, end=end)
 
 
@@ -459,8 +448,8 @@ def _end_of_sessions(want: Want) -> int:
 
 
 def _volume_profile(want: Want) -> pl.LazyFrame:
-    grid = Grid.of(want.block_size)
-    return planned(profile_of_minutes, _profile_minutes(want), want.interval, grid, amount=want.amount)
+    core, minutes_ = aggregate.profile_of.core, _profile_minutes(want)
+    return planned(core, minutes_, interval=want.interval, block_size=want.block_size, amount=want.amount)
 
 
 def _tpo(want: Want) -> pl.LazyFrame:
@@ -505,14 +494,9 @@ def _open_interest(want: Want) -> pl.LazyFrame:
     points = _resampled(want, want.minutes("open_interest_1m"), "OPEN_INTEREST_AGG")
     if not in_usd(want.query):
         return points
-    worth = want.rates
-    return aggregate.to_usd(
-        points,
-        quote=want.one.quote_coin,
-        data_type="OPEN_INTEREST_AGG",
-        prices=_closes(want),
-        rates=None if worth is None else worth.lazy(),
-    )
+    worth = nw.from_native(want.rates.lazy()) if want.rates is not None else None
+    prices = nw.from_native(_closes(want))
+    return planned(worth_in_usd, points, want.one.quote_coin, "OPEN_INTEREST_AGG", worth, prices)
 
 
 def _closes(want: Want) -> pl.LazyFrame:
@@ -538,7 +522,7 @@ def _funding(want: Want) -> pl.LazyFrame:
 def _liquidations(want: Want) -> pl.LazyFrame:
     if want.needs_rates:
         events = want.events("liquidations").with_columns(amount=pl.col("quote_amount"))
-        found = aggregate.liquidations(events, interval=want.interval)
+        found = planned(aggregate.liquidations.core, events, interval=want.interval)
     else:
         name = "quote_liquidations" if in_usd(want.query) else "liquidations"
         made = want.minutes("liquidations_1m").with_columns(liquidations=pl.col(name))
@@ -552,7 +536,8 @@ def _book(want: Want) -> pl.LazyFrame:
         made = want.worth(made.rename({"size": "amount", "quote_size": "quote_amount"})).rename(
             {"amount": "size", "quote_amount": "quote_size"}
         )
-    return aggregate.book_of(
+    return planned(
+        aggregate.book_of.core,
         made,
         interval=want.interval,
         block_size=want.block_size,
@@ -572,11 +557,11 @@ def _quotes(want: Want) -> pl.LazyFrame:
 
 
 def _implied_volatility(want: Want) -> pl.LazyFrame:
-    return _of_tenor(want, aggregate.implied_volatility(_quotes(want), interval=want.interval))
+    return _of_tenor(want, planned(aggregate.implied_volatility.core, _quotes(want), interval=want.interval))
 
 
 def _skew(want: Want) -> pl.LazyFrame:
-    return _of_tenor(want, aggregate.skew(_quotes(want), interval=want.interval))
+    return _of_tenor(want, planned(aggregate.skew.core, _quotes(want), interval=want.interval))
 
 
 def _of_tenor(want: Want, points: pl.LazyFrame) -> pl.LazyFrame:
@@ -587,18 +572,18 @@ def _of_tenor(want: Want, points: pl.LazyFrame) -> pl.LazyFrame:
 def _option_open_interest(want: Want) -> pl.LazyFrame:
     # A report counts for 24 hours, so those before the window do.
     earlier = Want(want.lake, want.one, want.query, before=want.before + DAY)
-    points = aggregate.option_open_interest(_quotes(earlier), interval=want.interval)
+    points = planned(aggregate.option_open_interest.core, _quotes(earlier), interval=want.interval)
     return points.filter(pl.col("timestamp") >= want.start)
 
 
 def _cme_open_interest(want: Want) -> pl.LazyFrame:
-    return aggregate.cme_open_interest(want.events("cme_open_interest"), interval=want.interval)
+    return planned(aggregate.cme_open_interest.core, want.events("cme_open_interest"), interval=want.interval)
 
 
 def _token_supply(want: Want) -> pl.LazyFrame:
     # Dominance is a share of all tokens, each with what it last reported.
     reports = want.lake.scan("token_supply", start=want.start - DAY, end=want.end)
-    points = aggregate.token_supply(reports, interval=want.interval)
+    points = planned(aggregate.token_supply.core, reports, interval=want.interval)
     mine = points.filter(pl.col("token_name") == want.one.raw_symbol, pl.col("timestamp") >= want.start)
     return mine.drop("token_name")
 
@@ -613,7 +598,7 @@ def _liquidation_heatmap(want: Want) -> pl.LazyFrame:
         events = events.with_columns(amount=pl.col("quote_amount"))
     size = want.block_size
     _require_rows(events.select(pl.col("price").abs().max()).collect().item(), size)
-    levels = aggregate.liquidation_heatmap(events, interval=want.interval, block_size=size)
+    levels = planned(aggregate.liquidation_heatmap.core, events, interval=want.interval, block_size=size)
     if want.query.max_depth is None:
         return levels
     # The levels that most was liquidated on; of equals the lower ones.

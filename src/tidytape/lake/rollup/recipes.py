@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from tidytape import aggregate
-from tidytape.aggregate.minutes import candle_minutes, profile_minutes
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
-from tidytape.frames.grid import Grid
 from tidytape.frames.table import planned
 from tidytape.lake.rollup.tables import (
     BOOKS,
@@ -122,11 +120,11 @@ def _events(lake: Lake, table: Table, asks: Sequence[Ask]) -> pl.LazyFrame:
 
 
 def _candles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
-    return planned(candle_minutes, _events(lake, TRADES, asks))
+    return planned(aggregate.minute_candles.core, _events(lake, TRADES, asks))
 
 
 def _candles_of_both(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
-    return planned(candle_minutes, _events(lake, TRADES, asks), by_side=False)
+    return planned(aggregate.minute_candles.core, _events(lake, TRADES, asks), by_side=False)
 
 
 def _profiles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
@@ -134,7 +132,7 @@ def _profiles(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
     for ask in asks:
         of_size.setdefault(_size(ask), []).append(ask)
     return pl.concat(
-        planned(profile_minutes, _events(lake, TRADES, alike), Grid.of(size))
+        planned(aggregate.minute_profile.core, _events(lake, TRADES, alike), block_size=size)
         for size, alike in of_size.items()
     )
 
