@@ -334,6 +334,8 @@ def test_a_market_that_is_there_twice_is_one_venue_and_makes_no_number():
     assert cross.premium(double, reference={"exchange": "A"})["premium"].null_count() == 4
     mean = cross.volume_weighted(double)
     assert mean.select("vwap", "volume", "venues").rows() == [(None, None, 2), (1.75, 4.0, 2)]
+    [row] = cross.volume_weighted(pl.concat([frame, frame.head(1)])).select("vwap", "volume", "venues").rows()
+    assert row == (None, None, 2)
     once, rates = double.unique(), double.rename({"close": "rate_close"})
     for given in ((rates, once), (rates.unique(), double)):
         got = cross.oi_weighted(*given).select("rate_close", "venues").rows()

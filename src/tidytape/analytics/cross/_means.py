@@ -149,9 +149,11 @@ def _oi_weighted(
     reports = reports.with_columns(weight.alias("__weight"))
     rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry)
     rows = rows.with_columns(nw.col("__weight").fill_null(-1.0))
-    rows = rows.with_columns(__least=nw.col("__weight").min().over(*series, "__start"))
-    rows = rows.with_columns(__known=(nw.col("__least") >= 0).cast(nw.Int64())).filter(nw.col("__weight") > 0)
-    means = weighted(rows, [*series, "__start", "timestamp", "__known"], [rate, TWICE], weight="__weight")
+    at = [*series, "__start"]
+    rows = rows.with_columns(__least=nw.col("__weight").min().over(*at)).filter(nw.col("__weight") > 0)
+    is_known = (nw.col("__least") >= 0).cast(nw.Int64())
+    rows = rows.with_columns(nw.col(TWICE).max().over(*at), __known=is_known)
+    means = weighted(rows, [*at, "timestamp", "__known", TWICE], [rate], weight="__weight")
     found: nw.LazyFrame[Any] = joined(means, whole, on=[*shared, "timestamp"], how="inner")
     is_single = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
     is_known = is_single & (nw.col("__known") == 1) & ~nw.col("open_interest").is_null()
@@ -249,10 +251,11 @@ def volume_weighted(
         __volume=nw.when(is_known).then(traded).otherwise(1.0),
     )
     rows = once(rows, series, amounts=["__volume"]).with_columns(
+        nw.col(TWICE).max().over(*keys),
         __weight=traded / vwap if unit == "quote" else traded,
         __venues=nw.col(COVERAGE).sum().over(*keys),
     )
-    means = weighted(rows, [*keys, "__venues", MIXED], ["vwap", TWICE], weight="__weight")
+    means = weighted(rows, [*keys, "__venues", MIXED, TWICE], ["vwap"], weight="__weight")
     coverage = nw.col("__venues") / nw.col("__members")
     is_known = (nw.col(TWICE) == 0) & (coverage == 1)
     result = means.select(
