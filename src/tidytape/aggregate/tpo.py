@@ -5,6 +5,13 @@ candle of a block gives the lowest and the highest row that it touched, and its 
 row. So `candles` and `volume_profile` read the trades once, and the rest works on a few rows per block.
 
 Candles and profiles are made per *piece*: a block, or a whole session where that is shorter than a block.
+
+Four steps lead to a profile::
+
+    _cut_trades, _cut_minutes -> pieces, and the rows that each touched and traded on, placed in sessions and blocks
+    _touches                  -> one row per session, block and price row touched
+    _levels                   -> one row per session and price row touched
+    _profiles                 -> the levels with the prices, the value area and the flags of their session
 """
 
 from __future__ import annotations
@@ -26,7 +33,7 @@ from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
 from tidytape.frames.numbers import MOST_NUMBERS, spread
-from tidytape.frames.table import Table
+from tidytape.frames.table import Rows, Table
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 __all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
@@ -168,9 +175,10 @@ def tpo(
     >>> levels.select("poc_price", "opening_price", "closing_price", "ibr_high", "ibr_low").row(0)
     (11.0, 10.0, 11.0, 12.5, 10.0)
     """
-    plan = Cut.of(interval, block_size, session, block_minutes)
+    cut = Cut.of(interval, block_size, session, block_minutes)
     table = Table.opened(trades, _NEEDED, times=["timestamp"])
-    return _closed(table, _profiles(*_of_trades(table, plan), plan, now))
+    blocks, touched, traded = _cut_trades(table, cut)
+    return _closed(table, _profiles(blocks, _levels(touched, traded, cut), cut, now))
 
 
 def tpo_of(
@@ -226,9 +234,9 @@ def tpo_of(
     >>> levels.select("price", "volume", "tpo_count").rows()
     [(10.0, 1.0, 1), (11.0, 0.0, 1), (12.0, 2.0, 1)]
     """
-    plan = Cut.of(interval, block_size, session, block_minutes)
-    table, parts = _opened(candles, profile, plan, amount, united=united)
-    return _closed(table, _profiles(*parts, plan, now))
+    cut = Cut.of(interval, block_size, session, block_minutes)
+    table, (blocks, touched, traded) = _opened(candles, profile, cut, amount, united=united)
+    return _closed(table, _profiles(blocks, _levels(touched, traded, cut), cut, now))
 
 
 def tpo_touches(
@@ -281,10 +289,10 @@ def tpo_touches(
     >>> tpo_touches(trades, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0), (1, 12.0, 4.0)]
     """
-    plan = Cut.of(interval, block_size, session, block_minutes)
+    cut = Cut.of(interval, block_size, session, block_minutes)
     table = Table.opened(trades, _NEEDED, times=["timestamp"])
-    _, touched, traded = _of_trades(table, plan)
-    return table.closed(_touches(touched, traded, plan))
+    _, touched, traded = _cut_trades(table, cut)
+    return table.closed(_touches(touched, traded, cut))
 
 
 def tpo_touches_of(
@@ -330,12 +338,12 @@ def tpo_touches_of(
     >>> tpo_touches_of(*minutes, interval="1d", block_size=1).select("block_id", "price", "volume").rows()
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0)]
     """
-    plan = Cut.of(interval, block_size, session, block_minutes)
-    table, (_, touched, traded) = _opened(candles, profile, plan, amount, united=united)
-    return table.closed(_touches(touched, traded, plan))
+    cut = Cut.of(interval, block_size, session, block_minutes)
+    table, (_, touched, traded) = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(_touches(touched, traded, cut))
 
 
-_Parts = tuple[nw.LazyFrame[Any], nw.LazyFrame[Any], nw.LazyFrame[Any]]
+_Parts = tuple[Rows, Rows, Rows]
 """Three tables: candles of pieces, the rows that each piece touched, and the rows on which it traded."""
 
 
@@ -368,7 +376,7 @@ class Cut:
         seconds = min(self.minutes * 60, self.session.seconds if self.session else self.minutes * 60)
         return next(interval for interval in Interval if interval.seconds == seconds)
 
-    def placed(self, pieces: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    def placed(self, pieces: Rows) -> Rows:
         """Add the start of each piece's session as ``timestamp``, and its block within the session as ``block_id``."""
         time = nw.col(BUCKET)
         if self.session:
@@ -378,7 +386,7 @@ class Cut:
         block = (time - nw.col("timestamp")) // (self.minutes * MINUTE)
         return pieces.with_columns(block.alias("block_id"))
 
-    def with_end(self, sessions: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+    def with_end(self, sessions: Rows) -> Rows:
         """Add the end of the session that starts at ``timestamp``."""
         start = nw.col("timestamp")
         if self.session:
@@ -400,7 +408,7 @@ def _session_of(name: str) -> Interval | None:
     return _SESSIONS[known[str(name)]]
 
 
-def _with_month_start(frame: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.LazyFrame[Any]:
+def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     """Add the start of the UTC calendar month that a time, in whole seconds, lies in. [ns]
 
     Years are counted from March, so that a leap day is the last day of its year. Dividing days by centuries, the
@@ -423,37 +431,32 @@ def _with_month_start(frame: nw.LazyFrame[Any], time: nw.Expr, name: str) -> nw.
     )
 
 
-def _profiles(
-    blocks: nw.LazyFrame[Any],
-    touched: nw.LazyFrame[Any],
-    traded: nw.LazyFrame[Any],
-    plan: Cut,
-    now: int | None,
-) -> nw.LazyFrame[Any]:
-    """Return the levels of each session, with the columns of the session that are computed from them."""
-    row, count = nw.col("row"), nw.col("tpo_count")
+def _levels(touched: Rows, traded: Rows, cut: Cut) -> Rows:
+    """Return one row per session and price row touched, with how many blocks touched it and what was traded there."""
     levels = touched.group_by(*_PROFILE, "row").agg(
-        nw.len().alias("tpo_count"),
+        nw.len().cast(nw.Int64).alias("tpo_count"),
         nw.col("block_id").min().alias("first_touch_block"),
         nw.col("block_id").max().alias("last_touch_block"),
     )
+    levels = _with_volumes(levels, traded, [*_PROFILE, "row"])
+    return levels.with_columns(cut.grid.price(nw.col("row")).alias("price"))
+
+
+def _profiles(blocks: Rows, levels: Rows, cut: Cut, now: int | None) -> Rows:
+    """Return the levels of each session with the session's prices, its value area and the flags of each level."""
     # An integer names each session from here on: windows over three key columns, two of them text, take twice as long.
     sessions = _sessions(blocks).with_row_index("session", order_by=_PROFILE)
-    levels = (
-        _with_volumes(levels, traded, [*_PROFILE, "row"])
-        .with_columns(count.cast(nw.Int64), plan.grid.price(row).alias("price"))
-        .join(sessions, on=[*_PROFILE], how="inner")
-    )
+    levels = levels.join(sessions, on=[*_PROFILE], how="inner")
     area = value_area(
         levels.select("session", "price", "tpo_count").to_native(),
         by="session",
         count="tpo_count",
-        row_size=plan.grid.size,
+        row_size=cut.grid.size,
     )
     return (
-        _with_flags(levels, plan, now)
+        _with_flags(levels, cut, now)
         .with_columns(
-            count.sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
+            nw.col("tpo_count").sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
             nw.col("volume").alias("total_volume"),
         )
         .pipe(exact.in_parts, "total_volume")
@@ -464,12 +467,12 @@ def _profiles(
             *_PROFILE,
             nw.col("timestamp").alias("period_start"),
             "period_end",
-            nw.lit(plan.minutes, nw.Int64).alias("block_size_minutes"),
+            nw.lit(cut.minutes, nw.Int64).alias("block_size_minutes"),
             nw.col("poc").alias("poc_price"),
             nw.col("vah").alias("vah_price"),
             nw.col("val").alias("val_price"),
-            plan.grid.price(nw.col("highest")).alias("profile_high"),
-            plan.grid.price(nw.col("lowest")).alias("profile_low"),
+            cut.grid.price(nw.col("highest")).alias("profile_high"),
+            cut.grid.price(nw.col("lowest")).alias("profile_low"),
             *("opening_price", "closing_price", "ibr_high", "ibr_low", "total_tpo_count"),
             (nw.col("value_area_share") * 100).alias("value_area_percentage"),
             *("total_volume", "price", *_VOLUMES, "tpo_count", "volume"),
@@ -480,15 +483,16 @@ def _profiles(
     )
 
 
-def _touches(touched: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], plan: Cut) -> nw.LazyFrame[Any]:
+def _touches(touched: Rows, traded: Rows, cut: Cut) -> Rows:
+    """Return one row per session, block and price row touched, with what was traded there."""
     return (
         _with_volumes(touched, traded, [*_PROFILE, "block_id", "row"])
-        .select(*_PROFILE, "block_id", plan.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
+        .select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
         .sort(*_PROFILE, "block_id", "price")
     )
 
 
-def _with_volumes(rows: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], key: list[str]) -> nw.LazyFrame[Any]:
+def _with_volumes(rows: Rows, traded: Rows, key: list[str]) -> Rows:
     """Add the volumes traded on touched rows; 0 on rows without a trade, which most are."""
     parts = exact.parts_of(*_SUMMED)
     sums = traded.group_by(*key).agg(exact.summed(*_SUMMED))
@@ -496,74 +500,72 @@ def _with_volumes(rows: nw.LazyFrame[Any], traded: nw.LazyFrame[Any], key: list[
     return rows.with_columns(*map(exact.total, _SUMMED)).drop(*parts)
 
 
-def _closed(table: Table[IntoFrameT], levels: nw.LazyFrame[Any]) -> IntoFrameT:
+def _closed(table: Table[IntoFrameT], levels: Rows) -> IntoFrameT:
     return table.closed(levels, times=dict.fromkeys(("period_start", "period_end"), "timestamp"))
 
 
 def _opened(
     candles: IntoFrameT,
     profile: IntoFrameT,
-    plan: Cut,
+    cut: Cut,
     amount: Literal["coin", "quote"],
     *,
     united: bool,
 ) -> tuple[Table[IntoFrameT], _Parts]:
-    """Open the minute candles and the minute profile; return the table of candles, and what `_of_minutes` returns."""
+    """Open the minute candles and the minute profile; return the table of candles, and what `_cut_minutes` returns."""
     of_candles, of_levels = made_of(amount)
     table = Table.opened(candles, of_candles, times=_TIMES)
     levels = Table.opened(profile, of_levels, times=["timestamp"], parameter="profile")
-    return table, _of_minutes(table.rows, levels.rows, plan, amount, united=united, eager=table.is_eager)
+    return table, _cut_minutes(table.rows, levels.rows, cut, amount, united=united, eager=table.is_eager)
 
 
-def _of_minutes(
-    minutes: nw.LazyFrame[Any],
-    rows: nw.LazyFrame[Any],
-    plan: Cut,
+def _cut_minutes(
+    minutes: Rows,
+    rows: Rows,
+    cut: Cut,
     amount: Literal["coin", "quote"],
     *,
     united: bool,
     eager: bool = False,
 ) -> _Parts:
     """Return pieces, touched rows and traded rows (`_Parts`), from one-minute candles and profiles."""
-    pieces = candles_of.core(minutes, interval=plan.piece)
+    pieces = candles_of.core(minutes, interval=cut.piece)
     if not united:
-        traded = profile_of.core(rows, interval=plan.piece, block_size=plan.grid.size, amount=amount)
-        return _touched(pieces, traded, plan, eager=eager)
+        traded = profile_of.core(rows, interval=cut.piece, block_size=cut.grid.size, amount=amount)
+        return _cut_pieces(pieces, traded, cut, eager=eager)
     # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
     traded = profile_of.core(
-        rows.with_columns(*_NOBODY), interval=plan.piece, block_size=plan.grid.size, amount=amount
+        rows.with_columns(*_NOBODY), interval=cut.piece, block_size=cut.grid.size, amount=amount
     )
-    members = _with_rows(pieces, plan, eager=eager)
-    whole = _with_rows(
-        candles_of.core(minutes.with_columns(*_NOBODY), interval=plan.piece), plan, eager=False
-    )
+    members = _with_rows(pieces, cut, eager=eager)
+    whole = _with_rows(candles_of.core(minutes.with_columns(*_NOBODY), interval=cut.piece), cut, eager=False)
     touched = _rows_between(members).select(*_NOBODY, BUCKET, "row").unique()
-    return plan.placed(whole), plan.placed(touched), plan.placed(_traded(traded, plan))
+    return cut.placed(whole), cut.placed(touched), cut.placed(_traded(traded, cut))
 
 
 def tpo_of_minutes(
-    minutes: nw.LazyFrame[Any],
-    rows: nw.LazyFrame[Any],
-    plan: Cut,
+    minutes: Rows,
+    rows: Rows,
+    cut: Cut,
     amount: Literal["coin", "quote"],
     *,
     united: bool,
-) -> tuple[nw.LazyFrame[Any], nw.LazyFrame[Any]]:
+) -> tuple[Rows, Rows]:
     """Return the results of `tpo_of` and `tpo_touches_of`, from one-minute candles and profiles."""
-    blocks, touched, traded = _of_minutes(minutes, rows, plan, amount, united=united)
-    return _profiles(blocks, touched, traded, plan, None), _touches(touched, traded, plan)
+    blocks, touched, traded = _cut_minutes(minutes, rows, cut, amount, united=united)
+    return _profiles(blocks, _levels(touched, traded, cut), cut, None), _touches(touched, traded, cut)
 
 
-def _of_trades(table: Table[Any], plan: Cut) -> _Parts:
+def _cut_trades(table: Table[Any], cut: Cut) -> _Parts:
     """Return pieces, touched rows and traded rows (`_Parts`), from trades."""
     order = [_ORDER] if _ORDER in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
-    pieces = candles.core(trades, interval=plan.piece) if order else _candles_of_moments(trades, plan.piece)
-    traded = volume_profile.core(trades, interval=plan.piece, block_size=plan.grid.size)
-    return _touched(pieces, traded, plan, eager=table.is_eager)
+    pieces = candles.core(trades, interval=cut.piece) if order else _candles_of_moments(trades, cut.piece)
+    traded = volume_profile.core(trades, interval=cut.piece, block_size=cut.grid.size)
+    return _cut_pieces(pieces, traded, cut, eager=table.is_eager)
 
 
-def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> nw.LazyFrame[Any]:
+def _candles_of_moments(trades: Rows, piece: Interval) -> Rows:
     """Return candles of trades without ``sequence``; open or close is null where it depends on the order.
 
     It does so where the first or the last moment of a candle has trades at several prices.
@@ -587,27 +589,27 @@ def _candles_of_moments(trades: nw.LazyFrame[Any], piece: Interval) -> nw.LazyFr
     )
 
 
-def _touched(pieces: nw.LazyFrame[Any], profile: nw.LazyFrame[Any], plan: Cut, *, eager: bool) -> _Parts:
+def _cut_pieces(pieces: Rows, profile: Rows, cut: Cut, *, eager: bool) -> _Parts:
     """Return pieces, touched rows and traded rows (`_Parts`), from candles and volume profiles of the pieces."""
-    blocks = _with_rows(pieces, plan, eager=eager)
-    return plan.placed(blocks), plan.placed(_rows_between(blocks)), plan.placed(_traded(profile, plan))
+    blocks = _with_rows(pieces, cut, eager=eager)
+    return cut.placed(blocks), cut.placed(_rows_between(blocks)), cut.placed(_traded(profile, cut))
 
 
-def _with_rows(pieces: nw.LazyFrame[Any], plan: Cut, *, eager: bool) -> nw.LazyFrame[Any]:
+def _with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
     """Add the lowest and the highest row of each piece; if ``eager``, raise QueryError for one with too many rows."""
-    row = plan.grid.row
-    blocks: nw.LazyFrame[Any] = pieces.rename({"timestamp": BUCKET}).with_columns(
+    row = cut.grid.row
+    blocks: Rows = pieces.rename({"timestamp": BUCKET}).with_columns(
         row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
     )
-    return _checked(blocks.collect("polars"), plan.grid).lazy() if eager else blocks
+    return _checked(blocks.collect("polars"), cut.grid).lazy() if eager else blocks
 
 
-def _traded(profile: nw.LazyFrame[Any], plan: Cut) -> nw.LazyFrame[Any]:
+def _traded(profile: Rows, cut: Cut) -> Rows:
     """Return the rows on which each piece traded, with volumes split into the parts that `exact` sums."""
     rows = profile.select(
         *INSTRUMENT,
         nw.col("timestamp").alias(BUCKET),
-        plan.grid.row(nw.col("price")).alias("row"),
+        cut.grid.row(nw.col("price")).alias("row"),
         *_SUMMED,
     )
     return exact.in_parts(rows, *_SUMMED)
@@ -621,16 +623,16 @@ def _checked(blocks: nw.DataFrame[Any], grid: Grid) -> nw.DataFrame[Any]:
     return blocks
 
 
-def _rows_between(blocks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def _rows_between(blocks: Rows) -> Rows:
     """Return one row per piece and price row from its lowest to its highest."""
     return spread(blocks.select(*INSTRUMENT, BUCKET, "lowest", "highest"), "lowest", "highest", name="row")
 
 
-def _with_flags(levels: nw.LazyFrame[Any], plan: Cut, now: int | None) -> nw.LazyFrame[Any]:
+def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
     """Add ``lowest`` and ``highest``, the profile's rows, ``period_end``, and the flags of each level."""
     row, lowest, highest = nw.col("row"), nw.col("lowest"), nw.col("highest")
     one = nw.col("tpo_count") == 1
-    levels = plan.with_end(levels).with_columns(
+    levels = cut.with_end(levels).with_columns(
         one.cast(nw.Int64).alias("one"),
         row.min().over("session").alias("lowest"),
         row.max().over("session").alias("highest"),
@@ -643,7 +645,7 @@ def _with_flags(levels: nw.LazyFrame[Any], plan: Cut, now: int | None) -> nw.Laz
     # A row is in a tail if one block touched every row from it to the top or to the bottom of the profile.
     in_tail = (nw.col("ones_below") == row - lowest + 1) | (ones_above == highest - row + 1)
     block_end = nw.min_horizontal(
-        nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (plan.minutes * MINUTE), "period_end"
+        nw.col("timestamp") + (nw.col("last_touch_block") + 1) * (cut.minutes * MINUTE), "period_end"
     )
     return levels.with_columns(
         (one & ~in_tail).alias("is_single_print"),
@@ -653,7 +655,7 @@ def _with_flags(levels: nw.LazyFrame[Any], plan: Cut, now: int | None) -> nw.Laz
     )
 
 
-def _sessions(blocks: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
+def _sessions(blocks: Rows) -> Rows:
     """Return the first and last price and the initial balance of each session."""
     time = nw.col(BUCKET)
     into_session = time - nw.col("timestamp")
