@@ -312,8 +312,8 @@ def test_books_rebuilt_in_pieces_are_the_books_rebuilt_at_once(lake, recorded, m
     ingest(log, lake, layout="binance-ws", exchange="BINANCE", skip_bad=True, progress=False)
     events = lake.scan("book").collect()
     whole = book_runs(events)
-    monkeypatch.setattr(_book, "_DAY", 50 * SECOND)
-    monkeypatch.setattr(_book, "_MINUTE", 5 * SECOND)
+    monkeypatch.setattr(_book, "DAY", 50 * SECOND)
+    monkeypatch.setattr(_book, "MINUTE", 5 * SECOND)
     seen = []
     crossed = _book._crossed
 
