@@ -172,11 +172,10 @@ def completeness(
         .unique()
         .group_by(*series, "start", "end")
         .agg(present=nw.col("__inside").sum())
-        .with_columns(nw.col("present").cast(nw.Int64), __span=count_of(nw.col("end") - nw.col("start")))
-    )
-    expected = nw.col("__span")
-    counted = counted.with_columns(
-        expected=nw.when(expected > 0).then(expected).otherwise(nw.lit(0, nw.Int64()))
+        .with_columns(
+            nw.col("present").cast(nw.Int64),
+            expected=nw.max_horizontal(count_of(nw.col("end") - nw.col("start")), nw.lit(0, nw.Int64())),
+        )
     )
     share = nw.col("present").cast(nw.Float64) / nw.col("expected").cast(nw.Float64)
     counted = counted.select(
