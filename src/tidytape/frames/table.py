@@ -135,6 +135,8 @@ class Table(Generic[IntoFrameT]):
         *,
         times: Iterable[str] = (),
         numbers: Iterable[str] = (),
+        optional_times: Iterable[str] = (),
+        also: Iterable[str] = (),
         parameter: str = "frame",
         as_text: bool = True,
     ) -> Table[IntoFrameT]:
@@ -150,6 +152,10 @@ class Table(Generic[IntoFrameT]):
             Columns it must have, of times.
         numbers : iterable of str
             Columns it must have, of numbers; they become float64.
+        optional_times : iterable of str
+            Columns of times that it may have.
+        also : iterable of str
+            Columns that the error of a missing column suggests besides; they are not checked.
         parameter : str
             What the caller calls the frame, for the message of an error.
         as_text : bool
@@ -171,9 +177,10 @@ class Table(Generic[IntoFrameT]):
             engine = frame.implementation
             door = Door.of(native, as_text=as_text) if isinstance(frame, nw.DataFrame) else None
             frame = frame if door is None or door.frame is native else nw.from_native(door.frame)
-        times, numbers = tuple(times), tuple(numbers)
+        needed, times, numbers = tuple(needed), tuple(times), tuple(numbers)
         schema = frame.collect_schema()
-        require(named := (*needed, *times, *numbers), schema.names())
+        require((*needed, *times, *numbers), schema.names(), also=also)
+        times = (*times, *(name for name in optional_times if name in schema))
         if door is not None and (counts := door.with_counts(times)) is not door:
             door, frame = counts, nw.from_native(counts.frame)
             schema = frame.collect_schema()
@@ -181,7 +188,7 @@ class Table(Generic[IntoFrameT]):
         if in_sql(frame) and (cased := [name for name in schema if name != name.lower()]):
             expected = "names in lower case, for its engine does not tell them from others"
             raise QueryError(parameter, got=f"a column {cased[0]!r}", expected=expected, hint="rename it")
-        _refuse_outside(door, [*named, *_MEANT], parameter)
+        _refuse_outside(door, [*needed, *times, *numbers, *_MEANT], parameter)
         numbers = tuple(dict.fromkeys(numbers))
         for name in numbers:
             if not schema[name].is_numeric():

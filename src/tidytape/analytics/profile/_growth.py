@@ -13,7 +13,7 @@ once finds how many. A second search finds how many candidates of the other side
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -43,7 +43,6 @@ POC_TIES: Final = ("center", "lower", "upper")
 WIDTHS: Final = {"two_row": 2, "one_row": 1}
 AREA: Final = ("poc", "val", "vah", "value_area_share")
 
-Bools = NDArray[np.bool_]
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
@@ -84,8 +83,7 @@ def value_areas(profiles: Profiles[Any], count: str, rules: Rules) -> nw.LazyFra
         # areas of a month.
         levels = profiles.table.rows.collect()
         if not levels.is_empty():
-            values = (profiles.price, count)
-            return _areas_in_memory(levels, profiles.names, values, rules, profiles.step)
+            return _areas_in_memory(levels, profiles.names, (profiles.price, count), rules, profiles.step)
     counted = counted_levels(profiles, counts)
     return areas(counted, profiles.keys, rules, profiles.step, in_memory=in_memory)
 
@@ -103,19 +101,30 @@ def areas(
 def _areas_by_plan(
     levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return the areas as a lazy plan, which every engine can run."""
+    """Return the areas as a lazy plan, which every engine can run: the candidates that the growth takes, added."""
     candidates = _candidates(counted_rows(levels, keys, step, tie=rules.poc_tie), keys, rules, step)
-    taken = _taken(candidates, keys, rules, gaps=step is not None)
-    areas = taken.group_by(keys).agg(
-        nw.col("poc", "low").min(), nw.col("high", "total").max(), nw.col("count").sum()
+    count, total, rank, outward = nw.col("count"), nw.col("total"), nw.col("rank"), [*keys, "side"]
+    candidates = candidates.with_columns(weight=in_units(count, nw.col("scale"))).with_columns(
+        bound=nw.col("weight").cum_min().over(outward, order_by="rank"),
+        present=count.cum_count().over(outward, order_by="rank"),
     )
-    enclosed = nw.col("count") / nw.col("total")
+    # If a nearer candidate is absent because it has no level, it counts zero, and so does the bound from there on.
+    bound = nw.when(rank <= nw.col("present")).then(nw.col("bound")).otherwise(0.0)
+    # The point of control precedes every candidate. Bounds are integers, so ± 1/4 orders the sides of equal bounds.
+    bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (DIGITS + 1))
+    favoured = 1 if rules.tie == "up" else -1
+    candidates = candidates.with_columns(later=-bound - nw.col("side") * favoured / 4)
+    enclosed = count.cum_sum().over(keys, order_by=["later", "rank"])
+    candidates = candidates.with_columns(before=(enclosed - count) / total)
+    limit = rules.share + (NOISE if rules.stop == "exceed" else -NOISE)
+    taken = candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
+    areas = taken.group_by(keys).agg(nw.col("poc", "low").min(), nw.col("high", "total").max(), count.sum())
     return areas.select(
         *keys,
         "poc",
         val=nw.col("low"),
         vah=nw.col("high"),
-        value_area_share=quotient((enclosed * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
+        value_area_share=quotient((count / total * 10.0**DIGITS + 0.5).floor(), 10**DIGITS),
         **rules.columns(),
     )
 
@@ -148,28 +157,6 @@ def _candidates(
     )
 
 
-def _taken(candidates: nw.LazyFrame[Any], keys: list[str], rules: Rules, *, gaps: bool) -> nw.LazyFrame[Any]:
-    """Keep the candidates that the growth takes."""
-    count, rank, outward = nw.col("count"), nw.col("rank"), [*keys, "side"]
-    candidates = candidates.with_columns(weight=in_units(count, nw.col("scale")))
-    candidates = candidates.with_columns(
-        bound=nw.col("weight").cum_min().over(outward, order_by="rank"),
-        present=count.cum_count().over(outward, order_by="rank"),
-    )
-    bound = nw.col("bound")
-    if gaps:
-        # If a nearer candidate is absent because it has no level, it counts zero, and so does the bound from there on.
-        bound = nw.when(rank <= nw.col("present")).then(bound).otherwise(0.0)
-    # The point of control precedes every candidate. Bounds are integers, so ± 1/4 orders the sides of equal bounds.
-    bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (DIGITS + 1))
-    favoured = 1 if rules.tie == "up" else -1
-    candidates = candidates.with_columns(later=-bound - nw.col("side") * favoured / 4)
-    enclosed = count.cum_sum().over(keys, order_by=["later", "rank"])
-    candidates = candidates.with_columns(before=(enclosed - count) / nw.col("total"))
-    limit = rules.share + (NOISE if rules.stop == "exceed" else -NOISE)
-    return candidates.filter((rank == 0) | (nw.col("before") < limit).fill_null(value=False))
-
-
 def _areas_in_memory(
     levels: nw.DataFrame[Any],
     keys: Mapping[str, str],
@@ -177,7 +164,7 @@ def _areas_in_memory(
     rules: Rules,
     step: Fraction | None,
 ) -> nw.LazyFrame[Any]:
-    """Return the areas of levels in memory, by the kernel.
+    """Return the areas of levels in memory: what polars does before and after the kernel.
 
     ``keys`` are names of the result, each with its column of ``levels``; ``values`` are the price and the count.
     """
@@ -187,213 +174,155 @@ def _areas_in_memory(
     if profiles.is_duplicated().any():
         ordered = levels.select(*dict.fromkeys([*by, *values])).sort(*by)
         return _areas_in_memory(ordered, keys, values, rules, step)
-    prices, counts = (levels.get_column(name).cast(nw.Float64).to_numpy() for name in values)
+    price, count = (levels.get_column(name).cast(nw.Float64).to_numpy() for name in values)
+    # The kernel takes parts of about `_PART` levels, each of whole sessions.
+    starts = np.append(starts, len(price))
+    cuts = np.searchsorted(starts, np.arange(0, len(price), _PART))
+    parts = []
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        parts = [
-            _areas_of(_Sessions(part), prices[part[0] : part[-1]], counts[part[0] : part[-1]], rules, step)
-            for part in _parts(np.append(starts, len(prices)))
-        ]
-    areas = [np.concatenate(arrays) for arrays in zip(*parts, strict=True)]
+        for first, end in pairwise(np.unique([*cuts, len(profiles)])):
+            part = slice(starts[first], starts[end])
+            parts.append(_areas_of(starts[first:end] - part.start, price[part], count[part], rules, step))
+    areas = dict(zip(AREA, (np.concatenate(arrays) for arrays in zip(*parts, strict=True)), strict=True))
     said = {name: [value] * len(profiles) for name, value in asdict(rules).items()}
-    found = nw.from_dict({**dict(zip(AREA, areas, strict=True)), **said}, backend="polars")
-    if any(np.isnan(array).any() for array in areas):
+    found = nw.from_dict({**areas, **said}, backend="polars")
+    if any(np.isnan(array).any() for array in areas.values()):
         found = found.with_columns(nw.col(*AREA).fill_nan(None))
     profiles = profiles.rename(dict(zip(by, keys, strict=True)))
     return nw.concat([profiles, found], how="horizontal").lazy()
 
 
-def _parts(starts: Ints) -> list[Ints]:
-    """Split sessions into parts of about `_PART` levels; return the starts of each part's sessions, and its end."""
-    cuts = np.unique(np.searchsorted(starts, np.arange(0, starts[-1], _PART)))
-    return [starts[a : b + 1] for a, b in pairwise([*cuts.tolist(), len(starts) - 1]) if a < b]
-
-
-class _Sessions:
-    """Where each session starts and ends in arrays of levels, or of candidates."""
-
-    def __init__(self, cuts: Ints) -> None:
-        """Take the position at which each session starts, and the one at which the last session ends."""
-        self.starts = cuts[:-1] - cuts[0]
-        self.ends = cuts[1:] - cuts[0]
-        self.sizes = self.ends - self.starts
-
-    def each(self, of_session: NDArray[Any]) -> NDArray[Any]:
-        """Repeat the value of each session for all its levels."""
-        return np.repeat(of_session, self.sizes)
-
-    def runs(self, values: NDArray[Any]) -> tuple[Ints, _Sessions]:
-        """Return the start of each run of equal values within a session, and the sessions as positions of runs."""
-        is_first = np.ones(len(values), np.bool_)
-        np.not_equal(values[1:], values[:-1], out=is_first[1:])
-        is_first[self.starts] = True
-        first = np.flatnonzero(is_first)
-        return first, _Sessions(np.append(np.searchsorted(first, self.starts), len(first)))
-
-
 def _areas_of(
-    sessions: _Sessions, price: Floats, count: Floats, rules: Rules, step: Fraction | None
-) -> tuple[Floats, Floats, Floats, Floats]:
-    """Return poc, val, vah and the enclosed share of each session; NaN for null."""
-    price, count = _known(sessions, price, count, step)
-    sessions, place, price, count = _rows(sessions, price, count, step)
-    total = np.add.reduceat(count, sessions.starts)
-    scale = _scale(total)
-    poc = _poc(sessions, place, count, scale, rules.poc_tie)
+    starts: Ints, price: Floats, count: Floats, rules: Rules, step: Fraction | None
+) -> list[Floats]:
+    """Return poc, val, vah and the enclosed share of each session; NaN for null.
+
+    The levels of a session follow each other in ``price`` and ``count``, from its position in ``starts`` on.
+    """
+    starts, place, price, count = _rows(starts, price, count, step)
+    sizes = np.diff(starts, append=len(count))
+    bottom, top, total = place[starts], place[starts + sizes - 1], np.add.reduceat(count, starts)
+
+    # The point of control is the heaviest row. The rule of ties chooses among several: the one least ``away``.
+    scale = np.nan_to_num(10.0 ** (DIGITS - np.round(np.log10(total))), posinf=0.0)
+    weight = np.floor(count * np.repeat(scale, sizes) + 0.5)
+    row = np.flatnonzero(weight == np.repeat(np.maximum.reduceat(weight, starts), sizes))
+    session = np.searchsorted(starts, row, side="right") - 1
+    away = place[row] if rules.poc_tie == "lower" else -place[row]
+    if rules.poc_tie == "center":
+        # Places are integers, so subtracting 1/4 prefers the lower of two equally distant levels and changes no other.
+        away = np.abs(2 * place[row] - (bottom + top - 0.25)[session])
+    poc = row[away == np.minimum.reduceat(away, np.searchsorted(row, starts))[session]]
 
     # A candidate is one level or two. They are in order of price; ranks below the point of control are negative.
     index = place.astype(np.int64) if step else np.arange(len(place))
-    rank = index - sessions.each(index[poc])
+    rank = index - np.repeat(index[poc], sizes)
     if (width := WIDTHS[rules.rule]) == 2:
         rank = (rank + (rank > 0)) >> 1
-    first, of = sessions.runs(rank)
-    rank, amount = rank[first], np.add.reduceat(count, first)
-    at = np.flatnonzero(rank == 0)
-    weight = _units(amount, of.each(scale)).astype(np.int64)
-    if step:
-        # If a nearer candidate is absent because it has no level, it counts zero, and so does the bound from there on.
-        weight[np.abs(rank) > np.abs(np.arange(len(rank)) - of.each(at))] = 0
-    through = np.zeros(len(first) + 1, np.int64)  # sum of all candidates before each one; wraps around
-    np.cumsum(amount / of.each(np.where(total > 0, total, 1.0)) * _WHOLE, out=through[1:], dtype=np.int64)
-    low, high = _grown(of, at, rank, weight, through=through, rules=rules)
+    is_first = np.append(True, rank[1:] != rank[:-1])
+    is_first[starts] = True
+    first = np.flatnonzero(is_first)
+    rank, starts, amount = rank[first], np.searchsorted(first, starts), np.add.reduceat(count, first)
+    sizes = np.diff(starts, append=len(first))
+    weight = np.floor(amount * np.repeat(scale, sizes) + 0.5)
+    share = amount / np.repeat(np.where(total > 0, total, 1.0), sizes)
+    low, high, enclosed = _grown(starts, rank, weight, share, rules)
 
-    lowest, highest = first[low], np.append(first, len(count))[high + 1] - 1
     if step is None:
-        found = [price[row] for row in (poc, lowest, highest)]
+        prices = [price[poc], price[first[low]], price[np.append(first, len(count))[high + 1] - 1]]
     else:
         # The outer level of a pair may be absent. It counts zero, but the area still ends at its price.
-        bottom, top, middle = place[sessions.starts], place[sessions.ends - 1], place[poc]
-        found = [
-            np.clip(middle + steps, bottom, top) * float(step.numerator) / step.denominator
+        prices = [
+            np.clip(place[poc] + steps, bottom, top) * float(step.numerator) / step.denominator
             for steps in (0, rank[low] * width, rank[high] * width)
         ]
-    enclosed = (through[high + 1] - through[low]) / _WHOLE
-    found.append(np.floor(enclosed * 10.0**DIGITS + 0.5) / 10.0**DIGITS)
-    poc_price, val, vah, share = (np.where(total > 0, values, np.nan) for values in found)
-    return poc_price, val, vah, share
-
-
-def _known(sessions: _Sessions, price: Floats, count: Floats, step: Fraction | None) -> tuple[Floats, Floats]:
-    """Return prices and counts, all zero in a session that has an unknown one."""
-    furthest = MOST_STEPS * float(step) if step else np.inf
-    largest = np.finfo(np.float64).max / len(count)
-    # Comparisons with NaN are false, so a NaN never takes this short cut.
-    if -furthest < price.min() and price.max() < furthest and count.min() >= 0 and count.max() < largest:
-        return price, count
-    known = (np.abs(price) < furthest) & (count >= 0)
-    is_known = np.logical_and.reduceat(known, sessions.starts)
-    is_known &= np.add.reduceat(count, sessions.starts) < np.inf
-    known = sessions.each(is_known)
-    return np.where(known, price, 0.0), np.where(known, count, 0.0)
+    enclosed = np.floor(enclosed * 10.0**DIGITS + 0.5) / 10.0**DIGITS
+    return [np.where(total > 0, values, np.nan) for values in (*prices, enclosed)]
 
 
 def _rows(
-    sessions: _Sessions, price: Floats, count: Floats, step: Fraction | None
-) -> tuple[_Sessions, Floats, Floats, Floats]:
-    """Merge the levels of a session that share a place; return sessions, place, price and count in order of place.
+    starts: Ints, price: Floats, count: Floats, step: Fraction | None
+) -> tuple[Ints, Floats, Floats, Floats]:
+    """Merge the levels of a session that share a place; return starts, place, price and count in order of place.
 
     The place is the price as a whole number: of steps, or, without a step, of units as fine as ``DIGITS`` digits.
+    Prices and counts are all zero in a session that has an unknown one.
     """
-    starts = sessions.starts
+    sizes = np.diff(starts, append=len(price))
+    furthest = MOST_STEPS * float(step) if step else np.inf
+    # Comparisons with NaN are false.
+    known = np.logical_and.reduceat((np.abs(price) < furthest) & (count >= 0), starts)
+    known &= np.add.reduceat(count, starts) < np.inf
+    if not known.all():
+        price = np.where(np.repeat(known, sizes), price, 0.0)
+        count = np.where(np.repeat(known, sizes), count, 0.0)
     if step is None:
-        furthest = np.maximum(np.maximum.reduceat(price, starts), -np.minimum.reduceat(price, starts))
-        place = _units(price, sessions.each(_scale(furthest)))
+        largest = np.maximum.reduceat(np.abs(price), starts)
+        scale = np.nan_to_num(10.0 ** (DIGITS - np.round(np.log10(largest))), posinf=0.0)
+        place = np.floor(price * np.repeat(scale, sizes) + 0.5)
     else:
         steps = price / float(step)
         nearest = np.floor(steps + 0.5)
         place = nearest - (nearest - steps > 1e-9 + 1e-12 * np.abs(steps))
-    rises = np.empty(len(place), np.bool_)
-    np.greater(place[1:], place[:-1], out=rises[1:])
+    rises = np.append(True, place[1:] > place[:-1])
     rises[starts] = True
     if rises.all():
-        return sessions, place, price, count
-    order = _order(sessions, place)
-    place = place[order]
-    first, of = sessions.runs(place)
-    price, count = np.minimum.reduceat(price[order], first), np.add.reduceat(count[order], first)
-    return of, place[first], price, count
+        return starts, place, price, count
+    order = _order(sizes, place)
+    place, price, count = place[order], price[order], count[order]
+    is_first = np.append(True, place[1:] != place[:-1])
+    is_first[starts] = True
+    first = np.flatnonzero(is_first)
+    starts = np.searchsorted(first, starts)
+    return starts, place[first], np.minimum.reduceat(price, first), np.add.reduceat(count, first)
 
 
-def _order(sessions: _Sessions, place: Floats) -> Ints:
+def _order(sizes: Ints, place: Floats) -> Ints:
     """Return the positions that sort by (session, place, row)."""
     above = (place - place.min()).astype(np.int64)
     row, bits = np.arange(len(place)), len(place).bit_length()
-    session, width = np.arange(len(sessions.starts)), int(above.max()).bit_length()
+    session, width = np.arange(len(sizes)), int(above.max()).bit_length()
     if len(session).bit_length() + width + bits > 63:
-        order: Ints = np.lexsort((place, sessions.each(session)))
+        order: Ints = np.lexsort((place, np.repeat(session, sizes)))
         return order
     # Sorting integers takes half the time of argsort, so the three are packed into one integer.
-    key: Ints = above << bits
-    key |= sessions.each(session << (width + bits))
-    key |= row
+    key: Ints = np.repeat(session << (width + bits), sizes) | (above << bits) | row
     key.sort()
-    key &= (1 << bits) - 1
-    return key
-
-
-def _poc(sessions: _Sessions, place: Floats, count: Floats, scale: Floats, tie: str) -> Ints:
-    """Return the row of each session's point of control."""
-    largest = _units(np.maximum.reduceat(count, sessions.starts), scale)
-    row = np.flatnonzero(_units(count, sessions.each(scale)) == sessions.each(largest))
-    session = np.searchsorted(sessions.starts, row, side="right") - 1
-    if tie == "center":
-        # Places are integers, so subtracting 1/4 prefers the lower of two equally distant levels and changes no other.
-        middle = place[sessions.starts] + place[sessions.ends - 1] - 0.25
-        away = np.abs(2 * place[row] - middle[session])
-    else:
-        away = place[row] if tie == "lower" else -place[row]
-    nearest = np.minimum.reduceat(away, np.searchsorted(row, sessions.starts))
-    poc: Ints = row[away == nearest[session]]
-    return poc
+    return key & ((1 << bits) - 1)
 
 
 def _grown(
-    of: _Sessions, at: Ints, rank: Ints, weight: Ints, *, through: Ints, rules: Rules
-) -> tuple[Ints, Ints]:
-    """Return the lowest and the highest candidate that the growth of each session takes."""
+    starts: Ints, rank: Ints, weight: Floats, share: Floats, rules: Rules
+) -> tuple[Ints, Ints, Floats]:
+    """Return the lowest and the highest candidate that the growth of each session takes, and the share enclosed.
+
+    The candidates of a session are in order of price. The one of rank 0 is the point of control.
+    """
+    at, sizes = np.flatnonzero(rank == 0), np.diff(starts, append=len(rank))
+    # If a nearer candidate is absent because it has no level, it counts zero, and so does the bound from there on.
+    is_cut_off = np.abs(rank) > np.abs(np.arange(len(rank)) - np.repeat(at, sizes))
+    weight = np.where(is_cut_off, 0.0, weight).astype(np.int64)
     # Bounds rise up to the point of control and fall above it. Adding an offset per session, and negating the bounds
     # above, makes both arrays sorted over all sessions at once, so that searchsorted works.
     session = np.arange(len(at)) * _ABOVE_ALL
-    offset = of.each(session)
+    offset = np.repeat(session, sizes)
     beyond = np.maximum.accumulate(offset - np.where(rank > 0, weight, _ABOVE_ALL - 1))
     below = np.minimum.accumulate((offset + np.where(rank < 0, weight, _ABOVE_ALL - 1))[::-1])[::-1]
-    noise = 10.0**-DIGITS
-    limit = (rules.share + (noise if rules.stop == "exceed" else -noise)) * _WHOLE
+    through = np.append(0, np.cumsum((share * _WHOLE).astype(np.int64)))  # sum before each one; wraps around
+    limit = (rules.share + (NOISE if rules.stop == "exceed" else -NOISE)) * _WHOLE
     # A candidate waits for those of the other side with larger bounds, and with equal ones if that side is favoured.
     side: Literal["left", "right"] = "right" if rules.tie == "up" else "left"
-
-    def takes_upper(taken: Ints) -> Bools:
-        candidate = at + taken
-        lowest = np.searchsorted(below, 2 * session - beyond[candidate], side=side)
-        is_short: Bools = through[candidate] - through[lowest] < limit
-        return is_short
-
-    def takes_lower(taken: Ints) -> Bools:
-        candidate = at - taken
-        end = np.searchsorted(beyond, 2 * session - below[candidate], side=side)
-        is_short: Bools = through[end] - through[candidate + 1] < limit
-        return is_short
-
-    return at - _most(at - of.starts, takes_lower), at + _most(of.ends - 1 - at, takes_upper)
-
-
-def _most(most: Ints, takes: Callable[[Ints], Bools]) -> Ints:
-    """Return, per session, the largest number up to ``most`` for which ``takes`` holds, by binary search."""
-    least = np.zeros_like(most)
-    while (least < most).any():
-        middle = (least + most + 1) >> 1
-        taken = takes(middle) | (least == most)
-        least, most = np.where(taken, middle, least), np.where(taken, most, middle - 1)
-    return least
-
-
-def _scale(largest: Floats) -> Floats:
-    """Return how many units make 1, as `_levels.scale` does; 0 where ``largest`` is not above 0."""
-    decade = np.round(np.log10(np.where(largest > 0, largest, np.nan)))
-    scale = np.power(10.0, DIGITS - decade, dtype=np.float64)
-    return np.where(np.isfinite(scale), scale, 0.0)
-
-
-def _units(value: Floats, scale: Floats) -> Floats:
-    units = value * scale
-    units += 0.5
-    return np.floor(units, out=units)
+    ends = []
+    for outward, available in ((-1, at - starts), (1, starts + sizes - 1 - at)):
+        least, most = np.zeros_like(available), available
+        while (least < most).any():  # between them is the number of candidates that this side gives
+            middle = (least + most + 1) >> 1
+            candidate = at + outward * middle
+            if outward < 0:
+                low, high = candidate + 1, np.searchsorted(beyond, 2 * session - below[candidate], side=side)
+            else:
+                low, high = np.searchsorted(below, 2 * session - beyond[candidate], side=side), candidate
+            is_taken = (through[high] - through[low] < limit) | (least == most)
+            least, most = np.where(is_taken, middle, least), np.where(is_taken, most, middle - 1)
+        ends.append(at + outward * least)
+    return ends[0], ends[1], (through[ends[1] + 1] - through[ends[0]]) / _WHOLE

@@ -127,29 +127,35 @@ def opened(
     blocks : bool
         Whether the levels must say which time blocks touched them: for the error of other frames.
     """
-    step = step_of(row_size)
+    step = None
+    if row_size is not None:
+        if not is_number(row_size) or not row_size > 0:
+            raise QueryError("row_size", got=row_size, expected="a finite number above 0, or None")
+        step = Fraction(str(row_size))  # the exact decimal of its shortest spelling: 0.1 is a tenth
+        if step.denominator > _FINEST:
+            raise QueryError("row_size", got=row_size, expected="at most 40 decimal places, or None")
     taken = [*numbers.values(), *results]
     columns = None if by is None else listed(by)
     expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
     if columns is not None and ((not columns and of != "series") or not are_apart(columns, taken)):
         raise QueryError("by", got=columns, expected=expected)
     times = [SESSION] if of == "series" else list(times)
-    needed = [*(columns or ()), *(name for name in numbers.values() if not is_of_blocks(name)), *times]
-    table = Table.opened(levels, parameter="levels")
-    require(needed, table.names, also=["block_ids"] if blocks else ())
+    by_default = [SESSION] if of == "profiles" else []
+    needed = by_default if columns is None else columns
+    table = Table.opened(
+        levels,
+        [*needed, *(name for name in numbers.values() if not is_of_blocks(name))],
+        times=times,
+        optional_times=[SESSION_END] if SESSION in times and SESSION_END not in taken else [],
+        also=["block_ids"] if blocks else [],
+        parameter="levels",
+    )
     if columns is None:
-        columns = table.series(without=taken)
-        if of == "profiles":
-            require([SESSION], table.names)
-            columns = [*columns, SESSION]
+        columns = [*table.series(without=taken), *by_default]
         if not columns and of != "series":
             raise QueryError("by", got=None, expected=f"{expected}, for the frame has no identity columns")
-    has_end = SESSION_END in table.names and SESSION_END not in taken
-    if has_end and SESSION in columns and SESSION_END not in columns:
+    if SESSION in columns and SESSION_END in table.names and SESSION_END not in (*columns, *taken):
         columns = [*columns, SESSION_END]
-    if has_end and SESSION in times:
-        times = [*times, SESSION_END]
-    table = Table.opened(table, needed, times=times, parameter="levels")
     table = _of_one_kind(table, columns, numbers, step=step, of_series=of == "series")
     hides_interval = by is None and "interval" in columns and not knows_length(table.names)
     hidden = ("interval",) if hides_interval else ()
@@ -188,18 +194,6 @@ def _with_sessions(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
     # No two sessions of a series start at once.
     rows = table.rows.with_columns(nw.col(SESSION_END).max().over(*names.values()))
     return replace(profiles, table=replace(table, rows=rows), names={**names, "end": SESSION_END})
-
-
-def step_of(row_size: object) -> Fraction | None:
-    """Return a height of rows as the exact decimal of its shortest spelling: 0.1 is a tenth. None for None."""
-    if row_size is None:
-        return None
-    if not is_number(row_size) or not row_size > 0:
-        raise QueryError("row_size", got=row_size, expected="a finite number above 0, or None")
-    step = Fraction(str(row_size))
-    if step.denominator > _FINEST:
-        raise QueryError("row_size", got=row_size, expected="at most 40 decimal places, or None")
-    return step
 
 
 def is_of_blocks(column: object) -> bool:
