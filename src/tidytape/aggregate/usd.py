@@ -116,7 +116,8 @@ def in_usd(
 ) -> Rows:
     """Return what `to_usd` does, of rates if the quote does not count as USD, and of prices for open interest."""
     names = rows.collect_schema().names()
-    price, rate = nw.col("price"), nw.lit(1.0)
+    price = nw.col("price")
+    rate: nw.Expr | float = 1.0
     if prices is not None:
         rows = as_of(rows, prices.rename({"close": "__price"}), "__price", by=INSTRUMENT)
         price = nw.col("__price")
