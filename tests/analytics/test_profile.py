@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import runpy
 from decimal import Decimal
+from inspect import isfunction, signature
 from itertools import product
 from pathlib import Path
 
@@ -17,6 +18,8 @@ import pyarrow as pa
 import pytest
 
 import tidytape.analytics
+from tidytape import plot
+from tidytape.analytics import profile
 from tidytape.analytics.profile import point_of_control, value_area
 from tidytape.errors import MissingColumnError, QueryError
 
@@ -437,3 +440,13 @@ def test_a_price_that_no_row_can_have_leaves_its_profile_unknown(lazy):
     )
     found = value_area(frame.lazy() if lazy else frame, by="day", row_size=1).lazy().collect()
     assert found["poc"].to_list() == [None, 5.0]
+
+
+def test_a_value_area_encloses_the_same_share_everywhere_unless_asked() -> None:
+    functions = [getattr(module, name) for module in (profile, plot) for name in module.__all__]
+    shares = {
+        parameters["share"].default
+        for parameters in (signature(function).parameters for function in functions if isfunction(function))
+        if "share" in parameters
+    }
+    assert shares == {0.70}
