@@ -146,7 +146,7 @@ def opened(
         levels,
         [*needed, *(name for name in numbers.values() if not is_of_blocks(name))],
         times=times,
-        optional_times=[SESSION_END] if SESSION in times and SESSION_END not in taken else [],
+        optional_times=[SESSION_END] if SESSION in times and are_apart([SESSION_END], taken) else [],
         also=["block_ids"] if blocks else [],
         parameter="levels",
     )
