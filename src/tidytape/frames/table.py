@@ -364,7 +364,7 @@ def tabular(
 ) -> Callable[[Callable[Concatenate[Rows, P], Rows]], Tabular[P]]:
     """Make a public function of a core: it opens the caller's frame, calls the core and closes what that returns.
 
-    The core stays at hand as ``function.core``, for those who have lazy rows whose columns are known.
+    ``function.core`` is the core itself, for callers such as the service, whose rows are lazy and have known columns.
 
     Parameters
     ----------

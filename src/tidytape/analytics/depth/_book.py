@@ -53,7 +53,7 @@ def depth_within(
         where the height is not known at ``price``, its low edge, which leaves every mid half a block low.
         [quote per coin]
     by : str or iterable of str, optional
-        The columns that tell series apart; those of the identity that there are, unless said.
+        Columns that tell one series from another; by default the identity columns that the frame has.
 
     Returns
     -------
@@ -241,7 +241,7 @@ def slippage(
         its middle; where the height is not known at ``price``, its low edge, which makes buys and sells half a block
         low. [quote per coin]
     by : str or iterable of str, optional
-        The columns that tell series apart; those of the identity that there are, unless said.
+        Columns that tell one series from another; by default the identity columns that the frame has.
 
     Returns
     -------

@@ -52,7 +52,7 @@ def regrid(
     time : {"last", "mean", "sum"}, optional
         What becomes of the times of an interval; for a book ``last``, for liquidations ``sum``, unless said.
     by : str or iterable of str, optional
-        The columns that tell series apart; those of the identity that there are, unless said.
+        Columns that tell one series from another; by default the identity columns that the frame has.
 
     Returns
     -------

@@ -57,7 +57,7 @@ def walls(
         Snapshots further apart do not follow each other: what happened in between is not known, and a wall ends. By
         default each snapshot follows the one before, however long ago that was.
     by : str or iterable of str, optional
-        The columns that tell series apart; those of the identity that there are, unless said.
+        Columns that tell one series from another; by default the identity columns that the frame has.
 
     Returns
     -------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
 from typing import Any
 
@@ -72,7 +72,7 @@ def sides(
         is_known = usable(bought) & usable(sold)
     keys = table.series(by, without=["side", "timestamp", *names, *results])
     # A trade has one side; candles of one side were asked for by side.
-    if need_both and by_side and "interval" in present and "id" not in present:
+    if need_both and by_side and has_intervals(table, present):
         is_known = is_known & _of_both(table)
     table = of_one(table, AMOUNT_UNIT, keys, amounts)
     start, fits, labels = buckets(table, keys, interval)
@@ -82,14 +82,25 @@ def sides(
         __sell=nw.when(is_known, fits).then(sold),
         __start=start,
     )
-    rows = (
-        exact.in_parts(rows, "__buy", "__sell")
-        .group_by(*(name for name in keys if name not in labels), "__start")
-        .agg(exact.summed("__buy", "__sell"))
-        .with_columns(exact.total("__buy").alias(names[0]), exact.total("__sell").alias(names[1]), **labels)
-        .select(*keys, nw.col("__start").alias("timestamp"), *names)
-    )
+    rows = summed_by_bucket(rows, keys, labels, {"__buy": names[0], "__sell": names[1]})
     return table.with_words(dict.fromkeys(labels)), rows, keys
+
+
+def summed_by_bucket(
+    rows: nw.LazyFrame[Any], keys: Sequence[str], labels: Mapping[str, nw.Expr], sums: Mapping[str, str]
+) -> nw.LazyFrame[Any]:
+    """Return one row per keys and bucket: ``keys``, ``timestamp``, and the sum of each column under its new name.
+
+    ``__start`` is the column of the bucket's start, and ``labels`` the columns of `buckets`. A sum is null where one of
+    its amounts is.
+    """
+    return (
+        exact.in_parts(rows, *sums)
+        .group_by(*(name for name in keys if name not in labels), "__start")
+        .agg(exact.summed(*sums))
+        .with_columns(*(exact.total(name).alias(total) for name, total in sums.items()), **labels)
+        .select(*keys, nw.col("__start").alias("timestamp"), *sums.values())
+    )
 
 
 def _of_both(table: Table[Any]) -> nw.Expr:
@@ -117,11 +128,16 @@ def buckets(
         return time, nw.lit(value=True), {}
     wanted = interval_of(interval)
     fits: nw.Expr = nw.lit(value=True)
-    if "interval" in table.names and "id" not in table.names:
+    if has_intervals(table, table.names):
         # What was summed over more than is asked for cannot be told apart again. A trade was not.
         fits = length_of(nw.col("interval")) <= wanted.seconds * SECOND
     labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
     return bucket_start(time, wanted), fits, labels
+
+
+def has_intervals(table: Table[Any], columns: Sequence[str]) -> bool:
+    """Return whether ``interval`` is among the columns and is each row's own length: a trade, with an id, has none."""
+    return "interval" in columns and "id" not in table.names
 
 
 def usable(value: nw.Expr) -> nw.Expr:

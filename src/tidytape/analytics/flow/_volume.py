@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics.flow._anchors import IS_KNOWN, anchored, sessions_of
-from tidytape.analytics.flow._sides import quotient, sides
+from tidytape.analytics.flow._sides import has_intervals, quotient, sides
 from tidytape.frames import exact
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike
@@ -239,7 +239,7 @@ def cvd(
     results = ("delta", "cvd", "anchor", "anchored_at")
     table, rows, keys = bought_and_sold(frame, by=by, interval=interval, volume=volume, results=results)
     rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
-    has_lengths = interval is None and "interval" in keys and "id" not in table.names
+    has_lengths = interval is None and has_intervals(table, keys)
     rows = anchored(rows, keys, sessions, is_known=~nw.col("delta").is_null(), has_lengths=has_lengths)
     # In parts, so that what was bought and is sold again leaves nothing, and earlier anchors change no digit.
     rows = exact.in_parts(rows, "buy_volume", "sell_volume")

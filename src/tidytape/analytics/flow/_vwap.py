@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics.flow._anchors import IS_KNOWN, anchored, sessions_of
-from tidytape.analytics.flow._sides import buckets, quotient, usable
+from tidytape.analytics.flow._sides import buckets, has_intervals, quotient, summed_by_bucket, usable
 from tidytape.frames import exact
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, counting, of_one
@@ -125,20 +125,12 @@ def vwap(
     rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
         __start=start, __volume=traded, __worth=nw.when(worth.is_finite()).then(worth)
     )
-    rows = (
-        exact.in_parts(rows, "__volume", "__worth")
-        .group_by(*(name for name in keys if name not in labels), "__start")
-        .agg(exact.summed("__volume", "__worth"))
-        .with_columns(exact.total("__volume"), exact.total("__worth"), **labels)
-        .with_columns(nw.col("__start").alias("timestamp"))
-    )
+    rows = summed_by_bucket(rows, keys, labels, {"__volume": "volume", "__worth": "__worth"})
 
-    has_lengths = interval is None and "interval" in keys and "id" not in present
-    is_known = ~nw.col("__volume").is_null() & ~nw.col("__worth").is_null()
+    has_lengths = interval is None and has_intervals(table, keys)
+    is_known = ~nw.col("volume").is_null() & ~nw.col("__worth").is_null()
     rows = anchored(rows, keys, sessions, is_known=is_known, has_lengths=has_lengths)
-    # Taken apart once more: the sums of the intervals run on in parts, too.
-    rows = exact.in_parts(rows.with_columns(nw.col("__volume").alias("volume")), "__volume", "__worth")
-    rows = rows.with_columns(
+    rows = exact.in_parts(rows.with_columns(__volume=nw.col("volume")), "__volume", "__worth").with_columns(
         exact.running("__volume", "__worth").over(*keys, "anchored_at", order_by="timestamp")
     )
     rows = rows.with_columns(exact.total("__volume"), exact.total("__worth")).select(

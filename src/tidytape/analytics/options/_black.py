@@ -241,7 +241,7 @@ def _priced(options: Frame, side: nw.Expr) -> Frame:
     )
     moneyness = nw.col("__strike") / nw.col("__forward")
     coins = sign * (nw.col("__first") - moneyness * nw.col("__second"))
-    # The difference may be below zero by its rounding error.
+    # Rounding may make the difference negative.
     return options.with_columns(
         __coins=nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
     )

@@ -1,4 +1,4 @@
-"""Maturities: volatilities between expiries, and what term structures of chains and of summaries have in common."""
+"""Maturities: volatilities between expiries, and the steps that both kinds of term structure share."""
 
 from __future__ import annotations
 
