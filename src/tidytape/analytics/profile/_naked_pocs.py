@@ -189,7 +189,7 @@ def first_touches(series: NDArray[Any], price: Floats, low: Floats, high: Floats
     Parameters
     ----------
     series : array, n whole numbers, ascending
-        The series of each session; within one they are in the order of time.
+        The number of the series that each session belongs to. Sessions of a series are sorted by time.
     price : array, n
         NaN where a session has none.
     low, high : array, n
