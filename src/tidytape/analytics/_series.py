@@ -16,17 +16,15 @@ from tidytape.frames.joined import joined
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.units import AMOUNT_UNIT, is_of_one
 
-_NULLS = "__nulls_"
 
-
-def one_series(table: Table[Any], names: Iterable[str]) -> dict[str, Any]:
+def one_series(table: Table[Any], names: Sequence[str]) -> dict[str, Any]:
     """Return the value that each of some columns has in every row.
 
     Parameters
     ----------
     table : Table
         The frame.
-    names : iterable of str
+    names : sequence of str
         The columns that name its series.
 
     Returns
@@ -39,20 +37,22 @@ def one_series(table: Table[Any], names: Iterable[str]) -> dict[str, Any]:
     QueryError
         If a column holds several values.
     """
-    names = list(names)
-    first: dict[str, Any] = dict.fromkeys(names)
-    for row in table.rows.select(*names).head(1).collect().iter_rows(named=True) if names else ():
-        first = row
-    known = {name: value for name, value in first.items() if value is not None}
+    if not names:
+        return {}
+    rows = table.rows.select(*names)
+    first = next(rows.head(1).collect().iter_rows(named=True), dict.fromkeys(names))
     # Comparing all rows with the first needs neither the distinct values nor a sort.
-    same = {name: (nw.col(name) == value).all() for name, value in known.items()}
-    same |= {name: nw.col(name).is_null().all() for name in names if name not in known}
-    nulls = [nw.col(*known).is_null().any().name.prefix(_NULLS)] if known else []
-    for row in table.rows.select(*nulls, **same).collect().iter_rows(named=True) if same else ():
-        for name in names:
-            if row[name] is False or row.get(_NULLS + name):
-                got = f"something else in column {name}"
-                raise QueryError("frame", got=got, expected="one series", hint="filter it first")
+    same = {
+        name: (
+            nw.col(name).is_null() if value is None else (nw.col(name) == value).fill_null(value=False)
+        ).all()
+        for name, value in first.items()
+    }
+    (found,) = rows.select(**same).collect().iter_rows(named=True)
+    for name, is_same in found.items():
+        if is_same is False:
+            got = f"something else in column {name}"
+            raise QueryError("frame", got=got, expected="one series", hint="filter it first")
     return first
 
 

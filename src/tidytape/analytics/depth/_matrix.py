@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from functools import partial
-from itertools import pairwise
+from itertools import pairwise, product
 from math import ceil, floor, inf
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ from numpy.typing import NDArray
 
 from tidytape.analytics._arguments import is_number
 from tidytape.analytics._series import one_series
-from tidytape.analytics.depth._cells import Board, Ladder, Lines, starts_of
 from tidytape.catalogue import BookSide
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.door import in_sql, listed
@@ -33,10 +31,14 @@ if TYPE_CHECKING:
 
 
 Times = NDArray[np.datetime64]
+Floats = NDArray[np.float64]
+Integers = NDArray[np.signedinteger[Any]]
 
-_AT_ONCE = 2**18  # rows: fewer, and threads wait for each other more than they work
+_AT_ONCE = 2**16  # rows: few enough to stay in a cache, and enough that threads do not wait for each other
 _THREADS = 4  # more would wait for each other
 _FEW = 4096
+_MOST_CELLS = 2**28  # a gibibyte of float32
+_MOST_COUNTS = 2**53  # below this, floats hold every integer
 _NOISE = 16 * 2.0**-53  # of prices that were computed, and are the floats of no decimals
 
 
@@ -227,7 +229,7 @@ def _arrays(
     block_size: Decimal | float | str | None,
     interval: str | None,
     prices: tuple[float, float] | None,
-) -> tuple[NDArray[np.float32], Times, NDArray[np.float64]]:
+) -> tuple[NDArray[np.float32], Times, Floats]:
     """Return sums by time, side and price, with the times and the prices."""
     grid = None if block_size is None else Grid.of(block_size)
     between = None if prices is None else listed(prices)
@@ -235,15 +237,9 @@ def _arrays(
         len(between) == 2 and all(map(is_number, between)) and between[0] <= between[1]
     ):
         raise QueryError("prices", got=prices, expected="a lowest and a highest price")
-    step = None if interval is None else interval_of(interval).seconds * SECOND
+    named = ["side"] if sides else []
     try:
-        table = Table.opened(
-            frame,
-            ["side"] if sides else [],
-            times=["timestamp"],
-            numbers=["price", value],
-            as_text=False,
-        )
+        table = Table.opened(frame, named, times=["timestamp"], numbers=["price", value], as_text=False)
     except MissingColumnError as missing:
         if "size" not in missing.missing or "liquidations" not in missing.available:
             raise
@@ -252,162 +248,231 @@ def _arrays(
         ) from None
     described = [name for name in (AMOUNT_UNIT, BLOCK_SIZE) if name in table.names]
     whose = one_series(table, [*table.series(without=["side"]), *described])
+    every = whose.get("interval") if interval is None else interval
+    step = None if every is None else interval_of(every).seconds * SECOND
     if grid is not None:
         table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size")
-    if step is None and whose.get("interval") is not None:
-        step = interval_of(whose["interval"]).seconds * SECOND
+    columns = _columns(table.rows, value, sides, grid)
+    if not columns["price"].size:
+        return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), np.zeros(0)
 
-    columns = [nw.col("timestamp"), nw.col("price"), nw.col(value).alias("size")]
-    if sides:
-        first, second = ((nw.col("side") == side).cast(nw.Int8) for side in sides)
-        columns.append((second - first).alias("side"))
-    # A price that is null becomes NaN, which is not finite.
-    rows = table.rows.drop_nulls(["timestamp", *(["side"] if sides else [])])
-    if grid is not None:
-        within = nw.col("price").clip(-grid.furthest, grid.furthest)
-        rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(within))
-        columns.append(nw.col("row"))
-    # From polars in one piece, which numpy then reads without a copy.
-    how: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
-    found = rows.select(*columns).collect(**how)
-    cells = {name: found[name].to_numpy() for name in found.columns}
-    # Threads share no cell: all rows of a time are in one part.
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tidytape-matrix") as pool:
-        parts = _parts(cells, pool)
-        if not parts:
-            return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), np.zeros(0)
-        lines = Lines(np.concatenate([part.times for part in parts]), step)
-        untils = [*(int(lines.of(part.times[:1])[0]) for part in parts[1:]), lines.times.size]
-        lowest, highest = min(part.lowest for part in parts), max(part.highest for part in parts)
-        if grid is not None and max(-lowest, highest) > grid.furthest:
-            lowest, highest = _within(lowest, highest, grid, prices)
-        for ladder in _ladders(parts, lowest, highest, grid):
-            bottom, top = (
-                floor(ladder.row(edge) + Fraction(1, 2) * (grid is None)) for edge in (lowest, highest)
+    lowest, highest = float(columns["price"].min()), float(columns["price"].max())
+    if grid is not None and max(-lowest, highest) > grid.furthest:
+        if between is None or between[0] <= -grid.furthest or between[1] >= grid.furthest:
+            raise QueryError(
+                "block_size",
+                got=str(grid.size),
+                expected=f"blocks of which a price of {max(-lowest, highest)!r} is at most 2**53",
+                hint="take larger blocks, or only the prices that matter",
             )
-            if between is not None:
-                bottom, top = (
-                    max(bottom, ceil(ladder.row(between[0]))),
-                    min(top, floor(ladder.row(between[1]))),
-                )
-            shape = (lines.times.size, len(sides) or 1, max(0, top - bottom + 1))
-            board = Board(shape, first=bottom, precisely=grid is not None)
-            filled = partial(_filled, board, lines, ladder, most=max(abs(lowest), abs(highest)))
-            if all(pool.map(filled, parts, untils)):
-                row = np.arange(bottom, bottom + shape[2])
-                return board.cells, lines.times.astype("datetime64[ns]"), ladder.price(row)
+        lowest, highest = max(lowest, -grid.furthest), min(highest, grid.furthest)
+    start, line, times = _runs(columns, step)
+    half = Fraction(1, 2) * (grid is None)  # a price may be a hair off its row
+    for ladder in _ladders(columns["price"], lowest, highest, grid):
+        bottom, top = floor(ladder.row(lowest) + half), floor(ladder.row(highest) + half)
+        if between is not None:
+            bottom = max(bottom, ceil(ladder.row(between[0])))
+            top = min(top, floor(ladder.row(between[1])))
+        width = max(0, top - bottom + 1)
+        cells = _cells((times.size, len(sides) or 1, width), bottom, columns, ladder, start=start, line=line)
+        if cells is not None:
+            return cells, times.astype("datetime64[ns]"), ladder.price(np.arange(bottom, bottom + width))
     got, expected = "prices of no common step", "multiples of one, to fifteen digits"
     raise QueryError("frame", got=got, expected=expected, hint="give a block_size")
 
 
-def _parts(cells: dict[str, NDArray[Any]], pool: Executor) -> list[_Part]:
-    """Return the rows that have a place in the order of time, cut between times."""
-    time = cells["timestamp"]
-    # Of times in order, the first row of every one that a cut would part.
-    cuts = np.unique([0, *np.searchsorted(time, time[::_AT_ONCE]), time.size])
-    some = ({name: column[begin:end] for name, column in cells.items()} for begin, end in pairwise(cuts))
-    parts = [part for part in pool.map(_Part.of, some) if part is not None]
-    if all((part.times[1:] >= part.times[:-1]).all() for part in parts) and all(
-        before.times[-1] < after.times[0] for before, after in pairwise(parts)
-    ):
-        return parts
-    order = np.argsort(time, kind="stable")
-    return _parts({name: column[order] for name, column in cells.items()}, pool)
+def _columns(
+    rows: nw.LazyFrame[Any], value: str, sides: tuple[str, ...], grid: Grid | None
+) -> dict[str, NDArray[Any]]:
+    """Return ``timestamp``, ``price``, ``size`` and ``side`` (a bool) of the rows that have a cell.
+
+    With a grid also the ``row`` of each price, which exact decimals decide.
+    """
+    size = nw.col(value)
+    columns = [nw.col("timestamp"), nw.col("price"), nw.when(size >= 0, size < inf).then(size).alias("size")]
+    if sides:
+        first, second = ((nw.col("side") == side).cast(nw.Int8) for side in sides)
+        columns.append((second - first).alias("side"))
+    rows = rows.drop_nulls(["timestamp", *(["side"] if sides else [])])
+    if grid is not None:
+        within = nw.col("price").clip(-grid.furthest, grid.furthest)
+        rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(within))
+        columns.append(nw.col("row"))
+    # From polars in one piece, which numpy then reads without a copy. Nulls become NaN.
+    how: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
+    found = rows.select(*columns).collect(**how)
+    arrays = {name: found[name].to_numpy() for name in found.columns}
+    if sides and not arrays["side"].all():
+        got, expected = "something else in column side", " or ".join(BookSide)
+        raise QueryError("frame", got=got, expected=expected, hint="filter it first")
+    is_placed = np.isfinite(arrays["price"])
+    if not is_placed.all():
+        arrays = {name: array[is_placed] for name, array in arrays.items()}
+    return {**arrays, "side": arrays["side"] > 0 if sides else np.zeros(arrays["price"].size, np.bool_)}
+
+
+def _runs(columns: dict[str, NDArray[Any]], step: int | None) -> tuple[Integers, Integers, Integers]:
+    """Return where runs of rows of one time and side start, the line of each run, and the time of each line [ns].
+
+    After the last run stand the number of rows and the number of lines. Lines are ``step`` apart, or are the times that
+    occur; raise QueryError if a time is no multiple of ``step`` after the first.
+    """
+    time, side = columns["timestamp"], columns["side"]
+    changes = (time[1:] != time[:-1]) | (side[1:] != side[:-1])
+    start = np.append(0, np.flatnonzero(changes) + 1)
+    times, line = np.unique(time[start], return_inverse=True)
+    if step is not None:
+        steps, off = np.divmod(times - times[0], step)
+        if off.any():
+            got, expected = f"times {off.max():,} ns off", f"times whole multiples of {step:,} ns apart"
+            raise QueryError("interval", got=got, expected=expected)
+        line, times = steps[line], times[0] + step * np.arange(steps[-1] + 1)
+    return np.append(start, time.size), np.append(line, times.size), times
+
+
+def _parts(start: Integers, line: Integers) -> list[slice]:
+    """Return the runs in parts of some `_AT_ONCE` rows; no line is in two parts."""
+    if (line[1:] < line[:-1]).any():
+        return [slice(None)]
+    cuts = np.searchsorted(start, np.arange(0, start[-1], _AT_ONCE), "right") - 1
+    first = np.unique(np.searchsorted(line, line[cuts]))
+    return [slice(begin, end + 1) for begin, end in pairwise([*first, line.size - 1])]
 
 
 @dataclass(frozen=True, slots=True)
-class _Part:
-    """All rows of some times, for one thread at a time.
+class _Ladder:
+    """Evenly spaced prices ``(first + step * row) / units``, one per row of an array.
 
-    Attributes
-    ----------
-    start : array
-        Where the runs of one time and side begin.
-    times, side : array
-        Of each run, its time [ns], ascending, and its side: 0 or 1.
-    row : array or None
-        Of each price, where blocks were asked for.
-    price, size : array
-        Of each row; sizes NaN where not known.
-    lowest, highest : float
-        Of all prices. [quote per coin]
+    Prices that were computed, not read, may differ from these by ``tolerance``.
     """
 
-    start: NDArray[np.int64]
-    times: NDArray[np.int64]
-    side: NDArray[np.int64]
-    row: NDArray[np.int64] | None
-    price: NDArray[np.float64]
-    size: NDArray[np.float64]
-    lowest: float
-    highest: float
+    first: int
+    step: int
+    units: int
+    tolerance: float = 0.0
 
     @classmethod
-    def of(cls, cells: dict[str, NDArray[Any]]) -> _Part | None:
-        """Return the rows that have a place; None if there are none."""
-        if "side" in cells and not cells["side"].all():
-            got, expected = "something else in column side", " or ".join(BookSide)
-            raise QueryError("frame", got=got, expected=expected, hint="filter it first")
-        lowest, highest = cells["price"].min(), cells["price"].max()
-        if not (lowest > -inf and highest < inf):
-            there = np.isfinite(cells["price"])
-            if not there.any():
-                return None
-            return cls.of({name: column[there] for name, column in cells.items()})
-        time, size = cells["timestamp"], cells["size"]
-        side = cells["side"] > 0 if "side" in cells else np.zeros(time.size, np.bool_)
-        if not (size.min() >= 0 and size.max() < inf):
-            size = np.where((size >= 0) & (size < inf), size, np.nan)
-        start = starts_of(time, side)
-        return cls(
-            start,
-            time[start],
-            side[start].astype(np.int64),
-            cells.get("row"),
-            cells["price"],
-            size,
-            float(lowest),
-            float(highest),
-        )
+    def meeting(cls, price: Floats, *, noise: float) -> _Ladder | None:
+        """Return the ladder with the widest steps that starts at the lowest price and contains all prices.
+
+        Parameters
+        ----------
+        price : array, float64
+        noise : float
+            How far a price may lie from the ladder, as a share of the largest price.
+
+        Returns
+        -------
+        _Ladder or None
+            None if no decimals of up to 15 digits fit the prices.
+        """
+        levels = np.unique(price)
+        most = float(np.abs(levels[[0, -1]]).max())
+        tolerance = noise * most
+        places = next((places for places in range(22) if _off(levels, places) <= tolerance), 22)
+        if not most * 10.0**places < _MOST_COUNTS:
+            return None
+        counts = np.rint(levels * 10.0**places).astype(np.int64)
+        return cls(int(counts[0]), int(np.gcd.reduce(np.diff(counts))) or 1, 10**places, tolerance)
+
+    def price(self, row: Integers | Floats) -> Floats:
+        """Return the price of each row. [quote per coin]"""
+        price: Floats = (self.first + self.step * row) / float(self.units)
+        return price
+
+    def row(self, price: float) -> Fraction:
+        """Return the row of a price, a fraction if the price lies between two rows."""
+        return (Fraction(str(price)) * self.units - self.first) / self.step
+
+    def rows(self, price: Floats) -> Integers | None:
+        """Return the row of each price, or None if one lies between two rows."""
+        row = price - self.first / self.units
+        row *= self.units / self.step
+        np.rint(row, out=row)
+        off = self.price(row)
+        off -= price
+        return row.astype(np.int64) if max(off.max(), -off.min()) <= self.tolerance else None
 
 
-def _within(
-    lowest: float, highest: float, grid: Grid, prices: tuple[float, float] | None
-) -> tuple[float, float]:
-    """Return the ends of prices that have a row; QueryError if those that have none are asked for."""
-    if prices is None or prices[0] <= -grid.furthest or prices[1] >= grid.furthest:
+def _off(price: Floats, places: int) -> float:
+    """Return how far the farthest of some prices is from a decimal of so many places."""
+    return float(np.abs(price - np.rint(price * 10.0**places) / 10.0**places).max())
+
+
+def _ladders(price: Floats, lowest: float, highest: float, grid: Grid | None) -> Iterator[_Ladder]:
+    """Yield the ladders that may contain all prices, the likeliest first."""
+    if grid is not None:
+        yield _Ladder(0, grid.numerator, 10**grid.places)
+        return
+    # The step of a few prices is nearly always that of all, and placing the others shows whether it is.
+    few = np.append(price[:_FEW], [lowest, highest])
+    for noise, some in product((0.0, _NOISE), (few, price)):
+        if (ladder := _Ladder.meeting(some, noise=noise)) is not None:
+            yield ladder
+
+
+def _cells(
+    shape: tuple[int, int, int],
+    bottom: int,
+    columns: dict[str, NDArray[Any]],
+    ladder: _Ladder,
+    *,
+    start: Integers,
+    line: Integers,
+) -> NDArray[np.float32] | None:
+    """Return the sums of the sizes by line (time), side and row (price), of which the first is ``bottom``.
+
+    Returns
+    -------
+    array or None
+        0 between the lowest and the highest price of a line, NaN outside. None if a price is on no row of the ladder.
+
+    Raises
+    ------
+    QueryError
+        If the array would be too large.
+    """
+    lines, sides, width = shape
+    if lines * sides * width > _MOST_CELLS:
         raise QueryError(
-            "block_size",
-            got=str(grid.size),
-            expected=f"blocks of which a price of {max(-lowest, highest)!r} is at most 2**53",
+            "frame",
+            got=f"{lines:,} times and {width:,} prices",
+            expected=f"at most {_MOST_CELLS:,} cells",
             hint="take larger blocks, or only the prices that matter",
         )
-    return max(lowest, -grid.furthest), min(highest, grid.furthest)
+    cells = np.zeros(shape, np.float32)
+    dtype = np.float64 if "row" in columns else np.float32  # of a block, many sizes are added
 
+    def fill(part: slice) -> bool:
+        begin, lines = start[part], line[part]
+        rows = slice(begin[0], begin[-1])
+        row = columns["row"][rows] if "row" in columns else ladder.rows(columns["price"][rows])
+        if row is None:
+            return False
+        filled, own = cells[lines.min() : lines[-1]], lines[:-1] - lines.min()
+        size = columns["size"][rows]
+        low, high = (end.reduceat(row, begin[:-1] - begin[0]) - bottom for end in (np.minimum, np.maximum))
+        place = np.repeat((own * sides + columns["side"][begin[:-1]]) * width - bottom, np.diff(begin))
+        place += row
+        if low.min() < 0 or high.max() >= width:
+            is_inside = (row >= bottom) & (row < bottom + width)
+            place, size = place[is_inside], size[is_inside]
+        sums = filled.astype(dtype, copy=False)
+        np.add.at(sums.reshape(-1), place, size.astype(dtype, copy=False))
+        filled[...] = sums
 
-def _ladders(parts: list[_Part], lowest: float, highest: float, grid: Grid | None) -> Iterator[Ladder]:
-    """Yield the prices that rows may have, until one of them meets every price."""
-    if grid is not None:
-        yield Ladder(0, grid.numerator, 10**grid.places)
-        return
-    # A few prices nearly always say the step of all, and placing the rest shows whether they did.
-    some = np.append(parts[0].price[:_FEW], [lowest, highest])
-    for noise in (0.0, _NOISE):
-        if (ladder := Ladder.meeting(some, noise=noise)) is not None:
-            yield ladder
-        if (
-            ladder := Ladder.meeting(np.concatenate([part.price for part in parts]), noise=noise)
-        ) is not None:
-            yield ladder
+        lowest, highest = np.full((len(filled), 1), width), np.full((len(filled), 1), -1)
+        np.minimum.at(lowest[:, 0], own, low)
+        np.maximum.at(highest[:, 0], own, high)
+        # Only rows that lie outside the range of some line need to be compared with each.
+        below, above = np.arange(lowest.max()), np.arange(max(0, highest.min() + 1), width)
+        np.copyto(filled[..., : below.size], np.nan, where=(below < lowest)[:, None, :])
+        np.copyto(filled[..., width - above.size :], np.nan, where=(above > highest)[:, None, :])
+        return True
 
-
-def _filled(board: Board, lines: Lines, ladder: Ladder, part: _Part, until: int, *, most: float) -> bool:
-    """Fill the lines of a part and those without rows after them; return whether each price had a row."""
-    row = part.row if part.row is not None else ladder.rows(part.price, most=most)
-    if row is None:
-        return False
-    board.fill(until, start=part.start, line=lines.of(part.times), side=part.side, row=row, size=part.size)
-    return True
+    # Threads share no cell, because all rows of a time are in one part.
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tidytape-matrix") as pool:
+        return cells if all(pool.map(fill, _parts(start, line))) else None
 
 
 def _dataset(times: Times, prices: NDArray[np.float64], **values: NDArray[np.float32]) -> xarray.Dataset:
