@@ -27,13 +27,16 @@ _EXACT: Final = 2**53
 
 _ROW: Final = "__row"
 
+_OWN_VALUES: Final = "category"
+"""In place of a type: a category of whatever values there are."""
+
 
 class _Own(NamedTuple):
     """How to convert a column back to the caller's type; it applies while the column still has its polars type."""
 
     inside: pl.DataType
     type: Any
-    """A type of pandas or pyarrow; None for a new category."""
+    """A type of pandas or pyarrow, or `_OWN_VALUES`."""
     column: Any = None
     """The caller's column, if polars cannot hold it; rows are then taken from it by their numbers."""
 
@@ -87,13 +90,11 @@ class Door(Generic[IntoFrameT]):
         columns, own = {}, {}
         for name in given.columns if is_pandas else given.column_names:
             column = given[name]
-            inside = _from_pandas(column, as_text=as_text) if is_pandas else _from_arrow(column)
-            is_outside = inside is None
-            if inside is None:
-                inside = pl.Series(_ROW, np.arange(len(column))).to_frame().to_struct()
+            held = _from_pandas(column, as_text=as_text) if is_pandas else _from_arrow(column)
+            inside = pl.DataFrame({_ROW: np.arange(len(column))}).to_struct() if held is None else held
             type_ = column.dtype if is_pandas else column.type
             columns[name] = inside
-            own[name] = _Own(_plain(inside.dtype), type_, column if is_outside else None)
+            own[name] = _Own(_plain(inside.dtype), type_, column if held is None else None)
         return cls(native, pl.DataFrame(columns), own)
 
     @property
@@ -135,7 +136,7 @@ class Door(Generic[IntoFrameT]):
             if like is not None and like in known:
                 own[name] = known[like]
             elif like is None and name in own and _is_category(own[name].type):
-                own[name] = own[name]._replace(type=None)
+                own[name] = own[name]._replace(type=_OWN_VALUES)
         return replace(self, own=own)
 
     def back(self, frame: pl.DataFrame, *, like_rows: bool = False) -> IntoFrameT:
@@ -147,42 +148,26 @@ class Door(Generic[IntoFrameT]):
         like_rows : bool
             Whether its rows are the caller's rows in the caller's order; a pandas frame then keeps its index.
         """
-        if nw.dependencies.is_polars_dataframe(self.native):
+        native: Any = self.native
+        if nw.dependencies.is_polars_dataframe(native):
             return cast("IntoFrameT", frame)
-        if not nw.dependencies.is_pandas_dataframe(self.native):
+        if not nw.dependencies.is_pandas_dataframe(native):
             import pyarrow as pa
 
-            return cast("IntoFrameT", pa.table({column.name: self._as_arrow(column) for column in frame}))
+            arrays = {column.name: _to_arrow(column, self._own(column)) for column in frame}
+            return cast("IntoFrameT", pa.table(arrays))
         import pandas as pd
 
-        index = self.native.index if like_rows else pd.RangeIndex(len(frame))
-        columns = {column.name: self._as_pandas(column, like_rows=like_rows) for column in frame}
-        for column in columns.values():
-            column.index = index
-        return cast("IntoFrameT", pd.DataFrame(columns, index=index, copy=False))
-
-    def _as_pandas(self, column: pl.Series, *, like_rows: bool) -> pd.Series[Any]:
-        import pandas as pd
-
-        own = self._own(column)
-        if own is None:
-            return _to_pandas(column)
-        if like_rows and column.name in self.frame.columns and column.equals(self.frame[column.name]):
-            return cast("pd.Series[Any]", cast("Any", self.native)[column.name].copy())
-        if own.column is not None:
-            rows = column.struct.field(_ROW)
-            missing = bool(rows.null_count())
-            taken = own.column.array.take(rows.fill_null(-1).to_numpy(), allow_fill=missing)
-            return pd.Series(taken, dtype=None if missing else own.type)
-        return _to_pandas_type(column, own.type)
-
-    def _as_arrow(self, column: pl.Series) -> Any:
-        own = self._own(column)
-        if own is None:
-            return column.to_arrow()
-        if own.column is not None:
-            return own.column.take(column.struct.field(_ROW).to_arrow())
-        return _to_arrow_type(column, own.type)
+        index = native.index if like_rows else pd.RangeIndex(len(frame))
+        columns: dict[str, Any] = {}
+        for column in frame:
+            name = column.name
+            is_same = like_rows and name in self.frame and column.equals(self.frame[name])
+            columns[name] = native[name].copy() if is_same else _to_pandas(column, self._own(column))
+            if isinstance(columns[name], pd.Series):
+                columns[name].index = index
+        made = pd.DataFrame(columns, index=index, copy=False)
+        return cast("IntoFrameT", made)
 
     def _own(self, column: pl.Series) -> _Own | None:
         """Return how to convert a column back, or None if the caller had no column of its name and polars type."""
@@ -208,53 +193,33 @@ def _is_category(type_: Any) -> bool:
     return hasattr(type_, "categories") or hasattr(type_, "index_type")
 
 
-def _from_pandas(column: pd.Series[Any], *, as_text: bool = True) -> pl.Series | None:
+def _from_pandas(column: pd.Series[Any], *, as_text: bool) -> pl.Series | None:
     """Convert a pandas column to polars, with null for NaN; return None if polars cannot hold it."""
-    import pandas as pd
     import polars as pl
-
-    dtype: Any = column.dtype
-    if isinstance(dtype, pd.CategoricalDtype):
-        categories = _from_pandas(pd.Series(dtype.categories))
-        if categories is None:
-            return None
-        if categories.is_empty():
-            categories = categories.cast(pl.String)
-        if categories.dtype == pl.String and not as_text:
-            categories = categories.cast(pl.Enum(categories))
-        codes = column.cat.codes.to_numpy()
-        # pandas codes a null as -1, which becomes null when polars casts it to UInt32. numpy casts faster but has no
-        # null, so it casts only where there is none.
-        has_null = codes.min(initial=0) < 0
-        numbers = pl.Series(codes if has_null else codes.astype(np.uint32)).cast(pl.UInt32, strict=False)
-        return categories.gather(numbers)
-    if isinstance(dtype, pd.DatetimeTZDtype):
-        instants = _from_pandas(column.dt.tz_convert(None))
-        return None if instants is None else instants.dt.replace_time_zone("UTC")
-    if isinstance(dtype, np.dtype) and dtype.kind in "biufmM":
-        if dtype.itemsize > 8:
-            return None
-        values = column.to_numpy()
-        if dtype.kind in "mM" and "[s]" in dtype.str:
-            values = values.astype(dtype.str.replace("[s]", "[ms]"))
-        return pl.Series(np.ascontiguousarray(values, values.dtype.newbyteorder("=")), nan_to_null=True)
-    return _of_arrow_memory(column)
-
-
-def _of_arrow_memory(column: pd.Series[Any]) -> pl.Series | None:
-    """Convert a pandas column of text, objects or a nullable type through pyarrow; None if polars cannot hold it."""
     import pyarrow as pa
 
+    dtype: Any = column.dtype
+    if isinstance(dtype, np.dtype) and dtype.kind in "biuf" and dtype.itemsize <= 8:
+        return pl.Series(np.ascontiguousarray(column, dtype.newbyteorder("=")), nan_to_null=True)
     try:
         values = pa.array(column, from_pandas=True)
     # The class of pyarrow's error depends on the type and on the value.
     except (pa.ArrowException, TypeError, ValueError, OverflowError, NotImplementedError):
         return None
     # A column of dicts would become structs, and come back with the union of all keys in every dict.
-    if column.dtype == np.dtype(object) and (pa.types.is_struct(values.type) or pa.types.is_map(values.type)):
+    if dtype == np.dtype(object) and (pa.types.is_struct(values.type) or pa.types.is_map(values.type)):
         return None
-    found = _from_arrow(values)
-    return found.fill_nan(None) if found is not None and found.dtype.is_float() else found
+    if not isinstance(values, pa.DictionaryArray):
+        series = _from_arrow(values)
+        return series.fill_nan(None) if series is not None and series.dtype.is_float() else series
+    categories = _from_arrow(values.dictionary)
+    if categories is None:
+        return None
+    if categories.is_empty():
+        categories = categories.cast(pl.String)
+    if categories.dtype == pl.String and not as_text:
+        categories = categories.cast(pl.Enum(categories))
+    return categories.gather(pl.Series(values.indices))
 
 
 def _from_arrow(column: Any) -> pl.Series | None:
@@ -273,57 +238,60 @@ def _from_arrow(column: Any) -> pl.Series | None:
         return None
 
 
-def _to_pandas(column: pl.Series) -> pd.Series[Any]:
-    """Return a pandas column of a numpy type; integers and booleans with nulls get a nullable pandas type."""
+def _to_pandas(column: pl.Series, own: _Own | None) -> Any:
+    """Return the values of a column in the caller's type, or in a numpy type if the caller has no such column.
+
+    They are an array; of objects a series, because pandas would guess the type of an array of them.
+
+    Integers and booleans with nulls get a nullable pandas type in place of a numpy type, which has no null.
+    """
     import pandas as pd
     import polars as pl
 
-    is_flag = column.dtype == pl.Boolean
-    if column.null_count() and (is_flag or column.dtype.is_integer()):
-        nulls, zero = column.is_null().to_numpy(writable=True), False if is_flag else 0
-        nullable: Any = pd.arrays.BooleanArray if is_flag else pd.arrays.IntegerArray
-        return pd.Series(nullable(column.fill_null(zero).to_numpy(writable=True), nulls))
-    if is_flag or column.dtype.is_integer() or column.dtype.is_float():
-        return pd.Series(column.to_numpy(writable=True))
-    return column.to_pandas()
-
-
-def _to_pandas_type(column: pl.Series, dtype: Any) -> pd.Series[Any]:
-    """Return a column in a pandas type; with None, as a categorical of its own values."""
-    import pandas as pd
-    import polars as pl
-
+    if own is not None and own.column is not None:
+        rows = column.struct.field(_ROW)
+        has_null = bool(rows.null_count())
+        taken = own.column.array.take(rows.fill_null(-1).to_numpy(), allow_fill=has_null)
+        return pd.Series(taken, dtype=None if has_null else own.type)
+    dtype = None if own is None else own.type
     if isinstance(dtype, pd.ArrowDtype):
-        return pd.Series(pd.arrays.ArrowExtensionArray(_to_arrow_type(column, dtype.pyarrow_dtype)))
+        return pd.arrays.ArrowExtensionArray(_to_arrow(column, own))
     if isinstance(dtype, pd.CategoricalDtype) and _plain(column.dtype) == pl.String:
         codes = column.cast(pl.Enum(dtype.categories.to_list()), strict=False)
         if codes.null_count() == column.null_count():
-            codes = codes.to_physical().cast(pl.Int64).fill_null(-1)
-            return pd.Series(pd.Categorical.from_codes(codes.to_numpy(), dtype=dtype))
-        dtype = None  # a value is not among the caller's categories
-    if dtype is None:
-        return column.cast(pl.String).to_pandas().astype("category")
-    if isinstance(dtype, pd.DatetimeTZDtype):
-        instants = pd.Series(column.dt.replace_time_zone(None).to_numpy(writable=True))
-        return instants.dt.tz_localize("UTC").astype(dtype)
+            places = codes.to_physical().cast(pl.Int64).fill_null(-1)
+            return pd.Categorical.from_codes(places.to_numpy(), dtype=dtype)
+        dtype = _OWN_VALUES  # a value is not among the caller's categories
     if dtype == np.dtype(object):
         return pd.Series(column.to_list(), dtype=object)
-    values = _to_pandas(column)
-    # numpy integers and booleans have no null.
-    has_none = isinstance(dtype, np.dtype) and dtype.kind in "biu" and column.null_count()
-    return values if has_none else values.astype(dtype)
+    is_whole = column.dtype == pl.Boolean or column.dtype.is_integer()
+    values: Any
+    if is_whole and column.null_count():
+        nullable: Any = pd.api.types.pandas_dtype(str(column.dtype).replace("Boolean", "boolean"))
+        values = nullable.__from_arrow__(column.to_arrow())
+        dtype = None if isinstance(dtype, np.dtype) else dtype
+    else:
+        has_numpy = is_whole or column.dtype.is_float()
+        values = column.to_numpy(writable=True) if has_numpy else column.to_pandas().array
+    if dtype is None or values.dtype == dtype:
+        return values
+    series: Any = pd.Series(values)
+    return series.astype(dtype).array
 
 
-def _to_arrow_type(column: pl.Series, type_: Any) -> Any:
-    """Return a column in a pyarrow type; with None, as a dictionary of its own values."""
+def _to_arrow(column: pl.Series, own: _Own | None) -> Any:
+    """Return the values of a column in the caller's type, or in polars' own if the caller has no such column."""
     import polars as pl
     import pyarrow as pa
 
-    if type_ is None:
+    if own is None:
+        return column.to_arrow()
+    if own.column is not None:
+        return own.column.take(column.struct.field(_ROW).to_arrow())
+    if own.type == _OWN_VALUES:
         return column.cast(pl.Categorical()).to_arrow()
-    values = (
-        column.cast(pl.String) if isinstance(column.dtype, pl.Categorical | pl.Enum) else column
-    ).to_arrow()
+    values = column.cast(_plain(column.dtype)).to_arrow()
+    type_ = getattr(own.type, "pyarrow_dtype", own.type)
     if not pa.types.is_dictionary(type_):
         return values.cast(type_, safe=False)
     coded = values.dictionary_encode()
@@ -350,10 +318,10 @@ def wrapped(
     kinds: str = "a frame, eager or lazy, of an engine Narwhals knows",
 ) -> Frame:
     """Wrap a native frame with Narwhals; raise QueryError if it is no frame, or if a column name is not allowed."""
+    kind = f"{type(native).__module__}.{type(native).__qualname__}"
     try:
         frame: Frame = nw.from_native(native)
     except TypeError:
-        kind = f"{type(native).__module__}.{type(native).__qualname__}"
         raise QueryError(parameter, got=kind, expected=kinds) from None
     except DuplicateError:
         raise _name_error(parameter, "two columns of one name") from None
@@ -362,12 +330,9 @@ def wrapped(
         raise QueryError(parameter, got=f"a frame of {engine.value}", expected=kinds)
     # SQL engines list their own columns, because of duplicate names in DuckDB Narwhals shows only the last.
     names = list(native.columns if in_sql(frame) else frame.columns)
-    if strange := [name for name in names if not isinstance(name, str)]:
-        raise _name_error(parameter, f"a column {strange[0]!r}")
-    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
-        raise _name_error(parameter, f"two columns {twice!r}")
-    if odd := next(filter(_is_odd, names), None):
-        raise _name_error(parameter, f"a column {odd!r}")
+    for place, name in enumerate(names):
+        if name in names[:place] or not isinstance(name, str) or _is_odd(name):
+            raise _name_error(parameter, f"{'two columns' if name in names[:place] else 'a column'} {name!r}")
     return frame
 
 
@@ -378,9 +343,8 @@ def in_sql(frame: Frame) -> bool:
 
 def _is_odd(name: str) -> bool:
     """Return whether a name could be that of a working column, or polars would read it as a pattern."""
-    is_working = name.startswith("__") and not name.endswith(
-        "__"
-    )  # pandas writes its index as __index_level_0__
+    # pandas writes its index as __index_level_0__.
+    is_working = name.startswith("__") and not name.endswith("__")
     return is_working or name == "*" or (name.startswith("^") and name.endswith("$"))
 
 
