@@ -81,7 +81,7 @@ BAD = pl.concat([spoiled(), candles(None, 60)])
 _BY = ["exchange", "raw_symbol", "interval"]
 # What candles can have, whatever the order of the rows.
 ORDERED = [
-    name for name in quality._subject.CHECKS if name not in {"crossed_book", "quote_mismatch", "unordered"}
+    name for name in quality._checks.CHECKS if name not in {"crossed_book", "quote_mismatch", "unordered"}
 ]
 OPEN_INTEREST = changed(candles("A", 30).drop("volume", "side"), 4, open=-1.0)
 LEVELS = pl.DataFrame(

@@ -10,8 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of, whole
-from tidytape.analytics.quality._flags import ABSENT, flag, with_flags
-from tidytape.analytics.quality._subject import CHECKS, Limits, Subject
+from tidytape.analytics.quality._checks import ABSENT, CHECKS, flag, opened, thresholds, with_flags
 
 
 def audit(
@@ -139,9 +138,9 @@ def audit(
     >>> audit(frame).select("finding", "severity", "count").rows()
     [('missing_bucket', 'warning', 3), ('negative_amount', 'error', 1)]
     """
-    limits = Limits(outlier, frozen, stale, unit_jump)
+    limits = thresholds(outlier=outlier, frozen=frozen, stale=stale, unit_jump=unit_jump)
     results = ("finding", "severity", "count", "first", "last")
-    found = Subject.of(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
+    found = opened(frame, by=by, interval=interval, checks=checks, limits=limits, without=results)
     names = {measure: [f"__{measure}_{check}" for check in found.checks] for measure in _MEASURES}
     # One pass over the rows: each check has three columns, which become one row after the aggregation.
     measures = [
@@ -233,16 +232,15 @@ def examples(
     [-2.0]
     """
     one_of("finding", finding, CHECKS)
-    limits = Limits(outlier, frozen, stale, unit_jump)
+    limits = thresholds(outlier=outlier, frozen=frozen, stale=stale, unit_jump=unit_jump)
     most = whole("rows", rows)
-    found = Subject.of(frame, by=by, interval=interval, checks=finding, limits=limits)
+    found = opened(frame, by=by, interval=interval, checks=finding, limits=limits)
     # Engines disagree on whether nulls sort first or last.
-    numbers = list(found.numbers.values())
     chosen = with_flags(found).filter(nw.col(flag(finding)))
-    chosen = chosen.with_columns(nw.col(own).fill_null(0.0) for own in numbers)
-    order = ["__time", *found.columns.key, *numbers]
+    chosen = chosen.with_columns(nw.col(own).fill_null(0.0) for own in found.numbers)
+    order = ["__time", *found.columns["key"], *found.numbers]
     chosen = chosen.with_columns(__one=nw.lit(1, nw.Int64()))
     chosen = chosen.with_columns(__number=nw.col("__one").cum_sum().over(*found.by, order_by=order))
     chosen = chosen.filter(nw.col("__number") <= most)
-    ordered = chosen.sort(*found.by, "__number").select(found.names)
+    ordered = chosen.sort(*found.by, "__number").select(found.table.names)
     return found.table.closed(ordered)

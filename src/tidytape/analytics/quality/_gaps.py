@@ -9,9 +9,9 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.analytics.quality._subject import count_of, with_grid
+from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import bucket_by
+from tidytape.frames.buckets import bucket_by, length_of
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
@@ -81,22 +81,21 @@ def gaps(
     since, until = _window(start, end)
     table, rows, keys = _opened(frame, by, interval, results=("start", "end", "missing"))
     series = [*keys, "__step", "__length"]
-    bucket = nw.col("__bucket")
-    present = rows.select(*series, "__bucket").unique()
-    sentinels = []
-    for moment, is_end in ((since, False), (until, True)):
-        if moment is None:
-            continue
-        edge = _first_from(moment)
-        present = present.filter(bucket < edge if is_end else bucket >= edge)
-        # A bucket that counts as one that is there, just outside of the window.
-        outside = edge if is_end else edge - nw.col("__length")
-        sentinels.append(rows.select(*series).unique().with_columns(__bucket=outside))
-    present = nw.concat([present, *sentinels]) if sentinels else present
-    present = present.with_columns(end=bucket.shift(-1).over(series, order_by="__bucket"))
-    missing = count_of(nw.col("end") - bucket) - 1
+    bucket, length = nw.col("__bucket"), nw.col("__length")
+    present, outside = rows.select(*series, "__bucket").unique(), []
+    if since is not None:
+        present = present.filter(bucket >= _first_from(since))
+        outside.append(_first_from(since) - length)
+    if until is not None:
+        present = present.filter(bucket < _first_from(until))
+        outside.append(_first_from(until))
+    # The intervals just outside of the window count as present, so that a gap may begin or end with the window.
+    edges = [rows.select(*series).unique().with_columns(__bucket=edge) for edge in outside]
+    following = bucket.shift(-1).over(series, order_by="__bucket")
     found = (
-        present.with_columns(missing=missing, start=bucket + nw.col("__length"))
+        nw.concat([present, *edges])
+        .with_columns(start=bucket + length, end=following)
+        .with_columns(missing=count_of(nw.col("end") - bucket) - 1)
         .filter(nw.col("missing") > 0)
         .select(*keys, "start", "end", "missing")
     )
@@ -159,46 +158,42 @@ def completeness(
     table, rows, keys = _opened(frame, by, interval, results=results)
     series = [*keys, "__step", "__length"]
     bucket, length = nw.col("__bucket"), nw.col("__length")
-    # Intervals of other lengths begin and end elsewhere: the window is that of the frame, cut to whole ones of each.
+    # Intervals of other lengths begin and end elsewhere: each length has the whole intervals of the frame's window.
     rows = rows.with_columns(
-        __first=bucket.min() if since is None else nw.lit(since, nw.Int64()),
-        __end=(bucket + length).max() if until is None else nw.lit(until, nw.Int64()),
+        start=_first_from(bucket.min() if since is None else since),
+        end=_first_from((bucket + length).max() if until is None else until),
     )
-    edges = {name: _first_from(nw.col(own)) for name, own in (("start", "__first"), ("end", "__end"))}
-    rows = rows.with_columns(**edges)
     inside = (bucket >= nw.col("start")) & (bucket < nw.col("end"))
+    present = nw.col("present").cast(nw.Int64)
+    expected = nw.max_horizontal(count_of(nw.col("end") - nw.col("start")), nw.lit(0, nw.Int64()))
     counted = (
         rows.select(*series, "start", "end", "__bucket", __inside=inside.cast(nw.Int64))
         .unique()
         .group_by(*series, "start", "end")
         .agg(present=nw.col("__inside").sum())
-        .with_columns(
-            nw.col("present").cast(nw.Int64),
-            expected=nw.max_horizontal(count_of(nw.col("end") - nw.col("start")), nw.lit(0, nw.Int64())),
+        .select(
+            *keys,
+            "start",
+            "end",
+            expected=expected,
+            present=present,
+            missing=expected - present,
+            completeness=nw.when(expected > 0).then(present.cast(nw.Float64) / expected.cast(nw.Float64)),
         )
-    )
-    share = nw.col("present").cast(nw.Float64) / nw.col("expected").cast(nw.Float64)
-    counted = counted.select(
-        *keys,
-        "start",
-        "end",
-        "expected",
-        "present",
-        (nw.col("expected") - nw.col("present")).alias("missing"),
-        nw.when(nw.col("expected") > 0).then(share).alias("completeness"),
     )
     return table.closed(counted, sort=keys, times={"start": "timestamp", "end": "timestamp"})
 
 
-def _window(start: TimeLike, end: TimeLike) -> tuple[int | None, int | None]:
-    """Return the ends of a window. [ns]"""
-    since, until = (
+def _window(start: TimeLike, end: TimeLike) -> list[nw.Expr | None]:
+    """Return the start and end of a window, None where the caller leaves one open. [ns]"""
+    moments = [
         None if moment is None else epoch_seconds(moment, parameter=parameter) * SECOND
         for parameter, moment in (("start", start), ("end", end))
-    )
+    ]
+    since, until = moments
     if since is not None and until is not None and until <= since:
         raise QueryError("end", got=end, expected=f"a time after start, {start}")
-    return since, until
+    return [None if moment is None else nw.lit(moment, nw.Int64()) for moment in moments]
 
 
 def _opened(
@@ -218,8 +213,26 @@ def _opened(
     return table, with_grid(rows, interval).filter(nw.col("__step") > 0), keys
 
 
-def _first_from(moment: nw.Expr | int) -> nw.Expr:
+def _first_from(moment: nw.Expr) -> nw.Expr:
     """Return the start of the first interval that starts at a moment or after it. [ns]"""
-    length = nw.col("__length")
-    time = moment if isinstance(moment, nw.Expr) else nw.lit(moment, nw.Int64())
-    return bucket_by(time + length - 1, length)
+    return bucket_by(moment + nw.col("__length") - 1, nw.col("__length"))
+
+
+def with_grid(rows: nw.LazyFrame[Any], interval: str | timedelta | None) -> nw.LazyFrame[Any]:
+    """Add the interval of each row: its length ``__step`` and its start ``__bucket``. [ns]
+
+    Where the length is unknown, ``__step`` is 0 and the bucket starts at the row's own time. ``__length`` is the length
+    to divide by: ``__step``, but at least 1.
+    """
+    if interval is None:
+        step = length_of(nw.col("interval"))
+    else:
+        step = nw.lit(arguments.length("interval", interval), nw.Int64())
+    rows = rows.with_columns(__step=step, __length=nw.max_horizontal(step, nw.lit(1, nw.Int64())))
+    return rows.with_columns(__bucket=bucket_by(nw.col("__time"), nw.col("__length")))
+
+
+def count_of(span: nw.Expr) -> nw.Expr:
+    """Return how many intervals a span holds; the span is a whole multiple of the interval."""
+    # Spark divides integers as floats and truncates, which may lose one. Rounding the float quotient does not.
+    return (span.cast(nw.Float64) / nw.col("__length").cast(nw.Float64)).round().cast(nw.Int64)
