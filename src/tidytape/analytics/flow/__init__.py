@@ -22,11 +22,10 @@ A trade's side is that of the aggressor. A liquidation's is that of the position
 
 from __future__ import annotations
 
-from tidytape.analytics.flow._large_trades import large_trade_share
-from tidytape.analytics.flow._liquidations import liquidation_cascades, liquidation_imbalance
+from tidytape.analytics.flow._anchored import cvd, vwap
+from tidytape.analytics.flow._large import large_trade_share, liquidation_cascades
 from tidytape.analytics.flow._quadrants import oi_price_quadrant
-from tidytape.analytics.flow._volume import cvd, delta, imbalance
-from tidytape.analytics.flow._vwap import vwap
+from tidytape.analytics.flow._sides import delta, imbalance, liquidation_imbalance
 
 __all__ = [
     "cvd",

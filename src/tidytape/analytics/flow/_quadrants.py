@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -18,10 +18,6 @@ from tidytape.frames.units import counting
 
 # Only these identity columns are compared: the others may be known for one data type and null for the other.
 _SERIES = ("exchange", "raw_symbol", "coin", "interval")
-# Columns that candles have and open interest lacks.
-_TRADED = ("volume", "first_timestamp", "last_timestamp")
-_STOCKS = ("price", "open_interest")
-_CHANGES = ("close_to_close", "open_to_close")
 _RESULTS = (
     "since",
     "price",
@@ -125,21 +121,21 @@ def oi_price_quadrant(
     >>> oi_price_quadrant(interest, candles)["quadrant"].to_list()
     [None, 'new_longs', 'short_covering', 'new_shorts', 'long_unwinding']
     """
-    one_of("change", change, _CHANGES)
-    bands = {
-        name: number(name, band, least=0) for name, band in (("price_band", price_band), ("oi_band", oi_band))
-    }
+    one_of("change", change, ("close_to_close", "open_to_close"))
+    bands = {"price_band": price_band, "oi_band": oi_band}
+    bands = {name: number(name, band, least=0) for name, band in bands.items()}
     columns = ["close", "open"] if change == "open_to_close" else ["close"]
     table = Table.opened(open_interest, times=["timestamp"], numbers=columns, parameter="open_interest")
     other = Table.opened(candles, times=["timestamp"], numbers=columns, parameter="candles")
     one_engine(table, other, "candles")
-    if traded := [name for name in _TRADED if name in table.names]:
-        got, hint = f"a frame with column {traded[0]}", "open interest comes first, candles second"
-        raise QueryError("open_interest", got=got, expected="open interest, which has none", hint=hint)
+    # Candles have these columns, and open interest lacks them.
+    for name in ("volume", "first_timestamp", "last_timestamp"):
+        if name in table.names:
+            got, hint = f"a frame with column {name}", "open interest comes first, candles second"
+            raise QueryError("open_interest", got=got, expected="open interest, which has none", hint=hint)
     if "side" in other.names:
-        raise QueryError(
-            "candles", got="candles by side", expected="candles of both sides", hint="fetch without by_side"
-        )
+        expected, hint = "candles of both sides", "fetch without by_side"
+        raise QueryError("candles", got="candles by side", expected=expected, hint=hint)
     table = counting(
         table,
         AmountUnit.COIN.value,
@@ -153,16 +149,24 @@ def oi_price_quadrant(
     other.series(keys)
     warn_unless_met("oi_price_quadrant", table, other, keys, called=("open_interest", "candles"))
     key = [*keys, "timestamp"]
-    has_lengths = "interval" in table.names and "interval" in other.names
-    length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
     # A key may be text in one frame and categorical in the other.
     prices = other.rows.with_columns(nw.col(name).cast(table.schema[name]) for name in keys)
-    points = [
-        _points(table.rows, "open_interest", columns, key, length=length),
-        _points(prices, "price", columns, key, length=length),
-    ]
-    both = _met(points, columns, key)
-    rows = _changes(both, keys, since_open="open" in columns).with_columns(
+    has_lengths = "interval" in table.names and "interval" in other.names
+    length = length_of(nw.col("interval")) if has_lengths else nw.lit(0, nw.Int64())
+    points = _points({"price": prices, "open_interest": table.rows}, columns, key, length=length)
+    price, interest = nw.col("__price_close"), nw.col("__open_interest_close")
+    earlier = ["timestamp", f"__price_{columns[-1]}", f"__open_interest_{columns[-1]}"]
+    since, price_before, interest_before = (
+        nw.col(name) if "open" in columns else nw.col(name).shift(1).over(*keys, order_by="timestamp")
+        for name in earlier
+    )
+    rows = points.with_columns(
+        since=since,
+        price=price,
+        open_interest=interest,
+        price_change=price / price_before - 1,
+        open_interest_change=interest / interest_before - 1,
+    ).with_columns(
         _quadrant(**bands).alias("quadrant"),
         nw.lit(change).alias("change"),
         *(nw.lit(band).alias(name) for name, band in bands.items()),
@@ -171,48 +175,36 @@ def oi_price_quadrant(
 
 
 def _points(
-    rows: nw.LazyFrame[Any], stock: str, columns: Sequence[str], key: Sequence[str], *, length: nw.Expr
+    stocks: Mapping[str, nw.LazyFrame[Any]], columns: Sequence[str], key: Sequence[str], *, length: nw.Expr
 ) -> nw.LazyFrame[Any]:
-    """Return the key, the interval's length and the values of each row that has a time; values not above 0 are null."""
-    values = {f"__{stock}_{column}": nw.col(column) for column in columns}
-    return rows.filter(~nw.col("timestamp").is_null()).select(
-        *key,
-        length.alias(f"__{stock}_length"),
-        *(nw.when(value > 0, value.is_finite()).then(value).alias(name) for name, value in values.items()),
-    )
+    """Return one row per key that is in both frames, with each value as ``__<stock>_<column>``.
 
-
-def _met(
-    points: Sequence[nw.LazyFrame[Any]], columns: Sequence[str], key: Sequence[str]
-) -> nw.LazyFrame[Any]:
-    """Return one row per key that is in both frames.
-
-    The values are null where a frame has the key twice, or the intervals of the two rows differ in length.
+    A value is null if it is not above 0, if a frame has the key twice, or if the two intervals differ in length.
     """
-    lengths = [f"__{stock}_length" for stock in _STOCKS]
-    values = [f"__{stock}_{column}" for stock in _STOCKS for column in columns]
+    lengths = [f"__{stock}_length" for stock in stocks]
+    points = [
+        rows.filter(~nw.col("timestamp").is_null()).select(
+            *key,
+            length.alias(f"__{stock}_length"),
+            *(
+                nw.when(nw.col(column) > 0, nw.col(column).is_finite())
+                .then(nw.col(column))
+                .alias(f"__{stock}_{column}")
+                for column in columns
+            ),
+        )
+        for stock, rows in stocks.items()
+    ]
+    values = [f"__{stock}_{column}" for stock in stocks for column in columns]
     # Grouping both frames at once replaces two group-bys and a join.
-    rows = (
+    both = (
         nw.concat(points, how="diagonal")
         .group_by(*key)
         .agg(nw.col(*lengths, *values).max(), nw.len().alias("__points"))
         .filter(*(~nw.col(name).is_null() for name in lengths))
     )
     is_single = (nw.col("__points") == 2) & (nw.col(lengths[0]) == nw.col(lengths[1]))
-    return rows.with_columns(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
-
-
-def _changes(both: nw.LazyFrame[Any], keys: Sequence[str], *, since_open: bool) -> nw.LazyFrame[Any]:
-    """Add the changes of price and open interest since the previous row, or since the open of the interval."""
-    closes = {stock: nw.col(f"__{stock}_close") for stock in _STOCKS}
-    if since_open:
-        since = nw.col("timestamp")
-        before = {stock: nw.col(f"__{stock}_open") for stock in _STOCKS}
-    else:
-        since = nw.col("timestamp").shift(1).over(*keys, order_by="timestamp")
-        before = {stock: close.shift(1).over(*keys, order_by="timestamp") for stock, close in closes.items()}
-    changes = {f"{stock}_change": close / before[stock] - 1 for stock, close in closes.items()}
-    return both.with_columns(since=since, **closes, **changes)
+    return both.with_columns(nw.when(is_single).then(nw.col(name)).alias(name) for name in values)
 
 
 def _quadrant(*, price_band: float, oi_band: float) -> nw.Expr:

@@ -1,4 +1,4 @@
-"""Amounts of two sides, side by side: one row per series and time, what is unknown null."""
+"""Amounts of two sides, side by side, one row per series and time: their difference, and their imbalance."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.catalogue import Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
@@ -17,6 +18,217 @@ from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND, interval_of
 
+VOLUMES = ("volume", "amount")
+"""Names of amounts traded: in answers, and in recorded events."""
+
+LIQUIDATIONS = ("liquidations", "amount")
+"""Names of amounts liquidated: in answers, and in recorded events."""
+
+
+def delta(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    interval: str | timedelta | None = None,
+    volume: str | None = None,
+) -> IntoFrameT:
+    r"""Delta: volume of aggressive buys less volume of aggressive sells.
+
+    .. math:: \delta_t = V^\mathrm{buy}_t - V^\mathrm{sell}_t
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        Candles by side (schema TRADE_AGG, ``client.candles(by_side=True)``): ``timestamp``, ``side``, ``volume``
+        [coin, or USD if so asked]. Or raw trades (schema TRADE): ``timestamp``, ``side``, ``amount`` [coin]. Or
+        whatever has ``timestamp``, ``buy_volume`` and ``sell_volume``, e.g. a volume profile.
+    by : str or iterable of str, optional
+        The columns that tell one series from another; without it, the identity columns that there are, but for
+        ``side``. Null is a value. With ``price`` among them, the delta of each row of a profile (a footprint).
+    interval : str or timedelta, optional
+        Name, alias or length of an interval to sum over, e.g. ``"1h"``, not shorter than that of candles; one that the
+        service has, for results name theirs in ``interval``. Buckets are aligned to the Unix epoch in UTC, weeks to
+        Monday. Without it each ``timestamp`` is one of its own.
+    volume : str, optional
+        Column of the amounts, e.g. ``quote_amount``; without it ``volume``, or else ``amount``.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+        ``by``, ``timestamp`` (start of the interval), and
+
+        - ``buy_volume``, ``sell_volume`` : float64; a side without a row traded nothing. [as in ``frame``]
+        - ``delta`` : float64, positive: more was bought. [as in ``frame``]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result. Or
+        if an eager frame has several ``amount_unit`` in one series, or candles of one side alone (``side="BUY"``); of a
+        lazy frame the results are null there.
+
+    See Also
+    --------
+    cvd : The same, cumulated.
+    imbalance : The same, as a share.
+
+    Notes
+    -----
+    Where an amount is null, not finite or below zero, a side is neither BUY nor SELL, or a candle is longer than
+    ``interval``, the results of that bucket are null, and no others. A row without a time lies in no bucket and is left
+    out. Sums do not depend on the order of the rows.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> noon = datetime(2024, 8, 8, 12, tzinfo=UTC)
+    >>> candles = pl.DataFrame({"timestamp": [noon] * 2, "side": ["BUY", "SELL"], "volume": [3.5, 1.25]})
+    >>> delta(candles).select("buy_volume", "sell_volume", "delta").row(0)
+    (3.5, 1.25, 2.25)
+    """
+    table, rows, keys = sides(frame, by=by, interval=interval, amount=volume, results=("delta",))
+    rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
+    return table.closed(rows, sort=[*keys, "timestamp"])
+
+
+def imbalance(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    interval: str | timedelta | None = None,
+    volume: str | None = None,
+) -> IntoFrameT:
+    r"""Imbalance: delta as a share of what was traded.
+
+    .. math:: i_t = \frac{V^\mathrm{buy}_t - V^\mathrm{sell}_t}{V^\mathrm{buy}_t + V^\mathrm{sell}_t}
+
+    Parameters
+    ----------
+    frame, by, interval, volume
+        As of `delta`.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+        ``by``, ``timestamp`` (start of the interval), and
+
+        - ``buy_volume``, ``sell_volume`` : float64. [as in ``frame``]
+        - ``imbalance`` : float64, −1 (all was sold) to 1 (all was bought), null where nothing was traded. [1]
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        As of `delta`.
+
+    Notes
+    -----
+    What is null in `delta` is null here.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> noon = datetime(2024, 8, 8, 12, tzinfo=UTC)
+    >>> trades = pl.DataFrame({"timestamp": [noon] * 3, "side": ["BUY", "SELL", "BUY"], "amount": [2.0, 1.0, 1.0]})
+    >>> imbalance(trades, interval="1h")["imbalance"].item()
+    0.5
+    """
+    table, rows, keys = sides(frame, by=by, interval=interval, amount=volume, results=("imbalance",))
+    bought, sold = nw.col("buy_volume"), nw.col("sell_volume")
+    rows = rows.with_columns(imbalance=quotient(bought - sold, bought + sold))
+    return table.closed(rows, sort=[*keys, "timestamp"])
+
+
+def liquidation_imbalance(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    interval: str | timedelta | None = None,
+    liquidations: str | None = None,
+    sampled: bool = True,
+) -> IntoFrameT:
+    r"""Liquidation imbalance: longs liquidated less shorts, as a share of both.
+
+    .. math:: i_t = \frac{L^\mathrm{long}_t - L^\mathrm{short}_t}{L^\mathrm{long}_t + L^\mathrm{short}_t}
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        Schema LIQUIDATION_AGG (``client.liquidations``): ``timestamp``, ``side`` of the position (BUY = longs were
+        liquidated), ``liquidations`` [coin, or USD if so asked]. Or single liquidations, with ``amount`` [coin]; of
+        recorded ones, whose side is that of the order, turn the side first.
+    by : str or iterable of str, optional
+        The columns that tell one series from another; without it, the identity columns that there are, but for
+        ``side``. Null is a value.
+    interval : str or timedelta, optional
+        Name, alias or length of an interval to sum over; buckets are aligned to the Unix epoch in UTC, weeks to Monday.
+        Without it each ``timestamp`` is one of its own.
+    liquidations : str, optional
+        Column of the amounts; without it ``liquidations``, or else ``amount``.
+    sampled : bool
+        Whether the feed shows some liquidations only, as those of venues do.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp) with a row of either side, sorted by them, of the kind of ``frame``
+        ``by``, ``timestamp`` (start of the interval), and
+
+        - ``long_liquidations``, ``short_liquidations`` : float64; a side without a row has none. [as in ``frame``]
+        - ``liquidation_imbalance`` : float64, −1 (shorts alone) to 1 (longs alone), null where there are none. [1]
+        - ``is_lower_bound`` : bool, the argument ``sampled``: whether there were these at least.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown, a time has no zone, amounts are no numbers, or ``by`` names ``side`` or a result. Or
+        if an eager frame has several ``amount_unit`` in one series; of a lazy frame the results are null there.
+
+    Notes
+    -----
+    Recorded feeds are sampled (many show the largest liquidation of a second and no other), so totals are lower bounds,
+    and the imbalance is that of what was shown. A frame of one side alone is a frame in which the other side was not
+    liquidated, so fetch both sides. A time without a row need not be one without liquidations.
+
+    Where an amount is null, not finite or below zero, or a side is neither BUY nor SELL, the results of that time are
+    null. A row without a time is left out.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> noon = datetime(2024, 8, 8, 12, tzinfo=UTC)
+    >>> frame = pl.DataFrame({"timestamp": [noon] * 2, "side": ["BUY", "SELL"], "liquidations": [3.0, 1.0]})
+    >>> liquidation_imbalance(frame).select("long_liquidations", "liquidation_imbalance", "is_lower_bound").row(0)
+    (3.0, 0.5, True)
+    """
+    names = ("long_liquidations", "short_liquidations")
+    table, rows, keys = sides(
+        frame,
+        by=by,
+        interval=interval,
+        amount=liquidations,
+        results=("liquidation_imbalance", "is_lower_bound"),
+        names=names,
+        candidates=LIQUIDATIONS,
+        need_both=False,
+    )
+    longs, shorts = (nw.col(name) for name in names)
+    rows = rows.with_columns(
+        liquidation_imbalance=quotient(longs - shorts, longs + shorts),
+        is_lower_bound=nw.lit(arguments.flag("sampled", sampled)),
+    )
+    return table.closed(rows, sort=[*keys, "timestamp"])
+
 
 def sides(
     frame: IntoFrameT,
@@ -24,10 +236,10 @@ def sides(
     by: str | Iterable[str] | None,
     interval: str | timedelta | None,
     amount: str | None,
-    candidates: Sequence[str],
-    names: tuple[str, str],
-    results: Sequence[str] = (),
-    need_both: bool = False,
+    results: Sequence[str],
+    names: tuple[str, str] = ("buy_volume", "sell_volume"),
+    candidates: Sequence[str] = VOLUMES,
+    need_both: bool = True,
 ) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
     """Return the frame, one row per (by, timestamp) with what the sides BUY and SELL amount to, and the names of by.
 
@@ -42,28 +254,26 @@ def sides(
     interval : str or timedelta, optional
         Interval to sum over; without it, each time is one of its own.
     amount : str, optional
-        Column of the amounts; one of ``candidates``.
-    candidates : sequence of str
-        Names of it, the first that there is.
-    names : (str, str)
-        What the amounts of BUY and of SELL are called.
+        Column of the amounts; without it the first of ``candidates`` that the frame has.
     results : sequence of str
-        What else the caller will add.
+        Columns that the caller will add.
+    names : (str, str)
+        Names of the amounts of BUY and of SELL.
+    candidates : sequence of str
+        Usual names of the column of amounts.
     need_both : bool
-        Whether candles of which all are of one side are refused, if eager, and else unknown: they say nothing of the
-        other side.
+        Whether candles of one side alone are refused, or unknown in a lazy frame: they say nothing of the other side.
     """
-    table = Table.opened(frame, times=["timestamp"])
-    present, by_side = table.names, amount is not None or not set(names) <= set(table.names)
+    table = Table.opened(frame)
+    by_side = amount is not None or not set(names) <= set(table.names)
     if by_side:
-        amounts = [
-            amount
-            if amount is not None
-            else next((name for name in candidates if name in present), candidates[0])
-        ]
+        amounts = [amount_of(table, amount, candidates)]
         table = Table.opened(table, ["side"], times=["timestamp"], numbers=amounts)
         side, value = nw.col("side").cast(nw.String), nw.col(amounts[0])
         is_known = side.is_in([str(one) for one in Side]) & usable(value)
+        # A trade has one side; candles of one side were asked for by side.
+        if need_both and has_intervals(table, table.names):
+            is_known = is_known & _has_both(table, side)
         bought, sold = (nw.when(side == str(one)).then(value).otherwise(0.0) for one in (Side.BUY, Side.SELL))
     else:
         amounts = list(names)
@@ -71,46 +281,45 @@ def sides(
         bought, sold = (nw.col(name) for name in names)
         is_known = usable(bought) & usable(sold)
     keys = table.series(by, without=["side", "timestamp", *names, *results])
-    # A trade has one side; candles of one side were asked for by side.
-    if need_both and by_side and has_intervals(table, present):
-        is_known = is_known & _of_both(table)
     table = of_one(table, AMOUNT_UNIT, keys, amounts)
-    start, fits, labels = buckets(table, keys, interval)
-    # Working names, because a column may have one of the results' names and be something else.
-    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(
-        __buy=nw.when(is_known, fits).then(bought),
-        __sell=nw.when(is_known, fits).then(sold),
-        __start=start,
-    )
-    rows = summed_by_bucket(rows, keys, labels, {"__buy": names[0], "__sell": names[1]})
-    return table.with_words(dict.fromkeys(labels)), rows, keys
+    known = (nw.when(is_known).then(amount) for amount in (bought, sold))
+    table, rows = summed_by_bucket(table, keys, interval, dict(zip(names, known, strict=True)))
+    return table, rows, keys
 
 
 def summed_by_bucket(
-    rows: nw.LazyFrame[Any], keys: Sequence[str], labels: Mapping[str, nw.Expr], sums: Mapping[str, str]
-) -> nw.LazyFrame[Any]:
-    """Return one row per keys and bucket: ``keys``, ``timestamp``, and the sum of each column under its new name.
+    table: Table[IntoFrameT],
+    keys: Sequence[str],
+    interval: str | timedelta | None,
+    amounts: Mapping[str, nw.Expr],
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any]]:
+    """Return the sums of amounts, one row per keys and ``timestamp``, the start of the interval; and their table.
 
-    ``__start`` is the column of the bucket's start, and ``labels`` the columns of `buckets`. A sum is null where one of
-    its amounts is.
+    A sum is null where one of its amounts is.
     """
-    return (
-        exact.in_parts(rows, *sums)
+    start, fits, labels = buckets(table, keys, interval)
+    # Working names, because a column may have the name of a sum and be something else.
+    parts = {f"__of_{name}": nw.when(fits).then(amount) for name, amount in amounts.items()}
+    rows = table.rows.filter(~nw.col("timestamp").is_null()).with_columns(**parts, __start=start)
+    sums = (
+        exact.in_parts(rows, *parts)
         .group_by(*(name for name in keys if name not in labels), "__start")
-        .agg(exact.summed(*sums))
-        .with_columns(*(exact.total(name).alias(total) for name, total in sums.items()), **labels)
-        .select(*keys, nw.col("__start").alias("timestamp"), *sums.values())
+        .agg(exact.summed(*parts))
+        .with_columns(
+            *(exact.total(part).alias(name) for part, name in zip(parts, amounts, strict=True)), **labels
+        )
+        .select(*keys, nw.col("__start").alias("timestamp"), *amounts)
     )
+    return table.with_words(dict.fromkeys(labels)), sums
 
 
-def _of_both(table: Table[Any]) -> nw.Expr:
+def _has_both(table: Table[Any], side: nw.Expr) -> nw.Expr:
     """Return whether a frame has rows of both sides; raise QueryError if an eager one has rows of one alone."""
-    side = nw.col("side").cast(nw.String)
-    sides = [str(one) for one in Side]
+    has = {str(one): (side == str(one)).any() for one in Side}
     if not table.is_eager:
-        return nw.all_horizontal(*((side == one).any() for one in sides), ignore_nulls=True)
-    there = table.rows.select(side).unique().collect()["side"].to_list()
-    if len(alone := [one for one in sides if one in there]) == 1:
+        return nw.all_horizontal(*has.values(), ignore_nulls=True)
+    (found,) = table.rows.select(**has).collect().iter_rows(named=True)
+    if len(alone := [one for one, is_there in found.items() if is_there]) == 1:
         expected, hint = "candles of both sides", "fetch them with by_side=True, without side"
         raise QueryError("frame", got=f"candles of side {alone[0]} alone", expected=expected, hint=hint)
     return nw.lit(value=True)
@@ -127,12 +336,16 @@ def buckets(
     if interval is None:
         return time, nw.lit(value=True), {}
     wanted = interval_of(interval)
-    fits: nw.Expr = nw.lit(value=True)
-    if has_intervals(table, table.names):
-        # What was summed over more than is asked for cannot be told apart again. A trade was not.
-        fits = length_of(nw.col("interval")) <= wanted.seconds * SECOND
-    labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
-    return bucket_start(time, wanted), fits, labels
+    # What was summed over more than is asked for cannot be told apart again. A trade was not.
+    is_summed = has_intervals(table, table.names)
+    fits = length_of(nw.col("interval")) <= wanted.seconds * SECOND if is_summed else nw.lit(value=True)
+    return bucket_start(time, wanted), fits, {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
+
+
+def amount_of(table: Table[Any], given: str | None, candidates: Sequence[str]) -> str:
+    """Return the column of amounts: the one given, or the first of the candidates that the frame has."""
+    usual = next((name for name in candidates if name in table.names), candidates[0])
+    return usual if given is None else given
 
 
 def has_intervals(table: Table[Any], columns: Sequence[str]) -> bool:

@@ -1,0 +1,328 @@
+"""Running sums since an anchor: the cumulative volume delta, and the volume-weighted average price.
+
+An anchor is the first row of a series, or each session's open.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+from typing import Any, Final, Literal
+
+import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
+
+from tidytape.analytics import _arguments as arguments
+from tidytape.analytics.flow._sides import (
+    VOLUMES,
+    amount_of,
+    has_intervals,
+    quotient,
+    sides,
+    summed_by_bucket,
+    usable,
+)
+from tidytape.catalogue import Interval
+from tidytape.errors import QueryError
+from tidytape.frames import exact
+from tidytape.frames.buckets import bucket_by, length_of
+from tidytape.frames.joined import EARLIEST
+from tidytape.frames.ordered import within
+from tidytape.frames.table import Table
+from tidytape.frames.units import AMOUNT_UNIT, counting, of_one
+from tidytape.query.values import TimeLike, epoch_seconds
+from tidytape.times import MONDAY, SECOND, interval_of
+
+IS_KNOWN: Final = "__is_known"
+"""Whether a running sum that includes this row is known: it is, and so is every row before it since the anchor."""
+
+Sessions = tuple[int, int]
+"""How long a session is, and when one of them opens. [ns]"""
+
+
+def cvd(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    anchor: Literal["none", "session"] = "none",
+    session: str | timedelta | None = None,
+    session_open: TimeLike = None,
+    interval: str | timedelta | None = None,
+    volume: str | None = None,
+) -> IntoFrameT:
+    r"""Cumulative volume delta (CVD): the sum of all deltas since an anchor.
+
+    .. math:: C_t = \sum_{a \le s \le t} \left(V^\mathrm{buy}_s - V^\mathrm{sell}_s\right)
+
+    Parameters
+    ----------
+    frame, by, interval, volume
+        As of `delta`; what `delta` returns will do, too.
+    anchor : {"none", "session"}
+        Where the sum starts: at the first row of each series; or anew at each session's open.
+    session : str or timedelta, optional
+        Length of a session: an interval such as ``"1d"`` or ``"1w"``, or a duration such as ``"8h"``; ``"1d"`` unless
+        given. Only with ``anchor="session"``. For sessions of no fixed length, have them in a column and name it in
+        ``by``.
+    session_open : moment, optional
+        When any one session opens, e.g. ``"2024-08-08T13:30Z"``: others open whole sessions before and after. Epoch
+        seconds, a datetime, a date or an ISO 8601 string; what has no zone is UTC. Without it days open at 00:00 UTC
+        and weeks on Mondays. Only with ``anchor="session"``.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+        ``by``, ``timestamp`` (start of the interval), and
+
+        - ``buy_volume``, ``sell_volume``, ``delta`` : float64, as of `delta`. [as in ``frame``]
+        - ``cvd`` : float64, the sum up to the end of the interval, that one included. [as in ``frame``]
+        - ``anchor`` : str, the argument.
+        - ``anchored_at`` : time, the open of the row's session, or the first time of the series.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If ``anchor``, ``session`` or ``session_open`` is none of those, a session is told without ``anchor="session"``
+        or opens within an ``interval``, or as of `delta`.
+
+    Notes
+    -----
+    The sum is of what was bought and sold, to the last digit: it does not depend on where rows were cut, and where as
+    much was sold as bought it is zero.
+
+    Where a delta is unknown, so is every sum that it would be part of: ``cvd`` is null from there to the end of the
+    session, or of the series. So it is where a candle of the frame, by its column ``interval``, begins in one session
+    and ends in another: of both from there on, for nobody knows how much of it is whose. No row depends on a later one.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "timestamp": [datetime(2024, 8, 8, 22, tzinfo=UTC), datetime(2024, 8, 8, 23, tzinfo=UTC)]
+    ...         + [datetime(2024, 8, 9, tzinfo=UTC)],
+    ...         "side": ["BUY", "BUY", "SELL"],
+    ...         "volume": [3.0, 1.0, 2.0],
+    ...     }
+    ... )
+    >>> cvd(candles)["cvd"].to_list()
+    [3.0, 4.0, 2.0]
+    >>> cvd(candles, anchor="session", session="1d")["cvd"].to_list()
+    [3.0, 4.0, -2.0]
+    """
+    sessions = sessions_of(anchor, session, session_open, interval)
+    results = ("delta", "cvd", "anchor", "anchored_at")
+    table, rows, keys = sides(frame, by=by, interval=interval, amount=volume, results=results)
+    rows = rows.with_columns(delta=nw.col("buy_volume") - nw.col("sell_volume"))
+    has_lengths = interval is None and has_intervals(table, keys)
+    rows = anchored(rows, keys, sessions, is_known=~nw.col("delta").is_null(), has_lengths=has_lengths)
+    # In parts, so that what was bought and is sold again leaves nothing, and earlier anchors change no digit.
+    rows = exact.in_parts(rows, "buy_volume", "sell_volume")
+    rows = rows.with_columns(exact.difference("buy_volume", "sell_volume", "cvd"))
+    rows = rows.with_columns(exact.running("cvd").over(*keys, "anchored_at", order_by="timestamp")).select(
+        *keys,
+        "timestamp",
+        "buy_volume",
+        "sell_volume",
+        "delta",
+        nw.when(nw.col(IS_KNOWN)).then(exact.total("cvd")).alias("cvd"),
+        nw.lit(anchor).alias("anchor"),
+        "anchored_at",
+    )
+    return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
+
+
+def vwap(
+    frame: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    anchor: Literal["none", "session"] = "none",
+    session: str | timedelta | None = None,
+    session_open: TimeLike = None,
+    interval: str | timedelta | None = None,
+    volume: str | None = None,
+) -> IntoFrameT:
+    r"""Volume-weighted average price (VWAP) since an anchor.
+
+    .. math:: \mathrm{VWAP}_t = \frac{\sum_{a \le s \le t} P_s V_s}{\sum_{a \le s \le t} V_s}
+
+    where :math:`P` is the price of a trade, or the typical price of a candle, :math:`(H + L + C) / 3`.
+
+    Parameters
+    ----------
+    frame : frame, n rows, in any order
+        Raw trades (schema TRADE): ``timestamp``, ``price`` [quote per coin], ``amount`` [coin]. Or candles, by side or
+        not: ``timestamp``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin]. With a column ``price``
+        that is the price.
+    by : str or iterable of str, optional
+        The columns that tell one series from another; without it, the identity columns that there are, but for
+        ``side``. Null is a value.
+    anchor, session, session_open
+        Where the sums start, as of `cvd`.
+    interval : str or timedelta, optional
+        Name, alias or length of an interval to have one row for, as of `delta`. Without it each ``timestamp`` has one.
+    volume : str, optional
+        Column of the amounts; without it ``volume``, or else ``amount``. [coin]
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted by them, of the kind of ``frame``
+        ``by``, ``timestamp`` (start of the interval), and
+
+        - ``volume`` : float64, what was traded in the interval. [coin]
+        - ``vwap`` : float64, up to the end of the interval, that one included. [quote per coin]
+        - ``anchor`` : str, the argument.
+        - ``anchored_at`` : time, the open of the row's session, or the first time of the series.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        As of `cvd`. Or if an eager frame has amounts in USD, which are no weights of a price; of a lazy frame the
+        results are null there.
+
+    See Also
+    --------
+    cvd : What was bought and sold since the same anchor.
+
+    Notes
+    -----
+    Trades give the exact average; candles are as near to it as the typical price is to their trades. Both sums do not
+    depend on the order of the rows.
+
+    Where an amount is null, not finite or below zero, or the price of what was traded is unknown, so is every average
+    that it would be part of: ``vwap`` is null from there to the end of the session, or of the series, as in `cvd`. A
+    row without volume needs no price. Before anything was traded ``vwap`` is null. No row depends on a later one.
+
+    References
+    ----------
+    .. [1] Berkowitz, Logue, Noser, "The total cost of transactions on the NYSE", Journal of Finance 43 (1), 1988.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> trades = pl.DataFrame(
+    ...     {
+    ...         "timestamp": [datetime(2024, 8, 8, 23, tzinfo=UTC), datetime(2024, 8, 9, tzinfo=UTC)],
+    ...         "price": [100.0, 104.0],
+    ...         "amount": [3.0, 1.0],
+    ...     }
+    ... )
+    >>> vwap(trades)["vwap"].to_list()
+    [100.0, 101.0]
+    >>> vwap(trades, anchor="session")["vwap"].to_list()
+    [100.0, 104.0]
+    """
+    sessions = sessions_of(anchor, session, session_open, interval)
+    table = Table.opened(frame)
+    volume = amount_of(table, volume, VOLUMES)
+    prices = ["price"] if "price" in table.names else ["high", "low", "close"]
+    table = Table.opened(table, times=["timestamp"], numbers=[*prices, volume])
+    keys = table.series(by, without=["side", "timestamp", "volume", "vwap", "anchor", "anchored_at"])
+    expected, hint = "amounts in coins", "fetch it without quote"
+    table = counting(table, "COIN", [volume], parameter="frame", expected=expected, hint=hint)
+    table = of_one(table, AMOUNT_UNIT, keys, [volume])
+    has_lengths = interval is None and has_intervals(table, keys)
+
+    price = sum((nw.col(name) for name in prices[1:]), nw.col(prices[0])) / float(len(prices))
+    traded = nw.when(usable(nw.col(volume))).then(nw.col(volume))
+    worth = nw.when(traded == 0).then(0.0).otherwise(traded * price)
+    amounts = {"volume": traded, "__worth": nw.when(worth.is_finite()).then(worth)}
+    table, rows = summed_by_bucket(table, keys, interval, amounts)
+
+    is_known = ~nw.col("volume").is_null() & ~nw.col("__worth").is_null()
+    rows = anchored(rows, keys, sessions, is_known=is_known, has_lengths=has_lengths)
+    rows = exact.in_parts(rows.with_columns(__volume=nw.col("volume")), "__volume", "__worth").with_columns(
+        exact.running("__volume", "__worth").over(*keys, "anchored_at", order_by="timestamp")
+    )
+    rows = rows.with_columns(exact.total("__volume"), exact.total("__worth")).select(
+        *keys,
+        "timestamp",
+        "volume",
+        nw.when(nw.col(IS_KNOWN)).then(quotient(nw.col("__worth"), nw.col("__volume"))).alias("vwap"),
+        nw.lit(anchor).alias("anchor"),
+        "anchored_at",
+    )
+    return table.closed(rows, sort=[*keys, "timestamp"], times={"anchored_at": "timestamp"})
+
+
+def sessions_of(
+    anchor: str, session: str | timedelta | None, session_open: TimeLike, interval: str | timedelta | None
+) -> Sessions | None:
+    """Return the sessions that the arguments name, None for ``anchor="none"``; raise QueryError if they disagree."""
+    arguments.one_of("anchor", anchor, ("none", "session"))
+    for parameter, got in (("session", session), ("session_open", session_open)):
+        if got is not None and anchor != "session":
+            expected = "none, or anchor='session' too"
+            raise QueryError(parameter, got=got, expected=expected, hint="without it the sum runs on")
+    if anchor == "none":
+        return None
+    length, opens = arguments.length("session", "1d" if session is None else session), MONDAY
+    if session_open is not None:
+        opens = epoch_seconds(session_open, parameter="session_open") * SECOND
+    if interval is not None:
+        fitting = [known for known in Interval if _is_whole(known, length, opens)]
+        if interval_of(interval) not in fitting:
+            longest = f"the longest that does is {fitting[-1].alias!r}" if fitting else None
+            hint = longest or "have sessions open on whole minutes"
+            expected = "an interval that ends where a session opens"
+            raise QueryError("interval", got=interval, expected=expected, hint=hint)
+    return length, opens
+
+
+def anchored(
+    rows: nw.LazyFrame[Any],
+    keys: Sequence[str],
+    sessions: Sessions | None,
+    *,
+    is_known: nw.Expr,
+    has_lengths: bool,
+) -> nw.LazyFrame[Any]:
+    """Return the rows with ``anchored_at``, where the sum of each starts [ns], and `IS_KNOWN`.
+
+    Parameters
+    ----------
+    rows : narwhals LazyFrame, one row per keys and ``timestamp`` int64 [ns]
+    keys : sequence of str
+        Columns that name a series.
+    sessions : Sessions, optional
+        Without it a sum starts at the first row of its series.
+    is_known : expression, bool
+        Whether what a row adds to the sum is known.
+    has_lengths : bool
+        Whether a row is of the interval that its column ``interval`` names, and so may lie in two sessions.
+    """
+    time = nw.col("timestamp")
+    started = (
+        within(time.min(), keys) if sessions is None else bucket_by(time, sessions[0], origin=sessions[1])
+    )
+    rows = rows.with_columns(anchored_at=started, __unknown=(~is_known).cast(nw.Int64))
+    if sessions is not None and has_lengths:
+        rows = _without_parts(rows, keys, *sessions)
+    unknown = nw.col("__unknown").cum_sum().over(*keys, "anchored_at", order_by="timestamp")
+    return rows.with_columns((unknown == 0).alias(IS_KNOWN)).drop("__unknown")
+
+
+def _is_whole(interval: Interval, session: int, opens: int) -> bool:
+    step = interval.seconds * SECOND
+    return session % step == 0 and (opens - interval.offset * SECOND) % step == 0
+
+
+def _without_parts(
+    rows: nw.LazyFrame[Any], keys: Sequence[str], session: int, opens: int
+) -> nw.LazyFrame[Any]:
+    """Count a candle that lies in two sessions as unknown in both: nobody knows how much of it is whose."""
+    time = nw.col("timestamp")
+    last = nw.max_horizontal(time + length_of(nw.col("interval")) - 1, time)
+    into = bucket_by(last, session, origin=opens)
+    spoiled = nw.when(into > nw.col("anchored_at")).then(into).otherwise(EARLIEST)
+    rows = rows.with_columns(__spoiled=spoiled)
+    is_spoiled = nw.col("__spoiled").cum_max().over(*keys, order_by="timestamp") >= nw.col("anchored_at")
+    return rows.with_columns(__unknown=nw.col("__unknown") + is_spoiled.cast(nw.Int64))
