@@ -29,16 +29,14 @@ from tidytape.aggregate.book import book_at, book_runs
 from tidytape.aggregate.book_heatmap import book_heatmap, book_of
 from tidytape.aggregate.candle_profile import candle_profile
 from tidytape.aggregate.funding import funding
-from tidytape.aggregate.gapfill import gapfill
 from tidytape.aggregate.group import group
-from tidytape.aggregate.liquidations import liquidation_heatmap, liquidations
 from tidytape.aggregate.minutes import candles_of, minute_candles, minute_profile, profile_of
 from tidytape.aggregate.open_interest import cme_open_interest, open_interest
 from tidytape.aggregate.options import implied_volatility, option_open_interest, skew
-from tidytape.aggregate.resample import resample
+from tidytape.aggregate.resample import gapfill, resample
 from tidytape.aggregate.token_supply import token_supply
 from tidytape.aggregate.tpo import tpo, tpo_of, tpo_touches, tpo_touches_of
-from tidytape.aggregate.trades import candles, raw_trades, volume_profile
+from tidytape.aggregate.trades import candles, liquidation_heatmap, liquidations, raw_trades, volume_profile
 from tidytape.aggregate.usd import to_usd
 from tidytape.frames.grid import Grid, recommended_block_size
 

@@ -20,8 +20,6 @@ from tidytape.errors import QueryError
 from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.table import Rows, Table, tabular
 
-__all__ = ["book_at", "book_runs"]
-
 EVENTS: Final = (
     *INSTRUMENT,
     *("timestamp", "last_id", "is_snapshot", "side", "price", "size", "sequence"),

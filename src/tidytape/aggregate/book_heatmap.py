@@ -19,8 +19,6 @@ from tidytape.frames.numbers import spread
 from tidytape.frames.table import Rows, tabular
 from tidytape.times import SECOND, interval_of
 
-__all__ = ["book_heatmap", "book_of"]
-
 _KEY = (*INSTRUMENT, "timestamp", "side")
 _SIZES = {"coin": "size", "quote": "quote_size"}
 

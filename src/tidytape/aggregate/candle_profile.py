@@ -18,8 +18,6 @@ from tidytape.frames.numbers import spread
 from tidytape.frames.table import Table
 from tidytape.times import interval_of
 
-__all__ = ["candle_profile"]
-
 Spreading = Literal["close", "uniform"]
 
 _PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}

@@ -13,8 +13,6 @@ from tidytape.frames.table import Rows, tabular
 from tidytape.query import values
 from tidytape.times import MILLISECOND, interval_of
 
-__all__ = ["funding"]
-
 _RATES = ("rate", "predicted_rate")
 _OWN = "funding_interval"
 

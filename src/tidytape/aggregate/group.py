@@ -26,11 +26,10 @@ from tidytape.frames.joined import (
     weighted,
     with_coverage,
 )
+from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
 from tidytape.schema import schema_of
 from tidytape.times import DAY
-
-__all__ = ["group"]
 
 _ABLE: Final = (
     *CANDLES,
@@ -137,7 +136,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     )
     frame: Any = table.rows.with_columns(nw.col(*INSTRUMENT).cast(nw.String()))
     frame, series = _named(frame)
-    frame = in_one_unit(frame, data_type, [_ALL, *series])
+    frame = in_one_unit(frame, data_type, series)
     keys = [*series, *own]
     if data_type == "FUNDING_RATE_AGG":
         grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
@@ -173,12 +172,12 @@ def _named(frame: Any) -> tuple[Any, list[str]]:
     series = [name for name in ("coin", "interval") if name in present]
     agreed = [name for name in _AGREED if name in present]
     text = [nw.col(name).cast(nw.String()) for name in (*series, *agreed)]
-    frame = frame.with_columns(nw.lit(0).alias(_ALL), *text)
-    for name in agreed:
-        least, most = (part.over(_ALL, *series) for part in (nw.col(name).min(), nw.col(name).max()))
-        frame = frame.with_columns(least.alias("__least"), most.alias("__most"))
-        same = nw.col("__least") == nw.col("__most")
-        frame = frame.with_columns(nw.when(same).then(nw.col("__least")).alias(name))
+    frame = frame.with_columns(text)
+    least = {name: within(nw.col(name).min(), series) for name in agreed}
+    frame = frame.with_columns(
+        nw.when(least[name] == within(nw.col(name).max(), series)).then(least[name]).alias(name)
+        for name in agreed
+    )
     return frame, [*series, *agreed]
 
 
@@ -206,7 +205,7 @@ def _weighted(
     silent = (
         joined(
             weights.with_columns(nw.lit(0).alias(_ALL)),
-            frame.select(_ALL, *series).unique(),
+            frame.select(nw.lit(0).alias(_ALL), *series).unique(),
             on=[_ALL, *of_series],
             how="inner",
         )

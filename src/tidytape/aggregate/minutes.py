@@ -26,8 +26,6 @@ from tidytape.frames.ordered import first, last, order_keys
 from tidytape.frames.table import Rows, tabular
 from tidytape.times import interval_of
 
-__all__ = ["candles_of", "minute_candles", "minute_profile", "profile_of"]
-
 Amount = Literal["coin", "quote"]
 
 _MINUTE: Final = Interval.MINUTE

@@ -7,8 +7,6 @@ from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.table import Rows, tabular
 from tidytape.times import interval_of
 
-__all__ = ["cme_open_interest", "open_interest"]
-
 
 @tabular([*INSTRUMENT, "timestamp", "amount"], sort=[*INSTRUMENT, "timestamp"])
 def open_interest(reports: Rows, /, *, interval: str) -> Rows:

@@ -34,9 +34,6 @@ from tidytape.frames.ordered import interpolated, last, next_of, with_next
 from tidytape.frames.table import Rows, tabular
 from tidytape.times import DAY, YEAR, interval_of
 
-__all__ = ["implied_volatility", "option_open_interest", "skew"]
-
-
 CHAIN: Final = ("exchange", "coin", BUCKET)
 """What names one chain."""
 

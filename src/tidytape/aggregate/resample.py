@@ -1,28 +1,23 @@
-"""Points to points of a coarser interval."""
+"""Points to points of a coarser interval, and candles without gaps."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any, Final
 
 import narwhals.stable.v2 as nw
+from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import AMOUNT, Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
-from tidytape.frames.joined import COVERAGE, reduced, traded, with_coverage
-from tidytape.frames.table import Rows, tabular
+from tidytape.frames.joined import COVERAGE, last_known, reduced, traded, with_coverage
+from tidytape.frames.numbers import spread
+from tidytape.frames.table import Rows, Table, tabular
+from tidytape.frames.units import AMOUNT_UNIT, is_of_one
 from tidytape.schema import schema_of
-from tidytape.times import interval_of
-
-__all__ = [
-    "CANDLES",
-    "in_one_unit",
-    "payload_of",
-    "resample",
-    "series_of",
-]
+from tidytape.times import SECOND, interval_of
 
 CANDLES: Final = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG")
 """The candle types."""
@@ -139,16 +134,14 @@ def _require(data_type: str, wanted: Interval, source: str | None) -> None:
         )
 
 
-def in_one_unit(frame: Any, data_type: str, keys: Iterable[str]) -> Any:
+def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:
     """Return the frame without the amounts of rows that become one and count different things.
 
     ``amount_unit`` says what they count, where the frame has it; null beside a unit is another one.
     """
-    if "amount_unit" not in frame.collect_schema().names():
+    if AMOUNT_UNIT not in frame.collect_schema().names():
         return frame
-    schema, unit = schema_of(data_type), nw.col("__unit")
-    frame = frame.with_columns(nw.col("amount_unit").cast(nw.String()).fill_null("").alias("__unit"))
-    is_one = unit.min().over(*keys) == unit.max().over(*keys)
+    is_one, schema = is_of_one(AMOUNT_UNIT, keys), schema_of(data_type)
     amounts = [name for name in payload_of(data_type) if schema[name].unit == AMOUNT]
     return frame.with_columns(nw.when(is_one).then(nw.col(name)).alias(name) for name in amounts)
 
@@ -165,3 +158,107 @@ def payload_of(data_type: str) -> list[str]:
     named = {*schema.identity, *schema.descriptors, *schema.key}
     derived = {"volume"} if data_type == "VOLUME_PROFILE_AGG" else set()
     return [name for name in schema.names if name not in named | derived]
+
+
+_TIMES = ("first_timestamp", "last_timestamp")
+_NEEDED = ("timestamp", "open", "high", "low", "close", "volume", *_TIMES)
+
+
+def gapfill(
+    candles: IntoFrameT, /, *, interval: str, start: int, end: int, last: IntoFrameT | None = None
+) -> IntoFrameT:
+    """Candles with every gap of a window filled: open, high, low and close are the last close, and no volume.
+
+    No close is invented: what lies before the first known close of a series stays absent.
+
+    Parameters
+    ----------
+    candles : frame, n rows, key (series, timestamp), in any order
+        Schema of a candle type, as a client returns it. Times are int64 [ns since the epoch] or have a zone. Of the
+        columns that name a series, those it has count; ``side`` is one.
+    interval : str
+        Name or alias of the candles' interval.
+    start, end : int
+        The window, start inclusive, end exclusive: the intervals that start in it are filled. [ns since the epoch]
+    last : frame, one row per series, of the same kind as ``candles``, optional
+        The last close of each series before the window: the columns that name a series, and ``close``
+        [quote per coin]. A series of which there is no candle is filled from it too.
+
+    Returns
+    -------
+    frame, the rows of ``candles`` and one per gap; of the same kind as ``candles``
+        The same columns, times and categories of the same types. Filled rows have ``volume`` 0 [as in ``candles``],
+        ``coverage`` 1 and the ``amount_unit`` of the nearest candle of the series, the ones before it first, if the
+        frame has these columns. They are null in ``first_timestamp``, ``last_timestamp``, ``is_final`` and columns that
+        the schema does not know. Sorted by series and ``timestamp`` where the engine keeps order.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the interval is unknown, or a time has no zone.
+
+    Notes
+    -----
+    The query of a gap of more than 2**20 intervals, which is two years of minutes, fails.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> minute = 60_000_000_000
+    >>> candles = pl.DataFrame(
+    ...     {
+    ...         "exchange": "X",
+    ...         "raw_symbol": "BTCUSDT",
+    ...         "timestamp": [minute],
+    ...         **dict.fromkeys(("open", "high", "low", "close"), 10.0),
+    ...         "volume": 2.0,
+    ...         "first_timestamp": minute + 5,
+    ...         "last_timestamp": minute + 5,
+    ...     }
+    ... )
+    >>> filled = gapfill(candles, interval="1m", start=0, end=3 * minute)
+    >>> filled.select("timestamp", "open", "close", "volume", "last_timestamp").rows()
+    [(60000000000, 10.0, 10.0, 2.0, 60000000005), (120000000000, 10.0, 10.0, 0.0, None)]
+    """
+    length = interval_of(interval)
+    step, offset = length.seconds * SECOND, length.offset * SECOND
+    begin = -(-(start - offset) // step) * step + offset
+    table = Table.opened(candles, _NEEDED, times=["timestamp", *_TIMES])
+    frame: Any = table.rows
+    named, units = series_of(frame, "TRADE_AGG"), [name for name in table.names if name == AMOUNT_UNIT]
+    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in units)
+    rows = frame.select(*named, "timestamp", "close", *units)
+    if last is not None:
+        before = Table.opened(last, [*named, "close"], parameter="last").rows
+        words = [name for name in named if table.schema[name] == nw.Categorical]
+        known = before.with_columns(nw.col(name).cast(nw.Categorical()) for name in words).select(
+            *named,
+            nw.lit(begin - 1, nw.Int64()).alias("timestamp"),
+            "close",
+            *(nw.lit(None, nw.String()).alias(name) for name in units),
+        )
+        rows = nw.concat([rows, known])
+    time = nw.col("timestamp")
+    following = time.shift(-1).over(*named, order_by="timestamp").fill_null(end)
+    # What is missing after each candle: the intervals that start before the next one, and in the window.
+    first = nw.max_horizontal(bucket_start(time, length) + step, nw.lit(begin, nw.Int64()))
+    final = bucket_start(nw.min_horizontal(following, nw.lit(end, nw.Int64())) - 1, length)
+    order = ["timestamp"]
+    rows = rows.with_columns(
+        *(last_known(name, by=named, order=order) for name in ("close", *units)),
+        __begin=first,
+        __first=nw.lit(0, nw.Int64()),
+        __last=(final - first) // step,
+    ).with_columns(nw.col(name).fill_null(strategy="backward").over(*named, order_by=order) for name in units)
+    gaps = rows.filter(~nw.col("close").is_null(), nw.col("__last") >= 0)
+    filled = spread(gaps, "__first", "__last", name="__number").select(
+        *named,
+        (nw.col("__begin") + nw.col("__number") * step).alias("timestamp"),
+        *(nw.col("close").alias(name) for name in ("open", "high", "low", "close")),
+        nw.lit(0.0).alias("volume"),
+        *(nw.lit(1.0).alias(name) for name in table.names if name == COVERAGE),
+        *units,
+    )
+    return table.closed(nw.concat([frame, filled], how="diagonal"), sort=[*named, "timestamp"])

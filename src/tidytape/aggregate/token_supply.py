@@ -14,8 +14,6 @@ from tidytape.frames.door import BUCKET
 from tidytape.frames.table import Rows, tabular
 from tidytape.times import SECOND, interval_of
 
-__all__ = ["token_supply"]
-
 _TOKEN = ("token_name",)
 _NUMBERS = (
     "marketcap",

@@ -36,8 +36,6 @@ from tidytape.frames.numbers import MOST_NUMBERS, spread
 from tidytape.frames.table import Rows, Table
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
-__all__ = ["MOST_ROWS", "tpo", "tpo_of", "tpo_touches", "tpo_touches_of"]
-
 _NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
 _ORDER: Final = "sequence"
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
@@ -359,6 +357,7 @@ class Cut:
     def of(
         cls, interval: str, block_size: Decimal | float | str, session: str | None, block_minutes: int
     ) -> Cut:
+        """Return the cut that arguments of `tpo` say."""
         if block_minutes not in TPO_BLOCK_MINUTES:
             expected = "one of " + ", ".join(map(str, TPO_BLOCK_MINUTES))
             raise QueryError("block_minutes", got=block_minutes, expected=expected)

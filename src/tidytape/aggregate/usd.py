@@ -16,17 +16,16 @@ from tidytape.frames.joined import as_of
 from tidytape.frames.table import Rows, Table
 from tidytape.schema import schema_of
 
-__all__ = ["to_usd"]
-
-_LEVELS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
+_AMOUNTS: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
     {
+        "TRADE": ("amount",),
+        "OPEN_INTEREST_AGG": ("open", "high", "low", "close"),
         "VOLUME_PROFILE_AGG": ("buy_volume", "sell_volume"),
         "BLOCK_BOOK_SNAPSHOT_AGG": ("size",),
         "VENUEX_LIQUIDATION_AGG": ("liquidations",),
     }
 )
-_STOCK: Final = ("open", "high", "low", "close")
-_ABLE: Final = ("TRADE", "OPEN_INTEREST_AGG", *_LEVELS)
+"""Columns of amounts that a price converts, by data type."""
 
 
 def to_usd(
@@ -87,8 +86,17 @@ def to_usd(
     >>> to_usd(trades, quote="EUR", rates=rates).sort("timestamp")["amount"].to_list()
     [None, 30.0]
     """
-    _, needed = _columns(data_type)
-    if data_type == "OPEN_INTEREST_AGG" and prices is None:
+    schema_of(data_type)
+    if data_type not in _AMOUNTS:
+        raise QueryError(
+            "data_type",
+            got=data_type,
+            expected="one of " + ", ".join(_AMOUNTS),
+            hint="convert the raw events first, then aggregate them",
+            code="UNSUPPORTED",
+        )
+    is_stock = data_type == "OPEN_INTEREST_AGG"
+    if is_stock and prices is None:
         raise QueryError("prices", got=None, expected="a frame of closes; open interest has no price")
     if quote not in USD_QUOTES and rates is None:
         raise QueryError(
@@ -98,9 +106,10 @@ def to_usd(
             hint="another one needs rates",
             code="UNSUPPORTED",
         )
-    table = Table.opened(frame, needed, times=["timestamp"])
+    beside = INSTRUMENT if is_stock else ("price",)
+    table = Table.opened(frame, [*beside, "timestamp", *_AMOUNTS[data_type]], times=["timestamp"])
     closes = worth = None
-    if prices is not None and data_type == "OPEN_INTEREST_AGG":
+    if prices is not None and is_stock:
         closes = Table.opened(prices, [*INSTRUMENT, "close"], times=["timestamp"], parameter="prices").rows
     if rates is not None and quote not in USD_QUOTES:
         worth = Table.opened(rates, ["quote_coin", "usd"], times=["timestamp"], parameter="rates").rows
@@ -116,7 +125,7 @@ def in_usd(
 ) -> Rows:
     """Return what `to_usd` does, of rates if the quote does not count as USD, and of prices for open interest."""
     names = rows.collect_schema().names()
-    price = nw.col("price")
+    price: nw.Expr = nw.col("price")
     rate: nw.Expr | float = 1.0
     if prices is not None:
         rows = as_of(rows, prices.rename({"close": "__price"}), "__price", by=INSTRUMENT)
@@ -126,31 +135,12 @@ def in_usd(
         rows = as_of(rows, worth.rename({"usd": "__usd"}), "__usd", by=())
         rate = nw.col("__usd")
         price = price * rate
-    amounts, _ = _columns(data_type)
     if data_type == "TRADE" and "quote_amount" in names:
         rows = rows.with_columns(amount=nw.col("quote_amount") * rate)
     else:
-        rows = rows.with_columns(nw.col(name) * price for name in amounts)
+        rows = rows.with_columns(nw.col(name) * price for name in _AMOUNTS[data_type])
     if data_type == "VOLUME_PROFILE_AGG" and "volume" in names:
         rows = rows.with_columns(volume=nw.col("buy_volume") + nw.col("sell_volume"))
     if "amount_unit" in names:
         rows = rows.with_columns(amount_unit=nw.lit(AmountUnit.USD.value))
     return rows.select(*names)
-
-
-def _columns(data_type: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the amounts of a type, and the columns that a frame of it must have."""
-    schema_of(data_type)
-    if data_type == "TRADE":
-        return ("amount",), ("timestamp", "price", "amount")
-    if data_type == "OPEN_INTEREST_AGG":
-        return _STOCK, (*INSTRUMENT, "timestamp", *_STOCK)
-    if data_type not in _LEVELS:
-        raise QueryError(
-            "data_type",
-            got=data_type,
-            expected="one of " + ", ".join(_ABLE),
-            hint="convert the raw events first, then aggregate them",
-            code="UNSUPPORTED",
-        )
-    return _LEVELS[data_type], ("timestamp", "price", *_LEVELS[data_type])
