@@ -15,7 +15,7 @@ from analytics.touching import DAY, levels_of, lists_of, touches_of
 from oracles import profile as oracle
 from thorough import often
 from tidytape.analytics import profile
-from tidytape.analytics.profile._naked_pocs import untouched, untouched_by_join
+from tidytape.analytics.profile._sessions import untouched, untouched_by_join
 
 STEP = 0.5
 blocks = st.frozensets(st.integers(0, 6), min_size=1, max_size=4)

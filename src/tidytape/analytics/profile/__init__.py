@@ -25,11 +25,10 @@ every result, for `tidytape.analytics.pit.known_at`. Levels of blocks from which
 that need not be the length of their session, and results of theirs have none, unless ``by`` names it.
 """
 
-from tidytape.analytics.profile._composite import composite
 from tidytape.analytics.profile._day_type import day_type, initial_balance
 from tidytape.analytics.profile._developing import developing
 from tidytape.analytics.profile._extremes import poor_extremes, single_prints, tails
-from tidytape.analytics.profile._naked_pocs import naked_pocs
+from tidytape.analytics.profile._sessions import composite, naked_pocs
 from tidytape.analytics.profile._shape import nodes, shape
 from tidytape.analytics.profile._summary import summary
 from tidytape.analytics.profile._value_area import point_of_control, value_area

@@ -5,19 +5,16 @@ the heavier of the two next candidates. It thus visits candidates by falling *bo
 outward along a side: a heavy candidate behind a light one waits for the light one, and then follows it at once. So the
 growth is a sort and a cumulative sum, the same expression on every engine.
 
-An engine sorts and groups again for each window function, while arrays that are already sorted by (session, row) need
-only one walk. So frames in memory go to a kernel in numpy; property tests hold its results to those of the plan. The
-kernel needs no sort: on each side the growth takes the nearest candidates, and a binary search over all sessions at
-once finds how many. A second search finds how many candidates of the other side are taken before a given one.
+An engine sorts and groups again for each window function, while arrays that are already sorted by (session, price) need
+only one walk. So frames in memory go to a kernel in numpy; property tests hold its results to those of the plan.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from fractions import Fraction
 from itertools import pairwise
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -29,13 +26,10 @@ from tidytape.analytics.profile._levels import (
     DIGITS,
     MOST_STEPS,
     NOISE,
-    add_up,
-    counted_levels,
     counted_rows,
     in_units,
     row_price,
 )
-from tidytape.analytics.profile._opening import Profiles
 from tidytape.frames.grid import quotient
 from tidytape.frames.ordered import starts_run
 
@@ -46,7 +40,7 @@ AREA: Final = ("poc", "val", "vah", "value_area_share")
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-_ABOVE_ALL: Final = 4 * 10**DIGITS  # above every weight, which is at most sqrt(10) * 10**DIGITS
+_ABOVE_ALL: Final = 8 * 10**DIGITS  # above twice every weight, which is at most sqrt(10) * 10**DIGITS
 _PART: Final = 2**16  # levels per part, so that a part and its temporary arrays fit into a processor's cache
 # The volume of a whole session in integer units. Sums over many sessions overflow and wrap around; differences within
 # one session stay right.
@@ -75,26 +69,12 @@ class Rules:
         return {name: nw.lit(value) for name, value in asdict(self).items()}
 
 
-def value_areas(profiles: Profiles[Any], count: str, rules: Rules) -> nw.LazyFrame[Any]:
-    """Return one row per profile: its keys, `AREA` and the rules."""
-    counts, in_memory = {"count": count}, profiles.table.is_eager
-    if in_memory and add_up(profiles, counts):
-        # The kernel reads the caller's columns by their own names: renaming them in a plan would take as long as the
-        # areas of a month.
-        levels = profiles.table.rows.collect()
-        if not levels.is_empty():
-            return _areas_in_memory(levels, profiles.names, (profiles.price, count), rules, profiles.step)
-    counted = counted_levels(profiles, counts)
-    return areas(counted, profiles.keys, rules, profiles.step, in_memory=in_memory)
-
-
 def areas(
     levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None, *, in_memory: bool
 ) -> nw.LazyFrame[Any]:
-    """Return one row per profile as `value_areas` does, from levels with the keys, ``price`` and ``count``."""
+    """Return the keys, `AREA` and the rules, one row per profile, from levels with keys, ``price`` and ``count``."""
     if in_memory and not (collected := levels.collect()).is_empty():
-        names = dict(zip(keys, keys, strict=True))
-        return _areas_in_memory(collected, names, ("price", "count"), rules, step)
+        return _areas_in_memory(collected, keys, rules, step)
     return _areas_by_plan(levels, keys, rules, step)
 
 
@@ -158,23 +138,15 @@ def _candidates(
 
 
 def _areas_in_memory(
-    levels: nw.DataFrame[Any],
-    keys: Mapping[str, str],
-    values: tuple[str, str],
-    rules: Rules,
-    step: Fraction | None,
+    levels: nw.DataFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return the areas of levels in memory: what polars does before and after the kernel.
-
-    ``keys`` are names of the result, each with its column of ``levels``; ``values`` are the price and the count.
-    """
-    by = list(keys.values())
-    starts = np.flatnonzero(starts_run(levels, by))
-    profiles = levels.select(*by)[starts]
+    """Return the areas of levels in memory: what polars does before and after the kernel."""
+    starts = np.flatnonzero(starts_run(levels, keys))
+    frame, polars = levels.to_native(), levels.implementation.to_native_namespace()
+    profiles = frame.select(keys)[starts]
     if profiles.is_duplicated().any():
-        ordered = levels.select(*dict.fromkeys([*by, *values])).sort(*by)
-        return _areas_in_memory(ordered, keys, values, rules, step)
-    price, count = (levels.get_column(name).cast(nw.Float64).to_numpy() for name in values)
+        return _areas_in_memory(levels.sort(*keys), keys, rules, step)
+    price, count = (frame[name].to_numpy() for name in ("price", "count"))
     # The kernel takes parts of about `_PART` levels, each of whole sessions.
     starts = np.append(starts, len(price))
     cuts = np.searchsorted(starts, np.arange(0, len(price), _PART))
@@ -183,13 +155,10 @@ def _areas_in_memory(
         for first, end in pairwise(np.unique([*cuts, len(profiles)])):
             part = slice(starts[first], starts[end])
             parts.append(_areas_of(starts[first:end] - part.start, price[part], count[part], rules, step))
-    areas = dict(zip(AREA, (np.concatenate(arrays) for arrays in zip(*parts, strict=True)), strict=True))
-    said = {name: [value] * len(profiles) for name, value in asdict(rules).items()}
-    found = nw.from_dict({**areas, **said}, backend="polars")
-    if any(np.isnan(array).any() for array in areas.values()):
-        found = found.with_columns(nw.col(*AREA).fill_nan(None))
-    profiles = profiles.rename(dict(zip(by, keys, strict=True)))
-    return nw.concat([profiles, found], how="horizontal").lazy()
+    found = dict(zip(AREA, np.concatenate(parts, axis=1), strict=True))
+    areas = polars.DataFrame({**found, **asdict(rules)}, nan_to_null=True)
+    result: nw.LazyFrame[Any] = nw.from_native(profiles.hstack(areas).lazy())
+    return result
 
 
 def _areas_of(
@@ -298,31 +267,26 @@ def _grown(
 
     The candidates of a session are in order of price. The one of rank 0 is the point of control.
     """
-    at, sizes = np.flatnonzero(rank == 0), np.diff(starts, append=len(rank))
+    sizes, poc = np.diff(starts, append=len(rank)), np.flatnonzero(rank == 0)
+    number, session = np.arange(len(rank)), np.repeat(np.arange(len(starts)), sizes)
+    # The candidates of a session in order outward: the point of control, then those below it, then those above it.
+    is_above = number > poc[session]
+    candidate = np.where(is_above, number, (poc + starts)[session] - number)
     # If a nearer candidate is absent because it has no level, it counts zero, and so does the bound from there on.
-    is_cut_off = np.abs(rank) > np.abs(np.arange(len(rank)) - np.repeat(at, sizes))
-    weight = np.where(is_cut_off, 0.0, weight).astype(np.int64)
-    # Bounds rise up to the point of control and fall above it. Adding an offset per session, and negating the bounds
-    # above, makes both arrays sorted over all sessions at once, so that searchsorted works.
-    session = np.arange(len(at)) * _ABOVE_ALL
-    offset = np.repeat(session, sizes)
-    beyond = np.maximum.accumulate(offset - np.where(rank > 0, weight, _ABOVE_ALL - 1))
-    below = np.minimum.accumulate((offset + np.where(rank < 0, weight, _ABOVE_ALL - 1))[::-1])[::-1]
-    through = np.append(0, np.cumsum((share * _WHOLE).astype(np.int64)))  # sum before each one; wraps around
+    is_cut_off = np.abs(rank) > np.abs(number - poc[session])
+    twice = 2 * np.where(is_cut_off, 0.0, weight).astype(np.int64)[candidate]
+    twice[starts] = _ABOVE_ALL - 2  # the point of control precedes every candidate
+    # An offset per side lets one running extreme start anew on each.
+    later = np.maximum.accumulate((2 * session + is_above) * _ABOVE_ALL - twice)
+    # Bounds are even numbers, so ± 1 orders the sides of equal bounds.
+    later -= is_above * (_ABOVE_ALL + (1 if rules.tie == "up" else -1))
+    order = np.argsort(later, kind="stable")  # both sides are sorted already: this merges them
+    added = (share * _WHOLE).astype(np.int64)[candidate[order]]
+    through = np.cumsum(added)  # wraps around
+    before = through - added
     limit = (rules.share + (NOISE if rules.stop == "exceed" else -NOISE)) * _WHOLE
-    # A candidate waits for those of the other side with larger bounds, and with equal ones if that side is favoured.
-    side: Literal["left", "right"] = "right" if rules.tie == "up" else "left"
-    ends = []
-    for outward, available in ((-1, at - starts), (1, starts + sizes - 1 - at)):
-        least, most = np.zeros_like(available), available
-        while (least < most).any():  # between them is the number of candidates that this side gives
-            middle = (least + most + 1) >> 1
-            candidate = at + outward * middle
-            if outward < 0:
-                low, high = candidate + 1, np.searchsorted(beyond, 2 * session - below[candidate], side=side)
-            else:
-                low, high = np.searchsorted(below, 2 * session - beyond[candidate], side=side), candidate
-            is_taken = (through[high] - through[low] < limit) | (least == most)
-            least, most = np.where(is_taken, middle, least), np.where(is_taken, most, middle - 1)
-        ends.append(at + outward * least)
-    return ends[0], ends[1], (through[ends[1] + 1] - through[ends[0]]) / _WHOLE
+    is_taken = before - before[starts][session] < limit
+    is_taken[starts] = True
+    taken = np.add.reduceat(is_taken, starts, dtype=np.int64)
+    above = np.add.reduceat(is_taken & is_above[order], starts, dtype=np.int64)
+    return poc + above - taken + 1, poc + above, (through[starts + taken - 1] - before[starts]) / _WHOLE

@@ -32,8 +32,8 @@ from tidytape.analytics.profile._levels import (
     row_price,
     touched_rows,
 )
-from tidytape.analytics.profile._naked_pocs import untouched
 from tidytape.analytics.profile._opening import SESSION, holds, opened
+from tidytape.analytics.profile._sessions import untouched
 from tidytape.analytics.profile._shape import (
     SHAPE_FEATURES,
     SHAPE_THRESHOLDS,

@@ -10,7 +10,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics.profile._growth import AREA, POC_TIES, Rules, value_areas
+from tidytape.analytics.profile._growth import AREA, POC_TIES, Rules, areas
 from tidytape.analytics.profile._levels import counted_levels, counted_rows
 from tidytape.analytics.profile._opening import opened
 
@@ -123,7 +123,10 @@ def value_area(
     rules = Rules(share, rule, tie, stop, poc_tie)
     results, numbers = (*AREA, *rules.columns()), {"price": price, "count": count}
     profiles = opened(levels, by, results=results, numbers=numbers, row_size=row_size)
-    return profiles.closed(value_areas(profiles, count, rules))
+    counted = counted_levels(profiles, {"count": count})
+    return profiles.closed(
+        areas(counted, profiles.keys, rules, profiles.step, in_memory=profiles.table.is_eager)
+    )
 
 
 def point_of_control(

@@ -1,22 +1,34 @@
-"""Profiles of several sessions as one."""
+"""Several sessions together: their composite profile, and points of control that no later session touched."""
 
 from __future__ import annotations
 
+from bisect import bisect, insort
 from collections.abc import Iterable
 from dataclasses import replace
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
+from tidytape.analytics._arguments import one_of
 from tidytape.analytics._intervals import SESSION_END, knows_length
-from tidytape.analytics.profile._levels import countable, counted_levels, finite, row_price, with_place
+from tidytape.analytics.profile._growth import POC_TIES
+from tidytape.analytics.profile._levels import (
+    countable,
+    counted_levels,
+    counted_rows,
+    finite,
+    row_price,
+    with_place,
+)
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
-from tidytape.frames.ordered import within
+from tidytape.frames.door import in_sql
+from tidytape.frames.joined import joined
+from tidytape.frames.ordered import starts_run, within
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
@@ -186,3 +198,143 @@ def _of_spans(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
     )
     names = working_names(dict.fromkeys([*series, *added]))
     return replace(profiles, table=replace(table, rows=rows), names=names)
+
+
+_NAKED: Final = ("poc", "is_naked", "touched_at", "poc_tie")
+
+
+def naked_pocs(
+    levels: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    price: str = "price",
+    count: str = "volume",
+    tie: Literal["center", "lower", "upper"] = "center",
+    row_size: float | Decimal | None = None,
+) -> IntoFrameT:
+    r"""Naked points of control: those that no later session's range has touched.
+
+    The point of control :math:`p_s` of session :math:`s` is naked if there is no later session :math:`t > s` of the
+    same series with :math:`L_t \le p_s \le H_t`, its lowest and its highest row.
+
+    Parameters
+    ----------
+    levels : frame, n rows, one per (by, timestamp, price), any order
+        Profiles of sessions that start at ``timestamp``, int64 nanoseconds or times with a zone.
+    by : str or iterable of str, optional
+        The columns that tell one series of sessions from another; by default the identity columns there are. Null is a
+        value. Without any, all sessions are of one series.
+    price : str
+        Column of the rows' prices. [price]
+    count : str
+        Column of the rows' counts, e.g. ``volume`` or ``tpo_count``; on coarser rows as of `value_area`. [count]
+    tie : {"center", "lower", "upper"}
+        As of `point_of_control`.
+    row_size : float or Decimal, > 0, optional
+        The step of the prices: levels are added up on this grid first. Without it the rows are those given. [price]
+
+    Returns
+    -------
+    frame, one row per (by, timestamp), sorted so, of the kind of ``levels``
+        ``by``, ``timestamp``, ``period_end`` where the levels have it, and
+
+        - ``poc`` : float64, null where the session has none. [price]
+        - ``is_naked`` : bool, whether no later session that is known has touched it; null without one.
+        - ``touched_at`` : as ``timestamp``, the start of the first session that did; null where it is naked.
+        - ``poc_tie`` : str, the rule that decided between largest rows.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``levels`` lacks a column named here.
+    QueryError
+        If an argument is not one of those listed, a column is not numeric or ``timestamp`` no time, or ``levels`` is
+        not a frame.
+
+    Notes
+    -----
+    Whether a point of control is naked is known when the last session of the frame is: rows change as sessions come
+    in, which is what they are for. To know what was naked then, give the sessions known then.
+
+    A session with a price or count that is null, not finite, or a count below zero, has no point of control and, its
+    range being unknown, touches none.
+
+    DuckDB and Spark compare each session with all later ones of its series: twice the sessions take four times as long.
+    Elsewhere sessions are compared in memory, in little more than twice the time; a lazy frame is computed for it.
+
+    References
+    ----------
+    .. [1] J. F. Dalton, R. B. Dalton and E. T. Jones, "Markets in Profile", 2007, chapter 7.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> levels = pl.DataFrame(
+    ...     {"timestamp": [0, 0, 1, 1, 2, 2], "price": [10, 11, 11, 12, 13, 14], "volume": [1, 2, 1, 3, 2, 1]}
+    ... )
+    >>> naked_pocs(levels).drop("poc_tie").rows()
+    [(0, 11.0, False, 1), (1, 12.0, True, None), (2, 13.0, True, None)]
+    """
+    one_of("tie", tie, POC_TIES)
+    numbers = {"price": price, "count": count}
+    sessions = opened(levels, by, results=(SESSION, *_NAKED), numbers=numbers, row_size=row_size, of="series")
+    keys, at = sessions.keys, row_price(sessions.step)
+    rows = counted_rows(counted_levels(sessions, {"count": count}), keys, sessions.step, tie=tie)
+    known = ~nw.col("total").is_null()
+    rows = rows.with_columns(
+        low=nw.when(known).then(at), poc=nw.when(known, nw.col("from_poc") == 0).then(at)
+    )
+    ends = rows.group_by(*keys).agg(nw.col("poc", "low").min(), nw.col("low").max().alias("high"))
+    result = untouched(ends, sessions.series).select(
+        *keys,
+        "poc",
+        is_naked=nw.when(~nw.col("poc").is_null()).then(nw.col("touched_at").is_null()),
+        touched_at=nw.col("touched_at"),
+        poc_tie=nw.lit(tie),
+    )
+    return sessions.closed(result, times={"touched_at": SESSION})
+
+
+def untouched(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
+    """Add ``touched_at``, the start of the first later session of the series whose range has the point of control.
+
+    Sessions have a ``start`` [ns], a ``poc``, a ``low`` and a ``high``, each null where it is unknown. ``touched_at``
+    is null where no session touched the point of control. [ns]
+    """
+    if in_sql(sessions):
+        return untouched_by_join(sessions, series)
+    rows = sessions.sort(*series, "start").collect()
+    touched_at: list[int | None] = [None] * len(rows)
+    naked: list[
+        tuple[float, int]
+    ] = []  # price and row of each naked point of control of the series, ascending
+    is_first = starts_run(rows, series)
+    for row, (start, poc, low, high) in enumerate(rows.select("start", "poc", "low", "high").iter_rows()):
+        if is_first[row]:
+            naked.clear()
+        if start is None:
+            continue
+        if low is not None:
+            touched = slice(bisect(naked, (low, -1)), bisect(naked, (high, row)))
+            for _, earlier in naked[touched]:
+                touched_at[earlier] = start
+            del naked[touched]
+        if poc is not None:
+            insort(naked, (poc, row))
+    return rows.with_columns(nw.new_series("touched_at", touched_at, nw.Int64, backend="polars")).lazy()
+
+
+def untouched_by_join(sessions: nw.LazyFrame[Any], series: list[str]) -> nw.LazyFrame[Any]:
+    """Return what `untouched` does, on any engine: compare each session with all later ones of its series."""
+    keys = [*series, "every"]  # the constant joins the sessions of the one series that has no key
+    sessions = sessions.with_columns(every=nw.lit(0))
+    poc, start = nw.col("poc"), nw.col("start")
+    ranges = sessions.filter(~nw.col("low").is_null())
+    ranges = ranges.select(*keys, later=start, lowest=nw.col("low"), highest=nw.col("high"))
+    pairs = joined(
+        sessions.filter(~poc.is_null()).select(*keys, "start", "poc"), ranges, on=keys, how="inner"
+    )
+    touches = pairs.filter(nw.col("later") > start, poc >= nw.col("lowest"), poc <= nw.col("highest"))
+    first = touches.group_by(*keys, "start").agg(nw.col("later").min().alias("touched_at"))
+    return joined(sessions, first, on=[*keys, "start"])
