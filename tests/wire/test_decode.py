@@ -157,7 +157,7 @@ def test_coin_of_the_heatmap_comes_from_wherever_it_is(payload: str, identity: s
 
 
 @pytest.mark.parametrize("field", ["side", "coin", "category"])
-@pytest.mark.parametrize("lane", ["", '"open":"1",'])  # a number as a string is for the tolerant lane
+@pytest.mark.parametrize("lane", ["", '"open":"1",'])  # a number as a string is not read from bytes
 def test_a_field_of_a_point_does_not_replace_that_of_its_series(field: str, lane: str) -> None:
     points = ",".join(
         f'{{"Point":{{"timestamp":{{"s":{second}}},{lane}"{field}":"{value}"}}}}'
@@ -222,14 +222,14 @@ def test_nothing_is_an_empty_frame_of_the_schema(name: str, nothing: bytes) -> N
 
 
 @pytest.mark.parametrize("name", DATA_TYPES)
-def test_plain_bodies_of_every_type_take_the_fast_lane(name: str) -> None:
+def test_plain_bodies_of_every_type_are_read_from_their_bytes(name: str) -> None:
     kind = data_type(name)
     payload = {"timestamp": {"s": 60}, "id": "7"} if name == "TRADE" else {"timestamp": {"s": 60}}
     for levels in kind.levels:
         payload[levels.name] = [1.5] * len(levels.fields) if levels.flat else [{"price": 1.5}]
     point = {kind.envelope: payload} if kind.envelope else payload
     plain = orjson.dumps({"series": [{"id": {"type": name}, "points": [{"Point": point}]}]})
-    parts = columnar.read(plain, kind, unknown=False)
+    parts = columnar.read(plain, kind)
     assert parts is not None
     assert parts.frame(kind).equals(decode(plain, name))
 
@@ -351,7 +351,7 @@ def test_strings_that_look_like_something_else_stay_strings() -> None:
     for text in ("007", "1e5", "2024-01-01", "2024-01-01T00:00:00Z", "null", "NaN", "", "é\U0001f600"):
         frame = decode(candle(f',"id":"{text}"'), "TRADE")
         assert frame["id"].to_list() == [text]
-        assert decode(candle(f',"foo":["{text}"]'), CANDLES)["foo"].to_list() == [[text]]
+        assert decode(candle(f',"foo":"{text}"'), CANDLES)["foo"].to_list() == [text]
 
 
 @pytest.mark.parametrize(
@@ -383,17 +383,15 @@ def test_timestamps(text: str, value: int) -> None:
         ("1.5", pl.Float64(), 1.5),
         ('"a"', pl.String(), "a"),
         ("true", pl.Boolean(), True),
-        ("[1,2]", pl.List(pl.Int64()), [1, 2]),
-        (
-            '{"a":[1],"b":"2024-01-01"}',
-            pl.Struct({"a": pl.List(pl.Int64()), "b": pl.String()}),
-            {"a": [1], "b": "2024-01-01"},
-        ),
+        ("18446744073709551615", pl.String(), "18446744073709551615"),
+        ('"2024-01-01"', pl.String(), "2024-01-01"),
+        ("[1,2]", pl.String(), "[1,2]"),
+        ('{"a":[1],"b":"2024-01-01"}', pl.String(), '{"a":[1],"b":"2024-01-01"}'),
         ('[1,"a"]', pl.String(), '[1,"a"]'),
         ("[" * 20 + "1" + "]" * 20, pl.String(), "[" * 20 + "1" + "]" * 20),
     ],
 )
-@pytest.mark.parametrize("documented", ["1", '"1"'], ids=["fast lane", "tolerant lane"])
+@pytest.mark.parametrize("documented", ["1", '"1"'], ids=["number", "number as text"])
 def test_unknown_payload_fields_are_kept_after_the_schema(
     documented: str, value: str, dtype: pl.DataType, kept: object
 ) -> None:
@@ -434,16 +432,27 @@ MANY = {f"f{number}": number for number in range(100_000)}
         {"points": [{"Point": {"timestamp": {"s": 0}} | MANY}]},
         {"points": [{"Point": {"timestamp": {"s": 0}, "open": "1"} | MANY}]},
         {"points": [{"Point": {"timestamp": {"s": 0}, name: 1}} for name in MANY]},
-        {"points": [{"Point": {"timestamp": {"s": 0}, "foo": [[{name: 1}]]}} for name in MANY]},
-        {"points": [{"Point": {"timestamp": {"s": 0} | MANY}}]},
         {"id": MANY},
-        MANY,
     ],
-    ids=["point", "tolerant lane", "points", "nested", "timestamp", "series", "elsewhere"],
+    ids=["point", "another spelling", "points", "series"],
 )
 def test_more_unknown_fields_than_a_frame_takes(series: dict[str, object]) -> None:
-    with pytest.raises(DecodeError, match="more than 256 different unknown fields"):
+    with pytest.raises(DecodeError, match="100000 different unknown fields, and a frame takes 256"):
         decode(orjson.dumps({"series": [series]}), CANDLES)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "series",
+    [
+        {"points": [{"Point": {"timestamp": {"s": 0}, "foo": [[{name: 1}]]}} for name in MANY]},
+        {"points": [{"Point": {"timestamp": {"s": 0} | MANY}}]},
+        {"points": [{"Point": {"timestamp": {"s": 0}}}]} | MANY,
+    ],
+    ids=["nested", "timestamp", "beside the points"],
+)
+def test_unknown_fields_inside_others_make_no_columns(series: dict[str, object]) -> None:
+    assert decode(orjson.dumps({"series": [series]}), CANDLES).width <= len(schema_of(CANDLES).names) + 1
 
 
 @pytest.mark.slow
@@ -452,10 +461,8 @@ def test_more_unknown_fields_than_a_frame_takes(series: dict[str, object]) -> No
     [
         (b'{"series":[{}' + b",{}" * 2**20 + b"]}", "1048579 objects and arrays in 3145743 bytes"),
         (b'{"x":[[]' + b",[]" * 2**20 + b"]}", "1048579 objects and arrays"),
-        (b'{"series":[{"id":{}}' + b',{"id":{}}' * 2**17 + b"]}", "there are 131073 series"),
-        (b'{"series":[{"id":null,"x":1}' + b',{"id":{}}' * 2**17 + b"]}", "there are 131073 series"),
     ],
-    ids=["empty series", "empty arrays", "series", "series in the tolerant lane"],
+    ids=["empty series", "empty arrays"],
 )
 def test_bodies_of_more_things_than_values(hostile: bytes, why: str) -> None:
     with pytest.raises(DecodeError, match=why):
@@ -489,7 +496,7 @@ def test_a_frame_out_of_proportion_to_its_body(monkeypatch: pytest.MonkeyPatch) 
         decode(orjson.dumps({"series": [levels]}), PROFILE)
     for documented in ({}, {"open": "1"}):
         points = [{"Point": first | documented | extra}, *others]
-        with pytest.raises(DecodeError, match="100 different unknown fields in 305 objects; a frame takes"):
+        with pytest.raises(DecodeError, match=r"there would be 101 rows of 100 columns, and a frame takes"):
             decode(orjson.dumps({"series": [{"points": points}]}), CANDLES)
     market = {"exchange": "X", "rawSymbol": "A"}
     with pytest.raises(DecodeError, match=r"a frame takes .* cells"):
@@ -505,15 +512,7 @@ def test_honest_bodies_are_far_within_the_bounds(monkeypatch: pytest.MonkeyPatch
     assert decode(body(f'{{"timestamp":{{"s":0}},"profile":[{levels}]}}'), PROFILE).height == 1000
 
 
-def test_unknown_fields_that_grow_with_their_depth_are_counted_as_what_they_become() -> None:
-    tree: object = 1
-    for _ in range(15):
-        tree = {"a": tree, "b": tree}
-    with pytest.raises(DecodeError, match="more than 256 different unknown fields"):
-        decode(candle(f',"foo":{orjson.dumps(tree).decode()}'), CANDLES)
-
-
-@pytest.mark.parametrize("documented", [1, "1"], ids=["fast lane", "tolerant lane"])
+@pytest.mark.parametrize("documented", [1, "1"], ids=["number", "number as text"])
 def test_as_many_unknown_fields_as_a_frame_takes(documented: object) -> None:
     most = dict(list(MANY.items())[:256])
     payload = {"timestamp": {"s": 0}, "open": documented} | most
@@ -530,7 +529,7 @@ def test_mixed_kinds_over_points_do_not_lose_the_body() -> None:
     assert frame["foo"].to_list() == ["1", "a", None, "{}"]
 
 
-@pytest.mark.parametrize("documented", [1, "1"], ids=["fast lane", "tolerant lane"])
+@pytest.mark.parametrize("documented", [1, "1"], ids=["number", "number as text"])
 @pytest.mark.parametrize("value", [{}, [{}], {"a": {}}, [], [None], {"a": None}])
 def test_unknown_fields_of_next_to_nothing_can_be_kept_in_files(
     value: object, documented: object, tmp_path: Path
@@ -538,21 +537,21 @@ def test_unknown_fields_of_next_to_nothing_can_be_kept_in_files(
     frame = decode(
         candle(f',"foo":{orjson.dumps(value).decode()},"open":{orjson.dumps(documented).decode()}'), CANDLES
     )
-    kept = frame["foo"][0]
-    assert (orjson.loads(kept) if isinstance(kept, str) else frame["foo"].to_list()[0]) == value
+    assert orjson.loads(frame["foo"][0]) == value
     frame.write_parquet(tmp_path / "kept.parquet")
     assert_frame_equal(pl.read_parquet(tmp_path / "kept.parquet"), frame, categorical_as_str=True)
     pyarrow.parquet.write_table(frame.to_arrow(), tmp_path / "written.parquet")
 
 
-@pytest.mark.parametrize("documented", [1, "1"], ids=["fast lane", "tolerant lane"])
+@pytest.mark.parametrize("documented", [1, "1"], ids=["number", "number as text"])
 @pytest.mark.parametrize("value", [1, 1.5, "x", [1.5], {"a": 1}, [{"a": 1}], True])
 @pytest.mark.parametrize("name", ["", "\\u0000", "*", "^.*$", "^open$", "^nothing$", "foo bar", "é"])
 def test_strange_names_of_unknown_fields(name: str, value: object, documented: object) -> None:
     told = f',"{name}":{orjson.dumps(value).decode()},"open":{orjson.dumps(documented).decode()}'
     frame = decode(candle(told), CANDLES)
     assert frame.width == len(schema_of(CANDLES).names) + 1
-    assert frame.to_series(-1).to_list() == [value]
+    kept = orjson.dumps(value).decode() if isinstance(value, list | dict) else value
+    assert frame.to_series(-1).to_list() == [kept]
     assert frame["open"].to_list() == [1.0]
     assert len(fingerprint(frame)) == 64
     assert decode(encode(frame, CANDLES), CANDLES).equals(frame)
@@ -725,7 +724,6 @@ HOSTILE = """
         b'{"foo":' + b"[" * deep + b"]" * deep + b"}",
         b'{"foo":' * deep + b"1" + b"}" * deep,
         b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":' + b"[" * deep + b"]" * deep + b"}}]}]}",
-        b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":' + b"[" * 1000 + b"]" * 1000 + b"}}]}]}",
         b'{"series":[{"points":[{"Point":{"timestamp":{"s":0},"foo":'
         + b"[" * deep + b"NaN" + b"]" * deep + b"}}]}]}",
     ]
@@ -749,7 +747,7 @@ def test_hostile_nesting_does_not_take_the_process_down() -> None:
         timeout=120,
         check=False,
     )
-    assert done.stdout.split() == ["refused"] * 13 + ["alive"], done.stderr
+    assert done.stdout.split() == ["refused"] * 12 + ["alive"], done.stderr
 
 
 # --- lists --------------------------------------------------------------------------------------------------
@@ -826,10 +824,8 @@ def test_no_markets() -> None:
         b'{"symbols":[{"exchange":"X","rawSymbol":"Y","lastPrice":"much"}]}',
         b'{"symbols":[{"exchange":"X","rawSymbol":"Y","predictionMarkets":[{}]}]}',
         b'{"symbols":[],"nextOffset":"x"}',
-        b'{"symbols":[{"exchange":"X","rawSymbol":"Y","foo":' + b"[" * 900 + b"]" * 900 + b"}]}",
         orjson.dumps({"symbols": [{"exchange": "X", "rawSymbol": "Y"} | MANY]}),
         orjson.dumps({"symbols": [{"exchange": "X", "rawSymbol": "Y", name: 1} for name in MANY]}),
-        orjson.dumps({"symbols": [{"exchange": "X", "rawSymbol": "Y", "foo": MANY}]}),
     ],
 )
 def test_markets_that_are_none(hostile: bytes) -> None:

@@ -24,8 +24,8 @@ def minutes(*starts: int) -> list[dict[str, Any]]:
     return [{"timestamp": {"s": start}, "close": 1.0} for start in starts]
 
 
-# "1" is a double too, but only to the tolerant lane.
-lanes = pytest.mark.parametrize("size", [10.0, "10"], ids=["fast lane", "tolerant lane"])
+# "1" is a double too, but not to a reader of columns.
+lanes = pytest.mark.parametrize("size", [10.0, "10"], ids=["number", "number as text"])
 
 
 @lanes

@@ -37,8 +37,7 @@ def test_kinds_that_differ_give_text_whether_in_one_answer_or_in_two(
     first: object, second: object, kept: list[str]
 ) -> None:
     assert concatenated([answer(first), answer(second)])["foo"].to_list() == kept
-    if {type(first), type(second)} != {dict}:  # an object without fields is one that has none of another's
-        assert answer(first, second)["foo"].to_list() == kept
+    assert answer(first, second)["foo"].to_list() == kept
 
 
 def test_in_whatever_order_the_answers_are_joined() -> None:
@@ -54,7 +53,8 @@ def test_in_whatever_order_the_answers_are_joined() -> None:
         (1, 0.5),
         ({"a": 1}, {"b": "x"}),
         ([], [1]),
-        ({"a": None}, {"a": [1]}),
+        (2**53, 0.5),
+        ("x", {"a": [1]}),
     ],
 )
 def test_kinds_that_agree_stay_what_they_are(first: object, second: object) -> None:
@@ -77,7 +77,3 @@ def test_a_name_that_looks_like_a_pattern() -> None:
 def test_a_column_fits_where_it_says_the_same() -> None:
     assert fitted(pl.Series("x", [0.5]), pl.Int64()) is None
     assert fitted(pl.Series("x", [[1]]), pl.Int64()) is None
-    assert fitted(pl.Series("x", [{"a": 1, "b": 2}]), pl.Struct({"a": pl.Int64})) is None
-    wider = fitted(pl.Series("x", [{"a": 1}]), pl.Struct({"b": pl.String, "a": pl.Float64}))
-    assert wider is not None
-    assert wider.to_list() == [{"b": None, "a": 1.0}]

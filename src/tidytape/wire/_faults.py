@@ -12,14 +12,12 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import orjson
-import pyarrow as pa
 
 from tidytape.errors import DecodeError, shown
 
@@ -63,15 +61,6 @@ def placed(data_type: str) -> Iterator[Place]:
         ) from None
 
 
-@contextmanager
-def within(where: str) -> Iterator[None]:
-    """Prefix the message of a Fault that is raised inside with a place."""
-    try:
-        yield
-    except Fault as fault:
-        raise Fault(f"{where}: {fault}", length=fault.length) from None
-
-
 def series_name(identity: dict[str, Any], position: int) -> str:
     """Write a series as its identity, or as its position where it has none.
 
@@ -85,9 +74,6 @@ def series_name(identity: dict[str, Any], position: int) -> str:
     )
     return (text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…") or str(position)
 
-
-MOST_SERIES = 2**17
-"""How many series a body may have, those of other types and without points included."""
 
 MOST_CELLS = 2**29
 """How many cells, rows times columns, a frame may have."""
@@ -106,14 +92,11 @@ def check_containers(body: bytes) -> None:
         raise Fault(f"there are {number} objects and arrays in {len(body)} bytes, so next to nothing in each")
 
 
-def check_series(number: int) -> None:
-    """Raise Fault if these are more series than a body may have."""
-    if number > MOST_SERIES:
-        raise Fault(f"there are {number} series, and a body may have {MOST_SERIES}")
-
-
-def check_cells(rows: int, columns: int, size: int) -> None:
+def check_cells(rows: int, columns: int, size: int, *, repeated: int = 0) -> None:
     """Raise Fault if a frame has more cells than a body of this size can mean. [byte]
+
+    ``repeated`` counts the values of lists that every level of their point repeats: a point with n levels and n values
+    in its lists makes n² of them.
 
     Examples
     --------
@@ -123,107 +106,25 @@ def check_cells(rows: int, columns: int, size: int) -> None:
     ...
     tidytape.wire._faults.Fault: there would be 1000000000 rows of 20 columns, and a frame takes 536870912 cells
     """
-    most = _most_cells(size)
+    most = min(MOST_CELLS, max(_FREE_CELLS, int(_CELLS_PER_BYTE * size)))
     if rows * columns > most:
         raise Fault(f"there would be {rows} rows of {columns} columns, and a frame takes {most} cells")
-
-
-def check_repeated(number: int) -> None:
-    """Raise Fault if these are more values than lists may have that every level of their point repeats.
-
-    A point with n levels and n values in its lists makes n² values.
-    """
-    if number > MOST_CELLS:
+    if repeated > MOST_CELLS:
         raise Fault(
-            f"there would be {number} values in lists that each level repeats, and a frame takes {MOST_CELLS} cells"
+            f"there would be {repeated} values in lists that each level repeats, and a frame takes {MOST_CELLS} cells"
         )
-
-
-def check_sparse(body: bytes, unknown: int) -> None:
-    """Raise Fault if unknown fields would make far more cells than the body has values.
-
-    A field that only one object has takes a cell in the row of every object.
-    """
-    objects, most = body.count(b"{"), _most_cells(len(body))
-    if objects * unknown > most:
-        raise Fault(
-            f"there are {unknown} different unknown fields in {objects} objects; a frame takes {most} cells"
-        )
-
-
-def _most_cells(size: int) -> int:
-    return min(MOST_CELLS, max(_FREE_CELLS, int(_CELLS_PER_BYTE * size)))
 
 
 MOST_UNKNOWN = 256
-"""How many different fields a body may have beside the documented ones, those inside unknown fields included."""
+"""How many different unknown fields the objects of one place may have: series, points, levels."""
 
 
 def check_unknown(number: int) -> None:
     """Raise Fault if these are more unknown fields than a frame takes."""
     if number > MOST_UNKNOWN:
-        raise Fault(f"there are more than {MOST_UNKNOWN} different unknown fields, and a frame takes no more")
+        raise Fault(f"there are {number} different unknown fields, and a frame takes {MOST_UNKNOWN}")
 
 
-def unknown_fields(values: Iterable[Any], known: Any = None) -> int:
-    """Count the fields, by path, that objects have and their type lacks; stop once a frame cannot take them.
-
-    Parameters
-    ----------
-    values : iterable of object
-        As a JSON parser made them.
-    known : pyarrow.DataType, optional
-        The type they should have. Without one, nothing in them is known.
-
-    Examples
-    --------
-    >>> unknown_fields([{"a": 1, "b": {"c": 2}}, {"b": {"c": 3, "d": [{"e": 4}]}}])
-    5
-    >>> unknown_fields([{"a": 1, "b": 2}], pa.struct({"a": pa.float64()}))
-    1
-    """
-    number = 0
-    # A queue, not recursion: a hostile body decides the depth.
-    queue = [(list(values), known)]
-    while queue and number <= MOST_UNKNOWN:
-        values, known = queue.pop()
-        arrays = [value for value in values if type(value) is list]
-        if arrays:
-            inner = known.value_type if known is not None and pa.types.is_list(known) else None
-            queue.append((list(chain.from_iterable(arrays)), inner))
-        objects = [value for value in values if type(value) is dict]
-        fields = {field.name: field.type for field in known} if _is_struct(known) else {}
-        queue += [
-            ([one[name] for one in objects if name in one], type_)
-            for name, type_ in fields.items()
-            if _has_fields(type_)
-        ]
-        unknown = set().union(*objects) - fields.keys()
-        number += len(unknown)
-        if unknown:
-            queue += [(found, None) for found in _values_of(unknown, objects)]
-    return number
-
-
-def _values_of(names: set[str], objects: list[dict[str, Any]]) -> Iterable[list[Any]]:
-    """Return the values of each name."""
-    found: dict[str, list[Any]] = {name: [] for name in names}
-    for one in objects:
-        # The intersection walks the smaller of the two, so rare names cost little even in many objects.
-        for name in one.keys() & names:
-            found[name].append(one[name])
-    return found.values()
-
-
-def _is_struct(known: Any) -> bool:
-    return known is not None and bool(pa.types.is_struct(known))
-
-
-def _has_fields(known: Any) -> bool:
-    return _is_struct(known.value_type if pa.types.is_list(known) else known)
-
-
-_MOST_NESTING = 1024  # orjson's own limit
 _HALF_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
@@ -281,10 +182,9 @@ def _parsed_with_words(body: bytes) -> Any:
     if _HALF_PAIR.search(body):
         return None  # Python would let half a surrogate pair through, and no column can hold it
     try:
-        document = json.loads(body.decode(), parse_float=_finite)
+        return json.loads(body.decode(), parse_float=_finite)
     except (ValueError, RecursionError):
         return None
-    return document if nesting(document) <= _MOST_NESTING else None
 
 
 def _finite(text: str) -> float:
@@ -292,20 +192,3 @@ def _finite(text: str) -> float:
     if math.isinf(number):
         raise ValueError(f"{text} is too large for a double")
     return number
-
-
-def nesting(value: Any) -> int:
-    """Return how many arrays and objects lie inside one another.
-
-    Examples
-    --------
-    >>> nesting(1), nesting([]), nesting({"a": [1]})
-    (0, 1, 2)
-    """
-    depth = 0
-    layer = [value]
-    # Layer by layer, not by recursion: a hostile body decides the depth.
-    while layer := [item for item in layer if isinstance(item, dict | list)]:
-        depth += 1
-        layer = [inner for item in layer for inner in (item.values() if isinstance(item, dict) else item)]
-    return depth

@@ -6,7 +6,6 @@ The stream is plain Arrow: any Arrow implementation reads it. Identity columns a
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute
 import pyarrow.ipc
 
-from tidytape.catalogue import DATA_TYPES
 from tidytape.errors import DecodeError, shown
 from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as kind_of
-from tidytape.wire._faults import Fault, check_unknown, placed
+from tidytape.wire._faults import Fault, check_cells, check_unknown, placed
 from tidytape.wire.notes import ARROW_KEY, Note, write_notes
 from tidytape.wire.tidy import DATA_UNTIL, with_finality, with_known
 
@@ -73,30 +71,26 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     Parameters
     ----------
     body : bytes
-        What `to_arrow` or another Arrow writer gave. [byte]
+        What `to_arrow` gave, or another Arrow writer that names the type in the metadata. [byte]
     data_type : str
         The type it must hold.
 
     Returns
     -------
     polars.DataFrame, one row per point or per level, key and units as ``schema_of(data_type)``
-        The schema's columns first, others after them. A column that may be null and is absent is null, if the
-        metadata names the type.
+        The schema's columns first, others after them. A column that may be null and is absent is null.
 
     Raises
     ------
     QueryError
         If the catalogue has no such type.
     DecodeError
-        If the body is not a whole and valid Arrow stream, is of another type, its columns are not the schema's, it has
-        more than 256 beside them, or it is compressed.
+        If the body is not a whole and valid Arrow stream, is not of this type, its columns are not the schema's, or it
+        has more than 256 beside them, or one of structs.
 
     Notes
     -----
-    The columns are looked at before any row is. A stream whose metadata does not name its type is of the type whose
-    columns it has: all of the payload, and none that only other types have. Compressed buffers are refused: Arrow would
-    allocate what they claim to hold, which is without bound; a stream can be compressed as a whole where it is carried,
-    as HTTP does.
+    The columns are looked at before any row is.
 
     Examples
     --------
@@ -122,19 +116,24 @@ def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
     return with_finality(with_known(schema.conform(frame)), data_type)
 
 
-_NOT_ARROW = (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, TypeError, struct.error)
+_NOT_ARROW = (pa.ArrowException, pl.exceptions.PolarsError, OSError, ValueError, TypeError)
 
 
 def _read(body: bytes, schema: Schema) -> pl.DataFrame:
     with pa.ipc.open_stream(pa.BufferReader(body)) as reader:
-        _check_type(reader.schema, schema.name)
-        known = {*schema.names, DATA_UNTIL}
-        unknown = [field for field in reader.schema if field.name not in known]
-        check_unknown(sum(1 + _inner_fields(field.type) for field in unknown))
-        plain = pa.schema([_plain(field) for field in reader.schema])
+        named = (reader.schema.metadata or {}).get(_TYPE, b"")
+        if named != schema.name.encode():
+            raise Fault(f"the stream is of type {shown(named.decode('utf-8', 'replace'))}")
+        unknown = {*reader.schema.names} - {*schema.names, DATA_UNTIL}
+        check_unknown(len(unknown))
+        plain = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in reader.schema])
         _check_dtypes(pl.from_arrow(plain.empty_table()), schema)
-        _check_uncompressed(body)
-        table = pa.Table.from_batches(_within(len(body), reader), reader.schema)
+        batches, rows = [], 0
+        for batch in reader:
+            rows += batch.num_rows
+            check_cells(rows, len(plain), len(body))
+            batches.append(batch)
+        table = pa.Table.from_batches(batches, reader.schema)
     # Offsets, UTF-8 and dictionary indices: polars would trust them.
     table.validate()
     for column in table.columns:
@@ -142,66 +141,6 @@ def _read(body: bytes, schema: Schema) -> pl.DataFrame:
     frame = pl.from_arrow(table.cast(plain))
     assert isinstance(frame, pl.DataFrame)  # a table gives a frame
     return frame
-
-
-def _check_type(schema: Any, data_type: str) -> None:
-    """Raise Fault if the stream is of another type."""
-    named = (schema.metadata or {}).get(_TYPE)
-    if named is not None:
-        if named != data_type.encode():
-            raise Fault(f"the stream is of type {shown(named.decode('utf-8', 'replace'))}")
-        return
-    kind, names = kind_of(data_type), set(schema.names)
-    payload = {
-        field.column for fields in (kind.fields, *(one.fields for one in kind.levels)) for field in fields
-    }
-    if kind.per_side:
-        payload.add("side")
-    others = [schema_of(other) for other in DATA_TYPES]
-    of_others = {name for other in others for name in other.names if name not in other.descriptors}
-    of_others -= {*schema_of(data_type).names}
-    for verb, columns in (("lacks", payload - names), ("has", of_others & names)):
-        if columns:
-            raise Fault(
-                f"the stream does not name its type, and {verb} {', '.join(sorted(columns))}, unlike {data_type}"
-            )
-
-
-_MOST_SHARED = 8
-"""Most bytes that all batches may hold together, as a multiple of the body: each batch counts the dictionaries. [1]"""
-
-
-def _within(size: int, batches: Any) -> list[Any]:
-    """Return the batches, if they hold no more than their bytes can carry.
-
-    Columns can share bytes in the body, but copies of them do not. Values of the null type take no bytes in the body,
-    so a list could claim any number of them: each counts as one byte.
-    """
-    kept = []
-    together = nulls = 0
-    for batch in batches:
-        if batch.nbytes > size:
-            raise pa.ArrowInvalid(f"a batch of {batch.nbytes} bytes in a body of {size}")
-        together += batch.nbytes
-        if together > _MOST_SHARED * size:
-            raise pa.ArrowInvalid(f"batches of {together} bytes in a body of {size}")
-        nulls += sum(map(_nulls, batch.columns))
-        if nulls > size:
-            raise pa.ArrowInvalid(f"{nulls} nulls of no type in a body of {size} bytes")
-        kept.append(batch)
-    return kept
-
-
-def _nulls(array: Any) -> int:
-    """Count the values of the type that has nothing but nulls, those inside lists and structs included."""
-    dtype = array.type
-    if pa.types.is_null(dtype):
-        return len(array)
-    if pa.types.is_list(dtype) or pa.types.is_large_list(dtype):
-        return _nulls(array.values)
-    if pa.types.is_struct(dtype):
-        return sum(_nulls(array.field(place)) for place in range(dtype.num_fields))
-    return 0
 
 
 def _check_values(column: Any) -> None:
@@ -218,87 +157,22 @@ def _check_values(column: Any) -> None:
             raise pa.ArrowInvalid(f"a dictionary of {size} has no values {first} to {last}")
 
 
-def _inner_fields(dtype: Any) -> int:
-    # Arrow bounds how deep a type nests. The element of a list is no field of its own.
-    named = pa.types.is_struct(dtype)
-    return sum(named + _inner_fields(dtype.field(place).type) for place in range(dtype.num_fields))
-
-
-_DICTIONARY, _BATCH = 2, 3  # of the union MessageHeader
-
-
-def _check_uncompressed(body: bytes) -> None:
-    """Refuse compressed buffers, which pyarrow does not tell of before it has decompressed them.
-
-    Message{version, header_type, header, …}, DictionaryBatch{id, data, …} and RecordBatch{length, nodes, buffers,
-    compression, …} are flatbuffers, of which pyarrow has checked the structure: Message.fbs of the Arrow format.
-    """
-    for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(body)):
-        data = message.metadata.to_pybytes()
-        root = _target(data, 0)
-        type_, header = _slot(data, root, 1), _slot(data, root, 2)
-        if type_ is None or header is None:
-            continue
-        (kind,) = struct.unpack_from("<B", data, type_)
-        if kind not in {_DICTIONARY, _BATCH}:
-            continue
-        table = _target(data, header)
-        if kind == _DICTIONARY:
-            inner = _slot(data, table, 1)
-            if inner is None:
-                continue
-            table = _target(data, inner)
-        if _slot(data, table, 3) is not None:
-            raise pa.ArrowInvalid("its buffers are compressed, which is not accepted")
-
-
-def _target(data: bytes, at: int) -> int:
-    """Return the position that a reference in a flatbuffer points to."""
-    return int(struct.unpack_from("<I", data, at)[0]) + at
-
-
-def _slot(data: bytes, table: int, number: int) -> int | None:
-    """Return the position of a field of a table in a flatbuffer, None if the field is absent."""
-    vtable = table - struct.unpack_from("<i", data, table)[0]
-    (size,) = struct.unpack_from("<H", data, vtable)
-    place = 4 + 2 * number
-    (offset,) = struct.unpack_from("<H", data, vtable + place) if place < size else (0,)
-    return table + offset if offset else None
-
-
-def _plain(field: Any) -> Any:
-    """Return a field without its metadata, which polars would follow; raise if a tidy frame cannot have its type."""
-    # Reading the name also checks it: pyarrow raises if it is not UTF-8.
-    return pa.field(field.name, _plain_type(field.type))
-
-
 def _plain_type(dtype: Any) -> Any:
+    """Return the type that polars reads; raise if a tidy frame cannot have it."""
     kinds = pa.types
-    if kinds.is_list(dtype) or kinds.is_large_list(dtype):
-        return pa.large_list(_plain(dtype.value_field))
-    # A struct of no fields has values without bytes, and the JSON lanes never give one.
-    if kinds.is_struct(dtype) and dtype.num_fields:
-        return pa.struct([_plain(field) for field in dtype])
-    if kinds.is_dictionary(dtype):
-        if not (kinds.is_string(dtype.value_type) or kinds.is_large_string(dtype.value_type)):
-            raise pa.ArrowTypeError(f"a dictionary of {dtype.value_type}")
+    if kinds.is_dictionary(dtype) and _plain_type(dtype.value_type) in (pa.string(), pa.large_string()):
         return pa.dictionary(pa.uint32(), pa.large_string())
-    if kinds.is_timestamp(dtype) and dtype.tz in (None, "UTC"):
-        return dtype
-    if any(test(dtype) for test in _FLAT):
+    if (kinds.is_list(dtype) or kinds.is_large_list(dtype)) and _is_flat(dtype.value_type):
+        return pa.large_list(dtype.value_type)
+    if _is_flat(dtype) or kinds.is_null(dtype) or (kinds.is_timestamp(dtype) and dtype.tz in (None, "UTC")):
         return dtype
     raise pa.ArrowTypeError(f"a column of {dtype}")
 
 
-_FLAT = (
-    pa.types.is_boolean,
-    pa.types.is_integer,
-    pa.types.is_floating,
-    pa.types.is_string,
-    pa.types.is_large_string,
-    pa.types.is_date,
-    pa.types.is_null,
-)
+def _is_flat(dtype: Any) -> bool:
+    kinds = pa.types
+    tests = (kinds.is_boolean, kinds.is_integer, kinds.is_floating, kinds.is_string, kinds.is_large_string)
+    return any(test(dtype) for test in (*tests, kinds.is_date))
 
 
 def _check_dtypes(frame: Any, schema: Schema) -> None:

@@ -1,7 +1,7 @@
 """JSON body to tidy frame.
 
 One decode goes through three files: this one, `_columnar` (bytes to columns) and `tidy` (columns to the frame). A body
-that `_columnar` does not read goes to `_tolerant` instead. `_faults` has the checks of both.
+that `_columnar` cannot read goes through `_spelling` first. `_faults` has the bounds.
 """
 
 from __future__ import annotations
@@ -12,17 +12,10 @@ from typing import Literal
 import polars as pl
 
 from tidytape.schema import data_type as kind_of
-from tidytape.wire import _columnar, _tolerant
-from tidytape.wire._faults import (
-    check_containers,
-    check_sparse,
-    check_unknown,
-    check_utf8,
-    parsed,
-    placed,
-    unknown_fields,
-)
-from tidytape.wire.tidy import Parts, with_finality
+from tidytape.wire import _columnar
+from tidytape.wire._faults import check_containers, check_utf8, parsed, placed
+from tidytape.wire._spelling import spelled
+from tidytape.wire.tidy import with_finality
 
 __all__ = ["JSON_MIME", "decode"]
 
@@ -91,25 +84,16 @@ def decode(
     [(100.0, 1.5, 2.0, 3.5), (101.0, 0.0, 3.0, 3.0)]
     """
     kind = kind_of(data_type)
-    types = {data_type, *(among or ())}
-    zeros = absent == "zero"
-
-    def fast(*, unknown: bool) -> Parts | None:
-        if zeros and b"null" in body:  # what is absent and what is null look the same in columns
-            return None
-        parts = _columnar.read(body, kind, unknown=unknown, types=types)
-        return parts.with_zeros(kind) if parts is not None and zeros else parts
-
+    types, zeros = {data_type, *(among or ())}, absent == "zero"
     check_utf8(body, data_type)
-    with placed(data_type):
+    with placed(data_type) as place:
         check_containers(body)
-        parts = fast(unknown=False)
+        # What is absent and what is null look the same in columns.
+        parts = None if zeros and b"null" in body else _columnar.read(body, kind, types=types)
         if parts is None:
-            # The parser bounds the nesting, which is what the fast lane needs to follow unknown fields.
-            document = parsed(body, data_type)
-            unknown = unknown_fields([document], _columnar.document_type(kind))
-            check_unknown(unknown)
-            check_sparse(body, unknown)
-            parts = fast(unknown=True) or _tolerant.read(document, kind, types=types, zeros=zeros)
+            document = spelled(parsed(body, data_type), kind, place, types=types, zeros=zeros)
+            parts = _columnar.read_spelled(document, kind, len(body))
+        elif zeros:
+            parts = parts.with_zeros(kind)
         parts.check(kind, len(body))
     return with_finality(parts.frame(kind), data_type)

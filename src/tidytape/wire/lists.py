@@ -8,14 +8,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import polars as pl
 
 from tidytape.catalogue import BLOCK_SIZE_FIELDS, LISTS, MARKET_FIELDS, PREDICTION_MARKET_FIELDS, Field
 from tidytape.errors import DecodeError
-from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKET_ENTRY, column_name
-from tidytape.wire._faults import Fault, check_holds, check_sparse, parsed, placed, unknown_fields, within
+from tidytape.schema import BLOCK_SIZES, MARKETS, column_name
+from tidytape.wire._columnar import table_of
+from tidytape.wire._faults import Fault, check_holds, parsed, placed
+from tidytape.wire._spelling import Spelling
 from tidytape.wire._text import Piece, join, member
-from tidytape.wire._tolerant import Table, array, read_value
+from tidytape.wire._values import array, each, read_value
 from tidytape.wire.encode import checked
 
 __all__ = ["decode_block_sizes", "decode_list", "decode_markets", "decode_names", "encode_markets"]
@@ -99,13 +102,14 @@ def decode_names(body: bytes, name: str) -> list[str]:
     >>> decode_names(b'{"rawSymbols": ["BTCUSDT"]}', "symbols")
     ['BTCUSDT']
     """
-    elements = decode_list(body, _fields(name))
     with placed(name):
-        for position, element in enumerate(elements):
-            with within(f"element {position}"):
-                if read_value(element, "string") is None:
-                    raise Fault("it is null")
-    return elements
+        return each(decode_list(body, _fields(name)), _name, "element")
+
+
+def _name(element: Any) -> str:
+    if element is None:
+        raise Fault("it is null")
+    return str(read_value(element, "string"))
 
 
 def decode_block_sizes(body: bytes) -> pl.DataFrame:
@@ -131,14 +135,11 @@ def decode_block_sizes(body: bytes) -> pl.DataFrame:
     >>> decode_block_sizes(b'{"blockSizes": [{"exchange": "X", "rawSymbol": "BTCUSDT", "blockSize": 2.5}]}').rows()
     [('X', 'BTCUSDT', 2.5)]
     """
-    sizes = Table(BLOCK_SIZE_FIELDS, BLOCK_SIZES.polars())
+    spelling = Spelling(BLOCK_SIZE_FIELDS, required=["block_size"])
     elements = decode_list(body, _fields("block-sizes"))
     with placed(BLOCK_SIZES.name):
-        check_sparse(body, unknown_fields(elements))
-        for position, element in enumerate(elements):
-            with within(f"element {position}"):
-                _add(sizes, element if isinstance(element, dict) else {"blockSize": element}, ["block_size"])
-        return BLOCK_SIZES.conform(sizes.frame())
+        objects = (one if isinstance(one, dict) else {"blockSize": one} for one in elements)
+        return BLOCK_SIZES.conform(table_of(each(objects, spelling, "element"), BLOCK_SIZE_FIELDS, len(body)))
 
 
 def _fields(name: str) -> list[str]:
@@ -177,38 +178,34 @@ def decode_markets(body: bytes) -> tuple[pl.DataFrame, int | None]:
     """
     document = parsed(body, MARKETS.name)
     with placed(MARKETS.name):
-        check_sparse(body, unknown_fields([document]))
         if not isinstance(document, dict):
             raise Fault("the body is not a JSON object")
         check_holds(document, "symbols", beside=["nextOffset"])
-        with within("nextOffset"):
-            next_offset = read_value(document.get("nextOffset"), "int64")
-        markets = Table(MARKET_FIELDS, MARKETS.polars(), without=[_NESTED_WIRE, _NESTED])
-        nested = Table(PREDICTION_MARKET_FIELDS, PREDICTION_MARKET_ENTRY.polars())
-        owners: list[int] = []
-        for position, entry in enumerate(array(document.get("symbols"), "symbols")):
-            with within(f"entry {position}"):
-                _add(markets, entry, ("exchange", "raw_symbol"))
-                for inner in array(entry.get(_NESTED_WIRE, entry.get(_NESTED)), _NESTED_WIRE):
-                    _add(nested, inner, ("slug",))
-                    owners.append(position)
-        frame, inner = markets.frame(), nested.frame()
-    if owners:
-        inner_rows = inner.select(
-            pl.struct(pl.all()).alias(_NESTED), pl.Series(_ROW, owners, dtype=pl.UInt32)
-        )
-        lists = inner_rows.group_by(_ROW, maintain_order=True).agg(_NESTED)
-        frame = frame.with_row_index(_ROW).join(lists, on=_ROW, how="left", maintain_order="left").drop(_ROW)
-    return frame, next_offset
+        page = _PAGE({"nextOffset": document.get("nextOffset")})
+        entries = each(array(document.get("symbols"), "symbols"), _market, "entry")
+        frame = table_of([market for market, _ in entries], MARKET_FIELDS, len(body))
+        nested = [one for _, inner in entries for one in inner]
+        if nested:
+            inner = table_of(nested, PREDICTION_MARKET_FIELDS, len(body))
+            owners = np.repeat(np.arange(len(entries), dtype=np.uint32), [len(inner) for _, inner in entries])
+            rows = inner.select(pl.struct(pl.all()).alias(_NESTED), pl.Series(_ROW, owners))
+            lists = rows.group_by(_ROW, maintain_order=True).agg(_NESTED)
+            frame = (
+                frame.with_row_index(_ROW).join(lists, on=_ROW, how="left", maintain_order="left").drop(_ROW)
+            )
+    return frame, page["nextOffset"]
 
 
-def _add(table: Table, entry: Any, required: Sequence[str]) -> None:
-    if not isinstance(entry, dict):
-        raise Fault("it is not an object")
-    row = table.add(entry)
-    for column in required:
-        if row[column] is None:
-            raise Fault(f"it has no {column}")
+_PAGE = Spelling([Field("nextOffset", "next_offset", "int64", "1", "Where the next page begins")])
+_MARKET = Spelling(MARKET_FIELDS, elsewhere={_NESTED_WIRE, _NESTED}, required=["exchange", "raw_symbol"])
+_PREDICTION_MARKET = Spelling(PREDICTION_MARKET_FIELDS, required=["slug"])
+
+
+def _market(entry: Any) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+    """Return a market, and its prediction markets."""
+    market = _MARKET(entry)
+    nested = array(entry.get(_NESTED_WIRE, entry.get(_NESTED)), _NESTED_WIRE)
+    return market, each(nested, _PREDICTION_MARKET, _NESTED_WIRE)
 
 
 def encode_markets(frame: pl.DataFrame, next_offset: int | None) -> bytes:

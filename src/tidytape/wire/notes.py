@@ -16,9 +16,8 @@ import pyarrow as pa
 import pyarrow.ipc
 
 from tidytape.catalogue import NOTE_FIELDS, Kind, NoteCode
-from tidytape.times import SECOND
 from tidytape.wire._faults import Fault
-from tidytape.wire._tolerant import read_value
+from tidytape.wire._values import read_value, written_time
 
 __all__ = ["ARROW_KEY", "Note", "notes_in_arrow", "notes_in_json", "read_notes", "write_notes"]
 
@@ -115,15 +114,10 @@ def notes_in_arrow(body: bytes) -> tuple[Note, ...] | None:
 def _written(note: Note) -> dict[str, Any]:
     values = {field.name: getattr(note, field.column) for field in NOTE_FIELDS}
     return {
-        field.name: _timestamp(values[field.name]) if field.kind == "timestamp" else values[field.name]
+        field.name: written_time(values[field.name]) if field.kind == "timestamp" else values[field.name]
         for field in NOTE_FIELDS
         if values[field.name] not in (None, ())
     }
-
-
-def _timestamp(ns: int) -> dict[str, int]:
-    seconds, rest = divmod(ns, SECOND)
-    return {"s": seconds, "ns": rest} if rest else {"s": seconds}
 
 
 def _read(found: Any) -> tuple[Note, ...] | None:

@@ -1,8 +1,7 @@
 """How the parts of a body become one tidy frame, and how frames of several answers do.
 
-A body is three tables, one inside the other: series, their points, the levels of the points. Both lanes of the decoder
-make these `Parts`; from here on there is one way. An interval is final when it ends no later than the time up to which
-its market is known.
+A body is three tables, one inside the other: series, their points, the levels of the points. `Parts` are these tables.
+An interval is final when it ends no later than the time up to which its market is known.
 
 Where the values of an unknown field are of different kinds, the column is text: strings as they are, other values as
 JSON. That holds within a body, and across the pages of a list and the requests of a window, so it does not matter how
@@ -15,18 +14,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import combinations
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import polars as pl
-import pyarrow as pa
 from polars.datatypes import DataTypeClass
 
 from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, DataType, Field
-from tidytape.schema import column_name, schema_of
+from tidytape.schema import schema_of
 from tidytape.times import INTERVALS, SECOND
-from tidytape.wire._faults import check_cells, check_repeated
+from tidytape.wire._faults import check_cells
 from tidytape.wire._text import value, whole_text
 
 Counts = npt.NDArray[np.int64]
@@ -34,9 +31,6 @@ Rows = npt.NDArray[np.uint32]
 
 SERIES_FIELDS = (*IDENTITY_FIELDS, *DESCRIPTOR_FIELDS)
 """The fields of a series identifier, beside ``type``."""
-
-MOST_NESTING = 16
-"""How deep an unknown field may nest and still be kept as lists and structs."""
 
 
 @cache
@@ -48,18 +42,6 @@ def identity_columns(kind: DataType) -> tuple[str, ...]:
         for field in IDENTITY_FIELDS
         if field.column in names and (field.column != "side" or kind.per_side)
     )
-
-
-def unknown_column(name: str) -> str:
-    """Return the column of a field the catalogue does not know."""
-    # A zero byte would end the name in C libraries, and polars replaces an empty name by the column's position.
-    return column_name(name).replace("\0", "\ufffd") or "_"
-
-
-def has_empty_struct(dtype: Any) -> bool:
-    """Return whether a type of Arrow has structs without fields, which neither Parquet nor polars' joins can hold."""
-    inner = [dtype.field(place).type for place in range(dtype.num_fields)]
-    return (pa.types.is_struct(dtype) and not inner) or any(map(has_empty_struct, inner))
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +91,15 @@ class Parts:
         """Raise Fault if the frame would be out of proportion to a body of this size. [byte]"""
         tables = [self.series, self.points, *(levels.rows for levels in self.levels)]
         filled = (c.name for table in tables for c in table.get_columns() if c.null_count() < len(c))
-        names = {*schema_of(kind.name).names, *filled}
-        rows = sum(levels.rows.height for levels in self.levels) if kind.levels else self.points.height
-        check_cells(rows, len(names), size)
-        if kind.levels:
-            levels = np.sum([part.counts for part in self.levels], axis=0)
-            lists = [c for c in self.points.get_columns() if c.dtype == pl.List]
-            check_repeated(sum(int((_lengths(column) * levels).sum()) for column in lists))
+        columns = len({*schema_of(kind.name).names, *filled})
+        check_cells(self.series.height, columns, size)
+        if not kind.levels:
+            check_cells(self.points.height, columns, size)
+            return
+        levels = np.sum([part.counts for part in self.levels], axis=0)
+        lists = [column for column in self.points.get_columns() if column.dtype == pl.List]
+        repeated = sum(int((_lengths(column) * levels).sum()) for column in lists)
+        check_cells(int(levels.sum()), columns, size, repeated=repeated)
 
     def frame(self, kind: DataType) -> pl.DataFrame:
         """Return the tidy frame: the schema's columns, then unknown ones, the innermost table first."""
@@ -340,11 +324,6 @@ def _agree(first: _DType, second: _DType) -> bool:
     """Return whether one column can hold values of both without changing them."""
     if first == second or pl.Null in (first, second):
         return True
-    if isinstance(first, pl.List) and isinstance(second, pl.List):
-        return _agree(first.inner, second.inner)
-    if isinstance(first, pl.Struct) and isinstance(second, pl.Struct):
-        others = {field.name: field.dtype for field in second.fields}
-        return all(_agree(field.dtype, others.get(field.name, field.dtype)) for field in first.fields)
     if first.is_numeric() and second.is_numeric():
         # There is no integer for both, and a double would round them.
         return not (
