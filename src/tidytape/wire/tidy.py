@@ -324,6 +324,12 @@ def _agree(first: _DType, second: _DType) -> bool:
     """Return whether one column can hold values of both without changing them."""
     if first == second or pl.Null in (first, second):
         return True
+    # Prediction markets are a list of structs, whose unknown fields may differ.
+    if isinstance(first, pl.List) and isinstance(second, pl.List):
+        return _agree(first.inner, second.inner)
+    if isinstance(first, pl.Struct) and isinstance(second, pl.Struct):
+        others = {field.name: field.dtype for field in second.fields}
+        return all(_agree(field.dtype, others.get(field.name, field.dtype)) for field in first.fields)
     if first.is_numeric() and second.is_numeric():
         # There is no integer for both, and a double would round them.
         return not (

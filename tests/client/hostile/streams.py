@@ -87,8 +87,7 @@ def streams() -> Iterator[Case]:
         "a length of 2 GB": b"\xff" * 4 + struct.pack("<i", 2**31 - 1) + good[8:],
         "bytes turned": good[:40] + good[60:40:-1] + good[60:],
         "JSON with an end": GOOD + b"\xff\xff\xff\xff\0\0\0\0",
-        "packed with zstd": arrow(compression="zstd"),
-        "packed with lz4": arrow(compression="lz4"),
+        "not named": of_type(None),
         "named another type": of_type("OPEN_INTEREST_AGG"),
         "named the key": of_type(KEY),
         "named by bytes": of_type(b"\xff\xfe"),
@@ -150,7 +149,8 @@ def odd_streams() -> Iterator[Case]:
     unused = pa.DictionaryArray.from_arrays(pa.array([1, 1, 1], pa.int8()), [KEY, "X", None])
     right = {
         "as it should be": arrow(),
-        "not named": of_type(None),
+        "packed with zstd": arrow(compression="zstd"),
+        "packed with lz4": arrow(compression="lz4"),
         "in three batches": arrow(pa.concat_tables([first, second])),
         "a dictionary that is replaced": batches(*replaced),
         "a dictionary with the key and a null": changed("exchange", unused),
