@@ -181,8 +181,8 @@ def twice(
 
 def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
     """Add `TIMES`, how many rows have the key of this row, and `TWICE`, 1.0 where that is several and else 0.0."""
-    rows = rows.with_columns(nw.len().over(*key).alias(TIMES))
-    return rows.with_columns(nw.when(nw.col(TIMES) > 1).then(1.0).otherwise(0.0).alias(TWICE))
+    times = nw.len().over(*key)
+    return rows.with_columns(times.alias(TIMES), nw.when(times > 1).then(1.0).otherwise(0.0).alias(TWICE))
 
 
 def once(
@@ -266,39 +266,32 @@ def warn_unless_met(
     """
     if not first.is_eager or not second.is_eager or not keys:
         return
-    columns = {name: [_values(table, [name]) for table in (first, second)] for name in keys}
-    if any(len(values) == 0 for both in columns.values() for values in both):
+
+    def values(table: Table[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
+        return table.rows.select(*names).unique().collect()
+
+    def meet(names: Sequence[str]) -> bool:
+        shared = joined(values(first, names), values(second, names), on=names, how="inner")
+        return len(shared) > 0
+
+    if meet(keys) or len(first.rows.head(1).collect()) == 0 or len(second.rows.head(1).collect()) == 0:
         return
-    if _meet(_values(first, keys), _values(second, keys), keys):
-        return
-    apart = [name for name, (ours, theirs) in columns.items() if not _meet(ours, theirs, [name])]
-    reasons = [f"{name} is {' and '.join(map(_example, columns[name]))}" for name in apart[:3]]
+    apart = [name for name in keys if not meet([name])]
+    reasons = [
+        f"{name} is {' and '.join(_example(values(table, [name])) for table in (first, second))}"
+        for name in apart[:3]
+    ]
     message = (
         f"{function}: no row of {called[0]} has the {', '.join(keys)} of a row of {called[1]}, so nothing matches"
         f" ({', '.join(reasons) or 'each is in both, but never together'})"
     )
     if "interval" in apart:
         message += "; fetch both with one interval, or resample one"
-    elif hint := _common(first, second, apart):
-        message += f"; {hint} is the same in both: pass {parameter}={hint!r}"
+    else:
+        both = (name for name in _SUGGESTED if name in first.names and name in second.names)
+        hint = next((name for name in both if name not in apart and meet([name])), None)
+        message += f"; {hint} is the same in both: pass {parameter}={hint!r}" if hint else ""
     warnings.warn(NoMatchWarning(message, keys=keys), stacklevel=3)
-
-
-def _common(first: Table[Any], second: Table[Any], apart: Sequence[str]) -> str | None:
-    """Return the likeliest column that shares a value between two frames, or None."""
-    both = [name for name in _SUGGESTED if name in first.names and name in second.names and name not in apart]
-    found = (name for name in both if _meet(_values(first, [name]), _values(second, [name]), [name]))
-    return next(found, None)
-
-
-def _values(table: Table[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
-    """Return the distinct rows of some columns of a frame."""
-    return table.rows.select(*names).unique().collect()
-
-
-def _meet(first: nw.DataFrame[Any], second: nw.DataFrame[Any], names: Sequence[str]) -> bool:
-    """Return whether two frames share a row; null equals null."""
-    return len(joined(first.select(*names), second.select(*names), on=names, how="inner")) > 0
 
 
 def _example(values: nw.DataFrame[Any]) -> str:

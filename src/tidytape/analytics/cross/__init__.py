@@ -16,8 +16,7 @@ the order of the rows.
 
 from __future__ import annotations
 
-from tidytape.analytics.cross._means import oi_weighted, volume_weighted
-from tidytape.analytics.cross._prices import dispersion, premium
+from tidytape.analytics.cross._means import dispersion, oi_weighted, premium, volume_weighted
 from tidytape.analytics.cross._sums import consolidated, dominance, market_share, total
 
 __all__ = [

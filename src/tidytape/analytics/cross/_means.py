@@ -1,8 +1,9 @@
-"""Averages over markets: funding rates weighted by open interest, and prices weighted by volume."""
+"""Rates and prices of several markets: their averages, how far they are apart, and each against a reference."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import warnings
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
 import narwhals.stable.v2 as nw
@@ -12,6 +13,7 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._series import (
     MARKET,
     MIXED,
+    TIMES,
     TWICE,
     Duration,
     across,
@@ -19,11 +21,15 @@ from tidytape.analytics._series import (
     markets,
     once,
     one_engine,
+    twice,
 )
 from tidytape.catalogue import AmountUnit
+from tidytape.errors import NoMatchWarning, QueryError, nearest, shown
+from tidytape.frames import exact
 from tidytape.frames.buckets import length_of
 from tidytape.frames.door import require
 from tidytape.frames.joined import COVERAGE, as_of, joined, standing_sums, weighted
+from tidytape.frames.ordered import first
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.units import AMOUNT_UNIT, counting
 
@@ -137,8 +143,11 @@ def _oi_weighted(
     keys = [*series, "timestamp"]
     # If an average covers rates of several interval lengths, it uses the open interest at the end of the shortest.
     rates = rates.with_columns(nw.col("__end").min().over(*keys))
-    rates = once(rates, series, amounts=[rate]).filter(~nw.col(rate).is_null())
-    rates = rates.with_columns(__start=nw.col("timestamp"), timestamp=nw.col("__end"))
+    rates = (
+        once(rates, series, amounts=[rate])
+        .filter(~nw.col(rate).is_null())
+        .with_columns(__start=nw.col("timestamp"), timestamp=nw.col("__end"))
+    )
     reports = once(reports, shared, amounts=["__weight"])
     whole = standing_sums(
         reports, rates, members=MARKET, series=shared, columns=["__weight"], carry=carry, counts=[TWICE]
@@ -150,9 +159,9 @@ def _oi_weighted(
     rows = as_of(rates, reports, "__weight", by=[*MARKET, *shared], carry=carry)
     rows = rows.with_columns(nw.col("__weight").fill_null(-1.0))
     at = [*series, "__start"]
-    rows = rows.with_columns(__least=nw.col("__weight").min().over(*at)).filter(nw.col("__weight") > 0)
-    is_known = (nw.col("__least") >= 0).cast(nw.Int64())
-    rows = rows.with_columns(nw.col(TWICE).max().over(*at), __known=is_known)
+    is_known = (nw.col("__weight").min().over(*at) >= 0).cast(nw.Int64())
+    rows = rows.with_columns(__known=is_known).filter(nw.col("__weight") > 0)
+    rows = rows.with_columns(nw.col(TWICE).max().over(*at))
     means = weighted(rows, [*at, "timestamp", "__known", TWICE], [rate], weight="__weight")
     found: nw.LazyFrame[Any] = joined(means, whole, on=[*shared, "timestamp"], how="inner")
     is_single = (nw.col(TWICE) == 0) & (nw.col("__again") == 0)
@@ -240,9 +249,11 @@ def volume_weighted(
     )
     keys = [*series, "timestamp"]
     vwap, traded = nw.col("vwap"), nw.col("__volume")
-    rows = table.rows.filter(~nw.col("timestamp").is_null())
-    rows = rows.with_columns(vwap=finite(price), __volume=finite(volume))
-    rows = rows.filter((traded > 0) | traded.is_null())
+    rows = (
+        table.rows.filter(~nw.col("timestamp").is_null())
+        .with_columns(vwap=finite(price), __volume=finite(volume))
+        .filter((traded > 0) | traded.is_null())
+    )
     is_known = (vwap > 0) & (traded > 0)
     # A market whose price or volume is unknown keeps a row, so that its time is in the result, with lower coverage.
     rows = rows.with_columns(
@@ -266,3 +277,188 @@ def volume_weighted(
         nw.when(nw.col(MIXED) == 0).then(coverage).alias(COVERAGE),
     )
     return table.closed(result, sort=keys)
+
+
+def dispersion(
+    frame: IntoFrameT, /, *, value: str = "close", by: str | Iterable[str] | None = None
+) -> IntoFrameT:
+    r"""How far markets are apart at each time, and which of them is the lowest and which the highest.
+
+    .. math:: \mathrm{range} = \max_i x_i - \min_i x_i, \qquad
+       \mathrm{deviation} = \sqrt{\frac{1}{n - 1} \sum_i (x_i - \bar x)^2}
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Points of single markets.
+    value : str
+        Column of what is compared, a price in terms of one quote or a rate over one interval.
+    by : str or iterable of str, optional
+        Columns whose values markets must share to be compared; the identity columns that are not of one market, such as
+        ``coin``.
+
+    Returns
+    -------
+    frame, one row per by and timestamp with a finite value, sorted so, of the kind of ``frame``
+        ``by``, ``timestamp``, and, all but the first null where a market is there twice,
+
+        - ``venues`` : int64, markets with a finite value.
+        - ``lowest``, ``highest``, ``mean``, ``median`` : float64. [as ``value``]
+        - ``range`` : float64, highest less lowest. [as ``value``]
+        - ``relative_range`` : float64, of the median; null where that is not positive. [1]
+        - ``deviation`` : float64, of the sample; null of one market. [as ``value``]
+        - ``lowest_exchange``, ``lowest_raw_symbol``, ``highest_exchange``, ``highest_raw_symbol`` : of equals the first
+          by name.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if ``value``
+        does not hold numbers.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {"exchange": ["A", "B", "C"], "raw_symbol": "X", "timestamp": [0, 0, 0], "close": [10.0, 12.0, 11.0]}
+    ... )
+    >>> apart = dispersion(candles)
+    >>> apart.select("venues", "mean", "median", "range", "deviation", "lowest_exchange", "highest_exchange").row(0)
+    (3, 11.0, 11.0, 2.0, 1.0, 'A', 'B')
+    """
+    table, rows, series = markets(frame, by, [value], results=_FOUND)
+    keys = [*series, "timestamp"]
+    rows = twice(rows.filter(~nw.col(value).is_null()), series)
+    rows = exact.in_parts(rows.with_columns(__down=-nw.col(value), __mean=nw.col(value)), "__mean")
+    squared = (nw.col(value) - nw.col(value).mean().over(*keys)) ** 2
+    rows = rows.with_columns(__squared=squared, __share=1.0 / nw.col(TIMES))
+    ends = {"lowest": [value, *MARKET], "highest": ["__down", *MARKET]}
+    found = rows.group_by(*keys).agg(
+        nw.len().cast(nw.Float64()).alias("__count"),
+        nw.col("__share", "__squared").sum(),
+        nw.col(TWICE).max(),
+        nw.col(value).min().alias("lowest"),
+        nw.col(value).max().alias("highest"),
+        nw.col(value).median().alias("median"),
+        exact.summed("__mean"),
+        *(first(rows, name, order).alias(f"{end}_{name}") for end, order in ends.items() for name in MARKET),
+    )
+    count, median = nw.col("__count"), nw.col("median")
+    found = found.with_columns(
+        venues=(nw.col("__share") + 0.5).floor().cast(nw.Int64()),
+        mean=exact.total("__mean") / count,
+        range=nw.col("highest") - nw.col("lowest"),
+        deviation=nw.when(count > 1)
+        .then(nw.col("__squared") / nw.max_horizontal(count - 1, nw.lit(1.0)))
+        .sqrt(),
+    ).with_columns(relative_range=nw.when(median > 0).then(nw.col("range") / median))
+    known = [nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in _FOUND[1:]]
+    told = table.with_words({f"{end}_{name}": name for end in _ENDS for name in MARKET})
+    return told.closed(found.select(*keys, "venues", *known), sort=keys)
+
+
+def premium(
+    frame: IntoFrameT,
+    /,
+    *,
+    reference: Literal["median", "mean"] | Mapping[str, str] = "median",
+    value: str = "close",
+    by: str | Iterable[str] | None = None,
+) -> IntoFrameT:
+    r"""How much dearer each market is than a reference.
+
+    .. math:: \pi_i = p_i / p_\mathrm{ref} - 1
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
+        Points of single markets, prices in terms of one quote.
+    reference : {"median", "mean"} or mapping of str to str
+        Of all markets, each market itself included; or the one market that these columns pick, e.g.
+        ``{"exchange": "BINANCE", "raw_symbol": "BTCUSDT"}``.
+    value : str
+        Column of the price.
+    by : str or iterable of str, optional
+        Columns whose values markets must share to be compared; the identity columns that are not of one market, such as
+        ``coin``.
+
+    Returns
+    -------
+    frame, one row per finite price, sorted by (by, timestamp, exchange, raw_symbol), of the kind of ``frame``
+        ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, the price under its own name, ``reference`` : float64, null
+        where no market, or more than one, is picked, so in every row if there is no such market, and where one that
+        the median or mean is of is there twice [as ``value``];
+        ``premium`` : float64, null where the reference is not positive [1]; ``reference_rule`` : what the reference is.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame has a column ``price`` that is not in ``by``: it has several rows per market then. Or if
+        ``reference`` is none of those, or ``value`` does not hold numbers.
+
+    Warns
+    -----
+    NoMatchWarning
+        If no row is of the market that is the reference. Only frames in memory are looked at.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> candles = pl.DataFrame(
+    ...     {"exchange": ["A", "B", "C"], "raw_symbol": "X", "timestamp": [0, 0, 0], "close": [10.0, 12.0, 11.0]}
+    ... )
+    >>> premium(candles, reference={"exchange": "A"})["premium"].round(6).to_list()
+    [0.0, 0.2, 0.1]
+    """
+    added = ["reference", "premium", "reference_rule"]
+    arguments.column("value", value, taken=added)
+    table, rows, series = markets(frame, by, [value], results=added)
+    rows = twice(rows.filter(~nw.col(value).is_null()), series)
+    if isinstance(reference, Mapping):
+        require(reference, table.names)
+        if not reference or not all(isinstance(name, str) for name in reference.values()):
+            raise QueryError("reference", got=reference, expected="a name for each of some columns")
+        is_picked = nw.all_horizontal(
+            *(nw.col(name).cast(nw.String()) == wanted for name, wanted in reference.items()),
+            ignore_nulls=False,
+        )
+        if table.is_eager:
+            _warn_unless_picked(table, is_picked, reference)
+        rule = ", ".join(f"{name}={wanted}" for name, wanted in reference.items())
+        chosen, of_group, is_one = rows.filter(is_picked), nw.col(value).max(), nw.col("__count") == 1
+    else:
+        arguments.one_of("reference", reference, ("median", "mean"))
+        rule, chosen, is_one = reference, rows, nw.col(TWICE) == 0
+        of_group = nw.col(value).median() if reference == "median" else nw.col(value).mean()
+    keys = [*series, "timestamp"]
+    found = chosen.group_by(*keys).agg(
+        of_group.alias("reference"), nw.len().alias("__count"), nw.col(TWICE).max()
+    )
+    found = found.filter(is_one).select(*keys, "reference")
+    rows = joined(rows.select(*keys, *MARKET, value), found, on=keys)
+    premium = nw.when(nw.col("reference") > 0).then(nw.col(value) / nw.col("reference") - 1.0)
+    result = rows.with_columns(premium=premium, reference_rule=nw.lit(rule))
+    return table.closed(result, sort=[*keys, *MARKET])
+
+
+def _warn_unless_picked(table: Table[Any], picked: nw.Expr, reference: Mapping[str, str]) -> None:
+    """Warn if a frame has rows, and none is of the market that is the reference."""
+    if len(table.rows.head(1).collect()) == 0 or len(table.rows.filter(picked).head(1).collect()) > 0:
+        return
+    message = f"premium: no row is of the reference {shown(dict(reference))}, so every premium is null"
+    for name, wanted in reference.items():
+        there = (
+            table.rows.select(nw.col(name).cast(nw.String())).unique().collect()[name].drop_nulls().to_list()
+        )
+        close = None if wanted in there else nearest(wanted, there)
+        message += f"; did you mean {close!r}?" if close else ""
+    warnings.warn(NoMatchWarning(message, keys=reference), stacklevel=3)
+
+
+_ENDS = ("lowest", "highest")
+_ENDED = tuple(f"{which}_{name}" for which in _ENDS for name in MARKET)
+_FOUND = ("venues", *_ENDS, "mean", "median", "range", "relative_range", "deviation", *_ENDED)

@@ -102,19 +102,20 @@ def total(
     keys, reports = [*series, "timestamp"], once(rows, series, amounts=amounts)
     if carry is None:
         has = nw.all_horizontal(*(~nw.col(name).is_null() for name in amounts), ignore_nulls=False)
-        reports = reports.with_columns(venues=nw.when(has).then(1.0).otherwise(0.0), __markets=nw.lit(1.0))
-        sums = summed(reports, keys, [*amounts, "venues", "__markets", TWICE, MIXED])
+        lacks = nw.when(has).then(0.0).otherwise(1.0).alias(UNKNOWN)
+        reports = reports.with_columns(lacks, nw.lit(1.0).alias(STANDING))
+        sums = summed(reports, keys, [*amounts, STANDING, UNKNOWN, TWICE, MIXED])
     else:
-        held = arguments.duration("carry", carry)
+        held, counts = arguments.duration("carry", carry), [TWICE, MIXED]
         sums = standing_sums(
-            reports, rows, members=MARKET, series=series, columns=amounts, carry=held, counts=[TWICE, MIXED]
-        ).with_columns(venues=nw.col(STANDING) - nw.col(UNKNOWN), __markets=nw.col(STANDING))
-    has_share = (nw.col("__markets") > 0) & (nw.col(MIXED) == 0)
+            reports, rows, members=MARKET, series=series, columns=amounts, carry=held, counts=counts
+        )
+    venues, has_share = nw.col(STANDING) - nw.col(UNKNOWN), (nw.col(STANDING) > 0) & (nw.col(MIXED) == 0)
     result = sums.select(
         *keys,
         *(nw.when(nw.col(TWICE) == 0).then(nw.col(name)).alias(name) for name in amounts),
-        nw.col("venues").cast(nw.Int64()),
-        nw.when(has_share).then(nw.col("venues") / nw.col("__markets")).alias(COVERAGE),
+        venues.cast(nw.Int64()).alias("venues"),
+        nw.when(has_share).then(venues / nw.col(STANDING)).alias(COVERAGE),
     )
     return table.closed(result, sort=keys)
 
@@ -161,10 +162,10 @@ def market_share(frame: IntoFrameT, /, *, amount: str, by: str | Iterable[str] |
     """
     arguments.column("amount", amount, taken=["total", "share"])
     table, _, series = markets(frame, by, [amount], results=["total", "share"])
-    rows = table.rows.filter(~nw.col("timestamp").is_null())
-    rows = twice(rows, series, of_amounts=True).with_columns(__own=finite(amount), total=finite(amount))
+    rows = twice(table.rows.filter(~nw.col("timestamp").is_null()), series, of_amounts=True)
     in_sum = [exact.summed("total"), nw.col(TWICE).max()]
-    rows = exact.in_parts(rows, "total").with_columns(part.over(*series, "timestamp") for part in in_sum)
+    rows = exact.in_parts(rows.with_columns(__own=finite(amount), total=finite(amount)), "total")
+    rows = rows.with_columns(part.over(*series, "timestamp") for part in in_sum)
     rows = rows.with_columns(total=nw.when(nw.col(TWICE) == 0).then(exact.total("total")))
     share = nw.when(nw.col("total") > 0).then(nw.col("__own") / nw.col("total"))
     result = rows.with_columns(share=share).select(*dict.fromkeys([*table.names, "total", "share"]))
@@ -240,8 +241,7 @@ def dominance(
     kept = [name for name in table.names if name not in added]
     rows = table.rows.filter(~nw.col("timestamp").is_null()).select(*kept)
     within, cap = nw.col(token).is_in(names), finite(marketcap)
-    caps = rows.filter(within).with_columns(cap.alias("__cap"))
-    caps = once(caps, series, members=[token], amounts=["__cap"])
+    caps = once(rows.filter(within).with_columns(__cap=cap), series, members=[token], amounts=["__cap"])
     sums = standing_sums(
         caps, rows, members=[token], series=series, columns=["__cap"], carry=held, counts=[TWICE]
     )
@@ -322,9 +322,10 @@ def consolidated(frame: IntoFrameT, /, *, by: str | Iterable[str] | None = None)
     table, rows, series = markets(frame, by, [*_PRICES, "volume"], times=_TIMES, results=results)
     keys, key = [*series, "timestamp"], [*series, *MARKET, "timestamp"]
     rows = traded(twice(rows, series, of_amounts=True), key).unique(subset=key, keep="any")
-    rows = with_coverage(rows, ["volume"])
     is_again = (nw.col(TIMES) > 1).cast(nw.Float64())
-    rows = rows.with_columns(venues=1.0 - nw.col(IDLE), __again=is_again.max().over(*keys))
+    rows = with_coverage(rows, ["volume"]).with_columns(
+        venues=1.0 - nw.col(IDLE), __again=is_again.max().over(*keys)
+    )
     amounts = ["volume", "venues", "__again", MIXED, COVERAGE]
     candles = one_candle(rows, keys, [*_PRICES, *_TIMES, *amounts], members=MARKET)
     once, of_one_unit = nw.col("__again") == 0, nw.col(MIXED) == 0
