@@ -28,11 +28,10 @@ from __future__ import annotations
 from tidytape.aggregate.book import book_at, book_runs
 from tidytape.aggregate.book_heatmap import book_heatmap, book_of
 from tidytape.aggregate.candle_profile import candle_profile
-from tidytape.aggregate.funding import funding
 from tidytape.aggregate.group import group
 from tidytape.aggregate.minutes import candles_of, minute_candles, minute_profile, profile_of
-from tidytape.aggregate.open_interest import cme_open_interest, open_interest
 from tidytape.aggregate.options import implied_volatility, option_open_interest, skew
+from tidytape.aggregate.reports import cme_open_interest, funding, open_interest
 from tidytape.aggregate.resample import gapfill, resample
 from tidytape.aggregate.token_supply import token_supply
 from tidytape.aggregate.tpo import tpo, tpo_of, tpo_touches, tpo_touches_of

@@ -24,7 +24,7 @@ from typing import Final, Literal
 
 import narwhals.stable.v2 as nw
 
-from tidytape.aggregate._reports import CARRY, beside, known_sum, latest, number
+from tidytape.aggregate.reports import CARRY, known_sum, latest, number
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, measured, money_ladder, points
 from tidytape.catalogue import Tenor
@@ -345,7 +345,6 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
         .filter(~(nw.col("forward").is_null() & nw.col("open_interest").is_null()))
     )
     moments = frame.group_by(*_COIN, BUCKET).agg(nw.col("timestamp").max()).select(*_COIN, "timestamp")
-    lapses = nw.min_horizontal(nw.col("timestamp") + CARRY + 1, nw.col("expiry"))
     reported = latest(frame, bucket, [*_COIN, *_LISTED], "open_interest")
     quoted = frame.group_by(*_COIN, *_LISTED, BUCKET).agg(nw.col("timestamp").max())
     stock = known_sum(
@@ -355,7 +354,7 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
         groups=_COIN,
         members=_LISTED,
         value="open_interest",
-        until=lapses,
+        until=nw.min_horizontal(nw.col("timestamp") + CARRY + 1, nw.col("expiry")),
     ).with_columns(start.alias(BUCKET))
     underlying = (
         frame.filter(~nw.col("forward").is_null())
@@ -363,7 +362,7 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
         .group_by(*_COIN, BUCKET)
         .agg(last(frame, "forward", ("timestamp", "nearness", "forward")).alias("underlying_price_close"))
     )
-    return beside(stock, underlying, [*_COIN, BUCKET]).select(
+    return stock.join(underlying, on=[*_COIN, BUCKET], how="left").select(
         *_COIN,
         nw.col(BUCKET).alias("timestamp"),
         "underlying_price_close",

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import narwhals.stable.v2 as nw
 
-from tidytape.aggregate._reports import CARRY, beside, by_bucket, known_sum, latest, number
+from tidytape.aggregate.reports import CARRY, by_bucket, known_sum, latest, number
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start
@@ -100,13 +100,13 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     points = by_bucket(frame, bucket, _TOKEN, _LAST)
     for columns in ([_RANK], _TEXTS):
         others = by_bucket(frame, bucket, _TOKEN, {name: (name, "last") for name in columns})
-        points = beside(points, others, [*_TOKEN, "timestamp"])
+        points = points.join(others, on=[*_TOKEN, "timestamp"], how="left")
     # A divisor that differs from row to row: polars multiplies by the rounded reciprocal of a constant one, which the
     # total is where a single bucket is joined to all points.
     total = nw.col("total") + nw.col("marketcap") * 0.0
     share = nw.when(shared).then(100.0 * nw.col("marketcap") / total)
     return (
-        beside(points, _total(members, bucket), ["timestamp"])
+        points.join(_total(members, bucket), on="timestamp", how="left")
         .with_columns(share.alias("marketcap_dominance_percent"))
         .select(*_POINT)
     )
