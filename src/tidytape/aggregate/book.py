@@ -16,7 +16,7 @@ from typing import Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.errors import QueryError
+from tidytape.analytics._arguments import one_of
 from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.table import Rows, Table, tabular
 
@@ -139,8 +139,7 @@ def book_at(
     >>> book_at(frame, instants).sort("timestamp").select("timestamp", "price", "size").rows()
     [(299, 10.0, 2.0), (300, 10.0, 1.5)]
     """
-    if by not in _BOUNDS:
-        raise QueryError("by", got=by, expected="'timestamp' or 'last_id'")
+    one_of("by", by, _BOUNDS)
     is_of_times = by == "timestamp"
     table = Table.opened(
         runs, (*INSTRUMENT, "side", "price", *_BOUNDS[by], "size"), times=_BOUNDS[by] if is_of_times else ()

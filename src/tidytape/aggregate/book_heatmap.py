@@ -9,6 +9,7 @@ from typing import Any, Literal
 import narwhals.stable.v2 as nw
 
 from tidytape.aggregate.book import EVENTS, at, runs_of, timed
+from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
@@ -131,8 +132,7 @@ def book_heatmap(
 
 
 def _needed(*, amount: str = "coin", **_: Any) -> list[str]:
-    if amount not in _SIZES:
-        raise QueryError("amount", got=amount, expected="'coin' or 'quote'")
+    one_of("amount", amount, _SIZES)
     return [*_KEY, "price", _SIZES[amount]]
 
 

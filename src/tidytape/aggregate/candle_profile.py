@@ -8,8 +8,8 @@ from typing import Any, Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Side
-from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
@@ -17,8 +17,6 @@ from tidytape.frames.grid import Grid
 from tidytape.frames.numbers import spread
 from tidytape.frames.table import Table
 from tidytape.times import interval_of
-
-Spreading = Literal["close", "uniform"]
 
 _PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}
 _SIDES: Final = {Side.BUY: "buy_volume", Side.SELL: "sell_volume"}
@@ -28,7 +26,12 @@ _RESULTS: Final = ("price", *_SIDES.values(), "volume", "spreading")
 
 
 def candle_profile(
-    candles: IntoFrameT, /, *, interval: str, block_size: Decimal | float | str, spreading: Spreading
+    candles: IntoFrameT,
+    /,
+    *,
+    interval: str,
+    block_size: Decimal | float | str,
+    spreading: Literal["close", "uniform"],
 ) -> IntoFrameT:
     r"""Volume per interval and price row, made of candles: where no trades are at hand.
 
@@ -97,13 +100,11 @@ def candle_profile(
     [(12.0, 5.0)]
     """
     wanted, grid = interval_of(interval), Grid.of(block_size)
-    if spreading not in _PRICES:
-        raise QueryError("spreading", got=spreading, expected="'close' or 'uniform'")
+    one_of("spreading", spreading, _PRICES)
     prices = _PRICES[spreading]
     table = Table.opened(candles, times=["timestamp"], numbers=[*prices, "volume"])
     keys = table.series(None, without=["side", "timestamp", *_RESULTS])
-    labels = {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
-    groups = [name for name in keys if name not in labels]
+    groups = [name for name in keys if name != "interval"]
     by_side = "side" in table.names
     has_place = [nw.col(name).abs() <= grid.furthest for name in prices]
     if spreading == "uniform":
@@ -120,8 +121,9 @@ def candle_profile(
     rows = rows.with_columns(
         nw.when(_PLACED).then(nw.col(name)).otherwise(0.0).alias(name) for name in prices
     )
-    placed = _spread if spreading == "uniform" else _at_close
-    rows = placed(rows, grid).filter((nw.col("volume") != 0).fill_null(value=True))
+    at_close = rows.with_columns(grid.row(nw.col(prices[-1])).alias(_ROW))
+    rows = _spread(rows, grid) if spreading == "uniform" else at_close
+    rows = rows.filter((nw.col("volume") != 0).fill_null(value=True))
     sides = _SIDES if by_side else {}
     if by_side:
         has_side = nw.col("side").is_in([str(side) for side in sides]).fill_null(value=False)
@@ -137,17 +139,13 @@ def candle_profile(
     if by_side:
         levels = levels.with_columns(volume=nw.col("buy_volume") + nw.col("sell_volume"))
     result = levels.select(
-        *(labels[name].alias(name) if name in labels else nw.col(name) for name in keys),
+        *(nw.lit(str(wanted)).alias(name) if name == "interval" else nw.col(name) for name in keys),
         nw.col(BUCKET).alias("timestamp"),
         nw.when(_PLACED).then(grid.price(nw.col(_ROW))).alias("price"),
         *dict.fromkeys([*volumes, "volume"]),
         nw.lit(spreading).alias("spreading"),
     )
     return table.closed(result, sort=[*keys, "timestamp", "price"])
-
-
-def _at_close(candles: nw.LazyFrame[Any], grid: Grid) -> nw.LazyFrame[Any]:
-    return candles.with_columns(grid.row(nw.col("close")).alias(_ROW))
 
 
 def _spread(candles: nw.LazyFrame[Any], grid: Grid) -> nw.LazyFrame[Any]:

@@ -16,8 +16,8 @@ from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 
+from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Interval, Side
-from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
@@ -28,7 +28,6 @@ from tidytape.times import interval_of
 
 Amount = Literal["coin", "quote"]
 
-_MINUTE: Final = Interval.MINUTE
 _TRADES: Final = (*INSTRUMENT, "timestamp", "sequence", "side", "price", "amount", "quote_amount")
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _FIRST: Final = ("first_timestamp", "first_sequence")
@@ -90,7 +89,7 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     keys, order = order_keys(trades, "__order")
     return (
         exact.in_parts(trades, "amount", "quote_amount")
-        .with_columns(bucket_start(time, _MINUTE).alias(BUCKET), *keys)
+        .with_columns(bucket_start(time, Interval.MINUTE).alias(BUCKET), *keys)
         .group_by(*INSTRUMENT, BUCKET, *side)
         .agg(
             first(trades, "price", order).alias("open"),
@@ -118,11 +117,13 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     )
 
 
-def _needed_of_candles(*, by_side: bool = False, amount: Amount = "coin", **_: Any) -> list[str]:
-    return [*_CANDLES, *(["side"] if by_side else []), _VOLUME[_chosen(amount)]]
+def needed_of_candles(*, by_side: bool = False, amount: Amount = "coin", **_: Any) -> list[str]:
+    """Return the columns of minutes of which candles are made."""
+    one_of("amount", amount, _VOLUME)
+    return [*_CANDLES, *(["side"] if by_side else []), _VOLUME[amount]]
 
 
-@tabular(_needed_of_candles)
+@tabular(needed_of_candles)
 def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount: Amount = "coin") -> Rows:
     """Candles of each instrument, or of each side of it, made of its minutes.
 
@@ -161,7 +162,7 @@ def candles_of(minutes: Rows, /, *, interval: str, by_side: bool = False, amount
     >>> candles_of(minute_candles(trades), interval="1h").select("open", "close", "volume").rows()
     [(10.0, 11.0, 3.0)]
     """
-    bucket, volume = bucket_start(nw.col("timestamp"), interval_of(interval)), _VOLUME[_chosen(amount)]
+    bucket, volume = bucket_start(nw.col("timestamp"), interval_of(interval)), _VOLUME[amount]
     groups = [*INSTRUMENT, "side"] if by_side else [*INSTRUMENT]
     first_keys, by_first = order_keys(minutes, "__first", _FIRST)
     last_keys, by_last = order_keys(minutes, "__last", _LAST)
@@ -234,16 +235,20 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
         for side, name in zip((Side.BUY, Side.SELL), names, strict=True)
     ]
     rows = trades.with_columns(grid.row(nw.col("price")).alias("row"), *split)
-    minutes = _rows_summed(rows, _MINUTE, columns).with_columns(grid.price(nw.col("row")).alias("price"))
+    minutes = _rows_summed(rows, Interval.MINUTE, columns).with_columns(
+        grid.price(nw.col("row")).alias("price")
+    )
     minutes = minutes.select(*INSTRUMENT, "timestamp", "price", *columns)
     return minutes.sort(*INSTRUMENT, "timestamp", "price")
 
 
-def _needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
-    return [*INSTRUMENT, "timestamp", "price", *_PROFILE[_chosen(amount)]]
+def needed_of_profile(*, amount: Amount = "coin", **_: Any) -> list[str]:
+    """Return the columns of minutes of which profiles are made."""
+    one_of("amount", amount, _PROFILE)
+    return [*INSTRUMENT, "timestamp", "price", *_PROFILE[amount]]
 
 
-@tabular(_needed_of_profile)
+@tabular(needed_of_profile)
 def profile_of(
     minutes: Rows, /, *, interval: str, block_size: Decimal | float | str, amount: Amount = "coin"
 ) -> Rows:
@@ -286,7 +291,7 @@ def profile_of(
     [(10.0, 1.0, 3.0)]
     """
     grid = Grid.of(block_size)
-    chosen = dict(zip(("buy_volume", "sell_volume"), _PROFILE[_chosen(amount)], strict=True))
+    chosen = dict(zip(("buy_volume", "sell_volume"), _PROFILE[amount], strict=True))
     rows = minutes.select(
         *INSTRUMENT,
         "timestamp",
@@ -314,14 +319,3 @@ def _rows_summed(frame: Rows, interval: Interval, columns: Sequence[str]) -> Row
             *INSTRUMENT, nw.col(BUCKET).alias("timestamp"), "row", *(exact.total(name) for name in columns)
         )
     )
-
-
-def _chosen(amount: str) -> str:
-    if amount not in _VOLUME:
-        raise QueryError("amount", got=amount, expected="'coin' or 'quote'")
-    return amount
-
-
-def made_of(amount: Amount) -> tuple[list[str], list[str]]:
-    """Return the columns that candles and profiles of minutes must have, to be joined where that amount counts."""
-    return [*_CANDLES, "volume"], _needed_of_profile(amount=amount)

@@ -6,12 +6,11 @@ row. So `candles` and `volume_profile` read the trades once, and the rest works 
 
 Candles and profiles are made per *piece*: a block, or a whole session where that is shorter than a block.
 
-Four steps lead to a profile::
+Two steps lead to a result::
 
     _cut_trades, _cut_minutes -> pieces, and the rows that each touched and traded on, placed in sessions and blocks
     _touches                  -> one row per session, block and price row touched
-    _levels                   -> one row per session and price row touched
-    _profiles                 -> the levels with the prices, the value area and the flags of their session
+    _profiles                 -> one row per session and price row touched, with the session's prices and value area
 """
 
 from __future__ import annotations
@@ -23,22 +22,23 @@ from typing import Any, Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate.minutes import candles_of, made_of, profile_of
+from tidytape.aggregate.minutes import candles_of, needed_of_candles, needed_of_profile, profile_of
 from tidytape.aggregate.trades import candles, volume_profile
 from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
-from tidytape.errors import QueryError, nearest
+from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
 from tidytape.frames.numbers import MOST_NUMBERS, spread
 from tidytape.frames.table import Rows, Table
+from tidytape.query import values
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 _NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
-_ORDER: Final = "sequence"
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
+_NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
 _PROFILE = (*INSTRUMENT, "timestamp")
 _VOLUMES = ("buy_volume", "sell_volume")
 _SUMMED = (*_VOLUMES, "volume")
@@ -175,8 +175,7 @@ def tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = Table.opened(trades, _NEEDED, times=["timestamp"])
-    blocks, touched, traded = _cut_trades(table, cut)
-    return _closed(table, _profiles(blocks, _levels(touched, traded, cut), cut, now))
+    return table.closed(_profiles(*_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
 
 
 def tpo_of(
@@ -233,8 +232,8 @@ def tpo_of(
     [(10.0, 1.0, 1), (11.0, 0.0, 1), (12.0, 2.0, 1)]
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table, (blocks, touched, traded) = _opened(candles, profile, cut, amount, united=united)
-    return _closed(table, _profiles(blocks, _levels(touched, traded, cut), cut, now))
+    table, parts = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(_profiles(*parts, cut, now), times=_NEW_TIMES)
 
 
 def tpo_touches(
@@ -361,10 +360,10 @@ class Cut:
         if block_minutes not in TPO_BLOCK_MINUTES:
             expected = "one of " + ", ".join(map(str, TPO_BLOCK_MINUTES))
             raise QueryError("block_minutes", got=block_minutes, expected=expected)
-        length = interval_of(interval)
-        return cls(
-            length if session is None else _session_of(session), int(block_minutes), Grid.of(block_size)
-        )
+        length: Interval | None = interval_of(interval)
+        if session is not None:
+            length = _SESSIONS[values.choice(session, TPOSession, parameter="session")]
+        return cls(length, int(block_minutes), Grid.of(block_size))
 
     @property
     def piece(self) -> Interval:
@@ -394,19 +393,6 @@ class Cut:
         return _with_month_start(sessions, start + 31 * DAY, "period_end")
 
 
-def _session_of(name: str) -> Interval | None:
-    known = {name: session for session in TPOSession for name in (session.value, session.alias)}
-    if str(name) not in known:
-        close = nearest(str(name), known)
-        raise QueryError(
-            "session",
-            got=name,
-            expected="one of " + ", ".join(session.alias for session in TPOSession),
-            hint=f"did you mean {close!r}?" if close else None,
-        )
-    return _SESSIONS[known[str(name)]]
-
-
 def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     """Add the start of the UTC calendar month that a time, in whole seconds, lies in. [ns]
 
@@ -430,22 +416,19 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     )
 
 
-def _levels(touched: Rows, traded: Rows, cut: Cut) -> Rows:
-    """Return one row per session and price row touched, with how many blocks touched it and what was traded there."""
-    levels = touched.group_by(*_PROFILE, "row").agg(
+def _profiles(blocks: Rows, touched: Rows, traded: Rows, cut: Cut, now: int | None) -> Rows:
+    """Return the levels of each session with the session's prices, its value area and the flags of each level."""
+    counts = touched.group_by(*_PROFILE, "row").agg(
         nw.len().cast(nw.Int64).alias("tpo_count"),
         nw.col("block_id").min().alias("first_touch_block"),
         nw.col("block_id").max().alias("last_touch_block"),
     )
-    levels = _with_volumes(levels, traded, [*_PROFILE, "row"])
-    return levels.with_columns(cut.grid.price(nw.col("row")).alias("price"))
-
-
-def _profiles(blocks: Rows, levels: Rows, cut: Cut, now: int | None) -> Rows:
-    """Return the levels of each session with the session's prices, its value area and the flags of each level."""
+    levels = _with_volumes(counts, traded, [*_PROFILE, "row"])
     # An integer names each session from here on: windows over three key columns, two of them text, take twice as long.
     sessions = _sessions(blocks).with_row_index("session", order_by=_PROFILE)
-    levels = levels.join(sessions, on=[*_PROFILE], how="inner")
+    levels = levels.with_columns(cut.grid.price(nw.col("row")).alias("price")).join(
+        sessions, on=[*_PROFILE], how="inner"
+    )
     area = value_area(
         levels.select("session", "price", "tpo_count").to_native(),
         by="session",
@@ -499,10 +482,6 @@ def _with_volumes(rows: Rows, traded: Rows, key: list[str]) -> Rows:
     return rows.with_columns(*map(exact.total, _SUMMED)).drop(*parts)
 
 
-def _closed(table: Table[IntoFrameT], levels: Rows) -> IntoFrameT:
-    return table.closed(levels, times=dict.fromkeys(("period_start", "period_end"), "timestamp"))
-
-
 def _opened(
     candles: IntoFrameT,
     profile: IntoFrameT,
@@ -512,9 +491,8 @@ def _opened(
     united: bool,
 ) -> tuple[Table[IntoFrameT], _Parts]:
     """Open the minute candles and the minute profile; return the table of candles, and what `_cut_minutes` returns."""
-    of_candles, of_levels = made_of(amount)
-    table = Table.opened(candles, of_candles, times=_TIMES)
-    levels = Table.opened(profile, of_levels, times=["timestamp"], parameter="profile")
+    table = Table.opened(candles, needed_of_candles(), times=_TIMES)
+    levels = Table.opened(profile, needed_of_profile(amount=amount), times=["timestamp"], parameter="profile")
     return table, _cut_minutes(table.rows, levels.rows, cut, amount, united=united, eager=table.is_eager)
 
 
@@ -528,18 +506,15 @@ def _cut_minutes(
     eager: bool = False,
 ) -> _Parts:
     """Return pieces, touched rows and traded rows (`_Parts`), from one-minute candles and profiles."""
-    pieces = candles_of.core(minutes, interval=cut.piece)
-    if not united:
-        traded = profile_of.core(rows, interval=cut.piece, block_size=cut.grid.size, amount=amount)
-        return _cut_pieces(pieces, traded, cut, eager=eager)
-    # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
-    traded = profile_of.core(
-        rows.with_columns(*_NOBODY), interval=cut.piece, block_size=cut.grid.size, amount=amount
-    )
-    members = _with_rows(pieces, cut, eager=eager)
-    whole = _with_rows(candles_of.core(minutes.with_columns(*_NOBODY), interval=cut.piece), cut, eager=False)
-    touched = _rows_between(members).select(*_NOBODY, BUCKET, "row").unique()
-    return cut.placed(whole), cut.placed(touched), cut.placed(_traded(traded, cut))
+    blocks = _with_rows(candles_of.core(minutes, interval=cut.piece), cut, eager=eager)
+    touched = _rows_between(blocks)
+    if united:
+        # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
+        touched = touched.select(*_NOBODY, BUCKET, "row").unique()
+        pieces = candles_of.core(minutes.with_columns(*_NOBODY), interval=cut.piece)
+        blocks, rows = _with_rows(pieces, cut, eager=False), rows.with_columns(*_NOBODY)
+    traded = profile_of.core(rows, interval=cut.piece, block_size=cut.grid.size, amount=amount)
+    return _placed(blocks, touched, traded, cut)
 
 
 def tpo_of_minutes(
@@ -552,16 +527,17 @@ def tpo_of_minutes(
 ) -> tuple[Rows, Rows]:
     """Return the results of `tpo_of` and `tpo_touches_of`, from one-minute candles and profiles."""
     blocks, touched, traded = _cut_minutes(minutes, rows, cut, amount, united=united)
-    return _profiles(blocks, _levels(touched, traded, cut), cut, None), _touches(touched, traded, cut)
+    return _profiles(blocks, touched, traded, cut, None), _touches(touched, traded, cut)
 
 
 def _cut_trades(table: Table[Any], cut: Cut) -> _Parts:
     """Return pieces, touched rows and traded rows (`_Parts`), from trades."""
-    order = [_ORDER] if _ORDER in table.names else []
+    order = ["sequence"] if "sequence" in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
     pieces = candles.core(trades, interval=cut.piece) if order else _candles_of_moments(trades, cut.piece)
     traded = volume_profile.core(trades, interval=cut.piece, block_size=cut.grid.size)
-    return _cut_pieces(pieces, traded, cut, eager=table.is_eager)
+    blocks = _with_rows(pieces, cut, eager=table.is_eager)
+    return _placed(blocks, _rows_between(blocks), traded, cut)
 
 
 def _candles_of_moments(trades: Rows, piece: Interval) -> Rows:
@@ -572,7 +548,7 @@ def _candles_of_moments(trades: Rows, piece: Interval) -> Rows:
     moments = trades.group_by(*INSTRUMENT, "timestamp").agg(
         nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
     )
-    moments = moments.with_columns(amount=nw.lit(1.0), **{_ORDER: nw.lit(0, nw.Int64)})
+    moments = moments.with_columns(amount=nw.lit(1.0), sequence=nw.lit(0, nw.Int64))
     low, high = (
         candles.core(moments.rename({of: "price"}).drop(other), interval=piece)
         for of, other in (("lowest", "highest"), ("highest", "lowest"))
@@ -588,10 +564,15 @@ def _candles_of_moments(trades: Rows, piece: Interval) -> Rows:
     )
 
 
-def _cut_pieces(pieces: Rows, profile: Rows, cut: Cut, *, eager: bool) -> _Parts:
-    """Return pieces, touched rows and traded rows (`_Parts`), from candles and volume profiles of the pieces."""
-    blocks = _with_rows(pieces, cut, eager=eager)
-    return cut.placed(blocks), cut.placed(_rows_between(blocks)), cut.placed(_traded(profile, cut))
+def _placed(blocks: Rows, touched: Rows, profile: Rows, cut: Cut) -> _Parts:
+    """Return pieces, touched rows and traded rows (`_Parts`): in sessions and blocks, with volumes in exact parts."""
+    traded = profile.select(
+        *INSTRUMENT,
+        nw.col("timestamp").alias(BUCKET),
+        cut.grid.row(nw.col("price")).alias("row"),
+        *_SUMMED,
+    )
+    return cut.placed(blocks), cut.placed(touched), cut.placed(exact.in_parts(traded, *_SUMMED))
 
 
 def _with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
@@ -600,26 +581,14 @@ def _with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
     blocks: Rows = pieces.rename({"timestamp": BUCKET}).with_columns(
         row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
     )
-    return _checked(blocks.collect("polars"), cut.grid).lazy() if eager else blocks
-
-
-def _traded(profile: Rows, cut: Cut) -> Rows:
-    """Return the rows on which each piece traded, with volumes split into the parts that `exact` sums."""
-    rows = profile.select(
-        *INSTRUMENT,
-        nw.col("timestamp").alias(BUCKET),
-        cut.grid.row(nw.col("price")).alias("row"),
-        *_SUMMED,
-    )
-    return exact.in_parts(rows, *_SUMMED)
-
-
-def _checked(blocks: nw.DataFrame[Any], grid: Grid) -> nw.DataFrame[Any]:
-    rows = int((blocks["highest"] - blocks["lowest"]).max() or 0) + 1
+    if not eager:
+        return blocks
+    collected = blocks.collect("polars")
+    rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
     if rows > MOST_ROWS:
         expected = f"a size that cuts the range of every block into at most {MOST_ROWS:,} rows"
-        raise QueryError("block_size", got=str(grid.size), expected=expected, hint=f"one has {rows:,}")
-    return blocks
+        raise QueryError("block_size", got=str(cut.grid.size), expected=expected, hint=f"one has {rows:,}")
+    return collected.lazy()
 
 
 def _rows_between(blocks: Rows) -> Rows:
