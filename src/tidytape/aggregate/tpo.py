@@ -26,14 +26,13 @@ from tidytape.aggregate.minutes import candles_of, needed_of_candles, needed_of_
 from tidytape.aggregate.trades import candles, volume_profile
 from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
-from tidytape.errors import QueryError
+from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames import exact
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
 from tidytape.frames.numbers import MOST_NUMBERS, spread
 from tidytape.frames.table import Rows, Table
-from tidytape.query import values
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 _NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")
@@ -362,7 +361,12 @@ class Cut:
             raise QueryError("block_minutes", got=block_minutes, expected=expected)
         length: Interval | None = interval_of(interval)
         if session is not None:
-            length = _SESSIONS[values.choice(session, TPOSession, parameter="session")]
+            known = {name: one for one in TPOSession for name in (one.value, one.alias)}
+            if str(session) not in known:
+                expected = "one of " + ", ".join(one.alias for one in TPOSession)
+                hint = did_you_mean(str(session), known)
+                raise QueryError("session", got=session, expected=expected, hint=hint)
+            length = _SESSIONS[known[str(session)]]
         return cls(length, int(block_minutes), Grid.of(block_size))
 
     @property
