@@ -181,8 +181,8 @@ def twice(
 
 def repeated(rows: nw.LazyFrame[Any], key: Sequence[str]) -> nw.LazyFrame[Any]:
     """Add `TIMES`, how many rows have the key of this row, and `TWICE`, 1.0 where that is several and else 0.0."""
-    times = nw.len().over(*key)
-    return rows.with_columns(times.alias(TIMES), nw.when(times > 1).then(1.0).otherwise(0.0).alias(TWICE))
+    rows = rows.with_columns(nw.len().over(*key).alias(TIMES))
+    return rows.with_columns(nw.when(nw.col(TIMES) > 1).then(1.0).otherwise(0.0).alias(TWICE))
 
 
 def once(

@@ -312,13 +312,13 @@ def cash_and_carry(
     over = nw.col("basis") - nw.col("days") * (financing / 365.0)
     # Costs are paid either way; what is left of the basis decides which way.
     carry = nw.when(~nw.col("basis_annualized").is_null()).then(over.abs() - costs)
-    rows = rows.with_columns(costs=nw.lit(costs), financing=nw.lit(financing), carry=carry)
     way = nw.when(over > 0).then(nw.lit("cash_and_carry")).otherwise(nw.lit("reverse"))
     rows = rows.with_columns(
-        carry_annualized=nw.col("carry") * 365.0 / nw.col("days"),
-        trade=nw.when(nw.col("carry") > 0)
-        .then(way)
-        .otherwise(nw.when(nw.col("carry") <= 0).then(nw.lit("none"))),
+        costs=nw.lit(costs),
+        financing=nw.lit(financing),
+        carry=carry,
+        carry_annualized=carry * 365.0 / nw.col("days"),
+        trade=nw.when(carry > 0).then(way).otherwise(nw.when(carry <= 0).then(nw.lit("none"))),
     )
     return table.closed(rows, like_rows=True)
 

@@ -109,36 +109,30 @@ def accrued(
     every = _pause(settled_every)
     if not isinstance(position, str) and not arguments.is_number(position):
         raise QueryError("position", got=position, expected="a finite number, or a column")
-    columns = [rate, *([position] if isinstance(position, str) else []), *([] if price is None else [price])]
+    factors = [position, 1.0 if price is None else price]
+    columns = [rate, *(factor for factor in factors if isinstance(factor, str))]
     table = Table.opened(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", *_PAID, *columns])
-    rows = table.rows.filter(~nw.col("timestamp").is_null())
-    scale: Any = 1.0
     is_within, after = _lengths(table, interval, every)
-    if every is None:
-        if funding_interval is not None:
-            raise QueryError(
-                "funding_interval", got=funding_interval, expected="nothing, if each row is paid as it is"
-            )
-    else:
-        rows = _settled(rows, every, anchor)
-        scale = float(every) / own_interval(table, funding_interval)
-    paid = finite(rate) * scale
-    for factor in (position, price):
-        if factor is not None:
-            paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
-    rows = repeated(rows, [*series, "timestamp"]).with_columns(
-        payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0)
-    )
+    paid = finite(rate)
+    if every is not None:
+        paid = paid * (float(every) / own_interval(table, funding_interval))
+    elif funding_interval is not None:
+        expected = "nothing, if each row is paid as it is"
+        raise QueryError("funding_interval", got=funding_interval, expected=expected)
+    for factor in factors:
+        paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
+    rows = repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
+    rows = rows.with_columns(payment=nw.when(is_within, nw.col(TWICE) == 0).then(paid * -1.0))
     rows = rows.with_columns(
         __payment=nw.col("payment").fill_null(0.0),
         __known=(~nw.col("payment").is_null()).cast(nw.Int64()),
-        __one=nw.lit(1),
+        __due=nw.lit(1),
         __first=within(nw.col("timestamp").min(), series),
     )
-    sums = nw.col("__payment", "__known", "__one").cum_sum()
+    sums = nw.col("__payment", "__known", "__due").cum_sum()
     rows = rows.with_columns(sums.over(*series, order_by="timestamp"))
-    due = nw.col("__one")
+    due = nw.col("__due")
     if every is not None:
         # In floats, rounded: what is divided is a whole multiple, and Spark would divide in floats anyway.
         steps = (nw.col("timestamp") - nw.col("__first")).cast(nw.Float64()) / float(every)
@@ -234,17 +228,15 @@ def predicted_error(
     every = _pause(settled_every)
     after = length(table, interval)
     is_within, _ = _lengths(table, interval, every)
-    rows = table.rows.filter(~nw.col("timestamp").is_null())
     key = [*series, "timestamp"]
-    settled = repeated(rows if every is None else _settled(rows, every, anchor), key)
-    settled = settled.unique(subset=key, keep="any")
+    settled = repeated(_settled(table.rows, every, anchor), key).unique(subset=key, keep="any")
     # A join on the time at which the prediction was known, not a shift: a gap gives null, not an older prediction.
     before: Any = nw.lit(ahead, nw.Int64)
     if ahead:
-        in_whole = nw.lit(ahead - 1, nw.Int64) + after - nw.lit(ahead - 1, nw.Int64) % after
-        before = nw.coalesce(in_whole, before)
+        latest = nw.lit(ahead - 1, nw.Int64) + after
+        before = nw.coalesce(latest - latest % after, before)
     forecasts = (
-        rows.select(
+        table.rows.select(
             *series,
             (nw.col("timestamp") + after).alias("__predicted_at"),
             finite(predicted).alias("__predicted"),
@@ -279,19 +271,19 @@ def _lengths(table: Table[Any], given: Duration | None, every: int | None) -> tu
         If the length given is longer than the time between settlements, or said twice.
     """
     any_length = nw.lit(value=True), nw.lit(0)
-    says = "interval" in table.names
-    longest = length(table, given) if given is not None or says else 0
+    if given is None and "interval" not in table.names:
+        return any_length
+    known = length(table, given)
     if every is None:
         return any_length
-    if not says:
-        if longest > every:
+    if given is not None:
+        if known > every:
             expected = "rows no longer than settled_every: they do not tell every settlement"
             raise QueryError("interval", got=given, expected=expected)
         return any_length
     known = length_of(nw.col("interval"))
     more = ((known - 1).cast(nw.Float64()) / float(every)).floor().cast(nw.Int64())
-    within = (known > 0) & (known <= every)
-    return within, nw.when(known > every).then(more).otherwise(nw.lit(0))
+    return (known > 0) & (known <= every), nw.when(known > every).then(more).otherwise(nw.lit(0))
 
 
 def _pause(settled_every: Duration) -> int | None:
@@ -301,7 +293,10 @@ def _pause(settled_every: Duration) -> int | None:
     return arguments.duration("settled_every", settled_every)
 
 
-def _settled(rows: nw.LazyFrame[Any], every: int, anchor: TimeLike) -> nw.LazyFrame[Any]:
-    """Return the rows whose time is that of a settlement."""
+def _settled(rows: nw.LazyFrame[Any], every: int | None, anchor: TimeLike) -> nw.LazyFrame[Any]:
+    """Return the rows whose time is that of a settlement, which is any time if each row is one."""
+    rows = rows.filter(~nw.col("timestamp").is_null())
+    if every is None:
+        return rows
     first = epoch_seconds(anchor, parameter="anchor") * SECOND % every
     return rows.filter((nw.col("timestamp") - first) % every == 0)

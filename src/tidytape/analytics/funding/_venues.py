@@ -13,6 +13,7 @@ from tidytape.analytics._series import MARKET, TWICE, Duration, across, finite, 
 from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.joined import joined
+from tidytape.frames.ordered import first
 from tidytape.frames.table import Table
 from tidytape.times import DAY
 
@@ -159,20 +160,14 @@ def carry(
         gross=nw.col("__other_earned") - nw.col("__earned"), costs=nw.col("__cost") + nw.col("__other_cost")
     )
     pairs = pairs.with_columns(carry=nw.col("gross") - nw.col("costs")).filter(~nw.col("carry").is_null())
+    pairs = pairs.with_columns(apr=nw.col("carry") * (365.0 * DAY / held), __worse=-nw.col("carry"))
     keys, order = [*series, "timestamp"], ["__worse", *MARKET, *_OTHER.values()]
-    pairs = pairs.with_columns(__worse=-nw.col("carry"), __one=nw.lit(1))
-    best = pairs.with_columns(__place=nw.col("__one").cum_sum().over(*keys, order_by=order))
-    names = {name: f"long_{name}" for name in MARKET} | {
-        other: f"short_{name}" for name, other in _OTHER.items()
-    }
-    result = (
-        best.filter(nw.col("__place") == 1)
-        .rename(names)
-        .with_columns(apr=nw.col("carry") * (365.0 * DAY / held))
-        .select(*keys, *names.values(), "gross", "costs", "carry", "apr")
+    results = dict(zip(_RESULTS, (*MARKET, *_OTHER.values(), "gross", "costs", "carry", "apr"), strict=True))
+    best = pairs.group_by(*keys).agg(
+        first(pairs, name, order).alias(result) for result, name in results.items()
     )
     told = table.with_words({f"{leg}_{name}": name for leg in _LEGS for name in MARKET})
-    return told.closed(result, sort=keys)
+    return told.closed(best, sort=keys)
 
 
 _OTHER = {name: f"other_{name}" for name in MARKET}
@@ -201,14 +196,12 @@ def _pairs(rows: nw.LazyFrame[Any], series: list[str], values: list[str]) -> nw.
 def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:
     if isinstance(costs, str):
         return finite(costs)
-    if isinstance(costs, Mapping):
-        if not costs or not all(map(arguments.is_number, costs.values())):
-            raise QueryError(
-                "costs", got=costs, expected="a finite number for each exchange, at least for one"
-            )
-        exchange = nw.col("exchange").cast(nw.String())
-        known = [nw.when(exchange == name).then(nw.lit(float(cost))) for name, cost in costs.items()]
-        return nw.coalesce(*known)
-    if not arguments.is_number(costs):
-        raise QueryError("costs", got=costs, expected="a finite number, one for each exchange, or a column")
-    return nw.lit(float(costs))
+    by_exchange = costs if isinstance(costs, Mapping) else {"all": costs}
+    if not by_exchange or not all(map(arguments.is_number, by_exchange.values())):
+        expected = "a finite number, one for each of some exchanges, or a column"
+        raise QueryError("costs", got=costs, expected=expected)
+    if not isinstance(costs, Mapping):
+        return nw.lit(float(costs))
+    exchange = nw.col("exchange").cast(nw.String())
+    known = [nw.when(exchange == name).then(nw.lit(float(cost))) for name, cost in costs.items()]
+    return nw.coalesce(*known)
