@@ -26,12 +26,11 @@ that need not be the length of their session, and results of theirs have none, u
 """
 
 from tidytape.analytics.profile._day_type import day_type, initial_balance
-from tidytape.analytics.profile._developing import developing
 from tidytape.analytics.profile._extremes import poor_extremes, single_prints, tails
 from tidytape.analytics.profile._sessions import composite, naked_pocs
 from tidytape.analytics.profile._shape import nodes, shape
 from tidytape.analytics.profile._summary import summary
-from tidytape.analytics.profile._value_area import point_of_control, value_area
+from tidytape.analytics.profile._value_area import developing, point_of_control, value_area
 
 __all__ = [
     "composite",

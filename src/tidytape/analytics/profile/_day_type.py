@@ -328,13 +328,13 @@ def with_day_features(sessions: nw.LazyFrame[Any], series: list[str], lookback: 
         close_position=nw.when(is_wide).then((last - low) / width),
         one=nw.lit(1.0),
     )
-    # Of the sessions before, and of those that have a range.
+    # The mean of the sessions before skips those whose range is unknown.
     sessions = sessions.with_columns(
         number=over(nw.col("one").cum_sum()), before=over(nw.col("range").shift(1))
     )
-    sessions = sessions.with_columns(mean=over(nw.col("before").rolling_mean(lookback, min_samples=1)))
-    is_usual = (nw.col("number") > lookback) & (nw.col("mean") > 0)
-    return sessions.with_columns(range_ratio=nw.when(is_usual).then(nw.col("range") / nw.col("mean")))
+    mean = over(nw.col("before").rolling_mean(lookback, min_samples=1))
+    is_usual = (nw.col("number") > lookback) & (mean > 0)
+    return sessions.with_columns(range_ratio=nw.when(is_usual).then(nw.col("range") / mean))
 
 
 def day_label(thresholds: Mapping[str, float]) -> nw.Expr:

@@ -232,29 +232,19 @@ def poor_extremes(
 
 def extremes(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
     """Return one row per session of `with_ends`: its keys, and of each end its row, blocks, tail and state."""
-    one, index = nw.col("one"), nw.col("index")
-    rows = rows.with_columns(one=(nw.col("blocks") == 1).cast(nw.Float64))
-    below = one.cum_sum().over(keys, order_by="place")  # and here
-    above = one.cum_sum(reverse=True).over(keys, order_by="place")
-    rows = rows.with_columns(
-        # A row is part of a tail if one block touched it and everything between it and the end.
-        tail_low=((one == 1) & (below == index - nw.col("lowest") + 1)).cast(nw.Float64),
-        tail_high=((one == 1) & (above == nw.col("highest") - index + 1)).cast(nw.Float64),
-    )
-    ends = {}
-    for end in ("low", "high"):
-        here = nw.col("known") & nw.col(f"at_{end}")
-        ends[f"end_{end}"] = nw.when(here).then(nw.col("row_price"))
-        ends[f"{end}_blocks"] = nw.when(here).then(nw.col("blocks"))
-        ends[f"{end}_in_progress"] = nw.when(here).then(nw.col("in_progress").cast(nw.Float64))
-    tails = ("tail_low", "tail_high")
-    return (
-        rows.with_columns(**ends)
-        .group_by(*keys)
-        .agg(nw.col(*tails).sum(), nw.col(*ends).max(), nw.col("known").all())
-        .with_columns(nw.when("known").then(name).alias(name) for name in tails)
-        .drop("known")
-    )
+    index, is_single = nw.col("index"), (nw.col("blocks") == 1).cast(nw.Float64)
+    columns: dict[str, nw.Expr] = {}
+    for end, distance in (("low", index - nw.col("lowest")), ("high", nw.col("highest") - index)):
+        # A row is part of the tail if one block alone touched it and every row between it and the end.
+        length = is_single.cum_sum(reverse=end == "high").over(keys, order_by="place")
+        at_end = nw.col("known") & nw.col(f"at_{end}")
+        columns |= {
+            f"end_{end}": nw.when(at_end).then(nw.col("row_price")),
+            f"{end}_blocks": nw.when(at_end).then(nw.col("blocks")),
+            f"{end}_in_progress": nw.when(at_end).then(nw.col("in_progress").cast(nw.Float64)),
+            f"tail_{end}": nw.when("known").then(nw.when(length == distance + 1).then(length).otherwise(0.0)),
+        }
+    return rows.with_columns(**columns).group_by(*keys).agg(nw.col(*columns).max())
 
 
 def extreme_columns(min_excess_rows: int) -> dict[str, nw.Expr]:

@@ -18,7 +18,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics.profile._opening import BLOCKS, SESSION, TOUCH, Profiles
+from tidytape.analytics.profile._opening import BLOCKS, COUNTED, LIST, SESSION, TOUCH, Profiles
 from tidytape.errors import QueryError
 from tidytape.frames.grid import quotient
 
@@ -41,10 +41,6 @@ BLOCK_MINUTES: Final = "block_size_minutes"
 MOST_MINUTES: Final = 366 * 24 * 60
 """No block is longer than that, and none ends later after its session's start. [min]"""
 
-_LIST: Final = "block_ids"
-_COUNTED: Final = {"blocks": BLOCKS, "first": "first_touch_block", "last": "last_touch_block"}
-_SAYING_BLOCKS: Final = f"{_LIST!r}, {TOUCH!r}, or " + ", ".join(map(repr, _COUNTED.values()))
-
 
 def finite(name: str) -> nw.Expr:
     """Return whether a column has a finite value; false for null."""
@@ -56,13 +52,17 @@ def countable(name: str) -> nw.Expr:
     return (nw.col(name).is_finite() & (nw.col(name) >= 0)).fill_null(value=False)
 
 
-def with_place(levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:
-    """Add the ``place`` of each level, a whole number that its row shares: of the grid, or of the price itself.
+def with_place(
+    levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, known: nw.Expr
+) -> nw.LazyFrame[Any]:
+    """Add ``known``, and the ``place`` of each level: its price as a whole number, of steps or of fine units.
 
-    The grid of `tidytape.frames.grid` decides on exact decimals. Prices of levels may be computed, so what is on the
-    grid but for a float's noise is on it: this is another formula.
+    Levels of one place are one row. A level that is not known gets the price 0. The grid of `tidytape.frames.grid`
+    decides on exact decimals. Prices of levels may be computed, so a price that misses the grid by a float's noise lies
+    on it: this is another formula.
     """
     price = nw.col("price")
+    levels = levels.with_columns(known=known, price=nw.when(known).then(price).otherwise(0.0))
     if step is None:
         levels = levels.with_columns(furthest=price.abs().max().over(keys))
         return levels.with_columns(place=in_units(price, scale(nw.col("furthest")))).drop("furthest")
@@ -113,12 +113,9 @@ def counted_rows(
     known = finite("price") & countable("count")
     if step is not None:
         known &= price.abs() < MOST_STEPS * float(step)
-    # What is unknown could be the largest; nor is the total known then.
-    levels = levels.with_columns(
-        price=nw.when(known).then(price).otherwise(0.0),
-        count=nw.when(known).then(count).otherwise(float("inf")),
-    )
-    rows = with_place(levels, keys, step).group_by(*keys, "place").agg(price.min(), count.sum())
+    # An unknown count could be the largest, and the total is not known then.
+    levels = levels.with_columns(count=nw.when(known).then(count).otherwise(float("inf")))
+    rows = with_place(levels, keys, step, known=known).group_by(*keys, "place").agg(price.min(), count.sum())
     rows = rows.with_columns(
         total=count.sum().over(keys),
         lowest=place.min().over(keys),
@@ -139,83 +136,52 @@ def counted_rows(
     return rows.with_columns(from_poc=nw.col("index") - poc)
 
 
-def add_up(profiles: Profiles[IntoFrameT], counts: Mapping[str, str]) -> bool:
-    """Return whether the counts of levels that share a row are those of the row, added."""
-    return BLOCKS not in counts.values() or (profiles.step is None and not is_of_touches(profiles))
-
-
 def counted_levels(
     profiles: Profiles[IntoFrameT], counts: Mapping[str, str], *, session: str = SESSION
 ) -> nw.LazyFrame[Any]:
-    """Return the keys, ``price`` and counts under working names, of levels, or of the rows of a session they share.
+    """Return the keys, ``price`` and counts under working names, one row per level, or per price row of a session.
 
-    Where several levels of a session share a row, its ``tpo_count`` is that of the blocks that the frame lists, and
-    null where it lists none. Of touches it is that of their blocks everywhere. ``session`` is the column that tells
-    sessions apart, if there is one.
+    ``tpo_count`` does not add up where several levels of a session share a price row: it is then the number of the
+    blocks that the frame lists for that row, and null where it lists none. In a frame of touches it is always that
+    number. ``session`` is the column that tells sessions apart, if there is one.
     """
-    if add_up(profiles, counts):
+    step, of_touches = profiles.step, profiles.of_touches
+    if BLOCKS not in counts.values() or (step is None and not of_touches):
         return profiles.rows(counts, numbers=counts)
-    of_touches = is_of_touches(profiles)
-    of_blocks = [name for name, column in counts.items() if column == BLOCKS]
-    # Of several sessions each has blocks of its own.
-    is_timed = session in profiles.table.names
-    sessions: dict[str, str | nw.Expr] = {"session": session if is_timed else nw.lit(0)}
-    given = {**counts, **sessions, **(dict.fromkeys(of_blocks, nw.lit(0.0)) if of_touches else {})}
-    key = [*profiles.keys, "session", "has_price", "place"]
+    of_blocks = next(name for name, column in counts.items() if column == BLOCKS)
+    # Each of several sessions has blocks of its own.
+    sessions: dict[str, str | nw.Expr] = {
+        "session": session if session in profiles.table.names else nw.lit(0)
+    }
+    given = {**counts, **sessions, **({of_blocks: nw.lit(0.0)} if of_touches else {})}
+    keys = [*profiles.keys, "session", "known"]
     # An infinite count is unknown, and so is a sum with it.
-    levels = _placed(profiles.rows(given, numbers=counts), key, profiles.step).with_columns(
+    levels = with_place(profiles.rows(given, numbers=counts), keys, step, known=finite("price")).with_columns(
         nw.when(countable(name)).then(nw.col(name)).otherwise(float("inf")).alias(name) for name in counts
     )
-    rows = levels.group_by(*key).agg(
-        nw.col("price").min(),
-        nw.col("price").max().alias("top"),
-        nw.col(*counts).sum(),
-        *(nw.col(name).max().alias(f"most_{name}") for name in of_blocks),
+    price, own = nw.col("price"), nw.col(of_blocks)
+    rows = levels.group_by(*keys, "place").agg(
+        price.min(), price.max().alias("top"), nw.col(*counts).sum(), own.max().alias("most")
     )
     blocks: nw.Expr = nw.lit(None, nw.Float64)
-    if lists_blocks(profiles):
-        touched = _placed(touches(profiles, sessions), key, profiles.step)
-        touched = touched.group_by(*key, "block").agg(nw.col("price").min())
-        touched = touched.group_by(*key).agg(nw.col("block").count().cast(nw.Float64).alias("blocks"))
-        rows, blocks = merged([rows, touched], key), nw.col("blocks")
-    is_shared = nw.col("top") - nw.col("price") > NOISE * nw.col("top").abs()
+    if profiles.lists_blocks:
+        touched = with_place(touches(profiles, sessions), keys, step, known=finite("price"))
+        touched = touched.group_by(*keys, "place", "block").agg(price.min())
+        touched = touched.group_by(*keys, "place").agg(
+            nw.col("block").count().cast(nw.Float64).alias("blocks")
+        )
+        rows, blocks = merged([rows, touched], [*keys, "place"]), nw.col("blocks")
+    is_shared = nw.lit(of_touches) | (nw.col("top") - price > NOISE * nw.col("top").abs())
+    # If a row lists fewer blocks than one of its levels counts, the list is not complete.
+    listed = nw.when(blocks >= nw.col("most")).then(blocks)
     result = {name: nw.col(name) for name in counts}
-    for name in of_blocks:
-        # Fewer blocks than a single level has are not all that there were.
-        listed = nw.when(blocks >= nw.col(f"most_{name}")).then(blocks)
-        own = nw.when(is_shared).then(listed).otherwise(nw.col(name))
-        result[name] = blocks if of_touches else own
-    return rows.select(*profiles.keys, price=nw.when("has_price").then(nw.col("price")), **result)
-
-
-def _placed(levels: nw.LazyFrame[Any], key: list[str], step: Fraction | None) -> nw.LazyFrame[Any]:
-    """Add ``has_price``, and the ``place`` of each level on the grid; one without a price is at 0."""
-    levels = levels.with_columns(
-        has_price=finite("price"), price=nw.when(finite("price")).then(nw.col("price")).otherwise(0.0)
-    )
-    return with_place(levels, key[:-1], step)
-
-
-def has_blocks(profiles: Profiles[IntoFrameT]) -> bool:
-    """Return whether the frame says which blocks touched its levels."""
-    return lists_blocks(profiles) or set(_COUNTED.values()) <= set(profiles.table.names)
-
-
-def lists_blocks(profiles: Profiles[IntoFrameT]) -> bool:
-    """Return whether the frame names each block that touched its levels."""
-    return is_of_touches(profiles) or _LIST in profiles.table.names
-
-
-def is_of_touches(profiles: Profiles[IntoFrameT]) -> bool:
-    """Return whether the frame has a row for each block that touched a level."""
-    return TOUCH in profiles.table.names
+    result |= {of_blocks: nw.when(is_shared).then(listed).otherwise(own)}
+    return rows.select(*profiles.keys, price=nw.when("known").then(price), **result)
 
 
 def block_length(profiles: Profiles[IntoFrameT], block_minutes: object) -> nw.Expr:
     """Return the length of a block, from the argument or else from the frame. [min]"""
     minutes = checked_minutes(block_minutes)
-    if not has_blocks(profiles):
-        _refuse(profiles, _SAYING_BLOCKS)
     if minutes is not None:
         return nw.lit(minutes)
     if BLOCK_MINUTES not in profiles.table.names:
@@ -228,27 +194,23 @@ def block_length(profiles: Profiles[IntoFrameT], block_minutes: object) -> nw.Ex
 
 def checked_minutes(block_minutes: object) -> float | None:
     """Return the argument as a length of a block, None for None; raise QueryError if it is neither. [min]"""
-    if block_minutes is None:
-        return None
-    minutes = arguments.positive("block_minutes", block_minutes)
-    if minutes > MOST_MINUTES:
+    minutes = None if block_minutes is None else arguments.positive("block_minutes", block_minutes)
+    if minutes is not None and minutes > MOST_MINUTES:
         raise QueryError("block_minutes", got=block_minutes, expected=f"at most a year, {MOST_MINUTES:,}")
     return minutes
 
 
 def touches(profiles: Profiles[IntoFrameT], columns: Mapping[str, str | nw.Expr]) -> nw.LazyFrame[Any]:
     """Return one row per level and block: the keys, ``price``, ``block`` (float64, null for none) and some columns."""
-    if not lists_blocks(profiles):
-        _refuse(profiles, f"{_LIST!r} as of Client.tpo, or {TOUCH!r} as of aggregate.tpo_touches")
-    if is_of_touches(profiles):
+    if profiles.of_touches:
         profiles.require_number("levels", TOUCH)
         return profiles.rows({**columns, "block": TOUCH}, numbers=["block"])
-    rows = profiles.rows({**columns, "block": _LIST})
+    rows = profiles.rows({**columns, "block": LIST})
     kind = rows.collect_schema()["block"]
     if kind == nw.Unknown:  # polars' type of a column of nulls
         rows, kind = rows.with_columns(nw.col("block").cast(nw.List(nw.Float64))), nw.List(nw.Float64)
     if not isinstance(kind, nw.List | nw.Array) or not kind.inner.is_numeric():
-        raise QueryError("levels", got=f"{_LIST}: {kind}", expected="lists of numbers of blocks")
+        raise QueryError("levels", got=f"{LIST}: {kind}", expected="lists of numbers of blocks")
     return rows.explode("block").with_columns(nw.col("block").cast(nw.Float64))
 
 
@@ -261,47 +223,31 @@ def touched_rows(
     them, all float64; ``known``, whether all of the profile is; and ``columns``, of which a row has the largest.
     """
     columns = columns or {}
-    keys, step, block = profiles.keys, profiles.step, nw.col("block")
+    keys, step, block, known = profiles.keys, profiles.step, nw.col("block"), nw.col("known")
     others = [nw.col(name).max() for name in columns]
-    if lists_blocks(profiles):
-        levels = touches(profiles, columns).with_columns(known=finite("price"))
+    if profiles.lists_blocks:
+        # Levels that share a row may share blocks.
+        levels = with_place(touches(profiles, columns), keys, step, known=finite("price"))
+        levels = levels.group_by(*keys, "place", "block").agg(nw.col("price").min(), known.all(), *others)
+        levels = levels.with_columns(blocks=(~block.is_null()).cast(nw.Float64), first=block, last=block)
+        is_known = known.all()
     else:
-        if not has_blocks(profiles):
-            _refuse(profiles, _SAYING_BLOCKS)
-        for name in _COUNTED.values():
+        for name in COUNTED.values():
             profiles.require_number("levels", name)
-        levels = profiles.rows({**_COUNTED, **columns}, numbers=_COUNTED)
-        levels = levels.with_columns(known=finite("price") & ~nw.col("blocks").is_null())
-    levels = with_place(
-        levels.with_columns(price=nw.when("known").then(nw.col("price")).otherwise(0.0)), keys, step
+        levels = profiles.rows({**COUNTED, **columns}, numbers=COUNTED)
+        levels = with_place(levels, keys, step, known=finite("price") & ~nw.col("blocks").is_null())
+        # The numbers of several levels do not say how many blocks touched their row.
+        is_known = known.all() & (nw.len() == 1)
+    rows = levels.group_by(*keys, "place").agg(
+        nw.col("price").min(),
+        nw.col("blocks").sum(),
+        nw.col("first").min(),
+        nw.col("last").max(),
+        is_known.alias("known"),
+        *others,
     )
-    if lists_blocks(profiles):
-        # By block first: levels that share a row may share blocks.
-        rows = levels.group_by(*keys, "place", "block").agg(
-            nw.col("price").min(), nw.col("known").all(), *others
-        )
-        rows = rows.group_by(*keys, "place").agg(
-            nw.col("price").min(),
-            block.count().cast(nw.Float64).alias("blocks"),
-            block.min().alias("first"),
-            block.max().alias("last"),
-            nw.col("known").all(),
-            *others,
-        )
-    else:
-        # How many blocks touched a row of several levels, numbers alone do not say.
-        rows = levels.group_by(*keys, "place").agg(
-            nw.col("price").min(),
-            nw.col("blocks").sum(),
-            nw.col("first").min(),
-            nw.col("last").max(),
-            nw.col("known").all(),
-            nw.len().alias("levels"),
-            *others,
-        )
-        rows = rows.with_columns(known=nw.col("known") & (nw.col("levels") == 1)).drop("levels")
-    rows = rows.with_columns(known=nw.col("known").all().over(keys))
-    return rows.filter((nw.col("blocks") > 0) | ~nw.col("known")).with_columns(index=indices(keys, step))
+    rows = rows.with_columns(known=known.all().over(keys))
+    return rows.filter((nw.col("blocks") > 0) | ~known).with_columns(index=indices(keys, step))
 
 
 def merged(parts: Sequence[nw.LazyFrame[Any]], keys: list[str]) -> nw.LazyFrame[Any]:
@@ -312,12 +258,3 @@ def merged(parts: Sequence[nw.LazyFrame[Any]], keys: list[str]) -> nw.LazyFrame[
     stacked = nw.concat(parts, how="diagonal")
     columns = [name for name in stacked.collect_schema().names() if name not in keys]
     return stacked.group_by(*keys).agg(nw.col(*columns).max())
-
-
-def _refuse(profiles: Profiles[IntoFrameT], expected: str) -> None:
-    raise QueryError(
-        "levels",
-        got=f"columns {', '.join(profiles.table.names)}",
-        expected=f"levels that say which blocks touched them: {expected}",
-        hint="a volume profile has no blocks",
-    )

@@ -26,6 +26,12 @@ TOUCH: Final = "block_id"
 BLOCKS: Final = "tpo_count"
 """Number of the blocks that touched a level. Of touches it is counted, and need not be a column."""
 
+LIST: Final = "block_ids"
+"""Column of the list of the blocks that touched a level."""
+
+COUNTED: Final = {"blocks": BLOCKS, "first": "first_touch_block", "last": "last_touch_block"}
+"""Columns of the number, the first and the last of the blocks that touched a level, by their working names."""
+
 _FINEST: Final = 10**40
 
 
@@ -64,6 +70,21 @@ class Profiles(Generic[IntoFrameT]):
         """Working names of the columns that tell series apart, where profiles are the sessions of series."""
         return self.keys[: self.keys.index("start")]
 
+    @property
+    def of_touches(self) -> bool:
+        """Whether the frame has a row for each block that touched a level."""
+        return TOUCH in self.table.names
+
+    @property
+    def lists_blocks(self) -> bool:
+        """Whether the frame names each block that touched its levels."""
+        return self.of_touches or LIST in self.table.names
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether the frame says which blocks touched its levels."""
+        return self.lists_blocks or set(COUNTED.values()) <= set(self.table.names)
+
     def rows(self, columns: Mapping[str, str | nw.Expr], *, numbers: Iterable[str] = ()) -> nw.LazyFrame[Any]:
         """Return the keys, ``price`` and some columns under working names; the price and ``numbers`` as float64."""
         given = {**self.names, "price": self.price, **columns}
@@ -73,7 +94,7 @@ class Profiles(Generic[IntoFrameT]):
 
     def require_number(self, parameter: str, name: str) -> None:
         """Raise unless the column that a parameter names is numeric."""
-        if name == BLOCKS and TOUCH in self.table.names:
+        if name == BLOCKS and self.of_touches:
             return
         require([name], self.table.names)
         if not (dtype := self.table.schema[name]).is_numeric():
@@ -134,14 +155,13 @@ def opened(
         step = Fraction(str(row_size))  # the exact decimal of its shortest spelling: 0.1 is a tenth
         if step.denominator > _FINEST:
             raise QueryError("row_size", got=row_size, expected="at most 40 decimal places, or None")
-    taken = [*numbers.values(), *results]
-    columns = None if by is None else listed(by)
+    taken, of_series = [*numbers.values(), *results], of == "series"
+    by_default = [SESSION] if by is None and of == "profiles" else []
+    needed = by_default if by is None else listed(by)
     expected = f"at least one name, each once and none of {', '.join(map(repr, taken))}"
-    if columns is not None and ((not columns and of != "series") or not are_apart(columns, taken)):
-        raise QueryError("by", got=columns, expected=expected)
-    times = [SESSION] if of == "series" else list(times)
-    by_default = [SESSION] if of == "profiles" else []
-    needed = by_default if columns is None else columns
+    if by is not None and not (are_apart(needed, taken) and (needed or of_series)):
+        raise QueryError("by", got=needed, expected=expected)
+    times = [SESSION] if of_series else list(times)
     table = Table.opened(
         levels,
         [*needed, *(name for name in numbers.values() if not is_of_blocks(name))],
@@ -150,19 +170,33 @@ def opened(
         also=["block_ids"] if blocks else [],
         parameter="levels",
     )
-    if columns is None:
-        columns = [*table.series(without=taken), *by_default]
-        if not columns and of != "series":
-            raise QueryError("by", got=None, expected=f"{expected}, for the frame has no identity columns")
+    columns = [*table.series(without=taken), *by_default] if by is None else needed
+    if not columns and not of_series:
+        raise QueryError("by", got=by, expected=f"{expected}, for the frame has no identity columns")
     if SESSION in columns and SESSION_END in table.names and SESSION_END not in (*columns, *taken):
         columns = [*columns, SESSION_END]
-    table = _of_one_kind(table, columns, numbers, step=step, of_series=of == "series")
+    table = _of_one_kind(table, columns, numbers, step=step, of_series=of_series)
     hides_interval = by is None and "interval" in columns and not knows_length(table.names)
-    hidden = ("interval",) if hides_interval else ()
-    profiles = Profiles(table, working_names(columns), numbers["price"], step, hidden)
+    names = working_names(columns)
+    if of_series:
+        names["start"] = SESSION
+        if SESSION_END in table.names and SESSION_END not in columns:
+            # No two sessions of a series start at once.
+            end = nw.col(SESSION_END).max().over(*names.values())
+            table = replace(table, rows=table.rows.with_columns(end))
+            names["end"] = SESSION_END
+    profiles = Profiles(table, names, numbers["price"], step, ("interval",) if hides_interval else ())
     for parameter, name in numbers.items():
         profiles.require_number(parameter, name)
-    return _with_sessions(profiles) if of == "series" else profiles
+    if blocks and not profiles.has_blocks:
+        raise QueryError(
+            "levels",
+            got=f"columns {', '.join(table.names)}",
+            expected="levels that say which blocks touched them: "
+            f"{LIST!r}, {TOUCH!r}, or {', '.join(map(repr, COUNTED.values()))}",
+            hint="a volume profile has no blocks",
+        )
+    return profiles
 
 
 def _of_one_kind(
@@ -184,16 +218,6 @@ def _of_one_kind(
         table = on_blocks(table, step, price, parameter="row_size")
     is_of_sessions = of_series or step is not None
     return of_one(table, BLOCK_SIZE, sessions if is_of_sessions else columns, [price], parameter="levels")
-
-
-def _with_sessions(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
-    """Return the sessions of series as profiles: they have a ``start``, and stay with their ``end``."""
-    table, names = profiles.table, {**profiles.names, "start": SESSION}
-    if SESSION_END not in table.names or SESSION_END in names.values():
-        return replace(profiles, names=names)
-    # No two sessions of a series start at once.
-    rows = table.rows.with_columns(nw.col(SESSION_END).max().over(*names.values()))
-    return replace(profiles, table=replace(table, rows=rows), names={**names, "end": SESSION_END})
 
 
 def is_of_blocks(column: object) -> bool:

@@ -138,17 +138,12 @@ def composite(
     keys, step = profiles.keys, profiles.step
     working = {f"count_{position}": name for position, name in enumerate(counts)}
     rows = counted_levels(profiles, working, session=_START)
-    has_price = finite("price")
-    rows = rows.with_columns(
-        has_price=has_price,
-        price=nw.when(has_price).then(nw.col("price")).otherwise(0.0),
-        **{f"known_{name}": countable(name) for name in working},
-    )
-    by_row = with_place(rows, keys, step).group_by(*keys, "has_price", "place")
+    rows = rows.with_columns(countable(name).alias(f"known_{name}") for name in working)
+    by_row = with_place(rows, keys, step, known=finite("price")).group_by(*keys, "known", "place")
     added = by_row.agg(nw.col(*working).sum(), nw.col(*(f"known_{name}" for name in working)).all())
     result = added.select(
         *keys,
-        nw.when("has_price").then(row_price(step)).alias(price),
+        nw.when("known").then(row_price(step)).alias(price),
         *(nw.when(f"known_{name}").then(nw.col(name)).alias(caller) for name, caller in working.items()),
     )
     has_clock = SESSION_END in profiles.table.clocks or SESSION_END not in profiles.names.values()

@@ -27,7 +27,6 @@ from tidytape.analytics.profile._levels import (
     checked_minutes,
     counted_levels,
     counted_rows,
-    has_blocks,
     merged,
     row_price,
     touched_rows,
@@ -185,7 +184,7 @@ def summary(
     columns |= {
         "high": nw.col("high"),
         "low": nw.col("low"),
-        "has_blocks": nw.lit(value=has_blocks(sessions)),
+        "has_blocks": nw.lit(value=sessions.has_blocks),
     }
     keys, step, min_second = sessions.keys, sessions.step, limits["min_second"]
     counted = _once(counted_levels(sessions, {"count": count}))
@@ -207,7 +206,7 @@ def summary(
         ),
         features(rows, keys, min_second=min_second),
     ]
-    if has_blocks(sessions):
+    if sessions.has_blocks:
         length = block_length(sessions, block_minutes)
         touched = _once(touched_rows(sessions, {"block_length": length, "began": SESSION}))
         ends = _once(with_ends(touched, sessions, now=now))
@@ -219,7 +218,7 @@ def summary(
             block_features(touched, keys, step, min_second=min_second),
         ]
     found = merged(parts, keys)
-    if not has_blocks(sessions):
+    if not sessions.has_blocks:
         found = found.with_columns(nw.lit(None, nw.Float64).alias(name) for name in _OF_BLOCKS)
     found = untouched(with_day_features(found, sessions.series, lookback), sessions.series)
     return sessions.closed(found.select(*keys, **columns), times={"touched_at": SESSION})
