@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final, Literal
 
@@ -24,6 +26,7 @@ LEE: Final = 2.0
 
 _NUMBERS = ("forward", *PARAMETERS, "rmse", "lowest", "highest")
 _RESULT = ("days", *_NUMBERS, "quotes", "status")
+_TINY = 1e-300
 
 
 def svi(
@@ -126,33 +129,27 @@ def svi(
     with np.errstate(over="ignore"):
         # The root of vega, without the factor that all quotes of a smile share.
         weight = np.exp(-0.25 * d1 * d1) if weights == "vega" else np.ones(len(k))
-    fits, quotes, statuses = [], [], []
+    fits, statuses = [], []
     for start, end in pairwise([*starts, len(rows)]):
         of = start + np.flatnonzero(counts[start:end])
         of = of[np.lexsort((volatility[of], k[of]))]
         with np.errstate(all="ignore"):  # the quotes need not make a smile
-            parameters, rmse, status = fitted(k[of], volatility[of], deviation[of], weight[of])
+            parameters, rmse, status = _fitted(k[of], volatility[of], deviation[of], weight[of])
         middle, *ends = (np.median(forward[of]), k[of[0]], k[of[-1]]) if len(of) else (np.nan,) * 3
-        fits.append((middle, *parameters, rmse, *ends))
-        quotes.append(len(of))
-        status = "poor_fit" if rmse > max_rmse else status
-        statuses.append("mixed" if mixed[start] else status)
+        fits.append((middle, *parameters, rmse, *ends, len(of)))
+        statuses.append("mixed" if mixed[start] else "poor_fit" if rmse > max_rmse else status)
 
-    numbers = np.array(fits, dtype=float).reshape(len(fits), len(_NUMBERS)).T
+    names = [*_NUMBERS, "quotes"]
+    numbers = np.array(fits, dtype=float).reshape(len(fits), len(names)).T
     smiles = rows[starts.tolist()].select(*opened.smile, days=act_365(nw.col("__life"), DAY))
     result = smiles.with_columns(
-        *map(number_column, _NUMBERS, numbers),
-        nw.new_series("quotes", quotes, nw.Int64, backend="polars"),
+        *map(number_column, names, numbers),
         nw.new_series("status", statuses, nw.String, backend="polars"),
-    )
+    ).with_columns(nw.col("quotes").cast(nw.Int64))
     return opened.closed(result, sort=opened.smile)
 
 
-_LEAST = 5  # as many quotes as parameters
-_TINY = 1e-300
-
-
-def fitted(
+def _fitted(
     k: Floats, volatility: Floats, deviation: Floats, weight: Floats
 ) -> tuple[tuple[float, ...], float, str]:
     """Fit a curve to one smile.
@@ -175,14 +172,13 @@ def fitted(
         ``not_converged``.
     """
     unknown = (np.nan,) * len(PARAMETERS)
-    if len(np.unique(k)) < _LEAST:
+    if len(np.unique(k)) < len(PARAMETERS):
         return unknown, np.nan, "too_few"
-    # A change of the deviation times this is the change of the volatility. [vol points]
+    # Times this, an error of the deviation is an error of the volatility. [vol points]
     points = volatility / deviation
-    try:
+    found = None
+    with suppress(np.linalg.LinAlgError, ValueError):  # quotes that make no smile overflow on the way
         found = _searched(k, deviation, weight * points)
-    except (np.linalg.LinAlgError, ValueError):  # numbers that overflow on the way: no smile
-        found = None
     if found is None or not np.isfinite(found).all():
         return unknown, np.nan, "not_converged"
     least, left, right, m, sigma = found
@@ -193,27 +189,34 @@ def fitted(
 
 
 def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
-    """Return the least value of the best curve, the slopes of its left and right wing, m and σ; None if not found."""
+    """Return the best curve, None if the search does not end: its least value, the slopes of its wings, m and σ.
+
+    Curves are written in these five numbers, because each then has bounds of its own, and a flat smile is no 0/0.
+    """
     span, most = k[-1] - k[0], float((deviation**2).max())
     low = np.array([1e-9 * most, 0.0, 0.0, k[0] - span, 1e-3 * span])
     high = np.array([2 * most, LEE, LEE, k[-1] + span, 10 * span])
-    quotes = _Quotes(k, deviation, weight, low[0])
     bounds = tuple(np.array([end[3], np.log(end[4])]) for end in (low, high))
-    guess = _guess(k, deviation**2, weight / (2 * deviation), span)
+    best = _best_curve_of(k, deviation, weight, low[0])
     found = least_squares(
-        quotes.errors, guess, quotes.slopes, bounds, method="dogbox", x_scale=np.array([span, 1.0])
+        lambda place: best(*place)[0],
+        _guess(k, deviation**2, weight / (2 * deviation), span),
+        lambda place: best(*place)[1],
+        bounds,
+        method="dogbox",
+        x_scale=np.array([span, 1.0]),
     )
-    curve = quotes.curve_of(found.x)
+    curve = best(*found.x)[2]
     if found.success and low[0] < curve[0] <= high[0]:
         return curve
 
-    # At the lower bound of variance, level and wings depend on each other: search all five together.
-    def errors(guess: Floats) -> Floats:
-        return weight * (np.sqrt(_variance(guess, k)) - deviation)
+    # Where variance is at its lower bound, level and wings depend on each other: search all five numbers together.
+    def errors(curve: Floats) -> Floats:
+        return weight * (np.sqrt(_variance(curve, k)) - deviation)
 
-    def slopes(guess: Floats) -> Floats:
-        scale: Floats = weight / (2 * np.sqrt(_variance(guess, k)))
-        return scale[:, None] * _gradient(guess, k)
+    def slopes(curve: Floats) -> Floats:
+        scale: Floats = weight / (2 * np.sqrt(_variance(curve, k)))
+        return scale[:, None] * _gradient(curve, k)
 
     inside, wide = np.clip(curve, low + 1e-6 * (high - low), high - 1e-6 * (high - low)), (low, high)
     found = least_squares(errors, inside, slopes, wide, x_scale="jac", max_nfev=300)
@@ -223,62 +226,49 @@ def _searched(k: Floats, deviation: Floats, weight: Floats) -> Floats | None:
     return found.x if found.success else None
 
 
-class _Quotes:
-    """Quotes of a smile, and the errors of the best curve of each m and log σ, with their slopes in these two.
+def _best_curve_of(
+    k: Floats, deviation: Floats, weight: Floats, least: float
+) -> Callable[[float, float], tuple[Floats, Floats, Floats]]:
+    """Return a function of m and ln σ: the errors of the best curve there, their slopes in m and ln σ, and the curve.
 
-    For given m and σ total variance is linear in level and wings, so these three need no search of their own. With five
-    parameters it creeps along a valley, for quotes hardly tell a steep wing from a far m.
+    For given m and σ total variance is linear in its level and wings, so linear least squares finds these three. A
+    search over all five creeps along a valley, for quotes hardly tell a steep wing from a far m.
     """
+    start = deviation
 
-    def __init__(self, k: Floats, deviation: Floats, weight: Floats, least: float) -> None:
-        self._k, self._deviation, self._weight, self._least = k, deviation, weight, least
-        self._start, self._at = deviation, b""
-        self._found: tuple[Floats, Floats, Floats] = (k, k, k)
-
-    def errors(self, place: Floats) -> Floats:
-        return self._best(place)[0].copy()
-
-    def slopes(self, place: Floats) -> Floats:
-        return self._best(place)[1].copy()
-
-    def curve_of(self, place: Floats) -> Floats:
-        return self._best(place)[2]
-
-    def _best(self, place: Floats) -> tuple[Floats, Floats, Floats]:
-        if place.tobytes() == self._at:  # asked for both at one place
-            return self._found
-        m, sigma = place[0], np.exp(place[1])
-        x = self._k - m
-        root = np.hypot(x, sigma)
-        basis = np.column_stack([np.ones_like(x), (root - x) / 2, (root + x) / 2])
-        now, found, free = self._start, np.zeros(3), [0]
-        for _ in range(8):  # Newton's steps, for what counts is the root of the variance
-            scale = self._weight / (2 * now)
-            target = (2 * self._deviation - now) * now * scale
-            found, free = _linear(basis * scale[:, None], target)
-            found[0] = max(found[0], self._least - sigma * np.sqrt(found[1] * found[2]))
+    @lru_cache(maxsize=1)  # a search asks for the errors at a place, then for their slopes at the same place
+    def best(m: float, log_sigma: float) -> tuple[Floats, Floats, Floats]:
+        nonlocal start
+        sigma = np.exp(log_sigma)
+        x, root, basis = _basis(k, m, sigma)
+        now, found, free = start, np.zeros(3), [0]
+        for _ in range(8):  # Newton's steps, because the errors are those of the root of the variance
+            scale = weight / (2 * now)
+            found, free = _linear(basis * scale[:, None], (2 * deviation - now) * now * scale)
+            found[0] = max(found[0], least - sigma * np.sqrt(found[1] * found[2]))
             before, now = now, np.sqrt(np.maximum(basis @ found, _TINY))
             if np.max(np.abs(now - before) / now) < 1e-9:
                 break
+        start = now
         level, left, right = found
-        self._start, self._at = now, place.tobytes()
-        scale = (self._weight / (2 * now))[:, None]
-        mean = (left + right) / 2
-        by_place = scale * np.column_stack([(left - right) / 2 - mean * x / root, mean * sigma**2 / root])
+        scale, mean = (weight / (2 * now))[:, None], (left + right) / 2
+        slopes = scale * np.column_stack([(left - right) / 2 - mean * x / root, mean * sigma**2 / root])
         of_others = scale * basis[:, free]
-        by_place -= of_others @ np.linalg.lstsq(of_others, by_place, rcond=None)[0]
+        slopes -= of_others @ np.linalg.lstsq(of_others, slopes, rcond=None)[0]
         curve = np.array([level + sigma * np.sqrt(left * right), left, right, m, sigma])
-        self._found = (self._weight * (now - self._deviation), by_place, curve)
-        return self._found
+        return weight * (now - deviation), slopes, curve
+
+    return best
 
 
 def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
-    """Return level, left and right wing by least squares, wings from 0 to `LEE`, and which are not at a bound."""
+    """Return level, left and right wing by least squares, wings from 0 to `LEE`; and which of them are at no bound."""
     best: Floats = np.linalg.lstsq(basis, target, rcond=None)[0].astype(float)
-    ends = {side: min(max(best[side], 0.0), LEE) for side in (1, 2)}
-    beyond = [side for side in (1, 2) if ends[side] != best[side]]
+    ends = np.clip(best, 0.0, LEE)
     free, least = [0, 1, 2], np.inf
-    for side in beyond:  # one of these wings is at its end
+    for side in [
+        side for side in (1, 2) if ends[side] != best[side]
+    ]:  # suppose that this wing is at its bound
         other, rest = 3 - side, target - basis[:, side] * ends[side]
         level, wing = np.linalg.lstsq(basis[:, [0, other]], rest, rcond=None)[0]
         inside = min(max(wing, 0.0), LEE)
@@ -291,12 +281,15 @@ def _linear(basis: Floats, target: Floats) -> tuple[Floats, list[int]]:
     return best, free
 
 
-def _variance(guess: Floats, k: Floats) -> Floats:
-    """Total variance in terms of its least value, the slopes of the left and the right wing, m and σ.
+def _basis(k: Floats, m: Any, sigma: Any) -> tuple[Floats, Floats, Floats]:
+    """Return k - m, the root in the curve's formula, and what level, left and right wing are multiplied by."""
+    x, root = k - m, np.hypot(k - m, sigma)
+    return x, root, np.stack([np.ones_like(x), (root - x) / 2, (root + x) / 2], axis=-1)
 
-    In these the bounds are bounds of single numbers, and nothing is at 0/0 where the smile is flat.
-    """
-    least, left, right, m, sigma = guess
+
+def _variance(curve: Floats, k: Floats) -> Floats:
+    """Return the total variance of a curve, as `_searched` writes it."""
+    least, left, right, m, sigma = curve
     root = np.hypot(k - m, sigma)
     value: Floats = (
         least - sigma * np.sqrt(left * right) + (right - left) / 2 * (k - m) + (left + right) / 2 * root
@@ -304,27 +297,27 @@ def _variance(guess: Floats, k: Floats) -> Floats:
     return np.maximum(value, _TINY)
 
 
-def _gradient(guess: Floats, k: Floats) -> Floats:
-    _, left, right, m, sigma = guess
-    x, root = k - m, np.hypot(k - m, sigma)
-    mean = np.sqrt(left * right)
+def _gradient(curve: Floats, k: Floats) -> Floats:
+    """Return the slopes of `_variance` in the five numbers of the curve."""
+    _, left, right, m, sigma = curve
+    x, root, basis = _basis(k, m, sigma)
+    mean = (left + right) / 2
     return np.column_stack(
         [
-            np.ones_like(k),
-            (root - x) / 2 - sigma / 2 * np.sqrt(right / max(left, _TINY)),
-            (root + x) / 2 - sigma / 2 * np.sqrt(left / max(right, _TINY)),
-            -(right - left) / 2 - (left + right) / 2 * x / root,
-            -mean + (left + right) / 2 * sigma / root,
+            basis[:, 0],
+            basis[:, 1] - sigma / 2 * np.sqrt(right / max(left, _TINY)),
+            basis[:, 2] - sigma / 2 * np.sqrt(left / max(right, _TINY)),
+            -(right - left) / 2 - mean * x / root,
+            -np.sqrt(left * right) + mean * sigma / root,
         ]
     )
 
 
-def _guess(k: Floats, variance: Floats, weight: Floats, span: float) -> Any:
-    """Return the best m and log σ of a grid, the others by linear least squares."""
+def _guess(k: Floats, variance: Floats, weight: Floats, span: float) -> Floats:
+    """Return the best m and ln σ of a grid, the other numbers by linear least squares."""
     places, widths = np.linspace(k[0] - 0.9 * span, k[-1] + 0.9 * span, 15), span * np.geomspace(0.01, 4, 11)
     m, sigma = (grid.ravel()[:, None] for grid in np.meshgrid(places, widths))
-    x, root = k - m, np.hypot(k - m, sigma)
-    basis = np.stack([np.ones_like(x), (root - x) / 2, (root + x) / 2], axis=2) * weight[:, None]
+    basis = _basis(k, m, sigma)[2] * weight[:, None]
     level, wings = basis[:, :, 0], basis[:, :, 1:]
     slopes = np.clip(np.linalg.pinv(basis) @ (variance * weight), 0, LEE)[:, 1:, None]
     rest = variance * weight - (wings @ slopes)[:, :, 0]
