@@ -15,7 +15,6 @@ References
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, get_args
 
 import narwhals.stable.v2 as nw
@@ -25,7 +24,8 @@ from scipy.optimize import elementwise
 from scipy.special import erfcx, log_ndtr, ndtri
 
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics._smile import CALL, PUT, Frame, is_above_zero, measured
+from tidytape.analytics._series import finite
+from tidytape.analytics._smile import CALL, PUT, is_above_zero, measured
 from tidytape.analytics.options._chain import (
     Chain,
     Floats,
@@ -47,7 +47,7 @@ _LEAST: Final = 1e-290
 """The smallest volatility to compute with. [%]"""
 
 _DETERMINED: Final = 1e-8
-"""A volatility is called imprecise from this relative error on."""
+"""A volatility is ``imprecise`` if its relative error may be larger than this. [1]"""
 
 
 def implied_deviation(x: Floats, share: Floats) -> Floats:
@@ -66,39 +66,22 @@ def implied_deviation(x: Floats, share: Floats) -> Floats:
         :math:`\sigma \sqrt{T}`, NaN where the root search does not converge. [1]
     """
     deviation = np.full(x.shape, np.nan)
-    for part, ends, objective in (
-        (share <= 0.5, _ends_low, _log_value),
-        (share > 0.5, _ends_high, _log_complement),
+    for part, ends, logarithm, target in (
+        (share <= 0.5, _ends_low, _log_value, 0.5 * x + np.log(share)),
+        (share > 0.5, _ends_high, _log_complement, 0.5 * x + np.log1p(-share)),
     ):
         if part.any():
-            deviation[part] = _solved(objective, ends, x[part], share[part])
+            low, high = ends(x[part], share[part])
+            # The search is over ln(s), because ln(b) is nearly linear in it.
+            found: Any = elementwise.find_root(
+                lambda u, x, target, logarithm=logarithm: logarithm(x, np.exp(u)) - target,
+                (np.log(low), np.log(high)),
+                args=(x[part], target[part]),
+                tolerances={"xatol": 2 * _EPSILON, "xrtol": 2 * _EPSILON, "fatol": 0.0, "frtol": 0.0},
+                maxiter=200,
+            )
+            deviation[part] = np.where(found.success, np.exp(found.x), np.nan)
     return deviation
-
-
-def relative_error(x: Floats, deviation: Floats, noise: Floats) -> Floats:
-    r"""Relative error of the deviation that follows from an error ``noise`` of the time value [:math:`\sqrt{FK}`]."""
-    vega = np.exp(-0.5 * ((x / deviation) ** 2 + (deviation / 2) ** 2)) / _ROOT_2_PI
-    with np.errstate(divide="ignore"):
-        return noise / (vega * deviation)
-
-
-def _solved(
-    objective: Callable[..., Floats],
-    ends: Callable[[Floats, Floats], tuple[Floats, Floats]],
-    x: Floats,
-    share: Floats,
-) -> Floats:
-    """Return the deviations by root search over ln(s), because ln(b) is nearly linear in ln(s)."""
-    low, high = ends(x, share)
-    target = 0.5 * x + (np.log(share) if objective is _log_value else np.log1p(-share))
-    found: Any = elementwise.find_root(
-        lambda u, x, target: objective(x, np.exp(u)) - target,
-        (np.log(low), np.log(high)),
-        args=(x, target),
-        tolerances={"xatol": 2 * _EPSILON, "xrtol": 2 * _EPSILON, "fatol": 0.0, "frtol": 0.0},
-        maxiter=200,
-    )
-    return np.where(found.success, np.exp(found.x), np.nan)
 
 
 def _ends_low(x: Floats, share: Floats) -> tuple[Floats, Floats]:
@@ -135,10 +118,9 @@ def _log_value(x: Floats, s: Floats) -> Floats:
 
 def _series(h: Floats, t: Floats) -> Floats:
     """Return erfcx(-(h + t)/√2) - erfcx(-(h - t)/√2) by its series in t, up to the third power."""
-    value: Floats = erfcx(-h / np.sqrt(2))
+    value = erfcx(-h / np.sqrt(2))
     first = h * value + np.sqrt(2 / np.pi)
-    second = value + h * first
-    third = 2 * first + h * second
+    third = 2 * first + h * (value + h * first)
     difference: Floats = 2 * t * (first + t * t / 6 * third)
     return difference
 
@@ -214,37 +196,28 @@ def black76_price(
     positive = [is_above_zero(nw.col(name)) for name in (volatility, "strike", "forward", "__life")]
     known = nw.all_horizontal(*positive, kind_of().is_in([CALL, PUT]), ignore_nulls=False)
     # A logarithm of a number that is not positive is an error on some engines, even where the row is unknown.
+    numbers = {
+        "volatility": nw.max_horizontal(volatility, nw.lit(_LEAST)),  # a deviation of 0 cannot be divided by
+        "strike": nw.col("strike"),
+        "forward": nw.col("forward"),
+        "left": nw.col("__life"),
+        "side": nw.when(kind_of() == CALL).then(1.0).otherwise(-1.0),
+    }
     rows = opened.rows.with_columns(
-        # A deviation of 0 cannot be divided by.
-        __volatility=nw.when(known).then(nw.max_horizontal(volatility, nw.lit(_LEAST))),
-        __strike=nw.when(known).then(nw.col("strike")),
-        __forward=nw.when(known).then(nw.col("forward")),
-        __left=nw.when(known).then(nw.col("__life")),
+        nw.when(known).then(number).alias(f"__{name}") for name, number in numbers.items()
     )
-    rows = _priced(rows, nw.when(kind_of() == CALL).then(1.0).otherwise(-1.0))
-    price = nw.col("__coins") if premium == "coin" else nw.col("__coins") * nw.col("__forward")
-    rows = rows.with_columns(black76_price=price)
-    finite = nw.when(nw.col("black76_price").is_finite()).then(nw.col("black76_price"))
-    return opened.closed(rows.select(*names, black76_price=finite), like_rows=True)
-
-
-def _priced(options: Frame, side: nw.Expr) -> Frame:
-    """Add ``__coins``, Black's price in coin, of ``__strike``, ``__forward``, ``__volatility`` and ``__left`` [ns].
-
-    ``side`` is 1 for a call and -1 for a put.
-    """
     years = act_365(nw.col("__left"), YEAR)
-    first, sign = nw.col("__d1"), nw.col("__side")
-    options = measured(options, years, strike="__strike", forward="__forward", volatility="__volatility")
-    options = options.with_columns(__side=side).with_columns(
-        __first=normal_cdf(sign * first), __second=normal_cdf(sign * (first - nw.col("__deviation")))
+    strike, forward, side, first = map(nw.col, ("__strike", "__forward", "__side", "__d1"))
+    rows = measured(rows, years, strike="__strike", forward="__forward", volatility="__volatility")
+    # The distribution is a long expression on some engines, so its values are columns.
+    rows = rows.with_columns(
+        __first=normal_cdf(side * first), __second=normal_cdf(side * (first - nw.col("__deviation")))
     )
-    moneyness = nw.col("__strike") / nw.col("__forward")
-    coins = sign * (nw.col("__first") - moneyness * nw.col("__second"))
+    coins = side * (nw.col("__first") - strike / forward * nw.col("__second"))
     # Rounding may make the difference negative.
-    return options.with_columns(
-        __coins=nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
-    )
+    coins = nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
+    rows = rows.with_columns(black76_price=coins if premium == "coin" else coins * forward)
+    return opened.closed(rows.select(*names, finite("black76_price")), like_rows=True)
 
 
 def implied_volatility(
@@ -320,44 +293,38 @@ def implied_volatility(
     one_of("premium", premium, get_args(Premium))
     opened = Chain.opened(chain, (), numbers=[price, "forward"], whole=True)
     names = [name for name in opened.table.names if name not in {"iv", "status"}]
-    side = nw.when(kind_of() == CALL).then(1.0).otherwise(nw.when(kind_of() == PUT).then(-1.0).otherwise(0.0))
-    rows = opened.collected(opened.rows.with_columns(__side=side), "a search is a loop")
-    paid, strike, forward, life, sides = floats(rows, price, "strike", "forward", "__life", "__side")
-    iv, status = _implied(paid if premium == "coin" else paid / forward, strike, forward, life, sides)
-    result = rows.select(*names).with_columns(
-        number_column("iv", iv), nw.new_series("status", status, nw.String, backend="polars")
+    sides = (
+        nw.when(kind_of() == CALL).then(1.0).otherwise(nw.when(kind_of() == PUT).then(-1.0).otherwise(0.0))
     )
-    return opened.closed(result, like_rows=True)
-
-
-def _implied(
-    paid: Floats, strike: Floats, forward: Floats, life: Floats, side: Floats
-) -> tuple[Floats, list[str]]:
-    """Return volatilities [%] and statuses of prices in coin, with 1 for a call, -1 for a put and 0 for neither."""
+    rows = opened.collected(opened.rows.with_columns(__side=sides), "a search is a loop")
+    paid, strike, forward, life, side = floats(rows, price, "strike", "forward", "__life", "__side")
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        known = np.isfinite(paid) & np.isfinite(life) & (side != 0)
-        known &= np.isfinite(strike) & np.isfinite(forward) & (strike > 0) & (forward > 0)
+        paid = paid if premium == "coin" else paid / forward
+        known = np.isfinite([paid, strike, forward, life]).all(axis=0)
+        known &= (side != 0) & (strike > 0) & (forward > 0)
         moneyness = strike / forward
         intrinsic = np.maximum(side * (forward - strike) / forward, 0.0)
         time_value, most = paid - intrinsic, np.minimum(moneyness, 1.0)
         # In the money the time value is a difference of numbers about as large as these.
         noise = 2 * _EPSILON * (paid + np.where(intrinsic > 0, np.maximum(moneyness, 1.0), 0.0))
-        statuses = [
-            ("unknown", ~known),
-            ("expired", life <= 0),
-            ("below_intrinsic", time_value < -noise),
+        reasons = {
+            "unknown": ~known,
+            "expired": life <= 0,
+            "below_intrinsic": time_value < -noise,
             # Out of the money nothing is subtracted, so the smallest price is a time value.
-            ("no_time_value", time_value <= np.where(intrinsic > 0, noise, 0.0)),
-            ("above_maximum", time_value >= most - noise),
-        ]
-    status = np.full(len(paid), "ok", dtype=object)
-    for name, is_so in reversed(statuses):
-        status[is_so] = name
-    good = status == "ok"
-    x = -np.abs(np.log(moneyness[good]))
-    deviation = implied_deviation(x, time_value[good] / most[good])
-    error = relative_error(x, deviation, noise[good] / np.sqrt(moneyness[good]))
+            "no_time_value": time_value <= np.where(intrinsic > 0, noise, 0.0),
+            "above_maximum": time_value >= most - noise,
+        }
+        status = np.select(list(reasons.values()), list(reasons), "ok")
+        good = status == "ok"
+        x = -np.abs(np.log(moneyness[good]))
+        deviation = implied_deviation(x, time_value[good] / most[good])
+        vega = np.exp(-0.5 * ((x / deviation) ** 2 + (deviation / 2) ** 2)) / _ROOT_2_PI
+        error = noise[good] / np.sqrt(moneyness[good]) / (vega * deviation)
     status[good] = np.where(error <= _DETERMINED, "ok", "imprecise")
     iv = np.full(len(paid), np.nan)
     iv[good] = 100 * deviation / np.sqrt(life[good] / YEAR)
-    return iv, status.tolist()
+    result = rows.select(*names).with_columns(
+        number_column("iv", iv), nw.new_series("status", status.tolist(), nw.String, backend="polars")
+    )
+    return opened.closed(result, like_rows=True)
