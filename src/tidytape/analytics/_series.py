@@ -56,7 +56,9 @@ def one_series(table: Table[Any], names: Sequence[str]) -> dict[str, Any]:
     return first
 
 
-_WORDS: Final = (nw.String, nw.Categorical, nw.Enum)
+WORDS: Final = (nw.String, nw.Categorical, nw.Enum)
+"""Types of columns of words."""
+
 _LEVELS: Final = {"size", "liquidations", "tpo_count", "volume", "block_ids", "block_id", "buy_volume"}
 _POINTS: Final = {"id", "open", "close"}
 
@@ -94,7 +96,7 @@ def of_rows(table: Table[Any], *, without: Iterable[str] = ()) -> list[str]:
     names = [*IDENTITY, *_POINTS_OF_SMILES, *_ARGUMENTS]
     names.append(next((name for name in ("expiry", "tenor", "days") if name in schema), "days"))
     # In a chain ``delta`` is a number, the option's delta; in points of smiles it is text, the rule of the point.
-    names += [name for name in _RULES if isinstance(schema.get(name), _WORDS)]
+    names += [name for name in _RULES if isinstance(schema.get(name), WORDS)]
     if is_of_levels(schema):
         names.append("price")
     if "unfilled" in schema:  # slippage, with a row per size

@@ -113,42 +113,39 @@ def svi_arbitrage(
     collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])
     used = (TWICE, *PARAMETERS, *ranges)
     rows = with_next(collected, used, over=chain, order_by=("days",)).collect().sort(*chain, "days")
-    times, own, quoted = np.split(floats(rows, *used), [1, 1 + len(PARAMETERS)])
-    next_times, following, next_quoted = np.split(floats(rows, *map(next_of, used)), [1, 1 + len(PARAMETERS)])
-    # An expiry that is there twice has no neighbour.
-    is_pair = np.isfinite(own).all(axis=0) & np.isfinite(following).all(axis=0)
-    is_pair &= (times[0] == 0) & (next_times[0] == 0)
+    parts = [1, 1 + len(PARAMETERS)]
+    times, own, quoted = np.split(floats(rows, *used), parts)
+    next_times, following, next_quoted = np.split(floats(rows, *map(next_of, used)), parts)
     is_fit = np.isfinite(own).all(axis=0)
-    both = (
-        None if wings else np.array([np.fmax(quoted[0], next_quoted[0]), np.fmin(quoted[1], next_quoted[1])])
-    )
-    least_density, density_at = _least(_density, own, is_fit, None if wings else quoted)
+    # An expiry that is there twice has no neighbour.
+    is_pair = is_fit & np.isfinite(following).all(axis=0) & (times[0] == 0) & (next_times[0] == 0)
+    bounds, both = None, None
+    if not wings:
+        bounds = quoted
+        both = np.array([np.fmax(quoted[0], next_quoted[0]), np.fmin(quoted[1], next_quoted[1])])
+    least_density, density_at = _least(_density, own, is_fit, bounds)
     least_gain, gain_at = _least(_gain, np.concatenate([own, following]), is_pair, both)
     a, b, rho, _, sigma = own
     _, next_b, next_rho, _, _ = following
     left, right = b * (1 - rho), b * (1 + rho)
     with np.errstate(invalid="ignore"):
-        is_dense = least_density >= -_NOISE
         gains = least_gain >= -_NOISE * (np.abs(a) + b * sigma)
         if wings:  # where the next curve is less steep, the two cross far away
             gains &= next_b * (1 + next_rho) >= right - _NOISE * b
             gains &= next_b * (1 - next_rho) >= left - _NOISE * b
         else:  # no strike is quoted at both
             gains |= np.isnan(least_gain)
+        flags = (
+            np.where(is_fit, ~(least_density >= -_NOISE), np.nan),
+            np.where(is_fit, np.fmax(left, right) > LEE * (1 + _NOISE), np.nan),
+            np.where(is_pair, ~gains, np.nan),
+        )
     values = (least_density, density_at, left, right, least_gain, gain_at)
-    is_steep = np.fmax(left, right) > LEE * (1 + _NOISE)
-    flags = ((~is_dense, is_fit), (is_steep, is_fit), (~gains, is_pair))
     result = rows.select(*names).with_columns(
         *map(number_column, _NUMBERS, values),
-        *(_flag_column(name, *known) for name, known in zip(_FLAGS, flags, strict=True)),
+        *(number_column(name, known).cast(nw.Boolean) for name, known in zip(_FLAGS, flags, strict=True)),
     )
     return table.closed(result, sort=[*chain, "days"])
-
-
-def _flag_column(name: str, values: Any, known: Any) -> nw.Series[Any]:
-    """Return booleans as a column, null where they are not known."""
-    column = number_column(name, np.where(known, values, np.nan))
-    return column.cast(nw.Boolean)
 
 
 def _curve(k: Floats, parameters: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:

@@ -217,7 +217,7 @@ def black76_price(
     # Rounding may make the difference negative.
     coins = nw.when(coins > 0).then(coins).otherwise(nw.when(coins <= 0).then(nw.lit(0.0)))
     rows = rows.with_columns(black76_price=coins if premium == "coin" else coins * forward)
-    return opened.closed(rows.select(*names, finite("black76_price")), like_rows=True)
+    return opened.table.closed(rows.select(*names, finite("black76_price")), like_rows=True)
 
 
 def implied_volatility(
@@ -327,4 +327,4 @@ def implied_volatility(
     result = rows.select(*names).with_columns(
         number_column("iv", iv), nw.new_series("status", status.tolist(), nw.String, backend="polars")
     )
-    return opened.closed(result, like_rows=True)
+    return opened.table.closed(result, like_rows=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, Literal, get_args
 
@@ -50,16 +50,13 @@ class Chain(Generic[IntoFrameT]):
         The caller's frame.
     rows : narwhals LazyFrame
         All columns, and ``__life``, float64, from the quote to its expiry. [ns]
-    by : list of str
-        Columns that tell one series of chains from another.
-    dates : bool
-        Whether the caller's expiries are dates.
+    smile : list of str
+        Columns that name one smile: those of the series, ``timestamp`` and ``expiry``.
     """
 
     table: Table[IntoFrameT]
     rows: Frame
-    by: list[str]
-    dates: bool
+    smile: list[str]
 
     @classmethod
     def opened(
@@ -88,23 +85,20 @@ class Chain(Generic[IntoFrameT]):
         """
         numbers = (*numbers, "strike")
         table = Table.opened(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
-        dates, expiry = table.schema["expiry"] == nw.Date, "expiry"
-        if dates:
+        expiry = "__expiry" if whole else "expiry"
+        if table.schema["expiry"] == nw.Date:
+            # An expiry that is a date comes back as a time.
+            clocks = {**table.clocks, "expiry": table.clocks["timestamp"]}
+            table, expiry = replace(table.with_words({"expiry": "timestamp"}), clocks=clocks), "expiry"
             rows = midnights(table.rows, expiry).with_columns(nw.col(expiry) + EXPIRES)
         elif whole:
-            expiry = "__expiry"
             rows = counted_beside(table.rows, "expiry", expiry)
         else:
             table = Table.opened(table, CHAIN_COLUMNS, times=["timestamp", expiry], numbers=numbers)
             rows = table.rows
         life = (nw.col(expiry) - nw.col("timestamp")).cast(nw.Float64)
         keys = table.series(by, without=(*_OF_OPTIONS, *numbers, *results))
-        return cls(table, rows.with_columns(life.alias("__life")), keys, dates)
-
-    @property
-    def smile(self) -> list[str]:
-        """Columns that name one smile: a series, a time and an expiry."""
-        return [*self.by, "timestamp", "expiry"]
+        return cls(table, rows.with_columns(life.alias("__life")), [*keys, "timestamp", "expiry"])
 
     @property
     def quotes(self) -> Frame:
@@ -120,8 +114,8 @@ class Chain(Generic[IntoFrameT]):
         """
         positive = [is_above_zero(nw.col(name)) for name in (*QUOTED, "__life")]
         good = nw.all_horizontal(*positive, nw.col("option_type").is_in([CALL, PUT]), ignore_nulls=False)
-        quotes = self.quotes.with_columns(__alive=nw.col("__life"))
         numbers = [*QUOTED, "__alive"]
+        quotes = self.quotes.with_columns(__alive=nw.col("__life"))
         quotes = quotes.with_columns(nw.when(good).then(nw.col(name)).alias(name) for name in numbers)
         quotes = self.with_mixed(quotes, "implied_volatility", "forward")
         is_one = nw.col("__mixed") == 0
@@ -134,40 +128,26 @@ class Chain(Generic[IntoFrameT]):
         That is so where one option has several values in one of some columns of numbers; and where the smile has
         several coins, or forwards that are further apart than those of one snapshot.
         """
-
-        def spans(name: str, over: Sequence[str], most: float = 1.0) -> nw.Expr:
-            return nw.col(name).max().over(*over) > nw.col(name).min().over(*over) * most
-
         schema, option = quotes.collect_schema(), [*self.smile, "strike", "option_type"]
         prices = [name for name in _UNDERLYING if name in schema and schema[name].is_numeric()]
         quotes = quotes.with_columns(
             above_zero(nw.col(name).cast(nw.Float64)).alias(f"__{name}") for name in prices
         )
-        apart = [spans(name, option) for name in names]
-        apart += [spans(f"__{name}", self.smile, _FARTHEST) for name in prices]
-        if "coin" in schema and "coin" not in self.by:
+        ranges = [(name, option, 1.0) for name in names]
+        ranges += [(f"__{name}", self.smile, _FARTHEST) for name in prices]
+        apart = [
+            nw.col(name).max().over(*keys) > nw.col(name).min().over(*keys) * most
+            for name, keys, most in ranges
+        ]
+        if "coin" in schema and "coin" not in self.smile:
             coin = nw.col("coin")
             apart.append(coin.max().over(*self.smile) > coin.min().over(*self.smile))
         mixed = nw.when(nw.any_horizontal(*apart, ignore_nulls=True)).then(1.0).otherwise(0.0)
-        return quotes.with_columns(mixed.alias("__mixed")).with_columns(
-            nw.col("__mixed").max().over(*self.smile)
-        )
+        return quotes.with_columns(__mixed=mixed).with_columns(nw.col("__mixed").max().over(*self.smile))
 
     def collected(self, rows: Frame, why: str) -> nw.DataFrame[Any]:
         """Return rows in memory, as of `Table.collected`."""
         return replace(self.table, rows=rows).collected(why)
-
-    def closed(
-        self,
-        result: nw.LazyFrame[Any] | nw.DataFrame[Any],
-        *,
-        sort: Sequence[str] = (),
-        like_rows: bool = False,
-    ) -> IntoFrameT:
-        """Return a result as the kind of frame that was opened; dates of expiry come back as times."""
-        names = result.collect_schema().names()
-        times = {"expiry": "timestamp"} if self.dates and "expiry" in names else None
-        return self.table.closed(result, sort=sort, times=times, like_rows=like_rows)
 
 
 def kind_of() -> nw.Expr:
@@ -269,31 +249,22 @@ def forward(
     price = column("price", price)
     numbers = ["forward" if method == "quoted" else price]
     opened = Chain.opened(chain, by, numbers=numbers, results=_RESULT)
-    smile = opened.smile
+    smile, level = opened.smile, nw.col("__level")
     if method == "quoted":
-        levels = opened.with_mixed(
-            opened.quotes.with_columns(__level=above_zero(nw.col("forward"))), "__level"
+        quotes = opened.quotes.with_columns(__level=above_zero(nw.col("forward")))
+        levels = opened.with_mixed(quotes, "__level").with_columns(
+            __chosen=nw.when(nw.col("__mixed") == 0).then(level)
         )
-        levels = levels.with_columns(__chosen=nw.when(nw.col("__mixed") == 0).then(nw.col("__level")))
         chosen = nw.col("__chosen").median()
     else:
         levels = _parity(opened, price=price, premium=premium)
         chosen = nw.col("__chosen").max()
-    level = nw.col("__level")
-    result = (
-        levels.group_by(*smile)
-        .agg(
-            nw.col("__life").min(),
-            chosen.alias("forward"),
-            level.min().alias("lowest"),
-            level.max().alias("highest"),
-            level.count().alias("quotes"),
-        )
-        .with_columns(
-            nw.col("quotes").cast(nw.Int64), days=act_365(nw.col("__life"), DAY), method=nw.lit(method)
-        )
+    result = levels.group_by(*smile).agg(
+        nw.col("__life").min(), forward=chosen, lowest=level.min(), highest=level.max(), quotes=level.count()
     )
-    return opened.closed(result.select(*smile, *_RESULT), sort=smile)
+    days = act_365(nw.col("__life"), DAY)
+    result = result.with_columns(nw.col("quotes").cast(nw.Int64), days=days, method=nw.lit(method))
+    return opened.table.closed(result.select(*smile, *_RESULT), sort=smile)
 
 
 def _parity(chain: Chain[Any], *, price: str, premium: str) -> Frame:
@@ -302,24 +273,20 @@ def _parity(chain: Chain[Any], *, price: str, premium: str) -> Frame:
     quotes = chain.quotes.with_columns(
         strike=above_zero(strike), __paid=nw.when(paid.is_finite() & (paid >= 0)).then(paid)
     )
-    sides = {"__call": CALL, "__put": PUT}
-    paid_of = {
-        name: nw.when(nw.col("option_type") == kind).then(nw.col("__paid")) for name, kind in sides.items()
-    }
+    call, put = (nw.when(nw.col("option_type") == kind).then(nw.col("__paid")) for kind in (CALL, PUT))
     if premium == "coin":
         level = nw.when(apart < 1).then(strike / (1.0 - apart))
     else:
         level = nw.when(strike + apart > 0).then(strike + apart)
     levels = (
         chain.with_mixed(quotes, "__paid")
-        .with_columns(**paid_of)
+        .with_columns(__call=call, __put=put)
         .group_by(*smile, "strike")
         .agg(nw.col("__life").min(), nw.col("__call", "__put", "__mixed").max())
         .with_columns(__apart=nw.col("__call") - nw.col("__put"))
         .with_columns(__level=level)
         .with_columns(__apart=nw.when(~nw.col("__level").is_null()).then(apart.abs()))
+        .with_columns(__nearest=nw.when(apart == apart.min().over(*smile)).then(strike))
     )
-    is_nearest = apart == apart.min().over(*smile)
-    levels = levels.with_columns(__nearest=nw.when(is_nearest).then(strike))
     is_chosen = (strike == nw.col("__nearest").min().over(*smile)) & (nw.col("__mixed") == 0)
     return levels.with_columns(__chosen=nw.when(is_chosen).then(nw.col("__level")))

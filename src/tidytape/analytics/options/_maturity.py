@@ -8,6 +8,7 @@ from typing import Any
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import is_number, number, one_of
 from tidytape.analytics._series import TWICE, of_rows, repeated
 from tidytape.analytics._smile import Frame, is_above_zero
@@ -86,13 +87,11 @@ def constant_maturity(
     """
     wanted = maturities(days)
     table = Table.opened(points, ["days"], times=["timestamp"], parameter="points")
-    names = [name for name in table.names if name.startswith("iv_")] if columns is None else listed(columns)
-    if columns is None and not names:
-        raise MissingColumnError(["iv_atm"], available=table.names)
-    if not names:
-        raise QueryError("columns", got=columns, expected="names of columns, at least one")
-    require(names, table.names)
-    names = list(dict.fromkeys(names))
+    if columns is None:
+        names = [name for name in table.names if name.startswith("iv_")]
+        require(names or ["iv_atm"], table.names)
+    else:
+        names = arguments.columns("columns", columns)
     table = Table.opened(table, times=["timestamp"], numbers=["days", *names], parameter="points")
     chain = [*series_of(table, by, without=names), "timestamp"]
     life = nw.col("days")
@@ -138,23 +137,23 @@ def at_maturities(
     columns = ("days", *values, *worst)
     pairs = with_next(rows.filter(is_above_zero(days)), columns, over=keys, order_by=("days",))
     known = ~interpolated(length, "days", values[0]).is_null()
+    following = {name: nw.col(next_of(name)) for name in worst}
+    # At a maturity that a row has, the row's own value counts.
+    larger = {
+        name: nw.when(other > nw.col(name), days < length).then(other).otherwise(nw.col(name))
+        for name, other in following.items()
+    }
     # Every row meets every maturity, and has a value if it is the last one before it.
     return (
         crossed(pairs, "__length", wanted)
         .with_columns(
             *(interpolated(length, "days", name).alias(name) for name in values),
-            *(nw.when(known).then(_larger(name, days < length)).alias(name) for name in worst),
+            **{name: nw.when(known).then(value) for name, value in larger.items()},
         )
         .group_by(*keys, "__length")
         .agg(nw.col(*values, *worst).max())
         .select(*keys, length.alias("days"), *values, *worst)
     )
-
-
-def _larger(name: str, is_between: nw.Expr) -> nw.Expr:
-    """Return the larger value of a row and its next one, or the row's own where the maturity is the row's."""
-    own, following = nw.col(name), nw.col(next_of(name))
-    return nw.when(following > own, is_between).then(following).otherwise(own)
 
 
 def single(rows: Frame, key: Sequence[str], names: Iterable[str]) -> Frame:
@@ -207,15 +206,20 @@ def sloped(
         for name, maturity in (("short", short), ("long", long))
     )
     slope = nw.col("slope")
-    level = nw.when(slope.is_finite()).then(nw.lit("flat"))
-    falls = nw.when(slope < -flat).then(nw.lit("backwardation")).otherwise(level)
-    shape = nw.when(slope > flat).then(nw.lit("contango")).otherwise(falls)
-    arguments = {f"short_{along}": short, f"long_{along}": long, "flat_within": flat}
+    shape = (
+        nw.when(slope > flat)
+        .then(nw.lit("contango"))
+        .when(slope < -flat)
+        .then(nw.lit("backwardation"))
+        .when(slope.is_finite())
+        .then(nw.lit("flat"))
+    )
+    given = {f"short_{along}": short, f"long_{along}": long, "flat_within": flat}
     return (
         ends.group_by(*keys)
         .agg(nw.col("short", "long").max())
         .with_columns(slope=nw.col("long") - nw.col("short"))
-        .with_columns(structure=shape, **{name: nw.lit(argument) for name, argument in arguments.items()})
+        .with_columns(structure=shape, **{name: nw.lit(argument) for name, argument in given.items()})
     )
 
 

@@ -279,7 +279,7 @@ def _smiles(
         *names,
         **{name: nw.lit(rule) for name, rule in rules.items()},
     )
-    return chain.closed(result, sort=chain.smile)
+    return chain.table.closed(result, sort=chain.smile)
 
 
 def percents(deltas: object) -> list[int]:

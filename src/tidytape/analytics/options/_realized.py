@@ -13,8 +13,7 @@ from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
 from tidytape.analytics._series import MARKET, one_engine, warn_unless_met
 from tidytape.analytics._smile import Frame, above_zero
-from tidytape.analytics.pit._join import EVER, last_known
-from tidytape.analytics.pit._known import KNOWN, KNOWN_AT, WHEN, known
+from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
 from tidytape.frames.joined import LATEST, joined

@@ -88,20 +88,21 @@ def z_score(
     table, rows, keys, window, least = _opened(
         frame, "z_score", value=value, window=window, least=least, by=by
     )
-    x, time = nw.col("__value"), nw.col("__time")
-    rows = rows.with_columns(__start=nw.when(~x.is_null()).then(time).min().over(*keys))
-    rows = rows.with_columns(__origin=nw.when(time == nw.col("__start")).then(x).max().over(*keys))
-    # Less the first value of the series, so that large values do not swallow small spreads.
-    rows = rows.with_columns(__moved=x - nw.col("__origin"))
-    rows = rows.with_columns(__before=nw.col("__moved").shift(1).over(*keys, order_by="__time"))
+    x, time, origin = nw.col("__value"), nw.col("__time"), nw.col("__origin")
     before, mean, spread = nw.col("__before"), nw.col("__mean"), nw.col("__spread")
-    rows = rows.with_columns(
-        __mean=before.rolling_mean(window, min_samples=least).over(*keys, order_by="__time"),
-        __spread=before.rolling_std(window, min_samples=least).over(*keys, order_by="__time"),
+    # Less the first value of the series, so that large values do not swallow small spreads.
+    rows = (
+        rows.with_columns(__start=nw.when(~x.is_null()).then(time).min().over(*keys))
+        .with_columns(__origin=nw.when(time == nw.col("__start")).then(x).max().over(*keys))
+        .with_columns(__before=(x - origin).shift(1).over(*keys, order_by="__time"))
+        .with_columns(
+            __mean=before.rolling_mean(window, min_samples=least).over(*keys, order_by="__time"),
+            __spread=before.rolling_std(window, min_samples=least).over(*keys, order_by="__time"),
+        )
     )
     # A spread as small as the rounding of the values is none.
-    is_spread = (spread > 0) & (spread > (mean + nw.col("__origin")).abs() * 1e-12)
-    z = nw.when(is_spread).then((nw.col("__moved") - mean) / spread)
+    is_spread = (spread > 0) & (spread > (mean + origin).abs() * 1e-12)
+    z = nw.when(is_spread).then((x - origin - mean) / spread)
     return table.closed(rows.select(*table.names, z_score=z), like_rows=True)
 
 
@@ -177,17 +178,14 @@ def percentile(
         steps = range(start, min(start + _AT_ONCE, window + 1))
         shifted = {f"__value_{step}": x.shift(step).over(*keys, order_by="__time") for step in steps}
         others = [nw.col(name) for name in shifted]
-        wins = [
-            nw.when(other < x).then(1.0).otherwise(nw.when(other == x).then(0.5).otherwise(0.0))
-            for other in others
-        ]
-        rows = rows.with_columns(**shifted).with_columns(
-            __below=reduce(add, wins, below),
-            __count=reduce(
-                add, [nw.when(other.is_null()).then(0.0).otherwise(1.0) for other in others], count
-            ),
+        # A tie counts half.
+        wins = [nw.when(other < x).then(1.0).when(other == x).then(0.5).otherwise(0.0) for other in others]
+        known = [nw.when(other.is_null()).then(0.0).otherwise(1.0) for other in others]
+        rows = (
+            rows.with_columns(**shifted)
+            .with_columns(__below=reduce(add, wins, below), __count=reduce(add, known, count))
+            .drop(*shifted)
         )
-        rows = rows.drop(*shifted)
     share = nw.when(count >= least, ~x.is_null()).then(below / count * 100.0)
     return table.closed(rows.select(*table.names, percentile=share), like_rows=True)
 

@@ -146,7 +146,7 @@ def svi(
         *map(number_column, names, numbers),
         nw.new_series("status", statuses, nw.String, backend="polars"),
     ).with_columns(nw.col("quotes").cast(nw.Int64))
-    return opened.closed(result, sort=opened.smile)
+    return opened.table.closed(result, sort=opened.smile)
 
 
 def _fitted(

@@ -101,11 +101,11 @@ def term_structure(
         needed, measure = ["iv_atm"], nw.col("iv_atm")
     else:
         needed, measure = [put, call], nw.col(put) - nw.col(call)
-    table = Table.opened(points, parameter="points")
-    times = ["timestamp", *(["expiry"] if "expiry" in table.names else [])]
-    table = Table.opened(table, times=times, numbers=["days", *needed], parameter="points")
+    table = Table.opened(
+        points, times=["timestamp"], optional_times=["expiry"], numbers=["days", *needed], parameter="points"
+    )
     keys = series_of(table, by, without=["expiry", value])
-    rows = last_before(table.rows, at, keys).select(*keys, *times, "days", measure.alias(value))
+    rows = last_before(table.rows, at, keys).select(*keys, *table.clocks, "days", measure.alias(value))
     return table.closed(rows, sort=[*keys, "timestamp", "days"])
 
 

@@ -7,7 +7,6 @@
 """
 
 from tidytape.analytics.pit._backtests import to_backtesting, to_nautilus, to_vectorbt
-from tidytape.analytics.pit._join import asof_join
-from tidytape.analytics.pit._known import as_of, known_at
+from tidytape.analytics.pit._known import as_of, asof_join, known_at
 
 __all__ = ["as_of", "asof_join", "known_at", "to_backtesting", "to_nautilus", "to_vectorbt"]
