@@ -39,14 +39,13 @@ From the service's summaries, and from candles:
 
 from __future__ import annotations
 
-from tidytape.analytics.options._arbitrage import svi_arbitrage
 from tidytape.analytics.options._black import black76_price, implied_volatility
 from tidytape.analytics.options._chain import forward
+from tidytape.analytics.options._curves import smile, surface, svi_arbitrage
 from tidytape.analytics.options._maturity import constant_maturity
 from tidytape.analytics.options._points import atm_volatility, butterfly, delta_points, risk_reversal
 from tidytape.analytics.options._realized import realized_volatility, volatility_risk_premium
 from tidytape.analytics.options._relative import percentile, z_score
-from tidytape.analytics.options._surface import smile, surface
 from tidytape.analytics.options._svi import svi
 from tidytape.analytics.options._term_structure import (
     forward_volatility,

@@ -13,7 +13,7 @@ from tidytape.analytics._arguments import is_number, number, one_of
 from tidytape.analytics._series import TWICE, of_rows, repeated
 from tidytape.analytics._smile import Frame, is_above_zero
 from tidytape.catalogue import Tenor
-from tidytape.errors import MissingColumnError, QueryError
+from tidytape.errors import QueryError
 from tidytape.frames.door import listed, require
 from tidytape.frames.numbers import crossed
 from tidytape.frames.ordered import interpolated, next_of, with_next
@@ -271,6 +271,5 @@ def value_of(value: str | None, names: list[str]) -> str:
         raise QueryError(
             "value", got=None, expected=f"one of {', '.join(present)}", hint="the frame has both"
         )
-    if not present:
-        raise MissingColumnError(["implied_volatility"], available=names)
+    require(present or VALUES[:1], names)
     return present[0]

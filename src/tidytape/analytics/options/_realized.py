@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from math import log
-from typing import Literal
+from typing import Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
@@ -25,17 +25,29 @@ _REALIZED = ("realized_volatility", "estimator", "window")
 _WHOSE = {name: f"realized_{name}" for name in (*MARKET, "estimator", "window")}
 _RESULTS = ("volatility_risk_premium", "variance_risk_premium")
 
-_TERMS = {
-    "close_to_close": ("__close_to_close",),
-    "parkinson": ("__parkinson",),
-    "garman_klass": ("__garman_klass",),
-    "rogers_satchell": ("__rogers_satchell",),
-    "yang_zhang": ("__overnight", "__open_to_close", "__rogers_satchell"),
+_BEFORE = nw.col("__before")
+"""The close of the candle before."""
+
+_UP, _DOWN, _MOVE = ((nw.col(price) / nw.col("open")).log() for price in ("high", "low", "close"))
+_RANGE = (_UP - _DOWN) * (_UP - _DOWN)
+_ROGERS_SATCHELL = _UP * (_UP - _MOVE) + _DOWN * (_DOWN - _MOVE)
+
+_TERMS: Final[Mapping[str, Mapping[str, nw.Expr]]] = {
+    "close_to_close": {"__close_to_close": (nw.col("close") / _BEFORE).log()},
+    # A candle whose close is not known has no range.
+    "parkinson": {"__parkinson": nw.when(~nw.col("close").is_null()).then(_RANGE) / (4 * log(2))},
+    "garman_klass": {"__garman_klass": _RANGE * 0.5 - _MOVE * _MOVE * (2 * log(2) - 1)},
+    "rogers_satchell": {"__rogers_satchell": _ROGERS_SATCHELL},
+    "yang_zhang": {
+        "__overnight": (nw.col("open") / _BEFORE).log(),
+        "__open_to_close": _MOVE,
+        "__rogers_satchell": _ROGERS_SATCHELL,
+    },
 }
-"""Terms of each estimator, one per candle."""
+"""Terms of each estimator, one value per candle."""
 
 _RETURNS = frozenset({"__close_to_close", "__overnight", "__open_to_close"})
-"""Terms whose sample variance counts; of the others the mean counts."""
+"""Terms of which the estimator takes the sample variance over the window; it takes the mean of the others."""
 
 Estimator = Literal["close_to_close", "parkinson", "garman_klass", "rogers_satchell", "yang_zhang"]
 
@@ -144,8 +156,7 @@ def realized_volatility(
         __length=length_of(nw.col("interval")) if given is None else given,
         **{name: above_zero(nw.col(name)) for name in prices},
     )
-    keys = ["__one", *series]
-    result = _with_variance(rows, keys, estimator, window).select(
+    result = _with_variance(rows, ["__one", *series], estimator, window).select(
         *series,
         "timestamp",
         realized_volatility=(nw.col("__variance") * (per_year / nw.col("__length"))).sqrt() * 100.0,
@@ -161,51 +172,34 @@ def _with_variance(candles: Frame, keys: list[str], estimator: str, window: int)
     def in_order(value: nw.Expr) -> nw.Expr:
         return value.over(*keys, order_by="__time")
 
-    time, length = nw.col("__time"), nw.col("__length")
-    candles = candles.with_columns(
-        __before=in_order(nw.col("close").shift(1)), __since=time - in_order(time.shift(1))
-    )
-    terms = _TERMS[estimator]
+    time, length, terms = nw.col("__time"), nw.col("__length"), _TERMS[estimator]
     follows = nw.when(nw.col("__since") == length, length > 0).then(1.0).otherwise(0.0)
-    candles = candles.with_columns(__follows=follows, **{name: _term(name) for name in terms})
     # Returns begin at the close before the window; ranges begin with its oldest candle.
     reach = window if not _RETURNS.isdisjoint(terms) else window - 1
-    candles = candles.with_columns(
-        in_order(nw.col("__follows").rolling_sum(reach)),
-        *(
-            in_order(
-                nw.col(name).rolling_var(window) if name in _RETURNS else nw.col(name).rolling_mean(window)
-            )
-            for name in terms
-        ),
+    candles = (
+        candles.with_columns(
+            __before=in_order(nw.col("close").shift(1)), __since=time - in_order(time.shift(1))
+        )
+        .with_columns(__follows=follows, **terms)
+        .with_columns(
+            in_order(nw.col("__follows").rolling_sum(reach)),
+            *(
+                in_order(
+                    nw.col(name).rolling_var(window)
+                    if name in _RETURNS
+                    else nw.col(name).rolling_mean(window)
+                )
+                for name in terms
+            ),
+        )
     )
-    variance = nw.col(terms[0])
+    variance = nw.col(next(iter(terms)))
     if estimator == "yang_zhang":
         k = 0.34 / (1.34 + (window + 1) / (window - 1))
         variance = variance + nw.col("__open_to_close") * k + nw.col("__rogers_satchell") * (1 - k)
     # Rounding may leave a variance of zero a little below.
     variance = nw.when(variance > 0).then(variance).otherwise(variance * 0.0)
     return candles.with_columns(__variance=nw.when(nw.col("__follows") == reach).then(variance))
-
-
-def _term(name: str) -> nw.Expr:
-    """Return the term of one candle by its name."""
-
-    def ratio(over: str, under: str) -> nw.Expr:
-        return (nw.col(over) / nw.col(under)).log()
-
-    up, down, close = (ratio(price, "open") for price in ("high", "low", "close"))
-    spread = (up - down) * (up - down)
-    terms = {
-        "__close_to_close": ratio("close", "__before"),
-        "__overnight": ratio("open", "__before"),
-        "__open_to_close": close,
-        # A candle whose close is not known has no range.
-        "__parkinson": nw.when(~nw.col("close").is_null()).then(spread) / (4 * log(2)),
-        "__garman_klass": spread * 0.5 - close * close * (2 * log(2) - 1),
-        "__rogers_satchell": up * (up - close) + down * (down - close),
-    }
-    return terms[name]
 
 
 def volatility_risk_premium(

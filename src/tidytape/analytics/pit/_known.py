@@ -262,8 +262,7 @@ def known(
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = Table.opened(frame, parameter=parameter)
     if rule is None and length is None and KNOWN_AT in table.names:
-        times = [name for name in (KNOWN_AT, "timestamp") if name in table.names]
-        table = Table.opened(table, times=times, parameter=parameter)
+        table = Table.opened(table, times=[KNOWN_AT], optional_times=["timestamp"], parameter=parameter)
         return table, table.rows.with_columns(nw.col(KNOWN_AT).alias(WHEN)), None
     table = Table.opened(table, times=["timestamp"])
     if rule is None:
@@ -392,19 +391,21 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
         keys = left.series(by, without=[on])
         require(keys, right.names)
     for name in keys:
-        ours, theirs = (
-            WORDS if isinstance(one, WORDS) else one for one in (left.schema[name], right.schema[name])
-        )
+        types = [table.schema[name] for table in (left, right)]
         # A column of nulls alone has no type of its own on some engines.
-        if ours != theirs and not any(isinstance(one, nw.Unknown | nw.Object) for one in (ours, theirs)):
-            got = f"{name}: {left.schema[name]} and {right.schema[name]}"
-            raise QueryError("by", got=got, expected="columns of one type")
+        has_type = not any(isinstance(dtype, nw.Unknown | nw.Object) for dtype in types)
+        if has_type and types[0] != types[1] and not all(isinstance(dtype, WORDS) for dtype in types):
+            raise QueryError("by", got=f"{name}: {types[0]} and {types[1]}", expected="columns of one type")
     several = ["tenor"] if "id" in right.names else ["tenor", "side", "strike", "option_type"]
     several += ["price"] if is_of_levels(right.names) else []
-    if apart := [name for name in several if name in right.names and name not in keys]:
-        got = f"facts with column {apart[0]}, joined by {', '.join(keys) or 'nothing'}"
-        hint = f"keep one {apart[0]} and drop the column, or join by it: facts of several must not be mixed"
-        raise QueryError("by", got=got, expected=f"{apart[0]} among the columns of by", hint=hint)
+    for name in several:
+        if name in right.names and name not in keys:
+            raise QueryError(
+                "by",
+                got=f"facts with column {name}, joined by {', '.join(keys) or 'nothing'}",
+                expected=f"{name} among the columns of by",
+                hint=f"keep one {name} and drop the column, or join by it: facts of several must not be mixed",
+            )
     return keys
 
 

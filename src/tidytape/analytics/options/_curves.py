@@ -1,0 +1,435 @@
+"""Fitted curves: the volatilities that they say, along a smile and between two smiles; and their arbitrage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from narwhals.stable.v2.typing import IntoFrameT
+from scipy.optimize import elementwise
+
+from tidytape.analytics._arguments import flag, is_number, whole
+from tidytape.analytics._series import TWICE, repeated
+from tidytape.analytics._smile import Frame
+from tidytape.analytics.options._chain import Floats, floats, number_column
+from tidytape.analytics.options._maturity import at_maturities, maturities, single
+from tidytape.analytics.options._svi import LEE, PARAMETERS
+from tidytape.errors import QueryError
+from tidytape.frames.door import listed
+from tidytape.frames.numbers import crossed
+from tidytape.frames.ordered import next_of, with_next
+from tidytape.frames.table import Table
+
+_RANGE = ("lowest", "highest")
+_RESERVED = (
+    "timestamp", "expiry", "days", "forward", "moneyness", "strike", "implied_volatility", "rmse", *PARAMETERS,
+    *_RANGE,
+)  # fmt: skip
+
+_NUMBERS = ("least_density", "density_at", "left_wing", "right_wing", "least_gain", "gain_at")
+_FLAGS = ("butterfly_arbitrage", "wing_arbitrage", "calendar_arbitrage")
+
+_REACH: Final = 20.0
+"""How far from the money the search goes, in log-moneyness; beyond it the slopes of the wings decide. [1]"""
+
+_NARROWEST: Final = 1e-12
+"""The width of the narrowest feature that the search finds, in log-moneyness. [1]"""
+
+_NOISE: Final = 1e-9
+"""How far below zero still counts as zero: for g itself; for a gain or slope relative to the variance or slope."""
+
+
+def smile(
+    fits: IntoFrameT,
+    /,
+    *,
+    by: str | Iterable[str] | None = None,
+    moneyness: float | Iterable[float] | None = None,
+    steps: int = 50,
+    wings: bool = False,
+) -> IntoFrameT:
+    r"""Volatilities along each fitted smile.
+
+    .. math:: \sigma(k) = \sqrt{w(k) / T}, \qquad w(k) = a + b \left( \rho (k - m) + \sqrt{(k - m)^2 + \sigma^2} \right)
+
+    Parameters
+    ----------
+    fits : frame, n rows, one per (by, timestamp, expiry), any order
+        As `svi` returns them. Uses ``timestamp``, ``expiry``, ``days`` [d], ``forward`` [quote per coin]; ``a``, ``b``,
+        ``rho``, ``m`` and ``sigma``, of total variance [1]; ``lowest`` and ``highest``, the log-moneyness fitted. [1]
+    by : str or iterable of str, optional
+        Columns that tell one series from another; otherwise the identity columns that there are.
+    moneyness : float or iterable of float, optional
+        Where, as ln(K/F); otherwise evenly over the range of each fit. [1]
+    steps : int
+        How many even steps, if so.
+    wings : bool
+        Whether to follow the curve beyond the quotes it was fitted to; null there otherwise.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp, expiry, moneyness), sorted by these, of the kind of ``fits``
+        - ``days`` : float64. [d]
+        - ``moneyness`` : float64, ln(K/F). [1]
+        - ``strike`` : float64. [quote per coin]
+        - ``implied_volatility`` : float64, null without a fit or time, where total variance is negative, and outside of
+          the range. [%]
+        - ``rmse`` : float64, if ``fits`` has it: how far the curve is from its quotes. [vol points]
+
+    Raises
+    ------
+    MissingColumnError
+        If ``fits`` lacks a column.
+    QueryError
+        If ``moneyness`` or ``steps`` is no such number, a column is not numeric, or ``fits`` is no frame.
+
+    References
+    ----------
+    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
+       eq. 3.1.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> fits = pl.DataFrame(
+    ...     {
+    ...         "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC), "expiry": datetime(2026, 6, 4, 8, tzinfo=UTC),
+    ...         "days": 91.25, "forward": 100.0, "a": [0.04], "b": 0.1, "rho": -0.5, "m": 0.0, "sigma": 0.2,
+    ...         "lowest": -0.4, "highest": 0.3,
+    ...     }
+    ... )
+    >>> smile(fits, moneyness=[-0.2, 0, 0.5]).select("moneyness", pl.col("implied_volatility").round(3)).rows()
+    [(-0.2, 55.959), (0.0, 48.99), (0.5, None)]
+    """
+    steps, wings = whole("steps", steps, most=10_000), flag("wings", wings)
+    places = None if moneyness is None else _places(moneyness)
+    table = _opened(fits, times=["timestamp", "expiry"], numbers=["forward"])
+    keys = [*table.series(by, without=_RESERVED), "timestamp", "expiry"]
+    if places is None:
+        lowest, highest = nw.col("lowest"), nw.col("highest")
+        rows = crossed(table.rows, "__share", [step / steps for step in range(steps + 1)])
+        rows = rows.with_columns(moneyness=lowest + (highest - lowest) * nw.col("__share"))
+    else:
+        rows = crossed(table.rows.drop("moneyness", strict=False), "moneyness", places)
+    # A step of the range itself can lie outside by rounding only.
+    rows = _with_variance(rows, wings=wings or places is None)
+    result = rows.select(
+        *keys,
+        "days",
+        "moneyness",
+        strike=nw.col("forward") * nw.col("moneyness").exp(),
+        implied_volatility=_volatility(),
+        **{name: nw.col(name) for name in _quality(table)},
+    )
+    return table.closed(result, sort=[*keys, "moneyness"])
+
+
+def surface(
+    fits: IntoFrameT,
+    /,
+    *,
+    days: float | str | Iterable[float | str],
+    moneyness: float | Iterable[float],
+    by: str | Iterable[str] | None = None,
+    wings: bool = False,
+) -> IntoFrameT:
+    r"""Volatilities between the smiles of expiries, linear in total variance at the same log-moneyness.
+
+    .. math:: w(k, \tau) = w_1(k) + (w_2(k) - w_1(k)) \frac{\tau - T_1}{T_2 - T_1}, \qquad T_1 \le \tau < T_2
+
+    A fit that failed, or that is there twice, is not passed over, and nothing is extrapolated in time.
+
+    Parameters
+    ----------
+    fits : frame, n rows, one per (by, timestamp, days), any order
+        As for `smile`, but for ``expiry`` and ``forward``.
+    days : float, str, or iterable of these, > 0
+        The maturities, in days [d] or as tenors, e.g. ``"1m"``, which has 30.
+    moneyness : float or iterable of float
+        Where, as ln(K/F). [1]
+    by : str or iterable of str, optional
+        Columns that tell one series from another; otherwise the identity columns that there are.
+    wings : bool
+        Whether to follow the curves beyond the quotes they were fitted to; null there otherwise.
+
+    Returns
+    -------
+    frame, one row per (by, timestamp, days, moneyness), sorted by these, of the kind of ``fits``
+        - ``implied_volatility`` : float64, null where a curve around it has no value. [%]
+        - ``rmse`` : float64, if ``fits`` has it: the larger one of the curves around it. [vol points]
+
+    Raises
+    ------
+    MissingColumnError
+        If ``fits`` lacks a column.
+    QueryError
+        If ``days`` or ``moneyness`` are no such numbers, a column is not numeric, or ``fits`` is no frame.
+
+    See Also
+    --------
+    smile : The volatilities of each expiry itself.
+
+    References
+    ----------
+    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014,
+       lemma 2.1: there is no calendar arbitrage where total variance rises at every k.
+
+    Examples
+    --------
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> fits = pl.DataFrame(
+    ...     {
+    ...         "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC), "days": [28.0, 56.0],
+    ...         "a": [0.36 * 28 / 365, 0.3364 * 56 / 365], "b": 0.0, "rho": 0.0, "m": 0.0, "sigma": 1.0,
+    ...         "lowest": -0.4, "highest": 0.3,
+    ...     }
+    ... )
+    >>> surface(fits, days=30, moneyness=0)["implied_volatility"].round(4).item()
+    59.7372
+    """
+    wanted, places, wings = maturities(days), _places(moneyness), flag("wings", wings)
+    table = _opened(fits, times=["timestamp"], numbers=[])
+    chain = [*table.series(by, without=_RESERVED), "timestamp"]
+    curves = single(table.rows.drop("moneyness", strict=False), [*chain, "days"], ["a"])
+    variances = _with_variance(crossed(curves, "moneyness", places), wings=wings)
+    keys, quality = [*chain, "moneyness"], _quality(table)
+    result = at_maturities(variances, keys, wanted, ["__variance"], worst=quality)
+    result = result.select(*chain, "days", "moneyness", _volatility().alias("implied_volatility"), *quality)
+    return table.closed(result, sort=[*chain, "days", "moneyness"])
+
+
+def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -> Table[IntoFrameT]:
+    """Open fitted curves: times, parameters, the range of the quotes, the error if they have it, and some numbers."""
+    table = Table.opened(fits, parameter="fits")
+    numbers = ["days", *numbers, *PARAMETERS, *_RANGE, *_quality(table)]
+    return Table.opened(table, times=times, numbers=numbers, parameter="fits")
+
+
+def _quality(table: Table[Any]) -> list[str]:
+    """Return the name of the column with the error of the fit, in a list that is empty where the frame has none."""
+    return ["rmse"] if "rmse" in table.names else []
+
+
+def _places(moneyness: object) -> list[float]:
+    """Return the values of log-moneyness that a caller asks for, each once; raise QueryError for anything else."""
+    several = listed(moneyness)
+    if not several or not all(is_number(place) for place in several):
+        raise QueryError("moneyness", got=moneyness, expected="finite numbers, ln(K/F)")
+    return list(dict.fromkeys(float(place) for place in several))
+
+
+def _with_variance(curves: Frame, *, wings: bool) -> Frame:
+    """Add ``__variance``, the total variance of each curve at ``moneyness``; null where it is not positive.
+
+    Without ``wings`` it is null outside the range that the curve was fitted to, too.
+    """
+    a, b, rho, m, sigma = map(nw.col, PARAMETERS)
+    place = nw.col("moneyness")
+    x = place - m
+    variance = a + b * (rho * x + (x * x + sigma * sigma).sqrt())
+    within = (place >= nw.col("lowest")) & (place <= nw.col("highest"))
+    return curves.with_columns(__variance=nw.when(variance > 0, *([] if wings else [within])).then(variance))
+
+
+def _volatility() -> nw.Expr:
+    """Return the volatility of ``__variance`` over ``days``. [%]"""
+    days = nw.col("days")
+    years = nw.when(days > 0).then(days / 365.0)
+    return (nw.col("__variance") / years).sqrt() * 100.0
+
+
+def svi_arbitrage(
+    fits: IntoFrameT, /, *, by: str | Iterable[str] | None = None, wings: bool = True
+) -> IntoFrameT:
+    r"""Arbitrage of each fitted curve: between strikes, in the wings, and with the next expiry.
+
+    .. math::
+
+        g(k) = \left( 1 - \frac{k w'(k)}{2 w(k)} \right)^2
+        - \frac{w'(k)^2}{4} \left( \frac{1}{w(k)} + \frac{1}{4} \right) + \frac{w''(k)}{2}
+
+    has the sign of the density of the price at expiry that the smile implies: where it is negative, a butterfly costs
+    less than nothing. A wing steeper than 2 leaves the moments that it must have. Between expiries total variance must
+    not fall at any k.
+
+    Parameters
+    ----------
+    fits : frame, n rows, one per (by, timestamp, days), any order; not of DuckDB or Spark, for a search is a loop
+        As `svi` returns them. Uses ``timestamp``, ``days`` [d], and ``a``, ``b``, ``rho``, ``m`` and ``sigma``, of
+        total variance. [1]
+    by : str or iterable of str, optional
+        Columns that tell one series from another; otherwise the identity columns that there are.
+    wings : bool
+        Whether to look beyond the quotes that the curves were fitted to; otherwise only where there are quotes, from
+        ``lowest`` to ``highest``, of both expiries.
+
+    Returns
+    -------
+    frame, n rows, sorted by (by, timestamp, days), of the kind of ``fits``
+        All columns of ``fits``, and, all null without a fit,
+
+        - ``least_density`` : float64, the least g, null where total variance is not positive. [1]
+        - ``density_at`` : float64, the log-moneyness of it. [1]
+        - ``left_wing``, ``right_wing`` : float64, slopes of total variance, :math:`b (1 \mp \rho)`. [1]
+        - ``least_gain`` : float64, the least that total variance gains to the next expiry; null for the last, and where
+          the next has no fit, or either is there twice. [1]
+        - ``gain_at`` : float64, the log-moneyness of it. [1]
+        - ``butterfly_arbitrage`` : bool, whether g is negative somewhere, or total variance not positive.
+        - ``wing_arbitrage`` : bool, whether a wing is steeper than 2.
+        - ``calendar_arbitrage`` : bool, whether the curve lies above that of the next expiry, be it far in a wing.
+
+    Raises
+    ------
+    MissingColumnError
+        If ``fits`` lacks a column.
+    QueryError
+        If a column is not numeric, or ``fits`` is no frame, or one of DuckDB or Spark.
+
+    Notes
+    -----
+    Minima are sought on a grid that is fine around m and around the least total variance, and reaches 20 to both sides
+    of m or to the ends of the quotes, and refined from there; of what lies beyond, the slopes of the wings decide. Most
+    arbitrage of a fit lies where nothing is quoted: what ``wings=False`` does not flag is arbitrage of the curve and of
+    no quotes.
+
+    References
+    ----------
+    .. [1] J. Gatheral and A. Jacquier, "Arbitrage-free SVI volatility surfaces", Quantitative Finance 14, 2014, lemmas
+       2.1 and 2.2, and section 3.1.
+    .. [2] R. W. Lee, "The moment formula for implied volatility at extreme strikes", Mathematical Finance 14, 2004.
+
+    Examples
+    --------
+    A curve of A. Vogt's that looks like any, as quoted in [1]_:
+
+    >>> from datetime import UTC, datetime
+    >>> import polars as pl
+    >>> fits = pl.DataFrame(
+    ...     {
+    ...         "timestamp": datetime(2026, 3, 5, 8, tzinfo=UTC), "days": [365.0], "a": -0.0410, "b": 0.1331,
+    ...         "rho": 0.3060, "m": 0.3586, "sigma": 0.4153,
+    ...     }
+    ... )
+    >>> svi_arbitrage(fits).select(pl.col("least_density", "density_at").round(3), "butterfly_arbitrage").row(0)
+    (-0.033, 0.879, True)
+    """
+    ranges = () if flag("wings", wings) else ("lowest", "highest")
+    numbers = ["days", *PARAMETERS, *ranges]
+    table = Table.opened(fits, times=["timestamp"], numbers=numbers, parameter="fits")
+    chain = [*table.series(by, without=["timestamp", *numbers, *_NUMBERS, *_FLAGS]), "timestamp"]
+    names = [name for name in table.names if name not in {*_NUMBERS, *_FLAGS}]
+    collected = repeated(table.collected("a search is a loop").lazy(), [*chain, "days"])
+    used = (TWICE, *PARAMETERS, *ranges)
+    rows = with_next(collected, used, over=chain, order_by=("days",)).collect().sort(*chain, "days")
+    parts = [1, 1 + len(PARAMETERS)]
+    times, own, quoted = np.split(floats(rows, *used), parts)
+    next_times, following, next_quoted = np.split(floats(rows, *map(next_of, used)), parts)
+    is_fit = np.isfinite(own).all(axis=0)
+    # An expiry that is there twice has no neighbour.
+    is_pair = is_fit & np.isfinite(following).all(axis=0) & (times[0] == 0) & (next_times[0] == 0)
+    bounds, both = None, None
+    if not wings:
+        bounds = quoted
+        both = np.array([np.fmax(quoted[0], next_quoted[0]), np.fmin(quoted[1], next_quoted[1])])
+    a, b, rho, _, sigma = own
+    _, next_b, next_rho, _, _ = following
+    left, right = b * (1 - rho), b * (1 + rho)
+    with np.errstate(
+        all="ignore"
+    ):  # a curve that is flat, or has a kink, has no slopes or no width somewhere
+        least_density, density_at = _least(_density, own, is_fit, bounds)
+        least_gain, gain_at = _least(_gain, np.concatenate([own, following]), is_pair, both)
+        gains = least_gain >= -_NOISE * (np.abs(a) + b * sigma)
+        if wings:  # where the next curve is less steep, the two cross far away
+            gains &= next_b * (1 + next_rho) >= right - _NOISE * b
+            gains &= next_b * (1 - next_rho) >= left - _NOISE * b
+        else:  # no strike is quoted at both
+            gains |= np.isnan(least_gain)
+        flags = (
+            np.where(is_fit, ~(least_density >= -_NOISE), np.nan),
+            np.where(is_fit, np.fmax(left, right) > LEE * (1 + _NOISE), np.nan),
+            np.where(is_pair, ~gains, np.nan),
+        )
+    values = (least_density, density_at, left, right, least_gain, gain_at)
+    result = rows.select(*names).with_columns(
+        *map(number_column, _NUMBERS, values),
+        *(number_column(name, known).cast(nw.Boolean) for name, known in zip(_FLAGS, flags, strict=True)),
+    )
+    return table.closed(result, sort=[*chain, "days"])
+
+
+def _curve(k: Floats, parameters: Sequence[Floats]) -> tuple[Floats, Floats, Floats]:
+    """Return the total variance of curves and its first two derivatives in k."""
+    a, b, rho, m, sigma = parameters
+    x, root = k - m, np.hypot(k - m, sigma)
+    return a + b * (rho * x + root), b * (rho + x / root), b * (sigma / root) ** 2 / root
+
+
+def _density(k: Floats, *parameters: Floats) -> Floats:
+    """Return g(k), which has the sign of the density; NaN where total variance is not positive."""
+    w, first, second = _curve(k, parameters)
+    g = (1 - k * first / (2 * w)) ** 2 - first**2 / 4 * (1 / w + 0.25) + second / 2
+    # Where sigma is 0 the curve has a kink, at which the density is infinite.
+    kinked = np.hypot(k - parameters[3], parameters[4]) == 0
+    return np.where(w > 0, np.where(kinked, np.inf, g), np.nan)
+
+
+def _gain(k: Floats, *parameters: Floats) -> Floats:
+    """Return by how much the total variance of the second curve exceeds that of the first."""
+    return _curve(k, parameters[5:])[0] - _curve(k, parameters[:5])[0]
+
+
+def _least(
+    value: Callable[..., Floats], parameters: Floats, known: Any, bounds: Floats | None
+) -> tuple[Floats, Floats]:
+    """Return the least value of each known row over k, and where it is; NaN where the value is NaN anywhere."""
+    least, at = np.full((2, len(known)), np.nan)
+    if bounds is not None:
+        known = known & (bounds[0] < bounds[1])
+        bounds = bounds[:, known]
+    if not known.any():
+        return least, at
+    own = parameters[:, known]
+    k = _grid(own, bounds)
+    values = value(k, *own)
+    column, place = np.arange(k.shape[1]), values.argmin(axis=0)
+    around = np.clip(place, 1, len(k) - 2)
+    bracket = tuple(k[around + step, column] for step in (-1, 0, 1))
+    refined = elementwise.find_minimum(value, bracket, args=tuple(own))
+    lowest = values[place, column]
+    better = refined.success & (refined.f_x < lowest)
+    least[known] = np.where(better, refined.f_x, lowest)
+    at[known] = np.where(np.isnan(lowest), np.nan, np.where(better, refined.x, k[place, column]))
+    return least, at
+
+
+def _grid(parameters: Floats, bounds: Floats | None) -> Floats:
+    """Return a grid of k from end to end, dense around the bend of each curve and around its lowest part.
+
+    Either may be narrow.
+    """
+    grids: list[Floats] = []
+    for a, b, rho, m, sigma in parameters.reshape(-1, 5, parameters.shape[1]):
+        low, high = (m - _REACH, m + _REACH) if bounds is None else bounds
+        left = np.sqrt(1 - rho**2)
+        lowest, height = m - rho * sigma / left, a + b * sigma * left
+        # Around its least value total variance is a parabola, which reaches twice that value at this distance.
+        width = np.sqrt(height * 2 * sigma / (b * left**3))
+        # The first square in the formula of g changes faster still.
+        width = width * np.fmin(width / np.abs(lowest), 1.0)
+        for middle, scale in ((m, np.abs(sigma)), (lowest, width)):
+            is_one = np.isfinite(middle) & np.isfinite(
+                scale
+            )  # otherwise the grid around the bend stands twice
+            center = np.where(is_one, middle, m)
+            unit = np.clip(np.where(is_one, scale, np.abs(sigma)), _NARROWEST, _REACH)
+            start, stop = (np.arcsinh((end - center) / unit) for end in (low, high))
+            # One place fewer each time, so that two equal curves do not give equal places.
+            u = start + (stop - start) * np.linspace(0, 1, 1_001 - len(grids))[:, None]
+            grids.append(np.clip(center + unit * np.sinh(u), low, high))
+        grids[-1][[0, -1]] = low, high  # rounding moves the ends
+    return np.sort(np.concatenate(grids), axis=0)
