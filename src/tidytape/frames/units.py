@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from math import isfinite
-from typing import Final
+from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -57,19 +57,25 @@ def of_one(
     """
     if column not in table.names or column in keys:
         return table
-    own = nw.col(column).cast(nw.String)
-    if table.is_eager:
-        found = table.rows.select(own).unique().collect()[column].to_list()
-        if len(found) > 1:
-            of_keys = table.rows.select(*keys, own).unique().collect()
-            if len(of_keys) > (len(of_keys.select(*keys).unique()) if keys else 1):
-                got = f"{column} {' and '.join(sorted(str(value) for value in found))} in one series"
-                hint = f"fetch all with one, or add {column!r} to by"
-                raise QueryError(parameter, got=got, expected=f"one {_CALLED[column]} per series", hint=hint)
+    unit = nw.col(column).cast(nw.String)
+    if table.is_eager and len(table.rows.select(unit).unique().collect()) <= 1:
         return table
-    is_one = is_of_one(column, keys)
-    known = [nw.when(is_one).then(nw.col(name)).alias(name) for name in dict.fromkeys([*values, column])]
-    return replace(table, rows=table.rows.with_columns(known))
+    table, several = _checked(table, column, is_of_one(column, keys), dict.fromkeys([*values, column]))
+    if several:
+        got = f"{column} {' and '.join(sorted(map(str, several)))} in one series"
+        hint = f"fetch all with one, or add {column!r} to by"
+        raise QueryError(parameter, got=got, expected=f"one {_CALLED[column]} per series", hint=hint)
+    return table
+
+
+def _checked(
+    table: Table[IntoFrameT], column: str, fits: nw.Expr, values: Iterable[str]
+) -> tuple[Table[IntoFrameT], list[Any]]:
+    """Return which values of a column do not fit, of an eager frame; a lazy one has null in ``values`` there."""
+    if table.is_eager:
+        return table, table.rows.filter(~fits).select(column).unique().collect()[column].to_list()
+    known = [nw.when(fits).then(nw.col(name)).alias(name) for name in values]
+    return replace(table, rows=table.rows.with_columns(known)), []
 
 
 def is_of_one(column: str, keys: Sequence[str]) -> nw.Expr:
@@ -91,14 +97,10 @@ def counting(
     if AMOUNT_UNIT not in table.names:
         return table
     own = nw.col(AMOUNT_UNIT).cast(nw.String)
-    is_other = (~own.is_null() & (own != unit)).fill_null(value=False)
-    if table.is_eager:
-        others = table.rows.filter(is_other).select(own).unique().collect()[AMOUNT_UNIT].to_list()
-        if others:
-            raise QueryError(parameter, got=f"amount_unit {others[0]}", expected=expected, hint=hint)
-        return table
-    known = [nw.when(~is_other).then(nw.col(name)).alias(name) for name in values]
-    return replace(table, rows=table.rows.with_columns(known))
+    table, others = _checked(table, AMOUNT_UNIT, own.is_null() | (own == unit), values)
+    if others:
+        raise QueryError(parameter, got=f"amount_unit {others[0]}", expected=expected, hint=hint)
+    return table
 
 
 def on_blocks(
@@ -117,10 +119,8 @@ def on_blocks(
     if BLOCK_SIZE not in table.names or not table.schema[BLOCK_SIZE].is_numeric() or price not in table.names:
         return table
     if table.is_eager:
-        sizes = table.rows.select(BLOCK_SIZE).unique().collect()[BLOCK_SIZE].drop_nulls().sort().to_list()
-        for size in sizes:
-            if not (isfinite(size) and size > 0):
-                continue
+        sizes = table.rows.select(BLOCK_SIZE).unique().collect()[BLOCK_SIZE].drop_nulls().sort()
+        for size in (size for size in sizes.to_list() if isfinite(size) and size > 0):
             ratio = step / Fraction(str(size))
             if ratio.denominator != 1 or (exactly and ratio != 1):
                 own = f"{size:.12g}, the block_size of the levels"
@@ -132,5 +132,4 @@ def on_blocks(
     whole = nw.lit(1.0) if exactly else (blocks + 0.5).floor()
     fits = (whole >= 1) & ((blocks - whole).abs() <= 1e-9 * whole)
     is_known = height.is_finite() & (height > 0)
-    known = nw.when((~is_known | fits).fill_null(value=True)).then(nw.col(price))
-    return replace(table, rows=table.rows.with_columns(known.alias(price)))
+    return _checked(table, BLOCK_SIZE, (~is_known | fits).fill_null(value=True), [price])[0]
