@@ -11,9 +11,8 @@ BLOCK_BOOK_SNAPSHOT_AGG, or any snapshots of that shape.
 """
 
 from tidytape.analytics.depth._book import depth_within, imbalance, slippage
+from tidytape.analytics.depth._heatmap import regrid, walls
 from tidytape.analytics.depth._matrix import LiquidationMatrix, Matrix, liquidation_matrix, matrix
-from tidytape.analytics.depth._regrid import regrid
-from tidytape.analytics.depth._walls import walls
 
 __all__ = [
     "LiquidationMatrix",

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Final, Generic, Literal, cast
+from typing import Any, Literal, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
@@ -99,10 +98,10 @@ def depth_within(
     """
     distances = numbers("bps", bps)
     results = ("bps", "bid_depth", "ask_depth", "bid_covered", "ask_covered")
-    books = books_of(frame, by, block_size, results=results)
+    table, rows, book = books_of(frame, by, block_size, results=results)
     price, mid = nw.col("price"), nw.col("mid")
     # How far on its own side of the mid a price is, in the units of its bounds: no quotient that engines round apart.
-    rows = books.rows.with_columns(
+    rows = rows.with_columns(
         __below=nw.when(IS_BID).then((mid - price) * _BPS),
         __above=nw.when(IS_ASK).then((price - mid) * _BPS),
         __scale=mid.abs(),
@@ -116,7 +115,7 @@ def depth_within(
     rows = rows.with_columns(
         part for name, is_within in within.items() for part in exact.where(is_within, "size", name)
     )
-    sums = rows.group_by(*books.book).agg(
+    sums = rows.group_by(*book).agg(
         mid.max(), nw.col("__overlap", "__height", *sides).max(), exact.summed(*within)
     )
     rows = sums.with_columns(*map(exact.total, within))
@@ -130,23 +129,20 @@ def depth_within(
     def covered(side: str, distance: float) -> nw.Expr:
         return nw.when(has_mid).then(nw.col(side) >= mid.abs() * (distance - _NOISE * _BPS))
 
-    result = stacked(
-        rows,
-        (
-            [
-                *books.book,
-                nw.lit(distance).alias("bps"),
-                mid,
-                total("__below", number).alias("bid_depth"),
-                total("__above", number).alias("ask_depth"),
-                covered("__below", distance).alias("bid_covered"),
-                covered("__above", distance).alias("ask_covered"),
-                is_crossed(),
-            ]
-            for number, distance in enumerate(distances)
-        ),
-    )
-    return books.table.closed(result, sort=[*books.book, "bps"])
+    parts = [
+        rows.select(
+            *book,
+            nw.lit(distance).alias("bps"),
+            mid,
+            total("__below", number).alias("bid_depth"),
+            total("__above", number).alias("ask_depth"),
+            covered("__below", distance).alias("bid_covered"),
+            covered("__above", distance).alias("ask_covered"),
+            IS_CROSSED,
+        )
+        for number, distance in enumerate(distances)
+    ]
+    return table.closed(nw.concat(parts), sort=[*book, "bps"])
 
 
 def imbalance(
@@ -299,10 +295,10 @@ def slippage(
     wanted = numbers("size", size)
     unit = {"coin": AmountUnit.COIN, "quote": AmountUnit.USD}[amount].value
     results = ("filled", "unfilled", "average_price", "worst_price", "slippage", "shares_block")
-    books = books_of(frame, by, block_size, results=results, unit=unit)
+    table, rows, book = books_of(frame, by, block_size, results=results, unit=unit)
     price, here, mid = nw.col("price"), nw.col("size"), nw.col("mid")
-    rows = books.rows.with_columns(__outward=nw.when(IS_BID).then(-price).otherwise(price))
-    before = here.cum_sum().over(*books.book, "side", order_by="__outward") - here
+    rows = rows.with_columns(__outward=nw.when(IS_BID).then(-price).otherwise(price))
+    before = here.cum_sum().over(*book, "side", order_by="__outward") - here
     rows = rows.with_columns(__before=before)
 
     sides = {Side.BUY: IS_ASK, Side.SELL: IS_BID}
@@ -311,29 +307,26 @@ def slippage(
     for (side, n), name in cases.items():
         left = wanted[n] - nw.col("__before")
         is_met = sides[side] & (left > _NOISE * wanted[n]) & (here > 0)
-        taken[f"{name}_size"] = nw.when(is_met).then(nw.min_horizontal(left, here)).otherwise(0.0)
+        part = nw.min_horizontal(left, here)
+        # Either the coins are what is taken, or the cash is.
+        other = part * price if amount == "coin" else part / price
+        taken[f"{name}_size"] = nw.when(is_met).then(part).otherwise(0.0)
+        taken[f"{name}_other"] = nw.when(is_met).then(other).otherwise(0.0)
         taken[f"{name}_worst"] = nw.when(is_met).then(price)
-    rows = rows.with_columns(**taken)
-    # Either the coins are what is taken, or the cash is.
-    other = {
-        f"{name}_other": nw.col(f"{name}_size") * price
-        if amount == "coin"
-        else nw.when(nw.col(f"{name}_size") > 0).then(nw.col(f"{name}_size") / price).otherwise(0.0)
-        for name in cases.values()
-    }
+    worst = {name: nw.col(f"{name}_worst") for name in cases.values()}
     rows = (
-        rows.with_columns(**other)
-        .group_by(*books.book)
+        rows.with_columns(**taken)
+        .group_by(*book)
         .agg(
             nw.col("__known").all(),
-            mid.max(),
-            nw.col("__overlap").max(),
+            nw.col("mid", "__overlap").max(),
             nw.col(*(f"{name}_{part}" for name in cases.values() for part in ("size", "other"))).sum(),
-            *(nw.col(f"{cases[Side.BUY, n]}_worst").max() for n in range(len(wanted))),
-            *(nw.col(f"{cases[Side.SELL, n]}_worst").min() for n in range(len(wanted))),
+            *(
+                worst[name].max() if side is Side.BUY else worst[name].min()
+                for (side, _), name in cases.items()
+            ),
         )
     )
-
     shares_block = nw.col("__overlap") == 0
 
     def row(side: Side, n: int, name: str) -> list[str | nw.Expr]:
@@ -342,10 +335,9 @@ def slippage(
         is_whole = nw.col("__known") & (lacking <= _NOISE * wanted[n])
         average = other / filled if amount == "coin" else filled / other
         cost = (average - mid) / mid * 1e4 if side is Side.BUY else (mid - average) / mid * 1e4
-        worst = nw.col(f"{name}_worst")
-        is_within_block = (shares_block & (worst == mid)).fill_null(value=False)
+        is_within_block = (shares_block & (worst[name] == mid)).fill_null(value=False)
         return [
-            *books.book,
+            *book,
             nw.lit(side.value).alias("side"),
             nw.lit(wanted[n]).alias("size"),
             nw.when("__known")
@@ -353,42 +345,21 @@ def slippage(
             .alias("filled"),
             nw.when("__known").then(nw.when(is_whole).then(nw.lit(0.0)).otherwise(lacking)).alias("unfilled"),
             nw.when(is_whole).then(average).alias("average_price"),
-            nw.when(is_whole).then(worst).alias("worst_price"),
+            nw.when(is_whole).then(worst[name]).alias("worst_price"),
             mid,
             nw.when(is_whole & ~is_within_block).then(cost).alias("slippage"),
-            nw.when(~mid.is_null()).then(shares_block).alias("shares_block"),
-            is_crossed(),
+            shares_block.alias("shares_block"),
+            IS_CROSSED,
         ]
 
-    result = stacked(rows, (row(side, n, name) for (side, n), name in cases.items()))
-    return books.table.with_words({"side": None}).closed(result, sort=[*books.book, "side", "size"])
+    parts = [rows.select(*row(side, n, name)) for (side, n), name in cases.items()]
+    return table.with_words({"side": None}).closed(nw.concat(parts), sort=[*book, "side", "size"])
 
 
 IS_BID, IS_ASK = nw.col("side") == BookSide.BID.value, nw.col("side") == BookSide.ASK.value
-
-_UNIT_HINT: Final = "amount='quote' where they count USD, amount='coin' where they count coins"
+IS_CROSSED = (nw.col("__overlap") > 0).alias("is_crossed")  # null where a book has no mid, as `__overlap` is
 
 _TAKEN = ("timestamp", "side", "price", "size", "mid", "is_crossed", BLOCK_SIZE)
-
-
-@dataclass(frozen=True)
-class Books(Generic[IntoFrameT]):
-    """A frame of books, its rows, and the columns that tell one book from another.
-
-    Attributes
-    ----------
-    table : Table
-    rows : narwhals LazyFrame
-        The series' columns, ``timestamp`` [ns], ``side``, ``price`` [quote per coin] and ``size``, all of them numbers;
-        ``__known``, whether all of the book is; ``mid`` and ``__overlap``, how far the best bid lies above the best
-        ask, null where a book has none; ``__height``, of a block, null where it is not known.
-    book : list of str
-        The series' columns and ``timestamp``.
-    """
-
-    table: Table[IntoFrameT]
-    rows: nw.LazyFrame[Any]
-    book: list[str]
 
 
 def books_of(
@@ -398,8 +369,14 @@ def books_of(
     *,
     results: Iterable[str],
     unit: str | None = None,
-) -> Books[IntoFrameT]:
-    """Return the books of a frame; a book of which something is not known has no mid, and zeros for numbers.
+) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str]]:
+    """Return a frame of books, its rows, and the columns that tell one book from another.
+
+    A book of which something is not known has no mid, and zeros for numbers.
+
+    Rows have the series' columns, ``timestamp`` [ns], ``side``, ``price`` [quote per coin] and ``size``; ``__known``,
+    whether all of the book is; ``mid`` and ``__overlap``, how far the best bid lies above the best ask, null where a
+    book has none; ``__height`` of a block, null where it is not known.
 
     A block counts at its middle where its height is known: from ``block_size``, or from the column ``block_size``, and
     where a frame has both they must be equal. Sizes of a series count one unit, by the column ``amount_unit``: ``unit``
@@ -417,7 +394,8 @@ def books_of(
     book = [*series, "timestamp"]
     if unit is not None:
         expected = "sizes that count what amount says"
-        table = counting(table, unit, ["size"], parameter="amount", expected=expected, hint=_UNIT_HINT)
+        hint = "amount='quote' where they count USD, amount='coin' where they count coins"
+        table = counting(table, unit, ["size"], parameter="amount", expected=expected, hint=hint)
     table = of_one(table, AMOUNT_UNIT, series, ["size"])
     if grid is not None:
         table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size", exactly=True)
@@ -432,25 +410,18 @@ def books_of(
         __known=is_known,
         __height=height,
     )
-    best = {
-        "__bid": nw.when(IS_BID & (size > 0)).then(price),
-        "__ask": nw.when(IS_ASK & (size > 0)).then(price),
-    }
-    rows = rows.with_columns(**best).with_columns(
+    rows = rows.with_columns(
+        __bid=nw.when(IS_BID & (size > 0)).then(price), __ask=nw.when(IS_ASK & (size > 0)).then(price)
+    ).with_columns(
         nw.col("__known").all().over(*book),
         nw.col("__bid").max().over(*book),
         nw.col("__ask").min().over(*book),
     )
-    bid, ask = nw.col("__bid"), nw.col("__ask")
+    bid, ask, is_whole = nw.col("__bid"), nw.col("__ask"), nw.col("__known")
     rows = rows.with_columns(
-        mid=nw.when("__known").then((bid + ask) / 2), __overlap=nw.when("__known").then(bid - ask)
+        mid=nw.when(is_whole).then((bid + ask) / 2), __overlap=nw.when(is_whole).then(bid - ask)
     )
-    return Books(table, rows, book)
-
-
-def is_crossed() -> nw.Expr:
-    """Return whether the best bid is above the best ask, null where a book has no mid."""
-    return nw.when(~nw.col("mid").is_null()).then(nw.col("__overlap") > 0).alias("is_crossed")
+    return table, rows, book
 
 
 def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:
@@ -459,8 +430,3 @@ def numbers(parameter: str, got: float | Iterable[float]) -> list[float]:
     if not found or len(set(found)) < len(found):
         raise QueryError(parameter, got=got, expected="a number above 0, or several, each once")
     return found
-
-
-def stacked(rows: nw.LazyFrame[Any], parts: Iterable[Iterable[str | nw.Expr]]) -> nw.LazyFrame[Any]:
-    """Select several sets of columns from the same rows and concatenate the results."""
-    return nw.concat([rows.select(*part) for part in parts])
