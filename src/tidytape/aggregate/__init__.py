@@ -25,8 +25,7 @@ Examples
 
 from __future__ import annotations
 
-from tidytape.aggregate.book import book_at, book_runs
-from tidytape.aggregate.book_heatmap import book_heatmap, book_of
+from tidytape.aggregate.book import book_at, book_heatmap, book_of, book_runs
 from tidytape.aggregate.candle_profile import candle_profile
 from tidytape.aggregate.group import group
 from tidytape.aggregate.minutes import candles_of, minute_candles, minute_profile, profile_of
