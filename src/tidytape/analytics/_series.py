@@ -93,14 +93,16 @@ def of_rows(table: Table[Any], *, without: Iterable[str] = ()) -> list[str]:
         Columns to leave out: the time, the value, columns of the result.
     """
     schema: Mapping[str, Any] = table.schema
-    names = [*IDENTITY, *_POINTS_OF_SMILES, *_ARGUMENTS]
-    names.append(next((name for name in ("expiry", "tenor", "days") if name in schema), "days"))
-    # In a chain ``delta`` is a number, the option's delta; in points of smiles it is text, the rule of the point.
-    names += [name for name in _RULES if isinstance(schema.get(name), WORDS)]
-    if is_of_levels(schema):
-        names.append("price")
-    if "unfilled" in schema:  # slippage, with a row per size
-        names.append("size")
+    names = [
+        *IDENTITY,
+        *_POINTS_OF_SMILES,
+        *_ARGUMENTS,
+        next((name for name in ("expiry", "tenor", "days") if name in schema), "days"),
+        # In a chain ``delta`` is a number, the option's delta; in points of smiles it is text, the rule of the point.
+        *(name for name in _RULES if isinstance(schema.get(name), WORDS)),
+        *(["price"] if is_of_levels(schema) else []),
+        *(["size"] if "unfilled" in schema else []),  # slippage, with a row per size
+    ]
     left_out = set(without)
     return [name for name in dict.fromkeys(names) if name in schema and name not in left_out]
 
@@ -218,25 +220,20 @@ def one_engine(table: Table[Any], other: Table[Any], parameter: str) -> None:
         raise QueryError(
             parameter, got=f"a frame of {second.value}", expected=f"a frame of {first.value}, like the first"
         )
-    if first.is_duckdb() and not _is_one_connection(table.rows.to_native(), other.rows.to_native()):
-        raise QueryError(
-            parameter,
-            got="a frame of another connection of DuckDB",
-            expected="one of the connection of the first",
-            hint="bring it over, e.g. with connection.from_arrow(frame.to_arrow_table())",
-        )
-
-
-def _is_one_connection(first: Any, second: Any) -> bool:
-    """Return whether DuckDB can join two relations; no row is read."""
-    try:
-        first.project("1 AS one").union(second.project("1 AS one"))
-    except Exception as error:
-        # DuckDB may not be installed, so its error class cannot be imported here.
-        if "connection" not in str(error):
-            raise
-        return False
-    return True
+    if first.is_duckdb():
+        here, there = table.rows.to_native(), other.rows.to_native()
+        try:  # no row is read
+            here.project("1 AS one").union(there.project("1 AS one"))
+        except Exception as error:
+            # DuckDB may not be installed, so its error class cannot be imported here.
+            if "connection" not in str(error):
+                raise
+            raise QueryError(
+                parameter,
+                got="a frame of another connection of DuckDB",
+                expected="one of the connection of the first",
+                hint="bring it over, e.g. with connection.from_arrow(frame.to_arrow_table())",
+            ) from None
 
 
 _SUGGESTED: Final = ("coin", "normalized_symbol", "raw_symbol", "exchange")

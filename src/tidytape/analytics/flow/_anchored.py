@@ -268,7 +268,13 @@ def sessions_of(
     if session_open is not None:
         opens = epoch_seconds(session_open, parameter="session_open") * SECOND
     if interval is not None:
-        fitting = [known for known in Interval if _is_whole(known, length, opens)]
+        fitting = [
+            known
+            for known in Interval
+            if length % (known.seconds * SECOND)
+            == (opens - known.offset * SECOND) % (known.seconds * SECOND)
+            == 0
+        ]
         if interval_of(interval) not in fitting:
             longest = f"the longest that does is {fitting[-1].alias!r}" if fitting else None
             hint = longest or "have sessions open on whole minutes"
@@ -308,11 +314,6 @@ def anchored(
         rows = _without_parts(rows, keys, *sessions)
     unknown = nw.col("__unknown").cum_sum().over(*keys, "anchored_at", order_by="timestamp")
     return rows.with_columns((unknown == 0).alias(IS_KNOWN)).drop("__unknown")
-
-
-def _is_whole(interval: Interval, session: int, opens: int) -> bool:
-    step = interval.seconds * SECOND
-    return session % step == 0 and (opens - interval.offset * SECOND) % step == 0
 
 
 def _without_parts(

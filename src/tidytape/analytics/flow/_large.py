@@ -111,12 +111,11 @@ def large_trade_share(
         raise QueryError(
             "at_least", got=(at_least, above_quantile), expected="one of at_least and above_quantile"
         )
+    rule = "at_least" if above_quantile is None else "above_quantile"
     if above_quantile is None:
-        at_least, rule = arguments.positive("at_least", at_least), "at_least"
+        at_least = arguments.positive("at_least", at_least)
     elif arguments.share("above_quantile", above_quantile) == 1:
         raise QueryError("above_quantile", got=above_quantile, expected="a number above 0 and below 1")
-    else:
-        rule = "above_quantile"
     results = ("large_volume", "volume", "large_trades", "trades", "large_trade_share", "threshold")
     table = Table.opened(trades, times=["timestamp"], numbers=[volume])
     keys = table.series(by, without=["timestamp", *results, "threshold_rule"])
