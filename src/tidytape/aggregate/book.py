@@ -52,9 +52,9 @@ def book_runs(events: Rows, /) -> Rows:
     Parameters
     ----------
     events : frame, n rows, in any order
-        The lake's table ``book``: ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``last_id``
-        int64, ``is_snapshot`` bool, ``side`` (BID or ASK), ``price`` [quote per coin], ``size`` [coin], ``sequence``
-        int64.
+        The lake's table ``book``: ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a
+        zone, ``last_id`` int64, ``is_snapshot`` bool, ``side`` (BID or ASK), ``price`` [quote per coin], ``size``
+        [coin], ``sequence`` int64.
 
     Returns
     -------
@@ -62,7 +62,7 @@ def book_runs(events: Rows, /) -> Rows:
         - ``exchange``, ``raw_symbol``, ``side``, ``price`` [quote per coin]
         - ``since_id``, ``until_id`` : int64, update ids the run holds from (included) and until (excluded). Null where
           the instrument has no ids.
-        - ``since``, ``until`` : int64, the same as times. [ns since the epoch]
+        - ``since``, ``until`` : the same as times, as in ``events``.
         - ``size`` : float64, above 0; null where it is not known. [coin]
 
         ``until`` and ``until_id`` are null while nothing has ended the run. Sorted by (exchange, raw_symbol, side,
@@ -120,8 +120,8 @@ def book_at(
     runs : frame, n rows
         From `book_runs`.
     instants : frame, m rows, of the same kind
-        ``exchange``, ``raw_symbol`` and ``timestamp`` int64 [ns since the epoch], or ``last_id`` int64. Other columns
-        are kept.
+        ``exchange``, ``raw_symbol`` and ``timestamp`` int64 [ns since the epoch] or with a zone, or ``last_id`` int64.
+        Other columns are kept.
     by : {"timestamp", "last_id"}
         Whether ``instants`` are times or update ids. The event of that time or id is in the book.
 
@@ -284,10 +284,10 @@ def book_heatmap(
     Returns
     -------
     frame, one row per instrument, interval, side and block with size; of the same kind as ``events``
-        Key and payload of schema BLOCK_BOOK_SNAPSHOT_AGG: ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of
-        the interval [ns], ``side`` (BID or ASK), ``price``, low edge of the block [quote per coin], ``size`` [coin],
-        and ``quote_size`` [quote] if ``in_quote``.
-        Sorted by (exchange, raw_symbol, timestamp, side, price) where the engine keeps order.
+        Key and payload of schema BLOCK_BOOK_SNAPSHOT_AGG: ``exchange``, ``raw_symbol``, ``timestamp`` as in ``events``,
+        start of the interval, ``side`` (BID or ASK), ``price``, low edge of the block [quote per coin], ``size``
+        [coin], and ``quote_size`` [quote] if ``in_quote``. Sorted by (exchange, raw_symbol, timestamp, side, price)
+        where the engine keeps order.
 
     Raises
     ------

@@ -71,9 +71,9 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     Parameters
     ----------
     points : frame, n rows, key (exchange, raw_symbol, timestamp) and the type's own, in any order
-        Schema of ``data_type``, with times as int64 [ns since the epoch]. Amounts all in one unit. With a column
-        ``coin``, the members of each coin are a series of their own, for prices of different coins have nothing in
-        common; without it, all are one.
+        Schema of ``data_type``, with times as int64 [ns since the epoch] or with a zone. Amounts all in one unit. With
+        a column ``coin``, the members of each coin are a series of their own, for prices of different coins have
+        nothing in common; without it, all are one.
     data_type : str
         A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
         ``BLOCK_BOOK_SNAPSHOT_AGG``.
@@ -85,9 +85,9 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     -------
     frame, one row per series, bucket and what else the type's key holds; of the same kind as ``points``
         ``normalized_symbol`` and ``category`` where all members of the series agree, else null; ``coin``, ``interval``
-        and ``side``; ``timestamp`` int64 [ns]; the payload of the type in its units. No exchange and no raw symbol,
-        and none of the columns that describe the points; amounts are null where ``amount_unit`` says several units.
-        And ``coverage`` : float64 [1], how much of the point is known:
+        and ``side``; ``timestamp`` as in ``points``; the payload of the type in its units. No exchange and no raw
+        symbol, and none of the columns that describe the points; amounts are null where ``amount_unit`` says several
+        units. And ``coverage`` : float64 [1], how much of the point is known:
 
         - of sums, the share of the members' rows whose amounts are; of levels, all rows of the point count together;
         - of open interest, the share of the members with a report whose report says an amount;

@@ -48,18 +48,18 @@ def minute_candles(trades: Rows, /, *, by_side: bool = True) -> Rows:
     Parameters
     ----------
     trades : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``sequence`` int64, ``side``
-        (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin], ``quote_amount`` [quote].
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``sequence``
+        int64, ``side`` (BUY or SELL), ``price`` [quote per coin], ``amount`` [coin], ``quote_amount`` [quote].
     by_side : bool
         One row per side instead of one over both.
 
     Returns
     -------
     frame, one row per instrument, minute, and side if ``by_side``, with a trade; of the same kind as ``trades``
-        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the minute [ns], ``side`` if ``by_side``, ``open``,
-        ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``quote_volume`` [quote],
-        ``first_timestamp``, ``last_timestamp`` int64 [ns], ``first_sequence``, ``last_sequence`` int64, ``trades``
-        int64, how many. Sorted by that key where the engine keeps order.
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the minute, ``side`` if ``by_side``,
+        ``open``, ``high``, ``low``, ``close`` [quote per coin], ``volume`` [coin], ``quote_volume`` [quote],
+        ``first_timestamp``, ``last_timestamp`` likewise, ``first_sequence``, ``last_sequence`` int64, ``trades`` int64,
+        how many. Sorted by that key where the engine keeps order.
 
     Raises
     ------
@@ -204,9 +204,9 @@ def minute_profile(trades: Rows, /, *, block_size: Decimal | float | str) -> Row
     Returns
     -------
     frame, one row per instrument, minute and price row with a trade; of the same kind as ``trades``
-        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the minute [ns], ``price``, low edge of the row
-        [quote per coin], ``buy_volume``, ``sell_volume`` [coin], ``buy_quote_volume``, ``sell_quote_volume`` [quote].
-        Sorted by that key where the engine keeps order.
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``trades``, start of the minute, ``price``, low edge of the
+        row [quote per coin], ``buy_volume``, ``sell_volume`` [coin], ``buy_quote_volume``, ``sell_quote_volume``
+        [quote]. Sorted by that key where the engine keeps order.
 
     Raises
     ------

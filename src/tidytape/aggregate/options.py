@@ -59,8 +59,8 @@ def implied_volatility(
     ----------
     quotes : frame, n rows, in any order
         The lake's table ``option_quotes``. Uses ``exchange``, ``raw_symbol``, ``timestamp`` and ``expiry`` int64 [ns
-        since the epoch], ``coin``, ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per coin],
-        ``implied_volatility`` [%]. A quote without one of the last three does not count.
+        since the epoch] or with a zone, ``coin``, ``option_type`` (CALL or PUT), ``strike`` and ``forward`` [quote per
+        coin], ``implied_volatility`` [%]. A quote without one of the last three does not count.
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
@@ -72,9 +72,9 @@ def implied_volatility(
     Returns
     -------
     frame, one row per exchange, coin, tenor and bucket in which it is known; of the same kind as ``quotes``
-        ``exchange``, ``raw_symbol`` (``<COIN>_ATM``), ``coin``, ``tenor``, ``timestamp`` int64, start of the bucket
-        [ns], ``implied_volatility`` [%]. Sorted by (exchange, raw_symbol, length of tenor, timestamp) where the engine
-        keeps order.
+        ``exchange``, ``raw_symbol`` (``<COIN>_ATM``), ``coin``, ``tenor``, ``timestamp`` as in ``quotes``, start of the
+        bucket, ``implied_volatility`` [%]. Sorted by (exchange, raw_symbol, length of tenor, timestamp) where the
+        engine keeps order.
 
     Raises
     ------
@@ -140,9 +140,10 @@ def skew(
     Returns
     -------
     frame, one row per exchange, coin, delta, tenor and bucket in which it is known; of the same kind as ``quotes``
-        ``exchange``, ``raw_symbol`` (``<COIN>_25`` or ``<COIN>_10``), ``coin``, ``tenor``, ``timestamp`` int64, start
-        of the bucket [ns], ``skew`` [vol points]. Each delta's variance is interpolated, then the volatilities are
-        subtracted. Sorted by (exchange, raw_symbol, length of tenor, timestamp) where the engine keeps order.
+        ``exchange``, ``raw_symbol`` (``<COIN>_25`` or ``<COIN>_10``), ``coin``, ``tenor``, ``timestamp`` as in
+        ``quotes``, start of the bucket, ``skew`` [vol points]. Each delta's variance is interpolated, then the
+        volatilities are subtracted. Sorted by (exchange, raw_symbol, length of tenor, timestamp) where the engine keeps
+        order.
 
     Raises
     ------
@@ -297,9 +298,9 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     Parameters
     ----------
     quotes : frame, n rows, in any order
-        Columns ``exchange``, ``coin``, ``raw_symbol``, ``timestamp`` and ``expiry`` int64 [ns since the epoch],
-        ``forward`` [quote per coin], ``open_interest`` [coin]. Null, not a number and infinite are no report, nor is
-        an open interest of 9e15 or more. Of two reports of one option and time the larger counts.
+        Columns ``exchange``, ``coin``, ``raw_symbol``, ``timestamp`` and ``expiry`` int64 [ns since the epoch] or with
+        a zone, ``forward`` [quote per coin], ``open_interest`` [coin]. Null, not a number and infinite are no report,
+        nor is an open interest of 9e15 or more. Of two reports of one option and time the larger counts.
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
@@ -307,9 +308,9 @@ def option_open_interest(quotes: Rows, /, *, interval: str) -> Rows:
     Returns
     -------
     frame, one row per venue, coin and bucket with a quote of it; of the same kind as ``quotes``
-        ``exchange``, ``coin``, ``timestamp`` int64, start of the bucket [ns], ``underlying_price_close`` [quote per
-        coin], ``oi_close`` [coin], null where it is not known of every option. It has no ``raw_symbol``. Sorted
-        by (exchange, coin, timestamp) where the engine keeps order.
+        ``exchange``, ``coin``, ``timestamp`` as in ``quotes``, start of the bucket, ``underlying_price_close`` [quote
+        per coin], ``oi_close`` [coin], null where it is not known of every option. It has no ``raw_symbol``. Sorted by
+        (exchange, coin, timestamp) where the engine keeps order.
 
     Raises
     ------

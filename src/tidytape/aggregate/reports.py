@@ -215,7 +215,8 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     Parameters
     ----------
     reports : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``amount`` [coin].
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``amount``
+        [coin].
     interval : str
         Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC,
         weeks to Monday.
@@ -223,7 +224,7 @@ def open_interest(reports: Rows, /, *, interval: str) -> Rows:
     Returns
     -------
     frame, one row per instrument and bucket with a report; of the same kind as ``reports``
-        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the bucket [ns], ``open``, ``high``, ``low``,
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``reports``, start of the bucket, ``open``, ``high``, ``low``,
         ``close`` [coin]. Sorted by (exchange, raw_symbol, timestamp) where the engine keeps order.
 
     Raises
@@ -264,8 +265,8 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     Parameters
     ----------
     reports : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``amount`` [coin],
-        ``usd_amount`` [USD], ``price`` [quote per coin].
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``amount``
+        [coin], ``usd_amount`` [USD], ``price`` [quote per coin].
     interval : str
         Name or alias of an interval, e.g. ``"DAY"`` or ``"1d"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
@@ -273,7 +274,7 @@ def cme_open_interest(reports: Rows, /, *, interval: str) -> Rows:
     Returns
     -------
     frame, one row per instrument and bucket with a report; of the same kind as ``reports``
-        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the bucket [ns], ``open``, ``high``, ``low``,
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``reports``, start of the bucket, ``open``, ``high``, ``low``,
         ``close`` [coin], ``value_open``, ``value_high``, ``value_low``, ``value_close`` [USD], ``price_open``,
         ``price_high``, ``price_low``, ``price_close`` [quote per coin], null where the bucket has none. Sorted by
         (exchange, raw_symbol, timestamp) where the engine keeps order.
@@ -334,8 +335,9 @@ def funding(
     Parameters
     ----------
     reports : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``rate`` and ``predicted_rate``
-        [1 per own funding interval; positive: longs pay shorts], ``funding_interval``, the own one [ns].
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``rate`` and
+        ``predicted_rate`` [1 per own funding interval; positive: longs pay shorts], ``funding_interval``, the own one
+        [ns].
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
@@ -347,10 +349,10 @@ def funding(
     Returns
     -------
     frame, one row per instrument and bucket with a rate; of the same kind as ``reports``
-        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the bucket [ns], ``rate_open``, ``rate_high``,
-        ``rate_low``, ``rate_close``, ``predicted_open``, ``predicted_high``, ``predicted_low``, ``predicted_close``
-        [1 per asked funding interval], null where the bucket has none. Sorted by (exchange, raw_symbol, timestamp)
-        where the engine keeps order.
+        ``exchange``, ``raw_symbol``, ``timestamp`` as in ``reports``, start of the bucket, ``rate_open``,
+        ``rate_high``, ``rate_low``, ``rate_close``, ``predicted_open``, ``predicted_high``, ``predicted_low``,
+        ``predicted_close`` [1 per asked funding interval], null where the bucket has none. Sorted by (exchange,
+        raw_symbol, timestamp) where the engine keeps order.
 
     Raises
     ------

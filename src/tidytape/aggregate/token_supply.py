@@ -52,7 +52,7 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     Parameters
     ----------
     reports : frame, n rows, in any order
-        Columns ``token_name``, ``coin``, ``timestamp`` int64 [ns since the epoch], ``marketcap``,
+        Columns ``token_name``, ``coin``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``marketcap``,
         ``total_value_locked``, ``fully_diluted_valuation``, ``total_volume`` [USD], ``circulating_supply``,
         ``total_supply``, ``max_supply`` [coin], ``usd_price`` [USD per coin], ``cg_marketcap_rank``, ``chain``,
         ``contract_address``.
@@ -65,10 +65,11 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     Returns
     -------
     frame, one row per token and bucket with a number reported; of the same kind as ``reports``
-        ``token_name``, ``coin``, ``timestamp`` int64, start of the bucket [ns], ``marketcap``, last of the bucket, and
-        ``first_marketcap``, first of it [USD], ``marketcap_dominance_percent`` [%], null for a token outside the
-        universe and where the market cap is null or the sum is not positive, then the other columns of ``reports``. It
-        has no ``exchange`` and no ``raw_symbol``. Sorted by (token_name, timestamp) where the engine keeps order.
+        ``token_name``, ``coin``, ``timestamp`` as in ``reports``, start of the bucket, ``marketcap``, last of the
+        bucket, and ``first_marketcap``, first of it [USD], ``marketcap_dominance_percent`` [%], null for a token
+        outside the universe and where the market cap is null or the sum is not positive, then the other columns of
+        ``reports``. It has no ``exchange`` and no ``raw_symbol``. Sorted by (token_name, timestamp) where the engine
+        keeps order.
 
     Raises
     ------

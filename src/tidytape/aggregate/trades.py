@@ -199,8 +199,8 @@ def raw_trades(trades: Rows, /) -> Rows:
     ----------
     trades : frame, n rows, in any order
         Columns ``exchange``, ``raw_symbol``, ``side`` (BUY or SELL, of the aggressor), ``timestamp`` int64 [ns since
-        the epoch], ``sequence`` int64, order among trades of one timestamp, ``id``, ``price`` [quote per coin],
-        ``amount`` [coin], ``quote_amount`` [quote].
+        the epoch] or with a zone, ``sequence`` int64, order among trades of one timestamp, ``id``, ``price`` [quote per
+        coin], ``amount`` [coin], ``quote_amount`` [quote].
 
     Returns
     -------
@@ -245,8 +245,8 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     Parameters
     ----------
     events : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch], ``side`` (BUY or SELL),
-        ``amount`` [coin].
+        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``side`` (BUY or
+        SELL), ``amount`` [coin].
     interval : str
         Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``. Buckets are aligned to the Unix epoch in UTC,
         weeks to Monday.
@@ -254,8 +254,8 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     Returns
     -------
     frame, one row per instrument, side and bucket with a liquidation; of the same kind as ``events``
-        ``exchange``, ``raw_symbol``, ``side``, ``timestamp`` int64, start of the bucket [ns], ``liquidations`` [coin].
-        Sorted by (exchange, raw_symbol, side, timestamp) where the engine keeps order.
+        ``exchange``, ``raw_symbol``, ``side``, ``timestamp`` as in ``events``, start of the bucket, ``liquidations``
+        [coin]. Sorted by (exchange, raw_symbol, side, timestamp) where the engine keeps order.
 
     Raises
     ------
@@ -309,8 +309,8 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     Parameters
     ----------
     events : frame, n rows, in any order
-        Columns ``exchange``, ``coin`` (from the markets registry), ``timestamp`` int64 [ns since the epoch], ``price``
-        [quote per coin], ``amount`` [coin].
+        Columns ``exchange``, ``coin`` (from the markets registry), ``timestamp`` int64 [ns since the epoch] or with a
+        zone, ``price`` [quote per coin], ``amount`` [coin].
     interval : str
         Name or alias of an interval, e.g. ``"HOUR"`` or ``"1h"``. Buckets are aligned to the Unix epoch in UTC, weeks
         to Monday.
@@ -320,9 +320,9 @@ def liquidation_heatmap(events: Rows, /, *, interval: str, block_size: Decimal |
     Returns
     -------
     frame, one row per venue, coin, bucket and price row with a liquidation; of the same kind as ``events``
-        ``exchange``, ``coin``, ``timestamp`` int64, start of the bucket [ns], ``price``, low edge of the row [quote
-        per coin], ``liquidations`` [coin]. It has no ``raw_symbol``. Sorted by (exchange, coin, timestamp, price)
-        where the engine keeps order.
+        ``exchange``, ``coin``, ``timestamp`` as in ``events``, start of the bucket, ``price``, low edge of the row
+        [quote per coin], ``liquidations`` [coin]. It has no ``raw_symbol``. Sorted by (exchange, coin, timestamp,
+        price) where the engine keeps order.
 
     Raises
     ------

@@ -48,20 +48,20 @@ def to_usd(
     Parameters
     ----------
     frame : frame, n rows, in any order
-        Events or points with ``timestamp`` int64 [ns since the epoch]. Events: ``price`` [quote per coin], ``amount``
-        [coin] and, if known, ``quote_amount`` [quote]. Points with levels: ``price`` and amounts [coin]. Open interest:
-        ``exchange``, ``raw_symbol`` and amounts [coin].
+        Events or points with ``timestamp`` int64 [ns since the epoch] or with a zone. Events: ``price`` [quote per
+        coin], ``amount`` [coin] and, if known, ``quote_amount`` [quote]. Points with levels: ``price`` and amounts
+        [coin]. Open interest: ``exchange``, ``raw_symbol`` and amounts [coin].
     quote : str
         What the prices are in. A quote of `tidytape.catalogue.USD_QUOTES` counts as one USD.
     data_type : str
         ``TRADE`` for events, which are trades or single liquidations; or ``OPEN_INTEREST_AGG``,
         ``VOLUME_PROFILE_AGG``, ``BLOCK_BOOK_SNAPSHOT_AGG`` or ``VENUEX_LIQUIDATION_AGG``.
     rates : frame of the same kind, optional
-        ``quote_coin``, ``timestamp`` int64 [ns], ``usd`` [USD per quote]; needed for another quote. The newest rate
-        that is no newer than a row's ``timestamp`` counts.
+        ``quote_coin``, ``timestamp`` int64 [ns] or with a zone, ``usd`` [USD per quote]; needed for another quote. The
+        newest rate that is no newer than a row's ``timestamp`` counts.
     prices : frame of the same kind, optional
-        ``exchange``, ``raw_symbol``, ``timestamp`` int64, start of the bucket [ns], ``close`` [quote per coin]:
-        candles; needed for open interest. A bucket without a trade counts at the close before it.
+        ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns] or with a zone, start of the bucket, ``close`` [quote per
+        coin]: candles; needed for open interest. A bucket without a trade counts at the close before it.
 
     Returns
     -------
