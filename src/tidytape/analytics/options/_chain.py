@@ -32,7 +32,7 @@ _UNDERLYING: Final = ("forward", "underlying_price")
 """Prices of the underlying: an expiry has one, which moves while a snapshot is taken."""
 
 _FARTHEST: Final = 1.05
-"""Largest ratio of two such prices in one snapshot. Recorded snapshots are far below; two coins are above."""
+"""Largest ratio of two such prices in one snapshot. In recorded snapshots it is much smaller; between coins, larger."""
 
 Premium = Literal["coin", "quote"]
 """What the premium of an option is paid in."""
@@ -81,7 +81,8 @@ class Chain(Generic[IntoFrameT]):
         results : iterable of str
             Columns that the result adds.
         whole : bool
-            Whether the result has all columns of the frame: then times of expiry outside the reach of nanoseconds stay.
+            Whether the result has all columns of the frame: then ``expiry`` stays as the caller has it, even where it
+            is too late for nanoseconds.
         """
         numbers = (*numbers, "strike")
         table = Table.opened(native, CHAIN_COLUMNS, times=["timestamp"], numbers=numbers)
@@ -110,7 +111,7 @@ class Chain(Generic[IntoFrameT]):
         """Return the quotes, with ``__alive``, the time left [ns], and what `measured` adds.
 
         The numbers of a quote are null unless it is a call or put with a positive strike, volatility and forward, and
-        has time left. Those of a smile that is `with_mixed` are all null.
+        has time left. In a smile that `with_mixed` marks they are null in every quote.
         """
         positive = [is_above_zero(nw.col(name)) for name in (*QUOTED, "__life")]
         good = nw.all_horizontal(*positive, nw.col("option_type").is_in([CALL, PUT]), ignore_nulls=False)
@@ -123,10 +124,10 @@ class Chain(Generic[IntoFrameT]):
         return measured(quotes, act_365(nw.col("__alive"), YEAR))
 
     def with_mixed(self, quotes: Frame, *names: str) -> Frame:
-        """Add ``__mixed``: 1.0 where a smile has several underlyings, or several snapshots, else 0.0.
+        """Add ``__mixed``: 1.0 in each row of a smile that has several underlyings or several snapshots, else 0.0.
 
-        That is so where one option has several values in one of some columns of numbers; and where the smile has
-        several coins, or forwards that are further apart than those of one snapshot.
+        A smile is mixed if one of its options has several values in a column of ``names``, if it has several coins, or
+        if the prices of its underlying are further apart than `_FARTHEST`.
         """
         schema, option = quotes.collect_schema(), [*self.smile, "strike", "option_type"]
         prices = [name for name in _UNDERLYING if name in schema and schema[name].is_numeric()]

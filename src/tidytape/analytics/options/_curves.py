@@ -114,7 +114,7 @@ def smile(
         rows = rows.with_columns(moneyness=lowest + (highest - lowest) * nw.col("__share"))
     else:
         rows = crossed(table.rows.drop("moneyness", strict=False), "moneyness", places)
-    # A step of the range itself can lie outside by rounding only.
+    # Steps lie in the range of the quotes; only rounding can put one outside.
     rows = _with_variance(rows, wings=wings or places is None)
     result = rows.select(
         *keys,
@@ -210,7 +210,7 @@ def _opened(fits: IntoFrameT, *, times: Iterable[str], numbers: Iterable[str]) -
 
 
 def _quality(table: Table[Any]) -> list[str]:
-    """Return the name of the column with the error of the fit, in a list that is empty where the frame has none."""
+    """Return a list with the column of the fit's error, empty if the frame lacks it."""
     return ["rmse"] if "rmse" in table.names else []
 
 
@@ -225,7 +225,7 @@ def _places(moneyness: object) -> list[float]:
 def _with_variance(curves: Frame, *, wings: bool) -> Frame:
     """Add ``__variance``, the total variance of each curve at ``moneyness``; null where it is not positive.
 
-    Without ``wings`` it is null outside the range that the curve was fitted to, too.
+    Without ``wings`` it is also null outside the range of the quotes that the curve was fitted to.
     """
     a, b, rho, m, sigma = map(nw.col, PARAMETERS)
     place = nw.col("moneyness")

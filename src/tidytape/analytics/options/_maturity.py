@@ -126,7 +126,7 @@ def at_maturities(
     values : sequence of str
         Columns that are interpolated.
     worst : sequence of str
-        Columns of which the larger one of the two rows is taken, where the first of the values is known.
+        Columns that get the larger value of the two rows, where the first of ``values`` is known.
 
     Returns
     -------
@@ -157,7 +157,7 @@ def at_maturities(
 
 
 def single(rows: Frame, key: Sequence[str], names: Iterable[str]) -> Frame:
-    """Return the rows with null for the values of a key that is there twice: which of them holds is unknown."""
+    """Return the rows; values are null where several rows have the key, because none of them is the right one."""
     is_single = nw.col(TWICE) == 0
     return repeated(rows, key).with_columns(
         nw.when(is_single).then(nw.col(name)).alias(name) for name in names
@@ -224,7 +224,7 @@ def sloped(
 
 
 def maturities(days: object) -> list[float]:
-    """Return maturities in days, each once; QueryError if one is none, or there is none."""
+    """Return maturities in days, each once; raise QueryError if the list is empty or one is not a maturity."""
     several = listed(days)
     if not several:
         raise QueryError("days", got=days, expected="at least one number of days")
@@ -254,7 +254,7 @@ def series_of(table: Table[Any], by: str | Iterable[str] | None, *, without: Ite
 
 
 def value_of(value: str | None, names: list[str]) -> str:
-    """Return which value of a term structure is meant, the one that a frame has if none is named.
+    """Return the value of a term structure that the caller names, or the only one that the frame has.
 
     Raises
     ------

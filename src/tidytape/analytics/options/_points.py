@@ -19,9 +19,13 @@ Atm = Literal["forward", "delta_neutral"]
 Delta = Literal["forward", "premium_adjusted"]
 
 
-def wing_points(percent: int) -> tuple[str, str]:
-    """Return the names of the columns of a put's and a call's point, e.g. ``iv_25p`` and ``iv_25c``."""
-    return f"iv_{percent}p", f"iv_{percent}c"
+def wing_points(delta: object) -> tuple[int, str, str]:
+    """Return a delta in whole percent, and the columns of the put's and the call's point, e.g. ``iv_25p``, ``iv_25c``.
+
+    Raise QueryError for anything but a whole number from 1 to 49.
+    """
+    percent = whole("delta", delta, most=49)
+    return percent, f"iv_{percent}p", f"iv_{percent}c"
 
 
 def atm_volatility(
@@ -161,8 +165,8 @@ def delta_points(
     one_of("delta", delta, get_args(Delta))
     one_of("atm", atm, get_args(Atm))
     wanted: dict[str, tuple[str, float]] = {}
-    for percent in percents(deltas):
-        put, call = wing_points(percent)
+    for wing in listed(deltas):
+        percent, put, call = wing_points(wing)
         wanted |= {put: (PUT, -percent / 100), call: (CALL, percent / 100)}
     ladders = [money_ladder(atm, "iv_atm"), *([delta_ladder(delta, wanted)] if wanted else [])]
     return _smiles(chain, by, ladders, {"atm": atm, "delta": delta})
@@ -205,8 +209,7 @@ def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     >>> risk_reversal(pl.DataFrame({"iv_25p": [58.0], "iv_25c": [54.0]}))["rr25_call_minus_put"].item()
     -4.0
     """
-    [percent] = percents([delta])
-    put, call = wing_points(percent)
+    percent, put, call = wing_points(delta)
     table = Table.opened(points, numbers=[call, put], parameter="points")
     reversal = {f"rr{percent}_call_minus_put": nw.col(call) - nw.col(put)}
     return table.closed(table.rows.with_columns(**reversal), like_rows=True)
@@ -252,8 +255,7 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     >>> butterfly(pl.DataFrame({"iv_atm": [54.0], "iv_25p": [58.0], "iv_25c": [54.0]}))["bf25"].item()
     2.0
     """
-    [percent] = percents([delta])
-    put, call = wing_points(percent)
+    percent, put, call = wing_points(delta)
     table = Table.opened(points, numbers=["iv_atm", call, put], parameter="points")
     fly = {f"bf{percent}": (nw.col(call) + nw.col(put)) * 0.5 - nw.col("iv_atm")}
     return table.closed(table.rows.with_columns(**fly), like_rows=True)
@@ -280,8 +282,3 @@ def _smiles(
         **{name: nw.lit(rule) for name, rule in rules.items()},
     )
     return chain.table.closed(result, sort=chain.smile)
-
-
-def percents(deltas: object) -> list[int]:
-    """Return the deltas in whole percent, each once; QueryError if one is none."""
-    return list(dict.fromkeys(whole("delta", percent, most=49) for percent in listed(deltas)))

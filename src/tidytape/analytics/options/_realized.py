@@ -149,7 +149,7 @@ def realized_volatility(
     table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)
     series = table.series(by, without=("timestamp", *_PRICES, *_REALIZED))
     given = None if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
-    # A window needs a partition on every engine, and a time that every engine sorts alike.
+    # Some engines need a partition column for a window, and engines disagree on where a null time sorts.
     rows = table.rows.with_columns(
         __one=nw.lit(1),
         __time=nw.col("timestamp").fill_null(LATEST),
@@ -167,7 +167,7 @@ def realized_volatility(
 
 
 def _with_variance(candles: Frame, keys: list[str], estimator: str, window: int) -> Frame:
-    """Add ``__variance``, that of one candle over the window, null where a candle of it is missing or unknown."""
+    """Add ``__variance``, the variance per candle over the window; null if one of its candles is missing or null."""
 
     def in_order(value: nw.Expr) -> nw.Expr:
         return value.over(*keys, order_by="__time")

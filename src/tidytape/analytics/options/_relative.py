@@ -23,7 +23,7 @@ from tidytape.frames.table import Table
 Ints = NDArray[np.int64]
 
 _AT_ONCE = 32
-"""How many earlier rows are compared in one step of a plan."""
+"""Number of earlier rows with which one step of a query plan compares each row."""
 
 
 def z_score(
@@ -90,7 +90,7 @@ def z_score(
     )
     x, time, origin = nw.col("__value"), nw.col("__time"), nw.col("__origin")
     before, mean, spread = nw.col("__before"), nw.col("__mean"), nw.col("__spread")
-    # Less the first value of the series, so that large values do not swallow small spreads.
+    # The first value of the series is subtracted, because sums of large numbers would lose a small spread.
     rows = (
         rows.with_columns(__start=nw.when(~x.is_null()).then(time).min().over(*keys))
         .with_columns(__origin=nw.when(time == nw.col("__start")).then(x).max().over(*keys))
@@ -100,7 +100,7 @@ def z_score(
             __spread=before.rolling_std(window, min_samples=least).over(*keys, order_by="__time"),
         )
     )
-    # A spread as small as the rounding of the values is none.
+    # A spread that rounding of the values can explain counts as 0.
     is_spread = (spread > 0) & (spread > (mean + origin).abs() * 1e-12)
     z = nw.when(is_spread).then((x - origin - mean) / spread)
     return table.closed(rows.select(*table.names, z_score=z), like_rows=True)
@@ -199,7 +199,7 @@ def _opened(
     least: int | None,
     by: str | Iterable[str] | None,
 ) -> tuple[Table[IntoFrameT], nw.LazyFrame[Any], list[str], int, int]:
-    """Return the table, its rows with ``__value`` and ``__time``, partition, the window and the fewest values."""
+    """Check the arguments; return the table, its rows with ``__value`` and ``__time``, the series, window and least."""
     smallest = 2 if result == "z_score" else 1
     window = whole("window", window, least=smallest)
     least = window if least is None else whole("least", least, least=smallest)
@@ -217,7 +217,7 @@ def _opened(
 def _ranked(rows: nw.DataFrame[Any], keys: list[str], *, window: int, least: int) -> nw.DataFrame[Any]:
     """Add ``percentile`` to rows in memory, which have ``__time`` and ``__value``, by whole ranks.
 
-    Here a longer window costs nothing: how many ranks of a stretch of rows are below another is counted bit by bit.
+    `below` counts the ranks of a window that are below another rank bit by bit, so a longer window costs no more.
     """
     ordered = rows.with_row_index("__row").sort(*keys, "__time")
     value = ordered["__value"].to_numpy()
@@ -252,7 +252,7 @@ def below(ranks: Ints, start: Ints, end: Ints, limit: Ints) -> Ints:
         is_low = ranks >> bit & 1 == 0
         lows = np.append(0, np.cumsum(is_low))
         low_start, low_end = lows[start], lows[end]
-        # Of ranks that are alike so far, those without a bit that the limit has are less.
+        # Among ranks that equal the limit in the higher bits, those without this bit are less if the limit has it.
         has_bit = limit >> bit & 1 == 1
         found += np.where(has_bit, low_end - low_start, 0)
         start = np.where(has_bit, lows[-1] + start - low_start, low_start)

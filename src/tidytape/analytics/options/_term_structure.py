@@ -19,7 +19,7 @@ from tidytape.analytics.options._maturity import (
     sloped,
     value_of,
 )
-from tidytape.analytics.options._points import percents, wing_points
+from tidytape.analytics.options._points import wing_points
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.frames.ordered import next_of, with_next
@@ -95,8 +95,7 @@ def term_structure(
     [(28.0, 5.0), (56.0, 2.0)]
     """
     one_of("value", value, VALUES)
-    [percent] = percents([delta])
-    put, call = wing_points(percent)
+    _, put, call = wing_points(delta)
     if value == "implied_volatility":
         needed, measure = ["iv_atm"], nw.col("iv_atm")
     else:
@@ -242,7 +241,7 @@ def forward_volatility(structure: IntoFrameT, /, *, by: str | Iterable[str] | No
     ).filter(next_days > days)
     gained = nw.col(next_of("__variance")) - nw.col("__variance")
     falls = gained < -_NOISE * nw.col("__variance")
-    # A gain that is below zero by rounding alone is zero.
+    # Rounding may leave a gain of zero a little below.
     forward = (nw.max_horizontal(gained, nw.lit(0.0)) / (next_days - days)).sqrt()
     result = pairs.select(
         *keys,

@@ -21,7 +21,7 @@ from tidytape.analytics._series import (
     repeated,
     warn_unless_met,
 )
-from tidytape.errors import MissingColumnError, NoMatchWarning, QueryError
+from tidytape.errors import NoMatchWarning, QueryError
 from tidytape.frames.buckets import length_of
 from tidytape.frames.door import require
 from tidytape.frames.joined import as_of as with_last
@@ -257,32 +257,30 @@ def known(
     delay: str | timedelta = timedelta(0),
     parameter: str = "frame",
 ) -> tuple[Table[IntoFrameT], Rows, Rule | None]:
-    """Return a frame opened, its rows with `WHEN`, and the rule it follows from: None for a column ``known_at``."""
+    """Open a frame; return the table, its rows with `WHEN`, and the rule, None if a column ``known_at`` says it."""
     later = nanoseconds("delay", delay)
     length = None if interval is None else interval_of(interval).seconds * SECOND
     table = Table.opened(frame, parameter=parameter)
-    if rule is None and length is None and KNOWN_AT in table.names:
-        table = Table.opened(table, times=[KNOWN_AT], optional_times=["timestamp"], parameter=parameter)
-        return table, table.rows.with_columns(nw.col(KNOWN_AT).alias(WHEN)), None
-    table = Table.opened(table, times=["timestamp"])
-    if rule is None:
-        if length is None:
-            _refuse_to_guess(table.names)
-        rule = "period" if SESSION_END in table.names and length is None else "interval"
+    if rule is None and length is None:
+        if KNOWN_AT in table.names:
+            table = Table.opened(table, times=[KNOWN_AT], optional_times=["timestamp"], parameter=parameter)
+            return table, table.rows.with_columns(nw.col(KNOWN_AT).alias(WHEN)), None
+        _refuse_to_guess(table.names)
+        rule = "period" if SESSION_END in table.names else "interval"
+    rule = "interval" if rule is None else rule
     one_of("rule", rule, ("interval", "period", "event"))
     if rule != "interval" and length is not None:
         raise QueryError("interval", got=interval, expected=f"none, by the rule {rule!r}")
-    if rule == "interval" and length is None and "interval" not in table.names:
-        raise MissingColumnError(["interval"], available=table.names)
+    needed = ["interval"] if rule == "interval" and length is None else []
+    table = Table.opened(table, needed, times=["timestamp", *([SESSION_END] if rule == "period" else [])])
     start, end = nw.col("timestamp"), nw.col(SESSION_END)
-    when = start
-    if rule == "period":
-        table = Table.opened(table, times=["timestamp", SESSION_END])
-        when = nw.when(end >= start).then(end)
-    elif rule == "interval":
-        lengths = length_of(nw.col("interval")) if length is None else nw.lit(length, nw.Int64)
-        when = nw.when(lengths > 0).then(start + lengths)
-    return table, table.rows.with_columns((when + later).alias(WHEN)), rule
+    lengths = length_of(nw.col("interval")) if length is None else nw.lit(length, nw.Int64)
+    when = {
+        "event": start,
+        "period": nw.when(end >= start).then(end),
+        "interval": nw.when(lengths > 0).then(start + lengths),
+    }
+    return table, table.rows.with_columns((when[rule] + later).alias(WHEN)), rule
 
 
 def _refuse_to_guess(names: list[str]) -> None:
@@ -340,7 +338,8 @@ def last_known(
     by : sequence of str
         Columns of both that must be equal, null being equal to null.
     order : sequence of str
-        Columns by which of facts known at one time the last is taken; none is where all of them are equal.
+        Columns that put the facts that became known at one time in order: the last of them counts. Facts that are equal
+        in all of these columns have no last one, so none of them counts.
     limit : int
         How long before the decision the fact may have become known. [ns]
 
@@ -360,13 +359,13 @@ def last_known(
     last = facts.group_by(*keys, "__at").agg(nw.col("__number").max())
     decisions = with_last(decisions, last, "__number", by=keys, at="__at", carry=limit)
     columns = {new: nw.col(name) for name, new in names.items()}
-    # Facts that are there twice have numbers too, so that no earlier fact is taken in their place.
+    # Duplicate facts have numbers too, so that no earlier fact takes their place; no decision finds their number here.
     alone = facts.filter(nw.col(TWICE) == 0).select(*keys, "__number", **columns)
     return joined(decisions, alone, on=[*keys, "__number"])
 
 
 def _warn_of_repeated(facts: Table[Any], rows: Rows, by: list[str], order: list[str]) -> None:
-    """Warn if no fact in memory is the only one of its keys and times, so that none is taken."""
+    """Warn if every fact of a frame in memory shares its keys and times with another fact, so that none is taken."""
     if not facts.is_eager:
         return
     rows = rows.filter(~nw.col(WHEN).is_null())
@@ -382,7 +381,7 @@ def _warn_of_repeated(facts: Table[Any], rows: Rows, by: list[str], order: list[
 
 
 def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
-    """Return the columns that must be equal."""
+    """Return the columns that must be equal in a decision and its fact; raise QueryError if they cannot be these."""
     if by is None:
         keys = [
             name for name in IDENTITY if name in left.names and name in right.names and name != "interval"
@@ -410,7 +409,10 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
 
 
 def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
-    """Return the columns that put facts of one time in order: a number, or of a text its length and its digits."""
+    """Return the columns that put the facts of one time in order.
+
+    Text holds whole numbers, so the longer text is the larger number, and texts of one length sort as their numbers.
+    """
     if order is None:
         return {}
     require([order := column("order", order)], facts.names)
