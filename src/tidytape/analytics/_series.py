@@ -51,8 +51,9 @@ def one_series(table: Table[Any], names: Sequence[str]) -> dict[str, Any]:
     (found,) = rows.select(**same).collect().iter_rows(named=True)
     for name, is_same in found.items():
         if is_same is False:
-            got = f"something else in column {name}"
-            raise QueryError("frame", got=got, expected="one series", hint="filter it first")
+            raise QueryError(
+                "frame", got=f"something else in column {name}", expected="one series", hint="filter it first"
+            )
     return first
 
 

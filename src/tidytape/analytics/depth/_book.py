@@ -393,9 +393,14 @@ def books_of(
         height = nw.when(nw.col(BLOCK_SIZE).is_finite() & (nw.col(BLOCK_SIZE) > 0)).then(nw.col(BLOCK_SIZE))
     book = [*series, "timestamp"]
     if unit is not None:
-        expected = "sizes that count what amount says"
-        hint = "amount='quote' where they count USD, amount='coin' where they count coins"
-        table = counting(table, unit, ["size"], parameter="amount", expected=expected, hint=hint)
+        table = counting(
+            table,
+            unit,
+            ["size"],
+            parameter="amount",
+            expected="sizes that count what amount says",
+            hint="amount='quote' where they count USD, amount='coin' where they count coins",
+        )
     table = of_one(table, AMOUNT_UNIT, series, ["size"])
     if grid is not None:
         table = on_blocks(table, Fraction(grid.size), "price", parameter="block_size", exactly=True)

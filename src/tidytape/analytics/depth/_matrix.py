@@ -277,8 +277,12 @@ def _arrays(
         cells = _cells((times.size, len(sides) or 1, width), bottom, columns, ladder, start=start, line=line)
         if cells is not None:
             return cells, times.astype("datetime64[ns]"), ladder.price(np.arange(bottom, bottom + width))
-    got, expected = "prices of no common step", "multiples of one, to fifteen digits"
-    raise QueryError("frame", got=got, expected=expected, hint="give a block_size")
+    raise QueryError(
+        "frame",
+        got="prices of no common step",
+        expected="multiples of one, to fifteen digits",
+        hint="give a block_size",
+    )
 
 
 def _columns(
@@ -303,8 +307,12 @@ def _columns(
     found = rows.select(*columns).collect(**how)
     arrays = {name: found[name].to_numpy() for name in found.columns}
     if sides and not arrays["side"].all():
-        got, expected = "something else in column side", " or ".join(BookSide)
-        raise QueryError("frame", got=got, expected=expected, hint="filter it first")
+        raise QueryError(
+            "frame",
+            got="something else in column side",
+            expected=" or ".join(BookSide),
+            hint="filter it first",
+        )
     is_placed = np.isfinite(arrays["price"])
     if not is_placed.all():
         arrays = {name: array[is_placed] for name, array in arrays.items()}
@@ -324,8 +332,11 @@ def _runs(columns: dict[str, NDArray[Any]], step: int | None) -> tuple[Integers,
     if step is not None:
         steps, off = np.divmod(times - times[0], step)
         if off.any():
-            got, expected = f"times {off.max():,} ns off", f"times whole multiples of {step:,} ns apart"
-            raise QueryError("interval", got=got, expected=expected)
+            raise QueryError(
+                "interval",
+                got=f"times {off.max():,} ns off",
+                expected=f"times whole multiples of {step:,} ns apart",
+            )
         line, times = steps[line], times[0] + step * np.arange(steps[-1] + 1)
     return np.append(start, time.size), np.append(line, times.size), times
 
@@ -369,7 +380,8 @@ class _Ladder:
         levels = np.unique(price)
         most = float(np.abs(levels[[0, -1]]).max())
         tolerance = noise * most
-        places = next((places for places in range(22) if _off(levels, places) <= tolerance), 22)
+        off = (np.abs(levels - np.rint(levels * 10.0**n) / 10.0**n).max() for n in range(22))
+        places = next((n for n, furthest in enumerate(off) if furthest <= tolerance), 22)
         if not most * 10.0**places < _MOST_COUNTS:
             return None
         counts = np.rint(levels * 10.0**places).astype(np.int64)
@@ -392,11 +404,6 @@ class _Ladder:
         off = self.price(row)
         off -= price
         return row.astype(np.int64) if max(off.max(), -off.min()) <= self.tolerance else None
-
-
-def _off(price: Floats, places: int) -> float:
-    """Return how far the farthest of some prices is from a decimal of so many places."""
-    return float(np.abs(price - np.rint(price * 10.0**places) / 10.0**places).max())
 
 
 def _ladders(price: Floats, lowest: float, highest: float, grid: Grid | None) -> Iterator[_Ladder]:

@@ -226,8 +226,9 @@ def vwap(
     prices = ["price"] if "price" in table.names else ["high", "low", "close"]
     table = Table.opened(table, times=["timestamp"], numbers=[*prices, volume])
     keys = table.series(by, without=["side", "timestamp", "volume", "vwap", "anchor", "anchored_at"])
-    expected, hint = "amounts in coins", "fetch it without quote"
-    table = counting(table, "COIN", [volume], parameter="frame", expected=expected, hint=hint)
+    table = counting(
+        table, "COIN", [volume], parameter="frame", expected="amounts in coins", hint="fetch it without quote"
+    )
     table = of_one(table, AMOUNT_UNIT, keys, [volume])
     has_lengths = interval is None and has_intervals(table, keys)
 
@@ -260,8 +261,12 @@ def sessions_of(
     arguments.one_of("anchor", anchor, ("none", "session"))
     for parameter, got in (("session", session), ("session_open", session_open)):
         if got is not None and anchor != "session":
-            expected = "none, or anchor='session' too"
-            raise QueryError(parameter, got=got, expected=expected, hint="without it the sum runs on")
+            raise QueryError(
+                parameter,
+                got=got,
+                expected="none, or anchor='session' too",
+                hint="without it the sum runs on",
+            )
     if anchor == "none":
         return None
     length, opens = arguments.length("session", "1d" if session is None else session), MONDAY
@@ -277,9 +282,12 @@ def sessions_of(
         ]
         if interval_of(interval) not in fitting:
             longest = f"the longest that does is {fitting[-1].alias!r}" if fitting else None
-            hint = longest or "have sessions open on whole minutes"
-            expected = "an interval that ends where a session opens"
-            raise QueryError("interval", got=interval, expected=expected, hint=hint)
+            raise QueryError(
+                "interval",
+                got=interval,
+                expected="an interval that ends where a session opens",
+                hint=longest or "have sessions open on whole minutes",
+            )
     return length, opens
 
 

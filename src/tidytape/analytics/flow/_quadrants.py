@@ -131,11 +131,16 @@ def oi_price_quadrant(
     # Candles have these columns, and open interest lacks them.
     for name in ("volume", "first_timestamp", "last_timestamp"):
         if name in table.names:
-            got, hint = f"a frame with column {name}", "open interest comes first, candles second"
-            raise QueryError("open_interest", got=got, expected="open interest, which has none", hint=hint)
+            raise QueryError(
+                "open_interest",
+                got=f"a frame with column {name}",
+                expected="open interest, which has none",
+                hint="open interest comes first, candles second",
+            )
     if "side" in other.names:
-        expected, hint = "candles of both sides", "fetch without by_side"
-        raise QueryError("candles", got="candles by side", expected=expected, hint=hint)
+        raise QueryError(
+            "candles", got="candles by side", expected="candles of both sides", hint="fetch without by_side"
+        )
     table = counting(
         table,
         AmountUnit.COIN.value,

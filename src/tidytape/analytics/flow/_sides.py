@@ -320,8 +320,12 @@ def _has_both(table: Table[Any], side: nw.Expr) -> nw.Expr:
         return nw.all_horizontal(*has.values(), ignore_nulls=True)
     (found,) = table.rows.select(**has).collect().iter_rows(named=True)
     if len(alone := [one for one, is_there in found.items() if is_there]) == 1:
-        expected, hint = "candles of both sides", "fetch them with by_side=True, without side"
-        raise QueryError("frame", got=f"candles of side {alone[0]} alone", expected=expected, hint=hint)
+        raise QueryError(
+            "frame",
+            got=f"candles of side {alone[0]} alone",
+            expected="candles of both sides",
+            hint="fetch them with by_side=True, without side",
+        )
     return nw.lit(value=True)
 
 

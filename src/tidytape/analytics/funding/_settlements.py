@@ -118,8 +118,9 @@ def accrued(
     if every is not None:
         paid = paid * (float(every) / own_interval(table, funding_interval))
     elif funding_interval is not None:
-        expected = "nothing, if each row is paid as it is"
-        raise QueryError("funding_interval", got=funding_interval, expected=expected)
+        raise QueryError(
+            "funding_interval", got=funding_interval, expected="nothing, if each row is paid as it is"
+        )
     for factor in factors:
         paid = paid * (finite(factor) if isinstance(factor, str) else float(factor))
     rows = repeated(_settled(table.rows, every, anchor), [*series, "timestamp"])
@@ -278,8 +279,11 @@ def _lengths(table: Table[Any], given: Duration | None, every: int | None) -> tu
         return any_length
     if given is not None:
         if known > every:
-            expected = "rows no longer than settled_every: they do not tell every settlement"
-            raise QueryError("interval", got=given, expected=expected)
+            raise QueryError(
+                "interval",
+                got=given,
+                expected="rows no longer than settled_every: they do not tell every settlement",
+            )
         return any_length
     known = length_of(nw.col("interval"))
     more = ((known - 1).cast(nw.Float64()) / float(every)).floor().cast(nw.Int64())

@@ -198,8 +198,9 @@ def _cost(costs: float | Mapping[str, float] | str) -> nw.Expr:
         return finite(costs)
     by_exchange = costs if isinstance(costs, Mapping) else {"all": costs}
     if not by_exchange or not all(map(arguments.is_number, by_exchange.values())):
-        expected = "a finite number, one for each of some exchanges, or a column"
-        raise QueryError("costs", got=costs, expected=expected)
+        raise QueryError(
+            "costs", got=costs, expected="a finite number, one for each of some exchanges, or a column"
+        )
     if not isinstance(costs, Mapping):
         return nw.lit(float(costs))
     exchange = nw.col("exchange").cast(nw.String())
