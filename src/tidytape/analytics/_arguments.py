@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import timedelta
 from decimal import Decimal
-from math import isfinite
+from math import inf, isfinite
 from numbers import Integral, Real
 from typing import TypeGuard
 
@@ -29,9 +29,16 @@ def is_number(value: object) -> TypeGuard[float]:
 
 def number(parameter: str, got: object, *, least: float | None = None) -> float:
     """Return a finite number of at least ``least``, if that is given; raise QueryError for anything else."""
-    if not is_number(got) or (least is not None and got < least):
-        more = "" if least is None else f", {least:g} or more"
-        raise QueryError(parameter, got=got, expected=f"a finite number{more}")
+    more = "" if least is None else f", {least:g} or more"
+    return _between(parameter, got, f"a finite number{more}", least=-inf if least is None else least)
+
+
+def _between(
+    parameter: str, got: object, expected: str, *, least: float = -inf, above: float = -inf, most: float = inf
+) -> float:
+    """Return a finite number between two limits; raise QueryError, with what is expected, for anything else."""
+    if not is_number(got) or not least <= got <= most or not float(got) > above:
+        raise QueryError(parameter, got=got, expected=expected)
     return float(got)
 
 
@@ -62,16 +69,12 @@ def one_of(parameter: str, got: object, known: Iterable[str]) -> None:
 
 def positive(parameter: str, got: object) -> float:
     """Return a finite number above 0; raise QueryError if it is anything else."""
-    if not is_number(got) or not float(got) > 0:
-        raise QueryError(parameter, got=got, expected="a finite number above 0")
-    return float(got)
+    return _between(parameter, got, "a finite number above 0", above=0)
 
 
 def share(parameter: str, got: object) -> float:
     """Return a number above 0 and at most 1; raise QueryError if it is anything else."""
-    if not is_number(got) or not 0 < float(got) <= 1:
-        raise QueryError(parameter, got=got, expected="a number above 0 and at most 1")
-    return float(got)
+    return _between(parameter, got, "a number above 0 and at most 1", above=0, most=1)
 
 
 def whole(parameter: str, got: object, *, least: int = 1, most: int = 1_000_000_000) -> int:

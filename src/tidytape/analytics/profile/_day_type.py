@@ -21,7 +21,7 @@ from tidytape.analytics.profile._levels import (
     touched_rows,
 )
 from tidytape.analytics.profile._opening import SESSION, opened
-from tidytape.analytics.profile._shape import features, is_double
+from tidytape.analytics.profile._shape import features, is_double, shares
 
 _MULTIPLES: Final = {"x1_5": 1.5, "x2": 2.0, "x3": 3.0}
 _EDGES: Final = {"edge": 0.0, "opposite": 1.0}
@@ -119,15 +119,15 @@ def initial_balance(
 def balances(
     rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, minutes: float
 ) -> nw.LazyFrame[Any]:
-    """Return one row per session of `touched_rows`: its keys, and the ends of it, its balance and its last block.
+    """Return one row per session: its keys, and the highest and lowest price of it, its balance and its last block.
 
-    The rows have ``block_length`` of their session.
+    ``rows`` are `touched_rows` with the ``block_length`` of their session.
     """
     length, at = nw.col("block_length"), nw.when("known").then(row_price(step))
     rows = rows.with_columns(
         touched=at,
         last_block=nw.col("last").max().over(keys),
-        # Without the length of a block nothing says what is early.
+        # A balance is unknown if the length of a block is.
         has_length=~length.is_null().max().over(keys),
     )
     touched, is_early = nw.col("touched"), nw.col("first") * length < minutes
@@ -143,7 +143,7 @@ def balances(
 
 
 def balance_columns(*, minutes: float, extension_from: str) -> dict[str, nw.Expr]:
-    """Return what is published of `balances`."""
+    """Return the columns that `initial_balance` makes of those of `balances`."""
     one_of("extension_from", extension_from, _EDGES)
     high, low = nw.col("balance_high"), nw.col("balance_low")
     width = high - low
@@ -263,20 +263,18 @@ def day_type(
     """
     minutes = arguments.positive("minutes", minutes)
     lookback = arguments.whole("lookback", lookback)
-    given = {
-        "max_quiet": max_quiet,
-        "min_normal": min_normal,
-        "max_trend": max_trend,
-        "extreme": extreme,
-        "max_valley": max_valley,
-        "min_second": min_second,
-    }
-    thresholds = {name: arguments.share(name, value) for name, value in given.items()}
-    results = ("day_type", *DAY_FEATURES, "initial_balance_minutes", "lookback", *thresholds)
+    thresholds = shares(
+        max_quiet=max_quiet,
+        min_normal=min_normal,
+        max_trend=max_trend,
+        extreme=extreme,
+        max_valley=max_valley,
+        min_second=min_second,
+    )
     sessions = opened(
         levels,
         by,
-        results=(SESSION, *results),
+        results=(SESSION, "day_type", *DAY_FEATURES, "initial_balance_minutes", "lookback", *thresholds),
         numbers={"price": price},
         row_size=row_size,
         of="series",
@@ -302,7 +300,7 @@ def day_type(
 def block_features(
     rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, min_second: float
 ) -> nw.LazyFrame[Any]:
-    """Return one row per session of `touched_rows`: its keys, and the valley of its TPO counts."""
+    """Return one row per session: its keys, and `features` of the TPO counts of its `touched_rows`."""
     counts = rows.select(*keys, price=nw.when("known").then(row_price(step)), count="blocks")
     found = features(counted_rows(counts, keys, step), keys, min_second=min_second)
     return found.select(
@@ -311,7 +309,7 @@ def block_features(
 
 
 def with_day_features(sessions: nw.LazyFrame[Any], series: list[str], lookback: int) -> nw.LazyFrame[Any]:
-    """Add what is left of `DAY_FEATURES` to `balances` of sessions that begin at ``start``."""
+    """Add those `DAY_FEATURES` that follow from `balances`, of sessions that begin at ``start``."""
     high, low = nw.col("touched_high"), nw.col("touched_low")
     width, is_wide = high - low, high > low
     balance = nw.col("balance_high") - nw.col("balance_low")
@@ -338,7 +336,7 @@ def with_day_features(sessions: nw.LazyFrame[Any], series: list[str], lookback: 
 
 
 def day_label(thresholds: Mapping[str, float]) -> nw.Expr:
-    """Return the type that `DAY_FEATURES` say."""
+    """Return the day type that follows from `DAY_FEATURES`."""
     share, close = nw.col("balance_share"), nw.col("close_position")
     up, down = nw.col("extension_up_share") > 0, nw.col("extension_down_share") > 0
     to_extreme = (up & (close >= 1 - thresholds["extreme"] - NOISE)) | (

@@ -231,7 +231,7 @@ def poor_extremes(
 
 
 def extremes(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
-    """Return one row per session of `with_ends`: its keys, and of each end its row, blocks, tail and state."""
+    """Return one row per session of rows `with_ends`: its keys; and the price, blocks, tail and state of both ends."""
     index, is_single = nw.col("index"), (nw.col("blocks") == 1).cast(nw.Float64)
     columns: dict[str, nw.Expr] = {}
     for end, distance in (("low", index - nw.col("lowest")), ("high", nw.col("highest") - index)):
@@ -248,7 +248,7 @@ def extremes(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
 
 
 def extreme_columns(min_excess_rows: int) -> dict[str, nw.Expr]:
-    """Return what is published of `extremes`."""
+    """Return the columns that `poor_extremes` makes of those of `extremes`."""
     return {
         "high": nw.col("end_high"),
         "low": nw.col("end_low"),
@@ -278,10 +278,14 @@ def _opened_rows(
 ) -> tuple[Profiles[IntoFrameT], nw.LazyFrame[Any]]:
     """Return the caller's sessions, and their rows `with_ends`."""
     checked_minutes(block_minutes)
-    times = [] if now is None else [SESSION]
-    numbers = {"price": price}
     profiles = opened(
-        levels, by, results=results, numbers=numbers, row_size=row_size, times=times, blocks=True
+        levels,
+        by,
+        results=results,
+        numbers={"price": price},
+        row_size=row_size,
+        times=[] if now is None else [SESSION],
+        blocks=True,
     )
     columns: dict[str, str | nw.Expr] = {}
     if now is not None:
@@ -308,9 +312,9 @@ def with_ends(rows: nw.LazyFrame[Any], profiles: Profiles[Any], *, now: TimeLike
 
 
 def runs(rows: nw.LazyFrame[Any], keys: list[str]) -> nw.LazyFrame[Any]:
-    """Return one row per run of rows `with_ends` that one block touched: its keys, and what `single_prints` says."""
+    """Return the runs of rows `with_ends` that one block alone touched: the keys and columns of `single_prints`."""
     single = rows.filter(nw.col("known"), nw.col("blocks") == 1)
-    # Neighbours of one run are as far from the first row as their number among the single ones.
+    # From one row of a run to the next, the index and the number among the single rows both rise by 1.
     number = nw.col("index").cum_count().over(keys, order_by="place").cast(nw.Float64)
     found = single.with_columns(run=nw.col("index") - number).group_by(*keys, "run")
     return found.agg(

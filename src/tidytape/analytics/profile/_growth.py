@@ -172,7 +172,7 @@ def _areas_of(
     sizes = np.diff(starts, append=len(count))
     bottom, top, total = place[starts], place[starts + sizes - 1], np.add.reduceat(count, starts)
 
-    # The point of control is the heaviest row. The rule of ties chooses among several: the one least ``away``.
+    # The point of control is the heaviest row. Of several equal ones it is the one whose ``away`` is least.
     scale = np.nan_to_num(10.0 ** (DIGITS - np.round(np.log10(total))), posinf=0.0)
     weight = np.floor(count * np.repeat(scale, sizes) + 0.5)
     row = np.flatnonzero(weight == np.repeat(np.maximum.reduceat(weight, starts), sizes))
@@ -212,10 +212,10 @@ def _areas_of(
 def _rows(
     starts: Ints, price: Floats, count: Floats, step: Fraction | None
 ) -> tuple[Ints, Floats, Floats, Floats]:
-    """Merge the levels of a session that share a place; return starts, place, price and count in order of place.
+    """Add up the levels of a session that share a place; return starts, place, price and count in order of place.
 
-    The place is the price as a whole number: of steps, or, without a step, of units as fine as ``DIGITS`` digits.
-    Prices and counts are all zero in a session that has an unknown one.
+    The place is that of `with_place`: the price as a whole number. Prices and counts are all zero in a session that has
+    an unknown one.
     """
     sizes = np.diff(starts, append=len(price))
     furthest = MOST_STEPS * float(step) if step else np.inf
@@ -247,7 +247,7 @@ def _rows(
 
 
 def _order(sizes: Ints, place: Floats) -> Ints:
-    """Return the positions that sort by (session, place, row)."""
+    """Return the positions of levels sorted by (session, place, position)."""
     above = (place - place.min()).astype(np.int64)
     row, bits = np.arange(len(place)), len(place).bit_length()
     session, width = np.arange(len(sizes)), int(above.max()).bit_length()

@@ -1,11 +1,16 @@
-"""Rows of a profile: where levels lie, and what they count.
+"""Price rows of a profile: where levels lie, and what they count.
 
-A row is a price, or a step of the grid of ``row_size``; levels that share one are added. Volumes add up. Time blocks do
-not: one that touched two levels of a row touched one row. So where levels share a row its blocks are counted anew.
+A *level* is one price of a session as the caller's frame has it. A *row* of a profile, or price row, is one price, or
+one step of the grid of ``row_size``; it adds up the levels that share it. The *place* of a row is its price as a whole
+number, of steps or of fine units, and its *index* numbers it: neighbouring rows differ by 1.
 
-Frames say in three ways which blocks touched a level: touches, one row per block and level (``block_id``); levels with
-a list of blocks, as a client fetches them (``block_ids``); and levels with the number, the first and the last of them
-(``tpo_count``, ``first_touch_block``, ``last_touch_block``). The blocks themselves go before a number that was sent.
+Volumes add up. Time blocks do not: a block that touched two levels of a row touched one row. So the blocks of a row
+that levels share are counted anew.
+
+A frame can say in three ways which blocks touched a level: touches, with one line per block and level (``block_id``);
+levels with a list of blocks, as a client fetches them (``block_ids``); and levels with the number, the first and the
+last of the blocks (``tpo_count``, ``first_touch_block``, ``last_touch_block``). Where a frame has both, the blocks
+themselves are counted, not the number.
 """
 
 from __future__ import annotations
@@ -33,13 +38,13 @@ NOISE: Final = 10.0**-DIGITS
 """How far apart equal shares may be."""
 
 MOST_STEPS: Final = 2.0**50
-"""A price so many steps from zero has no row: floats do not tell its neighbours apart."""
+"""A price this many steps from zero has no row: floats do not tell neighbouring rows apart there."""
 
 BLOCK_MINUTES: Final = "block_size_minutes"
 """Column of the length of a block in TPO levels; a length that is not above 0, or of years, is unknown. [min]"""
 
 MOST_MINUTES: Final = 366 * 24 * 60
-"""No block is longer than that, and none ends later after its session's start. [min]"""
+"""Longest block, and latest end of a block after its session's start. [min]"""
 
 
 def finite(name: str) -> nw.Expr:
@@ -75,27 +80,27 @@ def with_place(
 
 
 def indices(keys: list[str], step: Fraction | None) -> nw.Expr:
-    """Return the number of each row of a profile: neighbours differ by 1."""
+    """Return the index of each row of a profile: neighbouring rows differ by 1."""
     place = nw.col("place")
     return place if step else place.rank("dense").over(keys).cast(nw.Float64)
 
 
 def row_price(step: Fraction | None, place: str = "place") -> nw.Expr:
-    """Return the price a row is published at: of the grid, or as it came."""
+    """Return the price of a row in results: the low edge on the grid, or without a grid the caller's price."""
     if step is None:
         return nw.col("price")
     return quotient(nw.col(place) * float(step.numerator), step.denominator)
 
 
 def scale(largest: nw.Expr) -> nw.Expr:
-    """Return how many units there are in 1, for ``largest`` to hold about ``10 ** DIGITS`` of them."""
-    # The rounded logarithm turns over at a root of 10, where no decimal lies: engines agree on the digit.
+    """Return how many fine units make 1, so that ``largest`` is about ``10 ** DIGITS`` units."""
+    # The logarithm is rounded up from the square root of 10 on. No decimal is that number, so all engines agree.
     decade = nw.when(largest > 0).then(largest).log(10).round()
     return 10.0 ** (DIGITS - decade)
 
 
 def in_units(value: nw.Expr, scale: nw.Expr) -> nw.Expr:
-    """Return ``value`` in whole units; 0 where there are none."""
+    """Return ``value`` rounded to whole fine units; 0 for null."""
     # floor(x + 1/2), because engines disagree on how to round a half.
     return (value * scale + 0.5).floor().fill_null(0.0)
 
@@ -103,11 +108,11 @@ def in_units(value: nw.Expr, scale: nw.Expr) -> nw.Expr:
 def counted_rows(
     levels: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, tie: str = "center"
 ) -> nw.LazyFrame[Any]:
-    """Return one row per (keys, price row), with its signed distance from the point of control in rows, ``from_poc``.
+    """Return the rows of profiles, with ``from_poc``: their signed distance from the point of control. [row]
 
-    ``count`` is the row's, ``total`` the profile's, null where there is no answer; ``weight`` is the count in whole
-    units, ``scale`` of them in 1, and ``largest`` the profile's largest; ``index`` numbers the rows; ``place`` says
-    where they lie, from ``lowest`` to ``highest``.
+    Of the row: ``price``, ``count``, ``place``, ``index``, and ``weight``, its count in fine units. Of its profile:
+    ``total``, the sum of the counts, null if a price or count is unknown; ``scale``, how many fine units make 1;
+    ``largest``, the largest weight; ``lowest`` and ``highest``, the places of its ends.
     """
     price, count, total, place = nw.col("price"), nw.col("count"), nw.col("total"), nw.col("place")
     known = finite("price") & countable("count")
@@ -122,7 +127,7 @@ def counted_rows(
         highest=place.max().over(keys),
         index=indices(keys, step),
     )
-    # Places are whole numbers, so a quarter leans to the lower of two rows equally far and moves no other.
+    # Places are whole numbers, so subtracting 1/4 prefers the lower of two equally distant rows and changes no other.
     middle = nw.col("lowest") + nw.col("highest") - 0.25
     away, weight = nw.col("away"), nw.col("weight")
     rows = rows.with_columns(
@@ -217,10 +222,11 @@ def touches(profiles: Profiles[IntoFrameT], columns: Mapping[str, str | nw.Expr]
 def touched_rows(
     profiles: Profiles[IntoFrameT], columns: Mapping[str, str | nw.Expr] | None = None
 ) -> nw.LazyFrame[Any]:
-    """Return one row per profile and price row that a block touched.
+    """Return the rows of profiles that a block touched.
 
-    The keys, ``place``, ``index`` (neighbours differ by 1), ``price``, ``blocks`` (how many), ``first`` and ``last`` of
-    them, all float64; ``known``, whether all of the profile is; and ``columns``, of which a row has the largest.
+    They have the keys; ``place``, ``index``, ``price``; ``blocks``, how many blocks touched the row, ``first`` and
+    ``last``, the first and last of them, all float64; ``known``, whether the whole profile is known; and ``columns``,
+    each the largest of the row's levels.
     """
     columns = columns or {}
     keys, step, block, known = profiles.keys, profiles.step, nw.col("block"), nw.col("known")

@@ -1,4 +1,4 @@
-"""A caller's profiles, opened for work: their keys under working names, and results under the caller's names again."""
+"""Opens a caller's frame as profiles whose keys have working names, and gives results the caller's names again."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TOUCH: Final = "block_id"
 """Column of the time block of a touch, in frames of one row per block and level."""
 
 BLOCKS: Final = "tpo_count"
-"""Number of the blocks that touched a level. Of touches it is counted, and need not be a column."""
+"""Column of the number of blocks that touched a level. Frames of touches need not have it: they are counted."""
 
 LIST: Final = "block_ids"
 """Column of the list of the blocks that touched a level."""
@@ -37,7 +37,7 @@ _FINEST: Final = 10**40
 
 @dataclass(frozen=True)
 class Profiles(Generic[IntoFrameT]):
-    """Profiles, and how results go back to the caller.
+    """Profiles of a caller's frame, and how results get back the caller's names.
 
     Attributes
     ----------
@@ -103,10 +103,9 @@ class Profiles(Generic[IntoFrameT]):
     def closed(
         self, result: nw.LazyFrame[Any], *, sort: Iterable[str] = (), times: Mapping[str, str] | None = None
     ) -> IntoFrameT:
-        """Return a result as the caller's kind of frame, under his names, sorted by the keys and ``sort``."""
+        """Return a result as the caller's kind of frame, under the caller's names, sorted by the keys and ``sort``."""
         order = [name for name in (*self.names.values(), *sort) if name not in self.hidden]
-        renamed = result.rename(self.names)
-        shown = renamed.drop(*self.hidden) if self.hidden else renamed
+        shown = result.rename(self.names).drop(*self.hidden)
         return self.table.closed(shown, sort=order, times=times)
 
 
@@ -123,9 +122,9 @@ def opened(
 ) -> Profiles[IntoFrameT]:
     """Return the caller's profiles.
 
-    An eager frame is refused where its ``block_size`` does not divide ``row_size``, where a profile has several of
-    them (or one of its sessions, where there is a ``row_size``), or counts of several ``amount_unit``. Of a lazy
-    frame the prices are null there, so that no result is known.
+    An eager frame is refused if its ``block_size`` does not divide ``row_size``, or if a profile has several
+    ``amount_unit`` or several ``block_size`` (with a ``row_size``, sessions of one profile may differ in it). A lazy
+    frame gets null prices there instead, so that its results are null.
 
     Parameters
     ----------
@@ -176,7 +175,7 @@ def opened(
     if SESSION in columns and SESSION_END in table.names and SESSION_END not in (*columns, *taken):
         columns = [*columns, SESSION_END]
     table = _of_one_kind(table, columns, numbers, step=step, of_series=of_series)
-    hides_interval = by is None and "interval" in columns and not knows_length(table.names)
+    is_hidden = by is None and "interval" in columns and not knows_length(table.names)
     names = working_names(columns)
     if of_series:
         names["start"] = SESSION
@@ -185,7 +184,7 @@ def opened(
             end = nw.col(SESSION_END).max().over(*names.values())
             table = replace(table, rows=table.rows.with_columns(end))
             names["end"] = SESSION_END
-    profiles = Profiles(table, names, numbers["price"], step, ("interval",) if hides_interval else ())
+    profiles = Profiles(table, names, numbers["price"], step, ("interval",) if is_hidden else ())
     for parameter, name in numbers.items():
         profiles.require_number(parameter, name)
     if blocks and not profiles.has_blocks:
@@ -207,21 +206,19 @@ def _of_one_kind(
     step: Fraction | None,
     of_series: bool,
 ) -> Table[IntoFrameT]:
-    """Return levels whose units and heights make up profiles."""
+    """Check that each profile has one amount unit and one block size, which must divide ``step``."""
     price = numbers["price"]
-    if price not in table.names:
-        return table
     sessions = [*columns, SESSION] if SESSION in table.names and SESSION not in columns else columns
     if not is_of_blocks(numbers.get("count", BLOCKS)):
         table = of_one(table, AMOUNT_UNIT, sessions if of_series else columns, [price], parameter="levels")
     if step is not None and BLOCK_SIZE not in columns:
         table = on_blocks(table, step, price, parameter="row_size")
-    is_of_sessions = of_series or step is not None
-    return of_one(table, BLOCK_SIZE, sessions if is_of_sessions else columns, [price], parameter="levels")
+    of_rows = sessions if of_series or step is not None else columns
+    return of_one(table, BLOCK_SIZE, of_rows, [price], parameter="levels")
 
 
 def is_of_blocks(column: object) -> bool:
-    """Return whether a column counts blocks, which touches do without it; a name that is no text does not."""
+    """Return whether a name is that of the column that counts blocks; it need not be a string."""
     return isinstance(column, str) and column == BLOCKS
 
 

@@ -28,7 +28,7 @@ from tidytape.errors import QueryError
 from tidytape.frames.buckets import length_of
 from tidytape.frames.door import in_sql
 from tidytape.frames.joined import joined
-from tidytape.frames.ordered import starts_run, within
+from tidytape.frames.ordered import starts_run
 from tidytape.frames.table import Table
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
@@ -120,7 +120,6 @@ def composite(
     if row_size is None:
         raise QueryError("row_size", got=row_size, expected="a finite number above 0")
     table = Table.opened(levels, parameter="levels")
-    # Under these names an argument is meant, whichever of the counts it is.
     profiles = opened(
         table,
         by,
@@ -133,8 +132,6 @@ def composite(
     for name in counts:
         profiles.require_number("count", name)
     profiles = _described(profiles, counts)
-    if SESSION in table.names:
-        profiles = _of_spans(profiles)
     keys, step = profiles.keys, profiles.step
     working = {f"count_{position}": name for position, name in enumerate(counts)}
     rows = counted_levels(profiles, working, session=_START)
@@ -146,52 +143,43 @@ def composite(
         nw.when("known").then(row_price(step)).alias(price),
         *(nw.when(f"known_{name}").then(nw.col(name)).alias(caller) for name, caller in working.items()),
     )
-    has_clock = SESSION_END in profiles.table.clocks or SESSION_END not in profiles.names.values()
-    return profiles.closed(result, sort=[price], times={} if has_clock else {SESSION_END: SESSION})
+    is_new_end = SESSION in table.names and SESSION_END not in profiles.table.clocks
+    return profiles.closed(result, sort=[price], times={SESSION_END: SESSION} if is_new_end else {})
 
 
 def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profiles[IntoFrameT]:
-    """Return profiles that keep the unit of their amounts, and whose ``block_size`` is that of the composite's rows.
+    """Return profiles with the columns that describe a composite: they are the same in all of its rows, so keys of it.
 
-    Both are the same in all rows of a composite, so they can be keys of it.
+    Row size and amount unit; and the start of the first session, the end of the last, and how many there are. `_START`
+    keeps the start of each row's own session.
     """
     table, series = profiles.table, list(profiles.names.values())
-    added = [BLOCK_SIZE]
+    described: dict[str, nw.Expr] = {}
+    if BLOCK_SIZE in table.names and BLOCK_SIZE not in series:
+        is_known = (~nw.col(BLOCK_SIZE).is_null()).all().over(*series)
+        described[BLOCK_SIZE] = nw.when(is_known).then(nw.lit(float(profiles.step or 0)))
     if amounts := [name for name in counts if not is_of_blocks(name)]:
         table = of_one(table, AMOUNT_UNIT, series, amounts, parameter="levels")
-        added = [BLOCK_SIZE, AMOUNT_UNIT]
-    added = [name for name in added if name in table.names and name not in series]
-    if BLOCK_SIZE in added:
-        is_known = within((~nw.col(BLOCK_SIZE).is_null()).all(), series)
-        size = nw.when(is_known).then(nw.lit(float(profiles.step or 0))).alias(BLOCK_SIZE)
-        table = replace(table, rows=table.rows.with_columns(size))
-    return replace(profiles, table=table, names=working_names([*series, *added]))
-
-
-def _of_spans(profiles: Profiles[IntoFrameT]) -> Profiles[IntoFrameT]:
-    """Return profiles with the first start, the last end and the number of their sessions.
-
-    These are the same in all rows of a composite, so they can be keys of it. The session's own start is `_START`.
-    """
-    table, series = profiles.table, list(profiles.names.values())
-    start, end, added = nw.col(SESSION), nw.col(SESSION_END), [SESSION, _SESSIONS]
-    rows = table.rows.with_columns(start.alias(_START), __one=nw.lit(1.0))
-    if SESSION_END not in table.names and "interval" in table.names and knows_length(table.names):
-        length = length_of(nw.col("interval"))
-        rows = rows.with_columns(nw.when(length > 0).then(start + length).alias(SESSION_END))
-    if SESSION_END in rows.collect_schema().names():
-        added = [SESSION, SESSION_END, _SESSIONS]
-        is_known = (~end.is_null()).all().over(*series)
-        rows = rows.with_columns(nw.when(is_known).then(end.max().over(*series)).alias(SESSION_END))
-    # Each level has its part of its session, so that they add up.
-    whole = nw.col(_SESSIONS).max() if _SESSIONS in table.names else nw.col("__one").max()
-    each = [*dict.fromkeys([*series, _START])]
-    rows = rows.with_columns(__one=whole.over(*each) / nw.col("__one").sum().over(*each))
-    rows = rows.with_columns(
-        start.min().over(*series),
-        (nw.col("__one").sum().over(*series) + 0.5).floor().cast(nw.Int64).alias(_SESSIONS),
-    )
-    names = working_names(dict.fromkeys([*series, *added]))
+        described |= {name: nw.col(name) for name in (AMOUNT_UNIT,) if name in table.names}
+    rows = table.rows
+    if SESSION in table.names:
+        start, end, part = nw.col(SESSION), nw.col(SESSION_END), nw.col("__part")
+        if SESSION_END not in table.names and "interval" in table.names and knows_length(table.names):
+            length = length_of(nw.col("interval"))
+            rows = rows.with_columns(nw.when(length > 0).then(start + length).alias(SESSION_END))
+        described[SESSION] = start.min().over(*series)
+        if SESSION_END in rows.collect_schema().names():
+            is_known = (~end.is_null()).all().over(*series)
+            described[SESSION_END] = nw.when(is_known).then(end.max().over(*series))
+        # Each level counts as its part of its session, so the parts add up to the number of sessions.
+        session = [*dict.fromkeys([*series, _START])]
+        sessions = nw.col(_SESSIONS) if _SESSIONS in table.names else nw.lit(1.0)
+        rows = rows.with_columns(start.alias(_START), __part=sessions.cast(nw.Float64), __one=nw.lit(1.0))
+        rows = rows.with_columns(__part=part.max().over(*session) / nw.col("__one").sum().over(*session))
+        described[_SESSIONS] = (part.sum().over(*series) + 0.5).floor().cast(nw.Int64)
+    if described:
+        rows = rows.with_columns(**described)
+    names = working_names(dict.fromkeys([*series, *described]))
     return replace(profiles, table=replace(table, rows=rows), names=names)
 
 

@@ -103,25 +103,27 @@ def shape(
     >>> shape(levels, by="day").select("day", "shape", "poc_position", "valley_depth").rows()
     [('bell', 'D', 0.5, 1.6666666666666667), ('late', 'P', 0.75, 1.5), ('two', 'B', 1.0, 0.2)]
     """
-    limits = {"low_poc": low_poc, "high_poc": high_poc, "max_valley": max_valley, "min_second": min_second}
-    thresholds = checked(limits)
-    results, numbers = ("shape", *SHAPE_FEATURES, *SHAPE_THRESHOLDS), {"price": price, "count": count}
-    profiles = opened(levels, by, results=results, numbers=numbers, row_size=row_size)
+    thresholds = shares(low_poc=low_poc, high_poc=high_poc, max_valley=max_valley, min_second=min_second)
+    results = ("shape", *SHAPE_FEATURES, *SHAPE_THRESHOLDS)
+    profiles = opened(
+        levels, by, results=results, numbers={"price": price, "count": count}, row_size=row_size
+    )
     rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
     found = features(rows, profiles.keys, min_second=thresholds["min_second"])
-    values = {name: nw.lit(value) for name, value in thresholds.items()}
-    result = found.with_columns(shape=letter(thresholds), **values)
+    result = found.with_columns(
+        shape=letter(thresholds), **{name: nw.lit(value) for name, value in thresholds.items()}
+    )
     return profiles.closed(result.select(*profiles.keys, *results))
 
 
-def checked(thresholds: Mapping[str, float]) -> dict[str, float]:
-    """Return the thresholds of a shape, each a number above 0 and at most 1."""
-    thresholds = {name: arguments.share(name, value) for name, value in thresholds.items()}
-    if thresholds["low_poc"] > thresholds["high_poc"]:
+def shares(**thresholds: float) -> dict[str, float]:
+    """Return thresholds, each a number above 0 and at most 1, ``low_poc`` at most ``high_poc``."""
+    checked = {name: arguments.share(name, value) for name, value in thresholds.items()}
+    if "low_poc" in checked and checked["low_poc"] > checked["high_poc"]:
         raise QueryError(
-            "low_poc", got=thresholds["low_poc"], expected=f"at most high_poc, {thresholds['high_poc']:g}"
+            "low_poc", got=checked["low_poc"], expected=f"at most high_poc, {checked['high_poc']:g}"
         )
-    return thresholds
+    return checked
 
 
 def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> nw.LazyFrame[Any]:
@@ -134,16 +136,16 @@ def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> 
         inward=-distance.abs(),
         all=weight.sum().over(keys),
     )
-    # Seen from the point of control: what lies from here outward, and the row on the near side.
+    # Per side of the point of control: the sum and the largest of this row and those outward, and the next row inward.
     rows = rows.with_columns(
         beyond=weight.cum_sum().over(outward, order_by="inward"),
         peak=weight.cum_max().over(outward, order_by="inward"),
         nearer=weight.shift(1).over(outward, order_by="away"),
         away_nearer=away.shift(1).over(outward, order_by="away"),
     )
-    is_first = nw.col("away_nearer").is_null()
-    nearer = nw.when(is_first).then(nw.col("largest")).otherwise(nw.col("nearer"))
-    valley = nw.when(away - nw.col("away_nearer").fill_null(0.0) > 1).then(nw.lit(0.0)).otherwise(nearer)
+    # The first row of a side has the point of control beside it. A row that is absent counts zero.
+    is_gap = away - nw.col("away_nearer").fill_null(0.0) > 1
+    valley = nw.when(is_gap).then(nw.lit(0.0)).otherwise(nw.coalesce("nearer", "largest"))
     enough = nw.col("beyond") >= (min_second - NOISE) * nw.col("all")
     rows = rows.with_columns(
         depth=nw.when(nw.col("side") != 0, nw.col("peak") > 0, enough).then(valley / nw.col("peak"))
@@ -170,7 +172,7 @@ def features(rows: nw.LazyFrame[Any], keys: list[str], *, min_second: float) -> 
 
 
 def letter(thresholds: Mapping[str, float]) -> nw.Expr:
-    """Return the shape that `features` say."""
+    """Return the letter of the shape that follows from `features`."""
     position = nw.col("poc_position")
     return (
         nw.when(position.is_null())
@@ -186,7 +188,7 @@ def letter(thresholds: Mapping[str, float]) -> nw.Expr:
 
 
 def is_double(thresholds: Mapping[str, float], depth: str = "valley_depth") -> nw.Expr:
-    """Return whether there are two distributions; false where there is no cut."""
+    """Return whether there are two distributions; false without a valley."""
     return (nw.col(depth) <= thresholds["max_valley"] + NOISE).fill_null(value=False)
 
 
@@ -264,8 +266,9 @@ def nodes(
     [('hvn', 1.0, 2.0, 8.0), ('lvn', 4.0, 4.0, 1.0), ('hvn', 5.0, 5.0, 4.0)]
     """
     within = arguments.whole("within", within)
-    numbers = {"price": price, "count": count}
-    profiles = opened(levels, by, results=_RESULTS, numbers=numbers, row_size=row_size)
+    profiles = opened(
+        levels, by, results=_RESULTS, numbers={"price": price, "count": count}, row_size=row_size
+    )
     rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, profiles.step)
     result = found_nodes(rows, profiles.keys, profiles.step, within=within).select(
         *profiles.keys,
@@ -283,24 +286,25 @@ def nodes(
 def found_nodes(
     rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, within: int
 ) -> nw.LazyFrame[Any]:
-    """Return one row per node of `counted_rows`: what its plateau has, ``is_high`` and ``is_low``."""
+    """Return one row per node of `counted_rows`: the columns of its plateau, ``is_high`` and ``is_low``."""
 
     def neighbour(name: str, back: int) -> nw.Expr:
         return nw.col(name).shift(back).over(keys, order_by="first_row")
 
     first, last, weight = nw.col("first_row"), nw.col("last_row"), nw.col("weight")
-    # A plateau has a row or more: those within k rows are among the k next ones.
-    near = []
-    for number in range(1, within + 1):
-        near.append(
-            nw.when(neighbour("last_row", number) >= first - within).then(neighbour("weight", number))
-        )
-        near.append(
-            nw.when(neighbour("first_row", -number) <= last + within).then(neighbour("weight", -number))
-        )
-    is_inside = ~(neighbour("weight", 1).is_null() | neighbour("weight", -1).is_null())
+    # A plateau has at least one row, so the plateaus within k rows are among the k next ones.
+    numbers = range(1, within + 1)
+    near = [
+        *(nw.when(neighbour("last_row", k) >= first - within).then(neighbour("weight", k)) for k in numbers),
+        *(
+            nw.when(neighbour("first_row", -k) <= last + within).then(neighbour("weight", -k))
+            for k in numbers
+        ),
+    ]
     plateaus = _plateaus(rows, keys, step).with_columns(
-        most=nw.max_horizontal(*near), least=nw.min_horizontal(*near), is_inside=is_inside
+        most=nw.max_horizontal(*near),
+        least=nw.min_horizontal(*near),
+        is_inside=~(neighbour("weight", 1).is_null() | neighbour("weight", -1).is_null()),
     )
     return plateaus.with_columns(
         is_high=(weight >= nw.col("most")).fill_null(value=False),
@@ -319,7 +323,7 @@ def _plateaus(rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None) -
         last_row=nw.col("index"),
     )
     if step is not None:
-        # What has no level between two that have is a plateau of zero.
+        # Rows without a level, between two that have one, are a plateau of count zero.
         rows = rows.with_columns(following=first.shift(-1).over(keys, order_by="first_row"))
         gaps = rows.filter(nw.col("following") > first + 1).with_columns(
             first_row=first + 1, last_row=nw.col("following") - 1, count=nw.lit(0.0), weight=nw.lit(0.0)

@@ -36,10 +36,10 @@ from tidytape.analytics.profile._sessions import untouched
 from tidytape.analytics.profile._shape import (
     SHAPE_FEATURES,
     SHAPE_THRESHOLDS,
-    checked,
     features,
     found_nodes,
     letter,
+    shares,
 )
 from tidytape.errors import QueryError
 from tidytape.frames.door import in_sql
@@ -177,9 +177,13 @@ def summary(
         "lookback": nw.lit(lookback, nw.Int64),
         **{name: nw.lit(value) for name, value in limits.items()},
     }
-    numbers = {"price": price, "count": count}
     sessions = opened(
-        levels, by, results=[SESSION, *columns], numbers=numbers, row_size=row_size, of="series"
+        levels,
+        by,
+        results=[SESSION, *columns],
+        numbers={"price": price, "count": count},
+        row_size=row_size,
+        of="series",
     )
     columns |= {
         "high": nw.col("high"),
@@ -229,13 +233,11 @@ def _limits(thresholds: Mapping[str, float]) -> dict[str, float]:
         raise QueryError("thresholds", got=thresholds, expected="numbers by the names of thresholds")
     for name in thresholds:
         one_of("thresholds", name, _THRESHOLDS)
-    limits = {name: arguments.share(name, value) for name, value in {**_THRESHOLDS, **thresholds}.items()}
-    checked({name: limits[name] for name in SHAPE_THRESHOLDS})
-    return limits
+    return shares(**{**_THRESHOLDS, **thresholds})
 
 
 def _once(rows: nw.LazyFrame[Any]) -> nw.LazyFrame[Any]:
-    """Return rows that several parts read. Of polars they are computed now, or each part would compute them again."""
+    """Return rows that several parts read, computed now if polars does it: it would compute them once per part."""
     return rows if in_sql(rows) else rows.collect().lazy()
 
 

@@ -136,8 +136,13 @@ def value_area(
     (1, 12.0, 11.0, 12.0, 0.7)
     """
     rules = Rules(share, rule, tie, stop, poc_tie)
-    results, numbers = (*AREA, *rules.columns()), {"price": price, "count": count}
-    profiles = opened(levels, by, results=results, numbers=numbers, row_size=row_size)
+    profiles = opened(
+        levels,
+        by,
+        results=(*AREA, *rules.columns()),
+        numbers={"price": price, "count": count},
+        row_size=row_size,
+    )
     counted = counted_levels(profiles, {"count": count})
     return profiles.closed(
         areas(counted, profiles.keys, rules, profiles.step, in_memory=profiles.table.is_eager)
@@ -216,8 +221,8 @@ def point_of_control(
     (1, 10.2, 7.0, 'upper')
     """
     one_of("tie", tie, POC_TIES)
-    results, numbers = ("poc", "poc_count", "poc_tie"), {"price": price, "count": count}
-    profiles = opened(levels, by, results=results, numbers=numbers)
+    results = ("poc", "poc_count", "poc_tie")
+    profiles = opened(levels, by, results=results, numbers={"price": price, "count": count})
     rows = counted_rows(counted_levels(profiles, {"count": count}), profiles.keys, None, tie=tie)
     has_poc = ~nw.col("total").is_null()
     result = rows.filter(nw.col("from_poc") == 0).select(
@@ -354,7 +359,7 @@ def developing(
 def _close(start: str, length: str, *ends: str) -> nw.Expr:
     """Return when ``block`` ends, and no later than its session; null where the frame does not say it. [ns]"""
     minutes = (nw.col("block") + 1) * nw.col(length)
-    # The float of a length of a few decimals becomes whole nanoseconds.
+    # Lengths have few decimals, so their product is exact; the cast makes whole nanoseconds of it.
     since_start = (nw.when(minutes <= MOST_MINUTES).then(minutes) * float(MINUTE)).cast(nw.Int64)
     end = nw.col(start) + since_start
     return nw.min_horizontal(end, *ends) if ends else end
@@ -363,7 +368,7 @@ def _close(start: str, length: str, *ends: str) -> nw.Expr:
 def _so_far(
     rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, context: list[str], *, distinct: bool
 ) -> nw.LazyFrame[Any]:
-    """Return one row per session, block, and price row touched by then, with its ``count`` up to then.
+    """Return the price rows that each block and those before it touched, with their ``count`` up to then.
 
     The ``price`` and ``count`` of a row are null where one of them is unknown.
     """
@@ -373,7 +378,7 @@ def _so_far(
     touched = rows.group_by(*row, "block").agg(
         price.min(), count.max() if distinct else count.sum(), nw.col(*context).min()
     )
-    # Until the row is touched again, it counts what it does now.
+    # A row keeps its count until the block before the one that touches it again.
     following = block.shift(-1).over(row, order_by="block")
     touched = touched.with_columns(
         count=count.cum_sum().over(row, order_by="block"),
