@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tidytape.frames.normal import normal_cdf
+from tidytape.analytics._smile import normal_cdf
 
 
 def test_normal_distribution_equals_that_of_the_standard_library(engine):

@@ -41,8 +41,8 @@ _ABLE: Final = (
 )
 _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _STOCK: Final = ("open", "high", "low", "close")
+_SERIES: Final = ("coin", "interval")
 _AGREED: Final = ("normalized_symbol", "category")
-_CARRY: Final = DAY
 _ALL, _WEIGHT, _LACKS, _WHOLE = "__all", "__weight", "__lacks", "__whole"
 
 
@@ -135,13 +135,20 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         points, [*INSTRUMENT, *own, *columns], times=[name for name in (*own, *columns) if name in _TIMES]
     )
     frame: Any = table.rows.with_columns(nw.col(*INSTRUMENT).cast(nw.String()))
-    frame, series = _named(frame)
+    series, agreed = ([name for name in names if name in table.names] for names in (_SERIES, _AGREED))
+    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in (*series, *agreed))
+    least = {name: within(nw.col(name).min(), series) for name in agreed}
+    frame = frame.with_columns(
+        nw.when(least[name] == within(nw.col(name).max(), series)).then(least[name]).alias(name)
+        for name in agreed
+    )
+    series += agreed
     frame = in_one_unit(frame, data_type, series)
     keys = [*series, *own]
     if data_type == "FUNDING_RATE_AGG":
         grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
     elif data_type == "OPEN_INTEREST_AGG":
-        grouped = standing_sums(frame, frame, members=INSTRUMENT, series=series, columns=_STOCK, carry=_CARRY)
+        grouped = standing_sums(frame, frame, members=INSTRUMENT, series=series, columns=_STOCK, carry=DAY)
         known = (nw.col(STANDING) - nw.col(UNKNOWN)) / nw.col(STANDING)
         grouped = grouped.with_columns(known.alias(COVERAGE))
     elif data_type in CANDLES:
@@ -164,21 +171,6 @@ def _require(data_type: str, weights: Any) -> None:
     if weighted != (weights is not None):
         expected = "open interest of the members in USD" if weighted else f"nothing; {data_type} is summed"
         raise QueryError("weights", got=type(weights).__name__, expected=expected)
-
-
-def _named(frame: Any) -> tuple[Any, list[str]]:
-    """Return the frame with what names the series it is a member of, and the columns that do."""
-    present = frame.collect_schema().names()
-    series = [name for name in ("coin", "interval") if name in present]
-    agreed = [name for name in _AGREED if name in present]
-    text = [nw.col(name).cast(nw.String()) for name in (*series, *agreed)]
-    frame = frame.with_columns(text)
-    least = {name: within(nw.col(name).min(), series) for name in agreed}
-    frame = frame.with_columns(
-        nw.when(least[name] == within(nw.col(name).max(), series)).then(least[name]).alias(name)
-        for name in agreed
-    )
-    return frame, [*series, *agreed]
 
 
 def _weighted(

@@ -8,7 +8,7 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.catalogue import AMOUNT, Interval
+from tidytape.catalogue import AMOUNT
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
@@ -33,7 +33,19 @@ _ABLE = (
 
 
 def _needed(*, data_type: str, interval: str, source: str | None = None) -> list[str]:
-    _require(data_type, interval_of(interval), source)
+    wanted = interval_of(interval)
+    schema_of(data_type)
+    if data_type not in _ABLE:
+        raise QueryError(
+            "data_type",
+            got=data_type,
+            expected="one of " + ", ".join(_ABLE),
+            hint="aggregate its raw events at the interval wanted",
+            code="UNSUPPORTED",
+        )
+    if source is not None and wanted.seconds % interval_of(source).seconds:
+        expected = f"a whole multiple of {interval_of(source).alias}"
+        raise QueryError("interval", got=wanted.alias, expected=expected, code="INVALID_INTERVAL")
     beside = [name for name in ("side", "price") if name in schema_of(data_type).key]
     return [*payload_of(data_type), "timestamp", *beside]
 
@@ -113,25 +125,6 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     payload = [name for name in schema.names if name in {*columns, *level, "volume"} and name not in named]
     rows: Rows = joined.select(*named, "timestamp", *payload, COVERAGE)
     return rows.sort(*series, "timestamp", *level)
-
-
-def _require(data_type: str, wanted: Interval, source: str | None) -> None:
-    schema_of(data_type)
-    if data_type not in _ABLE:
-        raise QueryError(
-            "data_type",
-            got=data_type,
-            expected="one of " + ", ".join(_ABLE),
-            hint="aggregate its raw events at the interval wanted",
-            code="UNSUPPORTED",
-        )
-    if source is not None and wanted.seconds % interval_of(source).seconds:
-        raise QueryError(
-            "interval",
-            got=wanted.alias,
-            expected=f"a whole multiple of {interval_of(source).alias}",
-            code="INVALID_INTERVAL",
-        )
 
 
 def in_one_unit(frame: Any, data_type: str, keys: Sequence[str]) -> Any:

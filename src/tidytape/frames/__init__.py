@@ -13,7 +13,6 @@ pandas, pyarrow, DuckDB and PySpark. A room for those who work on tidytape; user
 - `joined`: points of one key joined to one, and means by weight.
 - `members`: the members of a series joined to it.
 - `numbers`: a row per whole number of a range, or per number of a list.
-- `normal`: the normal distribution.
 - `units`: what amounts count and how high levels are.
 - `sources`: which call returns a frame with some columns, for the hint of an error.
 """

@@ -19,9 +19,6 @@ import narwhals.stable.v2 as nw
 
 from tidytape.errors import QueryError
 
-_SHARE = Decimal("0.2") / 3500
-"""Recommended block size per unit of price: 3,500 rows cover a fifth of it."""
-
 
 def exact(value: Decimal | float | str, parameter: str = "block_size") -> Decimal:
     """Return a positive finite number as the decimal it is written as.
@@ -134,7 +131,7 @@ class Grid:
         expression, int64
         """
         estimate = self._estimate(price)
-        above = (self._price(estimate) > price).cast(nw.Int64())
+        above = (self.price(estimate) > price).cast(nw.Int64())
         return estimate.cast(nw.Int64()) - above
 
     def edge(self, price: nw.Expr) -> nw.Expr:
@@ -153,8 +150,8 @@ class Grid:
             [quote per coin]
         """
         estimate = self._estimate(price)
-        is_above = self._price(estimate) > price
-        edge = nw.when(is_above).then(self._price(estimate - 1.0)).otherwise(self._price(estimate))
+        is_above = self.price(estimate) > price
+        edge = nw.when(is_above).then(self.price(estimate - 1.0)).otherwise(self.price(estimate))
         return nw.when(price.abs() <= self.furthest).then(edge)
 
     def _estimate(self, price: nw.Expr) -> nw.Expr:
@@ -167,7 +164,7 @@ class Grid:
 
         Parameters
         ----------
-        row : expression, int64
+        row : expression, int64, or a whole number as float64
             The row.
 
         Returns
@@ -175,10 +172,7 @@ class Grid:
         expression, float64
             [quote per coin]
         """
-        return self._price(row.cast(nw.Float64()))
-
-    def _price(self, row: nw.Expr) -> nw.Expr:
-        return quotient(row * float(self.numerator), 10**self.places)
+        return quotient(row.cast(nw.Float64()) * float(self.numerator), 10**self.places)
 
 
 def quotient(whole: nw.Expr, denominator: int) -> nw.Expr:

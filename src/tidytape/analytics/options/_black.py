@@ -25,7 +25,7 @@ from scipy.special import erfcx, log_ndtr, ndtri
 
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._series import finite
-from tidytape.analytics._smile import CALL, PUT, is_above_zero, measured
+from tidytape.analytics._smile import CALL, PUT, is_above_zero, measured, normal_cdf
 from tidytape.analytics.options._chain import (
     Chain,
     Floats,
@@ -35,7 +35,6 @@ from tidytape.analytics.options._chain import (
     kind_of,
     number_column,
 )
-from tidytape.frames.normal import normal_cdf
 from tidytape.times import YEAR
 
 _ROOT_2_PI: Final = float(np.sqrt(2 * np.pi))
