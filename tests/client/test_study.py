@@ -252,7 +252,7 @@ def test_a_plan_is_what_a_fetch_then_does(client: Any) -> None:
 
 @pytest.mark.slow
 def test_parts_are_the_whole(client: Any, lake: Lake, tmp_path: Path) -> None:
-    asked = client.query.book_heatmap(**DAY | {"interval": "1m", "end": S0 + 20 * 86_400})
+    asked = client.query.book_heatmap(**DAY | {"interval": "1m", "end": S0 + 20 * 86_400, "max_depth": 2})
     whole = client.points(asked)
     parts = list(client.iter_frames(asked))
     assert len(parts) == len(client.plan(asked).requests) > 1
@@ -281,7 +281,7 @@ def test_parts_are_the_whole(client: Any, lake: Lake, tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_parts_come_newest_first_where_that_is_asked(client: Any) -> None:
     asked = client.query.book_heatmap(
-        sort_direction="desc", **DAY | {"interval": "1m", "end": S0 + 20 * 86_400}
+        sort_direction="desc", **DAY | {"interval": "1m", "end": S0 + 20 * 86_400, "max_depth": 2}
     )
     starts = [one["timestamp"][0] for one in client.iter_frames(asked) if one.height]
     assert starts == sorted(starts, reverse=True)

@@ -257,7 +257,7 @@ def test_an_event_that_comes_late_while_a_rollup_runs_loses_no_values(
     ],
     ids=str,
 )
-@pytest.mark.parametrize("table", ["trades", "markets", "candles_1m", "prediction_markets"])
+@pytest.mark.parametrize("table", ["trades", "candles_1m"])
 def test_an_unknown_column_of_any_dtype_is_kept(path: Path, table: str, dtype: object, value: str) -> None:
     add_column(path, table, dtype, value)
     there = stored(path, table).select("quality")
