@@ -211,8 +211,8 @@ def risk_reversal(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     """
     percent, put, call = wing_points(delta)
     table = Table.opened(points, numbers=[call, put], parameter="points")
-    reversal = {f"rr{percent}_call_minus_put": nw.col(call) - nw.col(put)}
-    return table.closed(table.rows.with_columns(**reversal), like_rows=True)
+    reversal = (nw.col(call) - nw.col(put)).alias(f"rr{percent}_call_minus_put")
+    return table.closed(table.rows.with_columns(reversal), like_rows=True)
 
 
 def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
@@ -257,8 +257,8 @@ def butterfly(points: IntoFrameT, /, *, delta: int = 25) -> IntoFrameT:
     """
     percent, put, call = wing_points(delta)
     table = Table.opened(points, numbers=["iv_atm", call, put], parameter="points")
-    fly = {f"bf{percent}": (nw.col(call) + nw.col(put)) * 0.5 - nw.col("iv_atm")}
-    return table.closed(table.rows.with_columns(**fly), like_rows=True)
+    fly = (nw.col(call) + nw.col(put)) * 0.5 - nw.col("iv_atm")
+    return table.closed(table.rows.with_columns(fly.alias(f"bf{percent}")), like_rows=True)
 
 
 def _smiles(

@@ -148,12 +148,13 @@ def realized_volatility(
     needed = [] if interval is not None else ["interval"]
     table = Table.opened(frame, needed, times=["timestamp"], numbers=prices)
     series = table.series(by, without=("timestamp", *_PRICES, *_REALIZED))
-    given = None if interval is None else nw.lit(interval_of(interval).seconds * SECOND)
     # Some engines need a partition column for a window, and engines disagree on where a null time sorts.
     rows = table.rows.with_columns(
         __one=nw.lit(1),
         __time=nw.col("timestamp").fill_null(LATEST),
-        __length=length_of(nw.col("interval")) if given is None else given,
+        __length=length_of(nw.col("interval"))
+        if interval is None
+        else nw.lit(interval_of(interval).seconds * SECOND),
         **{name: above_zero(nw.col(name)) for name in prices},
     )
     result = _with_variance(rows, ["__one", *series], estimator, window).select(

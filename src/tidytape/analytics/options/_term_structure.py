@@ -400,8 +400,8 @@ def tenor_slope(
         "timestamp",
     ]
     ends = {"short": near.value, "long": far.value}
-    rows = table.rows.with_columns(nw.col("tenor").cast(nw.String))
-    rows = rows.filter(nw.col("tenor").is_in(list(ends.values())))
+    tenors = nw.col("tenor").cast(nw.String)
+    rows = table.rows.with_columns(tenors).filter(tenors.is_in(list(ends.values())))
     return table.closed(sloped(rows, keys, column, along="tenor", **ends, flat=flat), sort=keys)
 
 

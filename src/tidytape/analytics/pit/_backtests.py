@@ -67,10 +67,9 @@ def to_backtesting(candles: IntoFrame, /, *, columns: str | Iterable[str] = ()) 
     3.0
     """
     names = {name: name.title() for name in _CANDLE}
-    taken = ("timestamp", *names, *names.values())
     more = listed(columns)
     if more:
-        arguments.columns("columns", more, taken=taken)
+        arguments.columns("columns", more, taken=("timestamp", *names, *names.values()))
     table = Table.opened(candles, more, times=["timestamp"], numbers=_CANDLE)
     one_series(table, table.series())
     return _by_time(table.rows, more=more).rename(columns=names)
@@ -127,9 +126,8 @@ def to_vectorbt(candles: IntoFrame, /, *, by: str | Iterable[str] = "raw_symbol"
     others = [name for name in IDENTITY if name in table.names and name not in (*series, "interval")]
     hint = f"tell the series apart, by={[*series, *others]}" if others else None
     rows = _by_time(table.rows, series, hint=hint)
-    wide: Any = rows.rename(columns=str.title).unstack(series)
-    wide.columns.names = ["field", *series]
-    return cast("pd.DataFrame", wide)
+    wide = cast("pd.DataFrame", rows.rename(columns=str.title).unstack(series))
+    return wide.rename_axis(columns=["field", *series])
 
 
 def to_nautilus(candles: IntoFrame, /, *, interval: str | None = None) -> pd.DataFrame:

@@ -236,8 +236,8 @@ def asof_join(
     one_engine(left, right, "facts")
     keys = _by(left, right, by, on)
     names = _names(left, right, keys, suffix)
-    places = {"__time": nw.col("timestamp")} if "timestamp" in right.names else {}
-    places |= _order(right, order)
+    time = {"__time": nw.col("timestamp")} if "timestamp" in right.names else {}
+    places = time | _order(right, order)
     clocks = {name: clock for name, clock in right.clocks.items() if name in names}
     rows = dated(rows.with_columns(**places), clocks)
     matches = last_known(left.rows, rows, names, at=on, by=keys, order=list(places), limit=limit)

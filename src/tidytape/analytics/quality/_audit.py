@@ -174,8 +174,12 @@ def audit(
         )
         for measure in _MEASURES
     }
-    findings = by_series.join(words, how="cross").with_columns(**of_check)
-    findings = findings.filter(nw.col("count") > 0).with_columns(nw.col("count").cast(nw.Int64))
+    findings = (
+        by_series.join(words, how="cross")
+        .with_columns(**of_check)
+        .filter(nw.col("count") > 0)
+        .with_columns(nw.col("count").cast(nw.Int64))
+    )
     times = {"first": "timestamp", "last": "timestamp"}
     return found.table.closed(findings.select(*found.by, *results), sort=[*found.by, "finding"], times=times)
 
@@ -235,12 +239,14 @@ def examples(
     limits = thresholds(outlier=outlier, frozen=frozen, stale=stale, unit_jump=unit_jump)
     most = whole("rows", rows)
     found = opened(frame, by=by, interval=interval, checks=finding, limits=limits)
-    # Engines disagree on whether nulls sort first or last.
-    chosen = with_flags(found).filter(nw.col(flag(finding)))
-    chosen = chosen.with_columns(nw.col(own).fill_null(0.0) for own in found.numbers)
     order = ["__time", *found.columns["key"], *found.numbers]
-    chosen = chosen.with_columns(__one=nw.lit(1, nw.Int64()))
-    chosen = chosen.with_columns(__number=nw.col("__one").cum_sum().over(*found.by, order_by=order))
-    chosen = chosen.filter(nw.col("__number") <= most)
-    ordered = chosen.sort(*found.by, "__number").select(found.table.names)
-    return found.table.closed(ordered)
+    chosen = (
+        with_flags(found)
+        .filter(nw.col(flag(finding)))
+        # Engines disagree on whether nulls sort first or last.
+        .with_columns(*(nw.col(name).fill_null(0.0) for name in found.numbers), __one=nw.lit(1, nw.Int64()))
+        .with_columns(__number=nw.col("__one").cum_sum().over(*found.by, order_by=order))
+        .filter(nw.col("__number") <= most)
+        .sort(*found.by, "__number")
+    )
+    return found.table.closed(chosen.select(found.table.names))
