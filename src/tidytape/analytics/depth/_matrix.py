@@ -292,8 +292,7 @@ def _columns(
 
     With a grid also the ``row`` of each price, which exact decimals decide.
     """
-    size = nw.col(value)
-    columns = [nw.col("timestamp"), nw.col("price"), nw.when(size >= 0, size < inf).then(size).alias("size")]
+    columns = [nw.col("timestamp"), nw.col("price"), nw.col(value).alias("size")]
     if sides:
         first, second = ((nw.col("side") == side).cast(nw.Int8) for side in sides)
         columns.append((second - first).alias("side"))
@@ -316,6 +315,9 @@ def _columns(
     is_placed = np.isfinite(arrays["price"])
     if not is_placed.all():
         arrays = {name: array[is_placed] for name, array in arrays.items()}
+    size = arrays["size"]
+    if not (size.min(initial=0) >= 0 and size.max(initial=0) < inf):
+        arrays["size"] = np.where((size >= 0) & (size < inf), size, np.nan)
     return {**arrays, "side": arrays["side"] > 0 if sides else np.zeros(arrays["price"].size, np.bool_)}
 
 
