@@ -127,8 +127,14 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     ... ).rows()
     [('BTC', None, 10.5, 12.0, 9.0, 11.0, 0.3)]
     """
-    _require(data_type, weights)
     schema = schema_of(data_type, grouped=True)
+    if data_type not in _ABLE:
+        expected = "one of " + ", ".join(_ABLE)
+        raise QueryError("data_type", got=data_type, expected=expected, code="UNSUPPORTED")
+    is_of_rates = data_type == "FUNDING_RATE_AGG"
+    if is_of_rates != (weights is not None):
+        expected = "open interest of the members in USD" if is_of_rates else f"nothing; {data_type} is summed"
+        raise QueryError("weights", got=type(weights).__name__, expected=expected)
     own = [name for name in schema.key if name not in INSTRUMENT]
     columns = payload_of(data_type)
     table = Table.opened(
@@ -145,7 +151,7 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     series += agreed
     frame = in_one_unit(frame, data_type, series)
     keys = [*series, *own]
-    if data_type == "FUNDING_RATE_AGG":
+    if is_of_rates:
         grouped = _weighted(frame, series, columns, weights, same_nulls=table.same_nulls(columns))
     elif data_type == "OPEN_INTEREST_AGG":
         grouped = standing_sums(frame, frame, members=INSTRUMENT, series=series, columns=_STOCK, carry=DAY)
@@ -159,18 +165,6 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
         grouped = summed(frame, keys, [*columns, COVERAGE])
     names = [name for name in schema.names if name in grouped.collect_schema().names()]
     return table.closed(grouped.select(*names), sort=keys)
-
-
-def _require(data_type: str, weights: Any) -> None:
-    schema_of(data_type)
-    if data_type not in _ABLE:
-        raise QueryError(
-            "data_type", got=data_type, expected="one of " + ", ".join(_ABLE), code="UNSUPPORTED"
-        )
-    weighted = data_type == "FUNDING_RATE_AGG"
-    if weighted != (weights is not None):
-        expected = "open interest of the members in USD" if weighted else f"nothing; {data_type} is summed"
-        raise QueryError("weights", got=type(weights).__name__, expected=expected)
 
 
 def _weighted(

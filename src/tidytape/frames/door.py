@@ -110,8 +110,8 @@ class Door(Generic[IntoFrameT]):
         """
         import polars as pl
 
-        floats = [self.frame[name] for name in names if self.own and self.frame[name].dtype == pl.Float64]
-        lacking = [column for column in floats if column.null_count()]
+        columns = [self.frame[name] for name in names if self.own]
+        lacking = [column for column in columns if column.dtype == pl.Float64 and column.null_count()]
         counts = [(column, column.cast(pl.Int64, strict=False)) for column in lacking]
         whole = [
             count
@@ -173,11 +173,6 @@ class Door(Generic[IntoFrameT]):
         """Return how to convert a column back, or None if the caller had no column of its name and polars type."""
         own = self.own.get(column.name)
         return own if own is not None and own.inside == _plain(column.dtype) else None
-
-
-def comes_in(value: Any) -> bool:
-    """Return whether a value is a pandas or pyarrow frame, which is converted to polars."""
-    return nw.dependencies.is_pandas_dataframe(value) or nw.dependencies.is_pyarrow_table(value)
 
 
 def _plain(dtype: pl.DataType) -> pl.DataType:
@@ -326,7 +321,9 @@ def wrapped(
     except DuplicateError:
         raise _name_error(parameter, "two columns of one name") from None
     engine = frame.implementation
-    if isinstance(frame, nw.DataFrame) and not (engine.is_polars() or comes_in(native)):
+    if isinstance(frame, nw.DataFrame) and not (
+        engine.is_polars() or engine.is_pandas() or engine.is_pyarrow()
+    ):
         raise QueryError(parameter, got=f"a frame of {engine.value}", expected=kinds)
     # SQL engines list their own columns, because of duplicate names in DuckDB Narwhals shows only the last.
     names = list(native.columns if in_sql(frame) else frame.columns)
