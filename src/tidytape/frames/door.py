@@ -255,7 +255,7 @@ def _to_pandas(column: pl.Series, own: _Own | None) -> Any:
         codes = column.cast(pl.Enum(dtype.categories.to_list()), strict=False)
         if codes.null_count() == column.null_count():
             places = codes.to_physical().cast(pl.Int64).fill_null(-1)
-            return pd.Categorical.from_codes(places.to_numpy(), dtype=dtype)
+            return pd.Categorical.from_codes(places.to_numpy(), dtype=dtype, validate=False)
         dtype = _OWN_VALUES  # a value is not among the caller's categories
     if dtype == np.dtype(object):
         return pd.Series(column.to_list(), dtype=object)
@@ -285,7 +285,7 @@ def _to_arrow(column: pl.Series, own: _Own | None) -> Any:
         return own.column.take(column.struct.field(_ROW).to_arrow())
     if own.type == _OWN_VALUES:
         return column.cast(pl.Categorical()).to_arrow()
-    values = column.cast(_plain(column.dtype)).to_arrow()
+    values = (column if column.dtype == own.inside else column.cast(own.inside)).to_arrow()
     type_ = getattr(own.type, "pyarrow_dtype", own.type)
     if not pa.types.is_dictionary(type_):
         return values.cast(type_, safe=False)
