@@ -105,7 +105,9 @@ class Profiles(Generic[IntoFrameT]):
     ) -> IntoFrameT:
         """Return a result as the caller's kind of frame, under the caller's names, sorted by the keys and ``sort``."""
         order = [name for name in (*self.names.values(), *sort) if name not in self.hidden]
-        shown = result.rename(self.names).drop(*self.hidden)
+        shown = result.rename(self.names)
+        if self.hidden:
+            shown = shown.drop(*self.hidden)
         return self.table.closed(shown, sort=order, times=times)
 
 

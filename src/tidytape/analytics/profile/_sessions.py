@@ -173,9 +173,9 @@ def _described(profiles: Profiles[IntoFrameT], counts: Iterable[str]) -> Profile
             described[SESSION_END] = nw.when(is_known).then(end.max().over(*series))
         # Each level counts as its part of its session, so the parts add up to the number of sessions.
         session = [*dict.fromkeys([*series, _START])]
-        sessions = nw.col(_SESSIONS) if _SESSIONS in table.names else nw.lit(1.0)
-        rows = rows.with_columns(start.alias(_START), __part=sessions.cast(nw.Float64), __one=nw.lit(1.0))
-        rows = rows.with_columns(__part=part.max().over(*session) / nw.col("__one").sum().over(*session))
+        sessions = nw.col(_SESSIONS) if _SESSIONS in table.names else part
+        rows = rows.with_columns(start.alias(_START), __part=nw.lit(1.0))
+        rows = rows.with_columns(__part=sessions.max().over(*session) / part.sum().over(*session))
         described[_SESSIONS] = (part.sum().over(*series) + 0.5).floor().cast(nw.Int64)
     if described:
         rows = rows.with_columns(**described)
