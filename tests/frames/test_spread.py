@@ -30,3 +30,11 @@ def test_a_range_that_is_too_long_fails():
     frame = nw.from_native(pl.LazyFrame({"low": [0], "high": [MOST_NUMBERS]}))
     with pytest.raises(Exception, match="conversion from `i64` to `i32` failed"):
         spread(frame, "low", "high", name="number").collect()
+
+
+def test_more_digits_reach_further():
+    frame = nw.from_native(pl.LazyFrame({"low": [0], "high": [MOST_NUMBERS]}))
+    assert (
+        spread(frame, "low", "high", name="number", digits=6).select(nw.len()).collect().item()
+        == MOST_NUMBERS + 1
+    )

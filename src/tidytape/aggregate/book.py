@@ -453,7 +453,7 @@ def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None
     start, following = nw.col("start"), nw.col("next_start")
     believed = nw.min_horizontal(following - start, nw.col("since") - start + age) // step
     lasting = nw.when(~following.is_null()).then(believed - 1).otherwise(0)
-    quiet = spread(busy.with_columns(first=nw.lit(0), last=lasting), "first", "last", name="number")
+    quiet = spread(busy.with_columns(first=nw.lit(0), last=lasting), "first", "last", name="number", digits=6)
     return quiet.select(*INSTRUMENT, start=start + nw.col("number") * step).with_columns(
         timestamp=nw.col("start") + (step - 1)
     )

@@ -192,10 +192,6 @@ def gapfill(
     QueryError
         If the interval is unknown, or a time has no zone.
 
-    Notes
-    -----
-    The query of a gap of more than 2**20 intervals, which is two years of minutes, fails.
-
     Examples
     --------
     >>> import polars as pl
@@ -246,7 +242,7 @@ def gapfill(
         __last=(final - first) // step,
     ).with_columns(nw.col(name).fill_null(strategy="backward").over(*named, order_by=order) for name in units)
     gaps = rows.filter(~nw.col("close").is_null(), nw.col("__last") >= 0)
-    filled = spread(gaps, "__first", "__last", name="__number").select(
+    filled = spread(gaps, "__first", "__last", name="__number", digits=6).select(
         *named,
         (nw.col("__begin") + nw.col("__number") * step).alias("timestamp"),
         *(nw.col("close").alias(name) for name in ("open", "high", "low", "close")),

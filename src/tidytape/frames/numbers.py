@@ -7,17 +7,18 @@ from typing import Any, Final
 
 import narwhals.stable.v2 as nw
 
-_DIGITS: Final = 32
-MOST_NUMBERS: Final = _DIGITS**4
-"""Most numbers of a range; the query of a longer one fails."""
+_BASE: Final = 32
+MOST_NUMBERS: Final = _BASE**4
+"""Most numbers of a range of four digits; the query of a longer one fails."""
 
 
-def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.LazyFrame[Any]:
+def spread(
+    frame: nw.LazyFrame[Any], first: str, last: str, *, name: str, digits: int = 4
+) -> nw.LazyFrame[Any]:
     """Repeat each row once per integer of a range, ends included.
 
-    SQL engines build the integers digit by digit. A distance below 2**20 has four digits in base 32: for each digit,
-    every row is repeated 32 times, and rows beyond the last number are dropped at once. The digits are a string literal
-    in the query. A table of numbers would have to exist where the engine looks for tables, and its size would depend on
+    SQL engines build the integers digit by digit, in base 32: for each digit, every row is repeated 32 times, and rows
+    beyond the last number are dropped at once. The digits are a string literal in the query. A table of numbers would have to exist where the engine looks for tables, and its size would depend on
     the largest distance, which is only known once the rows of the lazy frame are read.
 
     Parameters
@@ -27,6 +28,8 @@ def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.
         Columns of the ends, int64, which the result lacks. A range whose last number is below its first gives no row.
     name : str
         Name for the column of the numbers, int64.
+    digits : int
+        How many digits of base 32 a distance may have; the query of a longer range fails.
 
     Examples
     --------
@@ -36,10 +39,11 @@ def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.
     [('a', 3), ('a', 4), ('a', 5), ('b', 7)]
     """
     start, end = nw.col(first), nw.col(last)
-    # A distance of `MOST_NUMBERS` or more overflows int32 on purpose: the engine then raises, instead of leaving out
-    # the numbers that four digits cannot reach.
-    distance = ((end - start) * (2**31 // MOST_NUMBERS)).cast(nw.Int32)
-    last_number = start + distance.cast(nw.Int64()) // (2**31 // MOST_NUMBERS)
+    # A distance of more digits overflows int32 on purpose: the engine then raises, instead of leaving out the numbers
+    # that the digits cannot reach.
+    scale = 2**31 // _BASE**digits
+    distance = ((end - start) * scale).cast(nw.Int32)
+    last_number = start + distance.cast(nw.Int64()) // scale
     if frame.implementation.is_polars():
         return _exploded(frame.with_columns(last_number.alias(last)).filter(start <= end), first, last, name)
     others = [column for column in frame.collect_schema().names() if column not in {first, last, name}]
@@ -48,8 +52,8 @@ def spread(frame: nw.LazyFrame[Any], first: str, last: str, *, name: str) -> nw.
         start.alias("__at"),
         last_number.alias("__end"),
     )
-    for place in (3, 2, 1, 0):
-        steps = " ".join(str(digit * _DIGITS**place) for digit in range(_DIGITS))
+    for place in reversed(range(digits)):
+        steps = " ".join(str(digit * _BASE**place) for digit in range(_BASE))
         rows = (
             rows.with_columns(nw.lit(steps).str.split(" ").alias("__step"))
             .explode("__step")

@@ -109,8 +109,8 @@ def accrued(
     every = _pause(settled_every)
     if not isinstance(position, str) and not arguments.is_number(position):
         raise QueryError("position", got=position, expected="a finite number, or a column")
-    factors = [position, 1.0 if price is None else price]
-    columns = [rate, *(factor for factor in factors if isinstance(factor, str))]
+    factors = [position] if price is None else [position, price]
+    columns = [rate, *(factor for factor in factors if factor is price or isinstance(factor, str))]
     table = Table.opened(frame, times=["timestamp"], numbers=columns)
     series = table.series(by, without=["timestamp", *_PAID, *columns])
     is_within, after = _lengths(table, interval, every)
