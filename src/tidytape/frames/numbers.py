@@ -18,8 +18,9 @@ def spread(
     """Repeat each row once per integer of a range, ends included.
 
     SQL engines build the integers digit by digit, in base 32: for each digit, every row is repeated 32 times, and rows
-    beyond the last number are dropped at once. The digits are a string literal in the query. A table of numbers would have to exist where the engine looks for tables, and its size would depend on
-    the largest distance, which is only known once the rows of the lazy frame are read.
+    beyond the last number are dropped at once. The digits are a string literal in the query. A table of numbers would
+    have to exist where the engine looks for tables, and its size would depend on the largest distance, which is only
+    known once the rows of the lazy frame are read.
 
     Parameters
     ----------
