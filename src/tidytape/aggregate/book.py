@@ -171,7 +171,7 @@ def timed(events: Rows) -> Rows:
         .with_columns(has_ids=~nw.col("last_id").is_null().any().over(*INSTRUMENT))
         .with_columns(
             place=nw.when(has_ids).then(nw.col("last_id")).otherwise(timestamp),
-            # A snapshot holds the update of its own id, so it comes after it.
+            # A snapshot includes the update that has its id, so the snapshot comes after that update.
             overrides=nw.when(has_ids & snapshot).then(nw.lit(1)).otherwise(nw.lit(0)),
         )
         .with_columns(
@@ -181,7 +181,7 @@ def timed(events: Rows) -> Rows:
         )
         .with_columns(
             epoch=nw.col("epoch").cum_max().over(*INSTRUMENT, order_by=_ORDER),
-            # The update of its own id too: a snapshot tells what was so then.
+            # For a snapshot, the update that has its id counts as following: the snapshot is the book at that update.
             following=nw.col("following")
             .cum_min(reverse=True)
             .over(*INSTRUMENT, order_by=("place", "is_update")),
@@ -205,14 +205,14 @@ def runs_of(events: Rows) -> Rows:
     next_place = nw.col("place").shift(-1).over(*INSTRUMENT, "side", "price", order_by=_ORDER)
     return (
         events.with_columns(next_place=next_place)
-        .join(epochs, on=[*INSTRUMENT, "epoch"], how="inner")  # before the first snapshot there is none
+        .join(epochs, on=[*INSTRUMENT, "epoch"], how="inner")  # drops events before the first snapshot
         .with_columns(
             until_place=nw.min_horizontal(
                 nw.col("next_place").fill_null(_LAST), nw.col("epoch_end").fill_null(_LAST)
             )
         )
         .filter(
-            (nw.col("size") > 0) | nw.col("size").is_null(),  # an unknown size is no proof that nothing rests
+            (nw.col("size") > 0) | nw.col("size").is_null(),  # null: something may rest there
             nw.col("until_place") > nw.col("place"),
         )
         .join(places, left_on=[*INSTRUMENT, "until_place"], right_on=[*INSTRUMENT, "place"], how="left")
@@ -230,7 +230,7 @@ def at(runs: Rows, instants: Rows, *, by: Literal["timestamp", "last_id"]) -> Ro
     whole = runs.select(
         *INSTRUMENT, "side", "price", "size", since, **{until: nw.col(until).fill_null(_LAST)}
     )
-    # First a join on nothing but the range, which engines sort for, instead of comparing every pair of an instrument.
+    # First join on the range alone: engines sort for that. With the market as a key they would compare all its pairs.
     instant = instants.select(nw.col(by).alias("__instant")).unique()
     seen = whole.join(instant, how="cross").filter(
         nw.col(since) <= nw.col("__instant"), nw.col("__instant") < nw.col(until)
@@ -278,8 +278,8 @@ def book_heatmap(
     in_quote : bool
         Add ``quote_size``, the size in terms of the quote, each order at its own price.
     last : int, optional
-        Time of the last event of all, where ``events`` are only those up to an earlier time: then none of their
-        intervals is in progress but the one it lies in. [ns since the epoch]
+        Time of the last event of all, if ``events`` stop at an earlier time. Then only the interval that holds this
+        time is in progress. [ns since the epoch]
 
     Returns
     -------
@@ -326,7 +326,7 @@ def book_heatmap(
     if max_age < timedelta():
         raise QueryError("max_age", got=max_age, expected="a timedelta, not below 0")
     placed = timed(events)
-    # Most runs are over within their interval, and are in no book here.
+    # Most runs begin and end within one interval: no book at the end of an interval holds them, so drop them early.
     lasting = runs_of(placed).filter(
         nw.col("until").is_null()
         | (bucket_start(nw.col("since"), length) < bucket_start(nw.col("until"), length))
@@ -409,7 +409,7 @@ def book_of(
 
 
 def _in_blocks(rows: Rows, grid: Grid, sizes: Sequence[str], max_depth: int | None) -> Rows:
-    """Return the sums of sizes per instrument, ``start``, side and block; only the closest blocks if asked for."""
+    """Return the sums of sizes per market, ``start``, side and block; with ``max_depth``, of the closest blocks."""
     blocks = (
         rows.with_columns(row=grid.row(nw.col("price")))
         .pipe(exact.in_parts, *sizes)
@@ -436,7 +436,7 @@ def _require_depth(max_depth: int | None) -> None:
 
 
 def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None) -> Rows:
-    """Return the intervals whose book is known: their ``start``, and as ``timestamp`` the last instant inside."""
+    """Return the intervals whose book is known, with their ``start``; ``timestamp`` is their last instant."""
     step = interval.seconds * SECOND
     age = min(max_age // timedelta(microseconds=1) * 1_000, 2**62)
     busy = (
@@ -449,7 +449,8 @@ def _ends(events: Rows, interval: Interval, max_age: timedelta, last: int | None
         later = bucket_start(nw.lit(last, nw.Int64), interval)
         follows = nw.when(later > nw.col("start")).then(later)
         busy = busy.with_columns(next_start=nw.coalesce(nw.col("next_start"), follows))
-    # The quiet ones after a busy one, up to the next one and to the age; after the last one nothing is known.
+    # An interval with events is busy. The quiet intervals after it keep its last book, until the next busy interval or
+    # until the book is too old. After the last busy interval nothing is known.
     start, following = nw.col("start"), nw.col("next_start")
     believed = nw.min_horizontal(following - start, nw.col("since") - start + age) // step
     lasting = nw.when(~following.is_null()).then(believed - 1).otherwise(0)

@@ -35,10 +35,10 @@ from tidytape.frames.table import Rows, tabular
 from tidytape.times import DAY, YEAR, interval_of
 
 CHAIN: Final = ("exchange", "coin", BUCKET)
-"""What names one chain."""
+"""Columns that identify one chain."""
 
 EXPIRY: Final = (*CHAIN, "expiry")
-"""What names one expiry of a chain, and so one smile."""
+"""Columns that identify one expiry of a chain, and so one smile."""
 
 _MEASURED = ("strike", "implied_volatility", "forward")
 _NEEDED = ("exchange", "raw_symbol", "timestamp", "coin", "option_type", "expiry", *_MEASURED)
@@ -196,7 +196,7 @@ def _smile(options: Rows, ladder: Ladder) -> Rows:
 
 
 def _tenors(frame: Rows, endings: Iterable[str]) -> Rows:
-    """Return a frame of the same engine, one row per ending of a symbol and tenor, with its ``length``. [ns]"""
+    """Return one row per ending of a symbol and tenor, with its ``length``, on the engine of ``frame``. [ns]"""
     one = frame.select(nw.len().alias("rows"))
     return nw.concat(
         [
@@ -212,7 +212,7 @@ def _tenors(frame: Rows, endings: Iterable[str]) -> Rows:
 
 
 def _constant_maturity(smile: Rows, tenors: Rows, names: Sequence[str]) -> Rows:
-    """Return the points' volatilities at each tenor that lies between two expiries, instead of at each expiry.
+    """Interpolate the points' volatilities, known at each expiry, to each tenor that lies between two expiries.
 
     Parameters
     ----------
@@ -223,11 +223,12 @@ def _constant_maturity(smile: Rows, tenors: Rows, names: Sequence[str]) -> Rows:
     names : sequence of str
         The points.
     """
-    # Whole days are floats in nanoseconds, exactly; divided by the length of a day they might not be.
+    # Count in nanoseconds: whole days are exact floats there, while a division by the length of a day may round.
     variance = smile.with_columns(nw.col(name) ** 2 * nw.col("life") for name in names)
     expiries = with_next(variance, ("life", *names), over=CHAIN, order_by=("expiry",))
     life, length = nw.col("life"), nw.col("length")
-    # Relational: every expiry meets every tenor, and keeps those that lie between it and the next.
+    # A join and a filter run on every engine: pair each expiry with all tenors, and keep the tenors from it up to the
+    # next expiry.
     return (
         expiries.join(tenors, how="cross")
         .filter((life == length) | ((life < length) & (length < nw.col(next_of("life")))))
@@ -246,9 +247,9 @@ def _summary(at_tenor: Rows, measure: nw.Expr, value: str) -> Rows:
 
 
 def chain(quotes: Rows, interval: str) -> Rows:
-    """Return the chain of each bucket: the last quote of every option that is still alive at the last of them.
+    """Return the chain of each bucket: the last quote of every option that has not expired by the chain's last quote.
 
-    A quote without a positive strike, volatility and forward is none.
+    A quote is ignored unless its strike, volatility and forward are positive.
 
     Parameters
     ----------
@@ -260,8 +261,8 @@ def chain(quotes: Rows, interval: str) -> Rows:
     Returns
     -------
     frame, one row per option and bucket
-        The needed columns, the bucket, ``life``, float64, from the chain's last quote to the expiry [ns], and what
-        `measured` adds, of the quote itself.
+        The needed columns; the bucket; ``life``, float64, from the chain's last quote to the expiry [ns]; and what
+        `measured` adds, with the time from the quote itself to the expiry.
     """
     bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
     time, expiry = nw.col("timestamp"), nw.col("expiry")

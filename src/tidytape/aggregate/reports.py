@@ -76,8 +76,8 @@ def by_bucket(
     picks = sorted({pick for _, pick in wanted.values()})
     keys = [*groups, BUCKET]
     timed = frame.with_columns(bucket_start(nw.col("timestamp"), interval).alias(BUCKET))
-    # Long, so that each column passes over its own nulls. `unpivot` would be the word for it, but Narwhals runs
-    # DuckDB's on DuckDB's default connection, where the frame may not be.
+    # Make the frame long, so that each column skips its own nulls. Narwhals has `unpivot` for this, but runs it on
+    # DuckDB's default connection, and the frame may live on another.
     cells = [
         timed.filter(~nw.col(source).is_null()).select(
             *keys, "timestamp", nw.lit(source).alias(_NAME), nw.col(source).alias(_VALUE)
@@ -141,11 +141,11 @@ def known_sum(
     value: str,
     until: nw.Expr,
 ) -> Rows:
-    """Return the sum, over the members of each group, of what each last reported, at the moments of the group.
+    """Return, at the moments of each group, the sum of what each member of the group last reported.
 
-    Each report adds its value when it is made and takes it back when the member reports anew or the report lapses: the
-    sum at a moment is a running sum. It runs in whole numbers of 1e-12, so it is exact, and nothing is left over. Where
-    a member has a report that holds, and none of them says its value, the sum is unknown.
+    Each report adds its value when it is made, and takes it back when the member reports anew or the report lapses. So
+    the sum at a moment is a running sum. It counts in whole units of 1e-12, so it is exact, and adding and taking back
+    leave no rounding behind. The sum is unknown if a member has a report that still holds, but no value that does.
 
     Parameters
     ----------
@@ -172,7 +172,7 @@ def known_sum(
     whole, key = nw.col(value).floor(), [*groups, "timestamp"]
     parts = ((nw.col(value) - whole) * _PARTS + 0.5).floor()
     amounts = {"whole": whole.cast(nw.Int64()), "parts": parts.cast(nw.Int64()), "count": one, "seen": zero}
-    # Each member counts as two: one reports its values, the other only that there is a report.
+    # Each member appears twice: ``count`` is 1 while a value of it holds, ``seen`` is 1 while any report of it holds.
     states = nw.concat(
         [
             reports.select(*key, *members, **amounts),
@@ -195,7 +195,7 @@ def known_sum(
     )
     sums = changes.with_columns(nw.col(*amounts).cum_sum().over(*groups, order_by=["timestamp", "asked"]))
     is_known = (nw.col("count") > 0) & (nw.col("count") == nw.col("seen"))
-    # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one.
+    # Divide by a column: for a constant polars multiplies by the rounded reciprocal.
     total = nw.col("whole") + nw.col("parts") / (nw.col("count") * 0.0 + _PARTS)
     return (
         sums.filter(nw.col("asked") == 1)
@@ -382,7 +382,7 @@ def funding(
     own = nw.when(nw.col(_OWN) > 0).then(nw.col(_OWN))
     if unstated is not None:
         own = own.fill_null(float(values.milliseconds(unstated, parameter="unstated") * MILLISECOND))
-    # The ratio first: of two equal intervals it is 1, and the rate stays what it is.
+    # Divide the intervals first: if they are equal the ratio is exactly 1, and the rate does not change.
     rates = (
         reports.with_columns(number(name) for name in (_OWN, "rate", "predicted_rate"))
         .with_columns((float(asked) / own).alias(_OWN))

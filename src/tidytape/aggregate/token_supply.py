@@ -102,8 +102,8 @@ def token_supply(reports: Rows, /, *, interval: str, universe: Collection[str] |
     for columns in ([_RANK], _TEXTS):
         others = by_bucket(frame, bucket, _TOKEN, {name: (name, "last") for name in columns})
         points = points.join(others, on=[*_TOKEN, "timestamp"], how="left")
-    # A divisor that differs from row to row: polars multiplies by the rounded reciprocal of a constant one, which the
-    # total is where a single bucket is joined to all points.
+    # Divide by a column that differs from row to row: for a constant polars multiplies by the rounded reciprocal, and
+    # the total is a constant if a single bucket is joined to all points.
     total = nw.col("total") + nw.col("marketcap") * 0.0
     share = nw.when(shared).then(100.0 * nw.col("marketcap") / total)
     return (

@@ -16,12 +16,12 @@ from tidytape.times import HOUR
 
 
 def length(table: Table[Any], given: str | timedelta | None) -> Any:
-    """Return the length of each row's interval, as given or as the column ``interval`` says. [ns]
+    """Return the length of each row's interval: ``given``, or from the column ``interval``. [ns]
 
     Raises
     ------
     QueryError
-        If neither says it, or both do.
+        If there is neither a length nor the column, or both.
     """
     if given is None and "interval" in table.names:
         known = length_of(nw.col("interval"))
@@ -34,7 +34,7 @@ def length(table: Table[Any], given: str | timedelta | None) -> Any:
 
 
 def ends(table: Table[Any], given: str | timedelta | None) -> nw.Expr:
-    """Return when each row's interval ends; of a frame that says no length, its time itself. [ns]"""
+    """Return the end of each row's interval, or its ``timestamp`` if there is no length and no ``interval``. [ns]"""
     start = nw.col("timestamp")
     says_none = given is None and "interval" not in table.names
     return start if says_none else start + cast("nw.Expr", length(table, given))
@@ -49,9 +49,9 @@ _OF_BLOCKS: Final = frozenset(
 
 
 def knows_length(names: Collection[str]) -> bool:
-    """Return whether rows with these columns, if they have an interval, last as long as it or say when they end.
+    """Return whether these columns tell how long a row lasts: its ``interval``, or until `SESSION_END`.
 
-    Sessions of blocks have an interval that is not their length: a week's may be a day.
+    A session of time blocks does not last its ``interval``: a session of a week may have the interval of a day.
 
     Examples
     --------
@@ -64,7 +64,7 @@ def knows_length(names: Collection[str]) -> bool:
 
 
 EXPIRES: Final = 8 * HOUR
-"""Time of the day at which a contract expires whose expiry is a date: 08:00 UTC. [ns]"""
+"""Time of the day at which a contract expires if its expiry is only a date: 08:00 UTC. [ns]"""
 
 
 def is_day(moment: object) -> bool:

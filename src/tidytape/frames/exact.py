@@ -140,7 +140,7 @@ def total(column: str) -> nw.Expr:
     """
     huge, whole, units, rest, left = (_part(column, part) for part in _PARTS)
     counted = (huge + whole) * _UNITS + (units + (rest + left) / _RESTS)
-    # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one.
+    # Divide by a column: for a constant polars multiplies by the rounded reciprocal.
     exact = counted / (huge * 0.0 + _UNITS)
     amount = nw.when(huge.abs() < _MOST).then(exact).otherwise(huge)
     return nw.when(rest.abs() < _MOST).then(amount).alias(column)

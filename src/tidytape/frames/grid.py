@@ -45,7 +45,7 @@ def exact(value: Decimal | float | str, parameter: str = "block_size") -> Decima
     (Decimal('0.1'), Decimal('2.50'))
     """
     try:
-        # As it is written, of numpy's too; a boolean is written in words.
+        # `str` gives the shortest decimal, for numbers of numpy too. A boolean becomes a word, which Decimal refuses.
         number = Decimal(str(value)) if isinstance(value, Real | Decimal | str) else Decimal("NaN")
     except (InvalidOperation, ValueError):
         number = Decimal("NaN")
@@ -103,7 +103,7 @@ class Grid:
         Grid(size=Decimal('2.5'), numerator=25, places=1)
         """
         size = exact(block_size)
-        if -22 <= size.adjusted() < 15:  # or it would be written out with zeros without end
+        if -22 <= size.adjusted() < 15:  # else int would write out all zeros of 1e999999
             # Not `normalize`, `scaleb` and the like: they round to the context's precision.
             places = max(0, -int(size.as_tuple().exponent))
             numerator = int(size * 10**places)
@@ -135,14 +135,14 @@ class Grid:
         return estimate.cast(nw.Int64()) - above
 
     def edge(self, price: nw.Expr) -> nw.Expr:
-        """Low edge of the row that a price lies in, of any price: null where it has no row.
+        """Low edge of the row that a price lies in, null if the price has no row.
 
-        That is where it is null, not finite, or further from zero than `furthest`.
+        A price has no row if it is null, not finite, or further from zero than `furthest`.
 
         Parameters
         ----------
         price : expression, float64
-            As of `row`, which takes only those that have one. [quote per coin]
+            Exact under the same condition as in `row`, which takes only prices that have a row. [quote per coin]
 
         Returns
         -------
@@ -179,8 +179,7 @@ def quotient(whole: nw.Expr, denominator: int) -> nw.Expr:
     """Return the float closest to a fraction of whole numbers, e.g. 0.3 for 3 and 10."""
     if denominator == 1:
         return whole
-    # A divisor that is a column: polars multiplies by the rounded reciprocal of a constant one, and 3 * 0.1 is
-    # not 3 / 10.
+    # Divide by a column: for a constant polars multiplies by the rounded reciprocal, and 3 * 0.1 is not 3 / 10.
     return whole / (whole * 0.0 + float(denominator))
 
 

@@ -63,7 +63,7 @@ def array(value: Any, name: str) -> list[Any]:
 
 
 def each(values: Iterable[Any], read: Callable[[Any], Any], name: str) -> list[Any]:
-    """Return what a reader makes of each value; a Fault says at which one, as ``name`` and its number."""
+    """Return the result of a reader for each value; a Fault names the value that failed: ``name`` and its position."""
     done: list[Any] = []
     try:
         done.extend(map(read, values))

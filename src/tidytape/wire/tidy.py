@@ -106,7 +106,7 @@ class Parts:
         # Categories are made here, once per series and not once per row.
         names = [*identity_columns(kind), "amount_unit"]
         series = with_known(self.series).with_columns(pl.col(names).cast(pl.Categorical()))
-        # Unknown columns of nulls alone go before they are repeated for every row.
+        # Drop unknown columns that hold only nulls, before they are repeated for every row.
         series = pl.DataFrame([c for c in series if c.name in _homes(kind) or c.null_count() < len(c)])
         owner = _owners(self.counts)
         if not kind.levels:
@@ -116,7 +116,7 @@ class Parts:
         return _merged(kind, tables)
 
     def _level_rows(self, kind: DataType) -> tuple[pl.DataFrame, Rows]:
-        """Return the rows of all levels, those of a point together, and the position of the point of each."""
+        """Return the rows of all levels, grouped by point, and the position of the point that each row belongs to."""
         counts = np.sum([part.counts for part in self.levels], axis=0)
         owner = _owners(counts)
         tables = [
@@ -127,7 +127,8 @@ class Parts:
         ]
         if len(tables) == 1:
             return tables[0], owner
-        # Within a point the arrays keep the catalogue's order, bids before asks.
+        # Each table holds one side of all points. Interleave them: of each point first the bids, then the asks, which
+        # is the catalogue's order.
         order = np.empty(len(owner), dtype=np.uint32)
         start, seen = counts.cumsum() - counts, 0
         for part in self.levels:
@@ -140,7 +141,7 @@ class Parts:
 
 def _lengths(lists: pl.Series) -> Counts:
     """Return how many values each list of a column has."""
-    # Methods of a list look the column up by its name, and take "^open$" for a pattern.
+    # Rename the column: list methods look it up by name, and would read a name such as "^open$" as a pattern.
     return lists.alias("lists").list.len().fill_null(0).cast(pl.Int64).to_numpy()
 
 
@@ -176,13 +177,13 @@ def _merged(kind: DataType, tables: Sequence[tuple[str, pl.DataFrame]]) -> pl.Da
                 extras[_free(name, place, {*homes, *extras})] = column
     for place, column in repeated:
         name = column.name
-        # The single-venue heatmap names its coin in the payload: it fills in where the series names none.
+        # The heatmap of one exchange names its coin in the payload, which fills the coin if the series has none.
         known[name] = known[name].zip_with(known[name].is_not_null(), column.cast(known[name].dtype))
         if (known[name].cast(pl.String) != column).any():  # nulls are not compared
             extras[_free(name, place, {*homes, *extras})] = column
     if "volume" in homes and "volume" not in known:
         known["volume"] = known["buy_volume"] + known["sell_volume"]  # the schema's one derived column
-    if "is_final" in homes:  # it follows from what was sent, see `with_finality`
+    if "is_final" in homes:  # `with_finality` computes it
         known["is_final"] = pl.Series("is_final", [None], pl.Boolean).new_from_index(0, tables[0][1].height)
     if known[DATA_UNTIL].null_count() == len(known[DATA_UNTIL]):
         del known[DATA_UNTIL]
@@ -198,10 +199,10 @@ def _free(name: str, place: str, taken: set[str]) -> str:
 
 
 DATA_UNTIL = "data_until"
-"""The column of a decoded frame that says up to when the market of a row is known, where the service sent it."""
+"""Column of a decoded frame: the time up to which the row's market is known, if the service sent it."""
 
 SENT_UNIT = "series_amount_unit"
-"""The column of a decoded frame that says which unit the service sent, where it is not one we know."""
+"""Column of a decoded frame: the amount unit as the service sent it, if we do not know that unit."""
 
 _UNITS = {None, *(unit.value for unit in AmountUnit)}
 _EARLIEST = -(2**62)  # a length can be subtracted from it without leaving int64
@@ -209,9 +210,9 @@ _LENGTHS = {name: interval.seconds * SECOND for name, interval in INTERVALS.item
 
 
 def with_known(frame: pl.DataFrame) -> pl.DataFrame:
-    """Return a frame whose amount units and block sizes are null where they are not ones we know.
+    """Return a frame with null for amount units that we do not know, and for block sizes that are not positive.
 
-    A unit that we do not know is kept as it was sent in the column `SENT_UNIT`, if there is one.
+    If there are unknown units, the column `SENT_UNIT` is added: it keeps them as the service sent them.
     """
     if "block_size" in frame.columns:
         size = pl.col("block_size")
@@ -231,7 +232,7 @@ def finality(columns: Collection[str], *, until: pl.Expr, length: pl.Expr) -> pl
     Parameters
     ----------
     columns : collection of str
-        Columns of the frame. ``period_end`` counts before ``timestamp`` and ``length`` where it is known.
+        Columns of the frame. Where ``period_end`` is known, it is the end; otherwise ``timestamp`` plus ``length`` is.
     until : polars expression, timestamp
         Up to when the market is known.
     length : polars expression, int64
@@ -250,7 +251,7 @@ def finality(columns: Collection[str], *, until: pl.Expr, length: pl.Expr) -> pl
 
 
 def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
-    """Return a decoded frame with ``is_final`` as far as the service sent what it follows from."""
+    """Return a decoded frame with ``is_final`` computed, as far as the service sent what that takes."""
     schema = schema_of(data_type)
     if DATA_UNTIL not in frame.columns or "is_final" not in schema.names:
         return frame
@@ -275,7 +276,7 @@ def concatenated(frames: Sequence[pl.DataFrame]) -> pl.DataFrame:
     Returns
     -------
     polars.DataFrame, all rows
-        Columns that a frame has not are null in its rows.
+        A column that a frame lacks is null in the frame's rows.
 
     Examples
     --------
@@ -331,7 +332,7 @@ def _agree(first: _DType, second: _DType) -> bool:
         others = {field.name: field.dtype for field in second.fields}
         return all(_agree(field.dtype, others.get(field.name, field.dtype)) for field in first.fields)
     if first.is_numeric() and second.is_numeric():
-        # There is no integer for both, and a double would round them.
+        # No integer type holds both, and a double would round them.
         return not (
             pl.UInt64 in (first, second) and (first.is_signed_integer() or second.is_signed_integer())
         )

@@ -1,4 +1,4 @@
-"""Rates of several venues against each other, and the pair that pays best."""
+"""Funding rates of several exchanges against each other, and the pair of markets that pays best."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def spread(
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
-        Schema ``FUNDING_RATE_AGG``. The rates of all rows are over one funding interval, as the client fetches them;
-        if the frame has a column ``funding_interval`` [ns], those of two markets are compared where it is the same: see
-        `normalized`.
+        Schema ``FUNDING_RATE_AGG``. All rates must be over one funding interval, as the client fetches them. In a
+        frame with a column ``funding_interval`` [ns] they may differ: two markets are then compared only if theirs are
+        equal. `normalized` brings all rates to one interval.
     by : str or iterable of str, optional
-        Columns whose values markets must share to be compared; the identity columns that are not of one market, such as
-        ``coin``.
+        Columns whose values two markets must share to be compared. By default the identity columns that do not name
+        the market, such as ``coin``.
     rate : str
         Column of the rate. [1 per funding interval]
 
@@ -44,8 +44,8 @@ def spread(
     -------
     frame, one row per by, timestamp and ordered pair of markets, sorted so, of the kind of ``frame``
         ``by``, ``timestamp``, ``exchange``, ``raw_symbol``, ``other_exchange``, ``other_raw_symbol`` and ``spread`` :
-        float64, above 0 if the first market's longs pay more [1 per funding interval], null where a rate is not
-        finite, or one of the markets is there twice.
+        float64, above 0 if the first market's longs pay more [1 per funding interval], null if a rate is not
+        finite, or if one of the markets appears twice.
 
     Raises
     ------
@@ -92,26 +92,27 @@ def carry(
 
        c_{ls} = (f_s / T_s - f_l / T_l) H - k_l - k_s, \qquad (l, s) = \arg\max_{l \ne s} c_{ls}
 
-    Being short where funding is high receives it, being long where it is low pays little, and the price is hedged. What
-    is stated is what is subtracted: fees, slippage and the like are in the costs or not in the answer.
+    The short leg, where funding is high, receives it. The long leg, where funding is low, pays little. The two legs
+    hedge the price. Only ``costs`` are subtracted: they must hold fees, slippage and the like.
 
     Parameters
     ----------
     frame : frame, n rows, key (exchange, raw_symbol, by, timestamp), any order
         Schema ``FUNDING_RATE_AGG``.
     costs : float, mapping of str to float, or str
-        k, of one leg in and out again, as a share of its value: of every market; by ``exchange``; or the column that
-        holds it. A market whose cost is not known, or that is there twice, is in no pair. [1]
+        k, what it costs to open and close one leg, as a share of the leg's value: one number for all markets, a
+        mapping by ``exchange``, or the name of a column. A market is in no pair if its cost is unknown, or if it
+        appears twice. [1]
     holding : str or timedelta, > 0
-        H, for how long, e.g. ``"30d"``.
+        H, how long the pair is held, e.g. ``"30d"``.
     by : str or iterable of str, optional
-        Columns whose values markets must share to be a pair; the identity columns that are not of one market, such as
-        ``coin``.
+        Columns whose values two markets must share to be a pair. By default the identity columns that do not name the
+        market, such as ``coin``.
     rate : str
         Column of the rate. [1 per funding interval]
     funding_interval : str or timedelta, > 0, optional
-        T, that the rates are over. Needed, and only allowed, if the frame has no column ``funding_interval``.
-        [ns in the column]
+        T, the interval that each rate is paid for. Needed, and only allowed, if the frame has no column
+        ``funding_interval``. [ns in the column]
 
     Returns
     -------
@@ -120,20 +121,18 @@ def carry(
 
         - ``gross`` : float64, funding of both legs over the holding. [1]
         - ``costs`` : float64, of both legs. [1]
-        - ``carry`` : float64, the gross less the costs. Below 0 if no pair earns its costs: it is the best all the
-          same. [1]
+        - ``carry`` : float64, the gross less the costs. If no pair earns its costs, the best one is below 0. [1]
         - ``apr`` : float64, the carry per year of 365 days, simple. [1 per year]
 
-        Of pairs that pay the same the first by name of the long, then of the short market.
+        If several pairs have the same carry, the first by name of the long, then of the short market.
 
     Raises
     ------
     MissingColumnError
         If a column is absent.
     QueryError
-        If costs are no number, or a mapping of none, or a duration is none, or the interval of the rates is not said,
-        or said twice. Of an exchange that there is not nothing is said: costs that name none of those that there are
-        give no row.
+        If a cost is not a finite number, or the mapping is empty; if a duration is not valid; or if the funding
+        interval is stated nowhere, or twice. An exchange in the mapping that the frame lacks is no error.
 
     Examples
     --------

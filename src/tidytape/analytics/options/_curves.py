@@ -1,4 +1,4 @@
-"""Fitted curves: the volatilities that they say, along a smile and between two smiles; and their arbitrage."""
+"""Fitted curves: their volatilities along a smile and between two smiles, and their arbitrage."""
 
 from __future__ import annotations
 
@@ -252,20 +252,20 @@ def svi_arbitrage(
         g(k) = \left( 1 - \frac{k w'(k)}{2 w(k)} \right)^2
         - \frac{w'(k)^2}{4} \left( \frac{1}{w(k)} + \frac{1}{4} \right) + \frac{w''(k)}{2}
 
-    has the sign of the density of the price at expiry that the smile implies: where it is negative, a butterfly costs
-    less than nothing. A wing steeper than 2 leaves the moments that it must have. Between expiries total variance must
-    not fall at any k.
+    has the sign of the probability density of the price at expiry that the smile implies. Where g is negative, a
+    butterfly spread has a negative price. In a wing, total variance must not rise by more than 2 per unit of
+    :math:`|k|`: this is Lee's bound [2]_. From one expiry to the next, total variance must not fall at any k.
 
     Parameters
     ----------
-    fits : frame, n rows, one per (by, timestamp, days), any order; not of DuckDB or Spark, for a search is a loop
+    fits : frame, n rows, one per (by, timestamp, days), any order; not of DuckDB or Spark, which cannot search
         As `svi` returns them. Uses ``timestamp``, ``days`` [d], and ``a``, ``b``, ``rho``, ``m`` and ``sigma``, of
         total variance. [1]
     by : str or iterable of str, optional
-        Columns that tell one series from another; otherwise the identity columns that there are.
+        Columns that tell one series from another; by default the identity columns that the frame has.
     wings : bool
-        Whether to look beyond the quotes that the curves were fitted to; otherwise only where there are quotes, from
-        ``lowest`` to ``highest``, of both expiries.
+        Whether to search beyond the quotes that the curves were fitted to. Otherwise the search stays within the
+        quotes, from ``lowest`` to ``highest``; between two expiries, within the quotes of both.
 
     Returns
     -------
@@ -275,12 +275,13 @@ def svi_arbitrage(
         - ``least_density`` : float64, the least g, null where total variance is not positive. [1]
         - ``density_at`` : float64, the log-moneyness of it. [1]
         - ``left_wing``, ``right_wing`` : float64, slopes of total variance, :math:`b (1 \mp \rho)`. [1]
-        - ``least_gain`` : float64, the least that total variance gains to the next expiry; null for the last, and where
-          the next has no fit, or either is there twice. [1]
+        - ``least_gain`` : float64, the least increase of total variance to the next expiry; null for the last expiry,
+          and if either of the two has no fit or appears twice. [1]
         - ``gain_at`` : float64, the log-moneyness of it. [1]
         - ``butterfly_arbitrage`` : bool, whether g is negative somewhere, or total variance not positive.
         - ``wing_arbitrage`` : bool, whether a wing is steeper than 2.
-        - ``calendar_arbitrage`` : bool, whether the curve lies above that of the next expiry, be it far in a wing.
+        - ``calendar_arbitrage`` : bool, whether the curve lies above that of the next expiry anywhere in the search;
+          with ``wings``, however far out.
 
     Raises
     ------
@@ -291,10 +292,10 @@ def svi_arbitrage(
 
     Notes
     -----
-    Minima are sought on a grid that is fine around m and around the least total variance, and reaches 20 to both sides
-    of m or to the ends of the quotes, and refined from there; of what lies beyond, the slopes of the wings decide. Most
-    arbitrage of a fit lies where nothing is quoted: what ``wings=False`` does not flag is arbitrage of the curve and of
-    no quotes.
+    The search first takes the minimum on a grid of k, and then refines it. The grid is fine around m and around the
+    least total variance. With ``wings`` it reaches 20 to both sides of m, and beyond it the slopes of the wings decide;
+    otherwise it reaches to the ends of the quotes. Most arbitrage of a fitted curve lies where nothing is quoted: what
+    only ``wings=True`` flags is arbitrage of the curve, not of the quotes.
 
     References
     ----------
@@ -304,7 +305,7 @@ def svi_arbitrage(
 
     Examples
     --------
-    A curve of A. Vogt's that looks like any, as quoted in [1]_:
+    A. Vogt's curve, which looks harmless, as quoted in [1]_:
 
     >>> from datetime import UTC, datetime
     >>> import polars as pl
@@ -329,7 +330,7 @@ def svi_arbitrage(
     times, own, quoted = np.split(floats(rows, *used), parts)
     next_times, following, next_quoted = np.split(floats(rows, *map(next_of, used)), parts)
     is_fit = np.isfinite(own).all(axis=0)
-    # An expiry that is there twice has no neighbour.
+    # An expiry that appears twice has no well-defined neighbour.
     is_pair = is_fit & np.isfinite(following).all(axis=0) & (times[0] == 0) & (next_times[0] == 0)
     bounds, both = None, None
     if not wings:
@@ -338,16 +339,14 @@ def svi_arbitrage(
     a, b, rho, _, sigma = own
     _, next_b, next_rho, _, _ = following
     left, right = b * (1 - rho), b * (1 + rho)
-    with np.errstate(
-        all="ignore"
-    ):  # a curve that is flat, or has a kink, has no slopes or no width somewhere
+    with np.errstate(all="ignore"):  # the formulas divide by 0 for a flat curve, and at a kink
         least_density, density_at = _least(_density, own, is_fit, bounds)
         least_gain, gain_at = _least(_gain, np.concatenate([own, following]), is_pair, both)
         gains = least_gain >= -_NOISE * (np.abs(a) + b * sigma)
         if wings:  # where the next curve is less steep, the two cross far away
             gains &= next_b * (1 + next_rho) >= right - _NOISE * b
             gains &= next_b * (1 - next_rho) >= left - _NOISE * b
-        else:  # no strike is quoted at both
+        else:  # the two ranges of quotes do not overlap, so there is no least gain
             gains |= np.isnan(least_gain)
         flags = (
             np.where(is_fit, ~(least_density >= -_NOISE), np.nan),
@@ -422,13 +421,11 @@ def _grid(parameters: Floats, bounds: Floats | None) -> Floats:
         # The first square in the formula of g changes faster still.
         width = width * np.fmin(width / np.abs(lowest), 1.0)
         for middle, scale in ((m, np.abs(sigma)), (lowest, width)):
-            is_one = np.isfinite(middle) & np.isfinite(
-                scale
-            )  # otherwise the grid around the bend stands twice
+            is_one = np.isfinite(middle) & np.isfinite(scale)  # if not, lay a second grid around the bend
             center = np.where(is_one, middle, m)
             unit = np.clip(np.where(is_one, scale, np.abs(sigma)), _NARROWEST, _REACH)
             start, stop = (np.arcsinh((end - center) / unit) for end in (low, high))
-            # One place fewer each time, so that two equal curves do not give equal places.
+            # Each grid has one point fewer than the last, so that the grids of two equal curves differ.
             u = start + (stop - start) * np.linspace(0, 1, 1_001 - len(grids))[:, None]
             grids.append(np.clip(center + unit * np.sinh(u), low, high))
         grids[-1][[0, -1]] = low, high  # rounding moves the ends

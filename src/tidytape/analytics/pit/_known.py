@@ -1,4 +1,4 @@
-"""When a point is known; the rows that were known at an instant, and the last fact known at each of some decisions."""
+"""When a point is known; the rows that were known at an instant; and the last fact known at each decision."""
 
 from __future__ import annotations
 
@@ -302,10 +302,10 @@ def _refuse_to_guess(names: list[str]) -> None:
 
 
 def _instant(at: TimeLike) -> int:
-    """Return a moment in nanoseconds since the epoch; a datetime may be between two seconds."""
+    """Return a moment in nanoseconds since the epoch, with the fraction of a second that a datetime may have."""
     if not isinstance(at, datetime) or at != at:  # noqa: PLR0124 -- NaT of pandas is unequal to itself
         return epoch_seconds(at, parameter="at") * SECOND
-    moment: Any = at  # of pandas it has nanoseconds, too
+    moment: Any = at  # a pandas Timestamp has nanoseconds, too
     finer = {
         name: int(getattr(moment, name)) for name in ("microsecond", "nanosecond") if hasattr(moment, name)
     }
@@ -359,7 +359,8 @@ def last_known(
     last = facts.group_by(*keys, "__at").agg(nw.col("__number").max())
     decisions = with_last(decisions, last, "__number", by=keys, at="__at", carry=limit)
     columns = {new: nw.col(name) for name, new in names.items()}
-    # Duplicate facts have numbers too, so that no earlier fact takes their place; no decision finds their number here.
+    # Duplicate facts are numbered too, so that no earlier fact takes their place. They are dropped only here, so a
+    # decision that got the number of a duplicate finds no fact.
     alone = facts.filter(nw.col(TWICE) == 0).select(*keys, "__number", **columns)
     return joined(decisions, alone, on=[*keys, "__number"])
 
@@ -381,7 +382,7 @@ def _warn_of_repeated(facts: Table[Any], rows: Rows, by: list[str], order: list[
 
 
 def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on: str) -> list[str]:
-    """Return the columns that must be equal in a decision and its fact; raise QueryError if they cannot be these."""
+    """Return the columns that must be equal in a decision and its fact; raise QueryError if these cannot join."""
     if by is None:
         keys = [
             name for name in IDENTITY if name in left.names and name in right.names and name != "interval"
@@ -391,7 +392,7 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
         require(keys, right.names)
     for name in keys:
         types = [table.schema[name] for table in (left, right)]
-        # A column of nulls alone has no type of its own on some engines.
+        # On some engines a column that holds only nulls has no type.
         has_type = not any(isinstance(dtype, nw.Unknown | nw.Object) for dtype in types)
         if has_type and types[0] != types[1] and not all(isinstance(dtype, WORDS) for dtype in types):
             raise QueryError("by", got=f"{name}: {types[0]} and {types[1]}", expected="columns of one type")
@@ -411,7 +412,8 @@ def _by(left: Table[Any], right: Table[Any], by: str | Iterable[str] | None, on:
 def _order(facts: Table[Any], order: str | None) -> dict[str, nw.Expr]:
     """Return the columns that put the facts of one time in order.
 
-    Text holds whole numbers, so the longer text is the larger number, and texts of one length sort as their numbers.
+    A column of text holds whole numbers: a longer text is a larger number, and texts of equal length sort as their
+    numbers do. So text is ordered by its length first.
     """
     if order is None:
         return {}

@@ -73,9 +73,9 @@ def initial_balance(
     frame, one row per ``by`` that a block touched, sorted by ``by``, of the kind of ``levels``
         ``by``, and
 
-        - ``initial_balance_high``, ``initial_balance_low``, ``initial_balance_range`` : float64, of the rows (their
-          low edges); null where no such block touched any. The service's ``ibr_high`` and ``ibr_low`` are prices of
-          trades, and these may lie a row's height higher. [price]
+        - ``initial_balance_high``, ``initial_balance_low``, ``initial_balance_range`` : float64, from the low edges of
+          the rows; null if no such block touched a row. The service's ``ibr_high`` and ``ibr_low`` are prices of
+          trades, which may lie up to a row's height above the low edge. [price]
         - ``extension_up_x1_5``, ``extension_up_x2``, ``extension_up_x3``, ``extension_down_x1_5``,
           ``extension_down_x2``, ``extension_down_x3`` : float64. [price]
         - ``is_extended_up``, ``is_extended_down`` : bool, range extension: whether a later block touched a row
@@ -119,7 +119,7 @@ def initial_balance(
 def balances(
     rows: nw.LazyFrame[Any], keys: list[str], step: Fraction | None, *, minutes: float
 ) -> nw.LazyFrame[Any]:
-    """Return one row per session: its keys, and the highest and lowest price of it, its balance and its last block.
+    """Return one row per session: the keys, and the high and low of all its blocks, its balance and its last block.
 
     ``rows`` are `touched_rows` with the ``block_length`` of their session.
     """
@@ -127,7 +127,7 @@ def balances(
     rows = rows.with_columns(
         touched=at,
         last_block=nw.col("last").max().over(keys),
-        # A balance is unknown if the length of a block is.
+        # If the length of a block is unknown, so is the balance.
         has_length=~length.is_null().max().over(keys),
     )
     touched, is_early = nw.col("touched"), nw.col("first") * length < minutes
@@ -143,7 +143,7 @@ def balances(
 
 
 def balance_columns(*, minutes: float, extension_from: str) -> dict[str, nw.Expr]:
-    """Return the columns that `initial_balance` makes of those of `balances`."""
+    """Return the result columns of `initial_balance`, as expressions over the columns of `balances`."""
     one_of("extension_from", extension_from, _EDGES)
     high, low = nw.col("balance_high"), nw.col("balance_low")
     width = high - low

@@ -81,14 +81,14 @@ def areas(
 def _areas_by_plan(
     levels: nw.LazyFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return the areas as a lazy plan, which every engine can run: the candidates that the growth takes, added."""
+    """Return the areas as a lazy plan that every engine can run: it adds up the candidates that the growth takes."""
     candidates = _candidates(counted_rows(levels, keys, step, tie=rules.poc_tie), keys, rules, step)
     count, total, rank, outward = nw.col("count"), nw.col("total"), nw.col("rank"), [*keys, "side"]
     candidates = candidates.with_columns(weight=in_units(count, nw.col("scale"))).with_columns(
         bound=nw.col("weight").cum_min().over(outward, order_by="rank"),
         present=count.cum_count().over(outward, order_by="rank"),
     )
-    # If a nearer candidate is absent because it has no level, it counts zero, and so does the bound from there on.
+    # A nearer candidate that is absent has no level, so its weight is zero. From there outward the bound is zero too.
     bound = nw.when(rank <= nw.col("present")).then(nw.col("bound")).otherwise(0.0)
     # The point of control precedes every candidate. Bounds are integers, so ± 1/4 orders the sides of equal bounds.
     bound = nw.when(rank > 0).then(bound).otherwise(10.0 ** (DIGITS + 1))
@@ -119,7 +119,7 @@ def _candidates(
         side=(distance > 0).cast(nw.Float64) - (distance < 0).cast(nw.Float64),
         rank=((distance.abs() + (width - 1)) / width).floor(),
     )
-    # The outer level of a pair may be absent. It counts zero, but the area still ends at its price.
+    # A pair may lack its outer level. That level counts zero, but the area still ends at its price.
     outer = nw.col("index") - distance + side * rank * width
     rows = rows.with_columns(edge=nw.min_horizontal(nw.max_horizontal(outer, "lowest"), "highest"))
     edge = nw.when(~nw.col("total").is_null()).then(row_price(step, "edge"))
@@ -140,7 +140,7 @@ def _candidates(
 def _areas_in_memory(
     levels: nw.DataFrame[Any], keys: list[str], rules: Rules, step: Fraction | None
 ) -> nw.LazyFrame[Any]:
-    """Return the areas of levels in memory: what polars does before and after the kernel."""
+    """Return the areas of levels in memory: cut the levels into parts, run the kernel on each, join the results."""
     starts = np.flatnonzero(starts_run(levels, keys))
     frame, polars = levels.to_native(), levels.implementation.to_native_namespace()
     profiles = frame.select(keys)[starts]
@@ -200,7 +200,7 @@ def _areas_of(
     if step is None:
         prices = [price[poc], price[first[low]], price[np.append(first, len(count))[high + 1] - 1]]
     else:
-        # The outer level of a pair may be absent. It counts zero, but the area still ends at its price.
+        # A pair may lack its outer level. That level counts zero, but the area still ends at its price.
         prices = [
             np.clip(place[poc] + steps, bottom, top) * float(step.numerator) / step.denominator
             for steps in (0, rank[low] * width, rank[high] * width)
@@ -272,17 +272,19 @@ def _grown(
     # The candidates of a session in order outward: the point of control, then those below it, then those above it.
     is_above = number > poc[session]
     candidate = np.where(is_above, number, (poc + starts)[session] - number)
-    # If a nearer candidate is absent because it has no level, it counts zero, and so does the bound from there on.
+    # A nearer candidate that is absent has no level, so its weight is zero. From there outward the bound is zero too.
     is_cut_off = np.abs(rank) > np.abs(number - poc[session])
     twice = 2 * np.where(is_cut_off, 0.0, weight).astype(np.int64)[candidate]
     twice[starts] = _ABOVE_ALL - 2  # the point of control precedes every candidate
-    # An offset per side lets one running extreme start anew on each.
+    # The bound is the running minimum of weight, so -2 * bound is the running maximum of -2 * weight. Each side has an
+    # offset that lifts it above all sides before, so one running maximum over all sides starts anew on each.
     later = np.maximum.accumulate((2 * session + is_above) * _ABOVE_ALL - twice)
-    # Bounds are even numbers, so ± 1 orders the sides of equal bounds.
+    # Take the offset between the two sides of a session back, so that sorting merges them. All numbers are even, so ± 1
+    # decides which side comes first where two bounds are equal.
     later -= is_above * (_ABOVE_ALL + (1 if rules.tie == "up" else -1))
     order = np.argsort(later, kind="stable")  # both sides are sorted already: this merges them
     added = (share * _WHOLE).astype(np.int64)[candidate[order]]
-    through = np.cumsum(added)  # wraps around
+    through = np.cumsum(added)  # overflows and wraps around, see `_WHOLE`
     before = through - added
     limit = (rules.share + (NOISE if rules.stop == "exceed" else -NOISE)) * _WHOLE
     is_taken = before - before[starts][session] < limit

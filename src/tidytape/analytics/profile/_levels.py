@@ -62,9 +62,9 @@ def with_place(
 ) -> nw.LazyFrame[Any]:
     """Add ``known``, and the ``place`` of each level: its price as a whole number, of steps or of fine units.
 
-    Levels of one place are one row. A level that is not known gets the price 0. The grid of `tidytape.frames.grid`
-    decides on exact decimals. Prices of levels may be computed, so a price that misses the grid by a float's noise lies
-    on it: this is another formula.
+    Levels with the same place share a row. A level that is not known gets the price 0. This is not the formula of
+    `tidytape.frames.grid`, which decides on exact decimals: prices of levels may be computed, so here a price that
+    misses the grid by a float's noise lies on it.
     """
     price = nw.col("price")
     levels = levels.with_columns(known=known, price=nw.when(known).then(price).otherwise(0.0))
@@ -94,7 +94,8 @@ def row_price(step: Fraction | None, place: str = "place") -> nw.Expr:
 
 def scale(largest: nw.Expr) -> nw.Expr:
     """Return how many fine units make 1, so that ``largest`` is about ``10 ** DIGITS`` units."""
-    # The logarithm is rounded up from the square root of 10 on. No decimal is that number, so all engines agree.
+    # The rounding turns from down to up at the square root of 10 (times a power of 10). No decimal lies exactly there,
+    # so all engines round alike.
     decade = nw.when(largest > 0).then(largest).log(10).round()
     return 10.0 ** (DIGITS - decade)
 
@@ -118,7 +119,7 @@ def counted_rows(
     known = finite("price") & countable("count")
     if step is not None:
         known &= price.abs() < MOST_STEPS * float(step)
-    # An unknown count could be the largest, and the total is not known then.
+    # An unknown count could be the largest. As infinity it makes the total infinite, which becomes null below.
     levels = levels.with_columns(count=nw.when(known).then(count).otherwise(float("inf")))
     rows = with_place(levels, keys, step, known=known).group_by(*keys, "place").agg(price.min(), count.sum())
     rows = rows.with_columns(
@@ -144,17 +145,19 @@ def counted_rows(
 def counted_levels(
     profiles: Profiles[IntoFrameT], counts: Mapping[str, str], *, session: str = SESSION
 ) -> nw.LazyFrame[Any]:
-    """Return the keys, ``price`` and counts under working names, one row per level, or per price row of a session.
+    """Return the keys, ``price`` and the counts under working names, one row per level, or per price row of a session.
 
-    ``tpo_count`` does not add up where several levels of a session share a price row: it is then the number of the
-    blocks that the frame lists for that row, and null where it lists none. In a frame of touches it is always that
-    number. ``session`` is the column that tells sessions apart, if there is one.
+    ``counts`` maps working names to the frame's columns. The numbers of time blocks (``tpo_count``) of levels that
+    share a price row cannot be added up, because one block may touch several of these levels. So the blocks that the
+    frame lists for the price row are counted; the number is null if the frame lists none, or not all. A frame of
+    touches lists one block per row, and its blocks are always counted. ``session`` is the column that tells sessions
+    apart; a frame without that column is one session.
     """
     step, of_touches = profiles.step, profiles.of_touches
     if BLOCKS not in counts.values() or (step is None and not of_touches):
         return profiles.rows(counts, numbers=counts)
     of_blocks = next(name for name, column in counts.items() if column == BLOCKS)
-    # Each of several sessions has blocks of its own.
+    # Blocks of two sessions differ, even if they have the same number.
     sessions: dict[str, str | nw.Expr] = {
         "session": session if session in profiles.table.names else nw.lit(0)
     }
@@ -242,7 +245,7 @@ def touched_rows(
             profiles.require_number("levels", name)
         levels = profiles.rows({**COUNTED, **columns}, numbers=COUNTED)
         levels = with_place(levels, keys, step, known=finite("price") & ~nw.col("blocks").is_null())
-        # The numbers of several levels do not say how many blocks touched their row.
+        # If several levels share a row, their numbers of blocks do not tell how many blocks touched the row.
         is_known = known.all() & (nw.len() == 1)
     rows = levels.group_by(*keys, "place").agg(
         nw.col("price").min(),

@@ -277,7 +277,7 @@ def _applying(
 
 
 def flag(name: str) -> str:
-    """Return the name of the column that says whether a row is one of a finding."""
+    """Return the name of the column that flags the rows of a check's finding."""
     return f"__is_{name}"
 
 
@@ -336,9 +336,9 @@ def _conditions(subject: Subject[Any]) -> dict[str, nw.Expr]:
 
 
 def _quote_mismatch(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag rows whose quote amount lies outside of price times amount, in series whose sum does, too.
+    """Flag rows whose quote amount is too small or too large for price times amount, if the series' sum is so too.
 
-    Rounding can put one row outside. A wrong unit puts the whole series there.
+    Rounding can put one row outside. A wrong unit puts the whole series outside.
     """
     low, high, amount, quote = map(_number, subject.columns["quote_mismatch"])
     is_known = (amount > 0) & amount.is_finite() & quote.is_finite() & low.is_finite() & high.is_finite()
@@ -367,11 +367,11 @@ def _missing_bucket(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 
 
 def _stale(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag the last rows of a series that ends too long before the latest one."""
+    """Flag the rows in the last interval of each series that ends too long before the frame's latest interval."""
     bucket, length, end = nw.col("__bucket"), nw.col("__length"), nw.col("__last")
     rows = rows.with_columns(__last=bucket.max().over(subject.series), __newest=bucket.max().over("__timed"))
     behind = nw.col("__newest") - end
-    # Series with other intervals end within an interval of this one, so only whole intervals count.
+    # A series of another interval length may end within an interval of this series, so only whole intervals count.
     rows = rows.with_columns(__lag=count_of(behind - behind % length), __lag_from=end + length)
     is_end = nw.col("__timed") & (nw.col("__step") > 0) & (bucket == end)
     return rows, is_end & (nw.col("__lag") > subject.limits["stale"])
@@ -389,13 +389,13 @@ def _frozen_price(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
 
 
 def _unit_jump(subject: Subject[Any], rows: Rows) -> tuple[Rows, nw.Expr]:
-    """Flag rows from which on five numbers are all so many times the five before, or a fraction of them."""
+    """Flag a row where a number and the next four are all above the five before, or all below, by a given factor."""
     factor = subject.limits["unit_jump"]
     before = {f"__before_{back}": back for back in range(1, _SIDE + 1)}
     after = {f"__after_{ahead}": -ahead for ahead in range(_SIDE)}
     low, high = nw.min_horizontal(*before), nw.max_horizontal(*before)
     lower, higher = nw.min_horizontal(*after), nw.max_horizontal(*after)
-    # Fewer than five rows on a side, or a null among them, tell nothing.
+    # With fewer than five rows on a side, or a null among them, no row is flagged.
     is_known = nw.all_horizontal(*(~nw.col(name).is_null() for name in before | after), ignore_nulls=False)
     jumps = is_known & (((low > 0) & (lower >= high * factor)) | ((lower > 0) & (higher * factor <= low)))
     found = [f"__jumps_{name}" for name in subject.columns["unit_jump"]]
@@ -450,11 +450,11 @@ def _far(subject: Subject[Any], rows: Rows, name: str) -> tuple[Rows, nw.Expr]:
     is_far = (level.count().over(series) >= _ENOUGH) & (off > most)
     if is_rate:
         return rows, is_far
-    # A value without a logarithm, among others that have one, is as far as can be.
+    # In a series that is mostly positive, a value of 0 or less has no logarithm. It counts as far.
     is_nothing = (value <= 0) & (value.median().over(series) > 0)
     if is_price:
         return rows, _any([is_far, is_nothing])
-    # The move back after a single far row is as far, but both moves together are not.
+    # After a single far row, the move back is far too. It is not flagged if both moves together are not far.
     is_back = (subject.shifted("__off", 1) > most) & (
         (nw.col("__both") - nw.col("__usual") - nw.col("__usual")).abs() <= most
     )
@@ -472,4 +472,4 @@ _STEPS: Final[Mapping[str, Callable[[Subject[Any], Rows], tuple[Rows, nw.Expr]]]
         "outlier": _outlier,
     }
 )
-"""Checks that add working columns before they can say a condition."""
+"""Checks whose conditions need working columns, which they add themselves."""
