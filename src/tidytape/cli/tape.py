@@ -11,7 +11,7 @@ from tidytape.errors import counted
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Tapes: every answer of a study in one file.", no_args_is_help=True)
+app = typer.Typer(help="Tapes: every answer of a study in one folder.", no_args_is_help=True)
 
 Tape = Annotated[Path, typer.Argument(help="The tape.")]
 
@@ -32,13 +32,10 @@ def verify(tape: Tape) -> None:
 
 @app.command("ls")
 def listed(tape: Tape) -> None:
-    """List what a tape has: one line per answer, in the order of recording; damaged ones on standard error."""
-    from tidytape.client.tape import TapeEntry, described_ask, manifest
+    """List what a tape has: one line per answer, in the order of recording."""
+    from tidytape.client.tape import described_ask, entries
 
-    for one in manifest(tape):
-        if not isinstance(one, TapeEntry):
-            typer.echo(f"error: {one}", err=True)
-            continue
+    for one in entries(tape):
         rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
         asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
         typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}")

@@ -34,7 +34,7 @@ from tidytape.client.reasons import Reason, in_every_part, warn_of_empty
 from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.client.settings import Backend, Settings
 from tidytape.client.steps import Call, Flow
-from tidytape.client.tape import Recorder, Replayer
+from tidytape.client.tape import NO_TAPE, Recorder, Replayer, Tape
 from tidytape.client.window import Window, covering
 from tidytape.client.writing import ParquetFile
 from tidytape.errors import QueryError, shown
@@ -151,7 +151,7 @@ class Endpoints(
     def __init__(self, settings: Settings, backend: Backend) -> None:
         self._settings = settings
         self._backend = backend
-        self._tape: Recorder | Replayer | None = None
+        self._tape: Tape = NO_TAPE
 
     def __repr__(self) -> str:
         """Return the address, or the tape that is replayed, and the backend, never the key."""
@@ -378,13 +378,14 @@ class Endpoints(
         return Recording(self, path, overwrite=overwrite)
 
     def _begin(self, path: str | os.PathLike[str], *, overwrite: bool) -> Recorder:
-        if self._tape is not None:
+        if self._tape is not NO_TAPE:
             raise QueryError("record", got=str(path), expected="to record one tape at a time, and no replay")
-        self._tape = Recorder(path, base_url=self._settings.base_url, overwrite=overwrite)
-        return self._tape
+        recorder = Recorder(path, base_url=self._settings.base_url, overwrite=overwrite)
+        self._tape = recorder
+        return recorder
 
     def _end(self) -> None:
-        self._tape = None
+        self._tape = NO_TAPE
 
     # --- flows ---
 
@@ -392,17 +393,18 @@ class Endpoints(
         """Fetch a window, or take it from the tape; a study gets the same answers either way."""
         window, tape = Window.of(wanted.queries), self._tape
         ask = _ask_of(window)
-        if isinstance(tape, Replayer):
-            frame, entry = yield Call(lambda: tape.found(ask))
-            metadata = Metadata.replayed(window, frame, datetime.fromisoformat(entry.at), entry.told)
+        known = yield Call(partial(tape.found, ask))
+        if known is not None:
+            answer, entry = known
+            metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.told)
         else:
             progress = Progress(window.data_type, wanted=self._settings.progress)
-            frame, metadata = yield from fetched(self._settings, window, progress)
-        answer = frame
+            answer, metadata = yield from fetched(self._settings, window, progress)
+        frame = answer
         if wanted.finish is not None:
-            frame = wanted.finish(frame)
+            frame = wanted.finish(answer)
             metadata = metadata.of(frame)
-        if isinstance(tape, Recorder):
+        if known is None:
             told: dict[str, Any] = {
                 "requests": metadata.requests,
                 "weight": metadata.weight,
@@ -413,18 +415,17 @@ class Endpoints(
             if wanted.finish is not None:
                 method = wanted.schema.name.lower()
                 told["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
-            yield Call(lambda: tape.add(ask, answer, told))
+            yield Call(partial(tape.add, ask, answer, told))
         return frame, metadata
 
     def _taped(self, name: str, query: MetaQuery | MarketsQuery | None, steps: Flow[R]) -> Flow[R]:
         ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
-        if isinstance(tape, Replayer):
-            answered: R
-            answered, _ = yield Call(lambda: tape.found(ask))
+        known = yield Call(partial(tape.found, ask))
+        if known is not None:
+            answered: R = known[0]
             return answered
         answered = yield from steps
-        if tape is not None:
-            yield Call(lambda: tape.add(ask, answered))  # type: ignore[arg-type]  # a frame, names or a usage
+        yield Call(partial(tape.add, ask, answered))  # type: ignore[arg-type]  # a frame, names or a usage
         return answered
 
     def _written(self, wanted: Wanted, path: Path) -> Flow[Written]:
