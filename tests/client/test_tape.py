@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from thorough import often
 from tidytape.client import Usage
 from tidytape.client.fingerprint import fingerprint
 from tidytape.client.tape import Recorder, Replayer, entries, verify
@@ -72,11 +73,26 @@ def test_questions_asked_again_are_answered_in_turn(tmp_path: Path) -> None:
     assert [played.found({"ask": "usage"})[0].used for _ in range(3)] == [1, 2, 2]  # type: ignore[union-attr]
 
 
-def test_a_tape_is_lines_of_json_and_has_a_manifest(tmp_path: Path) -> None:
+def test_a_tape_is_a_manifest_and_files_that_anything_reads(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
-    lines = [json.loads(line) for line in path.read_text().splitlines()]
-    assert set(lines[0]["entry"]["versions"]) == {"tidytape", "polars", "python"}
-    assert lines[-1]["entry"]["end"] == len(ASKS)
+    assert {one.name for one in path.iterdir()} == {
+        "manifest.jsonl",
+        "1.arrow",
+        "2.json",
+        "3.json",
+        "4.arrow",
+    }
+    assert same(pl.read_ipc(path / "1.arrow"), FRAME)
+    told = hashlib.sha256()
+    lines = []
+    for line in (path / "manifest.jsonl").read_bytes().splitlines():
+        digest, content = line.split(b" ", 1)
+        told.update(content)
+        assert told.hexdigest().encode() == digest
+        lines.append(json.loads(content))
+    assert set(lines[0]["versions"]) == {"tidytape", "polars", "python"}
+    assert lines[-1]["end"] == len(ASKS)
+    assert lines[1]["sha256"] == hashlib.sha256((path / "1.arrow").read_bytes()).hexdigest()
     manifest = entries(path)
     assert [one.ask for one in manifest] == [ask for ask, _ in ASKS]
     assert [one.rows for one in manifest] == [3, None, None, 0]
@@ -85,24 +101,24 @@ def test_a_tape_is_lines_of_json_and_has_a_manifest(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=300)
-@given(where=st.floats(0, 1, exclude_max=True), change=st.integers(1, 255))
+@settings(max_examples=often(60, thoroughly=300))
+@given(
+    file=st.sampled_from(["manifest.jsonl", "1.arrow", "2.json", "3.json", "4.arrow"]),
+    where=st.floats(0, 1, exclude_max=True),
+    change=st.integers(1, 255),
+)
 def test_one_byte_changed_is_told_and_never_returned(
-    tmp_path_factory: pytest.TempPathFactory, where: float, change: int
+    tmp_path_factory: pytest.TempPathFactory, file: str, where: float, change: int
 ) -> None:
     path = recorded(tmp_path_factory.mktemp("tape") / "study.tape")
-    content = bytearray(path.read_bytes())
-    at = int(where * len(content))
-    number = content[:at].count(b"\n")
-    content[at] ^= change
-    path.write_bytes(content)
-    wrong = verify(path)
-    name = f"entry {number}" if number else "the head"
-    assert any(one.startswith(name) for one in wrong), (number, wrong)
+    content = bytearray((path / file).read_bytes())
+    content[int(where * len(content))] ^= change
+    (path / file).write_bytes(content)
     try:
+        assert verify(path), file
         tape = Replayer(path)
     except TapeError:
-        assert number == 0
+        assert file == "manifest.jsonl"  # the head of it
         return
     for ask, answered in ASKS:
         try:
@@ -112,32 +128,48 @@ def test_one_byte_changed_is_told_and_never_returned(
         assert same(found, answered)
 
 
+def test_a_damaged_file_takes_no_other_answer_along(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "study.tape")
+    (path / "1.arrow").write_bytes(b"ARROW1")
+    (path / "2.json").unlink()
+    tape = Replayer(path)
+    for ask, _ in ASKS[:2]:
+        with pytest.raises(TapeError, match="is damaged"):
+            tape.found(ask)
+    for ask, answered in ASKS[2:]:
+        assert same(tape.found(ask)[0], answered)
+    assert [one.partition(": ")[2].partition(" is")[0] for one in verify(path)] == ["entry 1", "entry 2"]
+
+
 def test_lines_that_were_moved_added_or_left_out_are_told(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
-    lines = path.read_bytes().splitlines(keepends=True)
+    manifest = path / "manifest.jsonl"
+    lines = manifest.read_bytes().splitlines(keepends=True)
     for other in (
         [*lines[:2], *lines[3:]],
         [lines[0], lines[2], lines[1], *lines[3:]],
         [*lines[:2], lines[1], *lines[2:]],
         [*lines, lines[1]],
-        lines[1:],
-        [],
+        lines[:-1],
     ):
-        path.write_bytes(b"".join(other))
+        manifest.write_bytes(b"".join(other))
         assert verify(path)
 
 
 def test_a_study_that_was_killed_leaves_what_it_had(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
-    lines = path.read_bytes().splitlines(keepends=True)
-    path.write_bytes(b"".join(lines[:3]) + lines[3][:40])
+    manifest = path / "manifest.jsonl"
+    lines = manifest.read_bytes().splitlines(keepends=True)
+    manifest.write_bytes(b"".join(lines[:3]) + lines[3][:40])
     tape = Replayer(path)
-    assert same(tape.found(ASKS[0][0])[0], FRAME)
-    with pytest.raises(TapeError):
+    for ask, answered in ASKS[:2]:
+        assert same(tape.found(ask)[0], answered)
+    with pytest.raises(TapeError, match="not as it was recorded from entry 3 on"):
         tape.found(ASKS[2][0])
-    wrong = verify(path)
-    assert wrong[0].startswith("entry 3 is damaged")
-    assert "was not finished" in wrong[-1]
+    manifest.write_bytes(b"".join(lines[:3]))
+    assert verify(path) == [
+        "the tape was not finished: the study was ended before it was, or its end was cut off"
+    ]
 
 
 def test_a_tape_is_not_replaced_unless_that_is_said(tmp_path: Path) -> None:
@@ -151,21 +183,22 @@ def test_a_tape_is_not_replaced_unless_that_is_said(tmp_path: Path) -> None:
 
 def test_a_tape_of_lies_is_told(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
-    lines = path.read_bytes().splitlines(keepends=True)
+    manifest = path / "manifest.jsonl"
+    contents = [line.split(b" ", 1)[1] for line in manifest.read_bytes().splitlines()]
+    entry = json.loads(contents[1])
     for lie in (
-        {"size": 10**12}, {"size": -1}, {"size": None}, {"at": "then"}, {"at": None}, {"rows": ...}, {"told": 1},
-        {"body": "!"}, {"form": "arrow2"},
+        {"at": None}, {"rows": ...}, {"told": 1}, {"ask": None}, {"hash": 1}, {"number": 7}, {"file": "../x"},
+        {"file": "2.json"}, {"file": ...}, {"sha256": ...}, {"sha256": "0" * 64}, {"rows": None}, {"hash": "0"},
     ):  # fmt: skip
-        entry = json.loads(lines[1])["entry"] | lie
-        content = json.dumps({key: value for key, value in entry.items() if value is not ...}).encode()
-        line = (
-            b'{"sha256":"' + hashlib.sha256(content).hexdigest().encode() + b'","entry":' + content + b"}\n"
-        )
-        path.write_bytes(lines[0] + line + b"".join(lines[2:]))
-        assert any(one.startswith("entry 1 is damaged") for one in verify(path)), lie
+        told = {key: value for key, value in (entry | lie).items() if value is not ...}
+        digest, lines = hashlib.sha256(), []
+        for content in (contents[0], json.dumps(told).encode(), *contents[2:]):
+            digest.update(content)
+            lines.append(digest.hexdigest().encode() + b" " + content + b"\n")
+        manifest.write_bytes(b"".join(lines))
+        assert verify(path), lie
         with pytest.raises(TapeError):
             Replayer(path).found(ASKS[0][0])
-        entries(path)
 
 
 def test_an_answer_that_comes_after_the_end_is_not_on_the_tape(tmp_path: Path) -> None:
@@ -179,14 +212,19 @@ def test_an_answer_that_comes_after_the_end_is_not_on_the_tape(tmp_path: Path) -
 
 
 @pytest.mark.parametrize("content", [b"", b"hello\n", b'{"sha256":"","entry":{}}\n'])
-def test_what_is_no_tape_is_refused(tmp_path: Path, content: bytes) -> None:
+@pytest.mark.parametrize("name", ["not a tape", "not a tape/manifest.jsonl"])
+def test_what_is_no_tape_is_refused(tmp_path: Path, name: str, content: bytes) -> None:
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_bytes(content)
     path = tmp_path / "not a tape"
-    path.write_bytes(content)
+    for look in (Replayer, verify, entries):
+        with pytest.raises(TapeError, match="is no tape"):
+            look(path)
+        with pytest.raises(TapeError, match="cannot be read"):
+            look(tmp_path / "nowhere")
     with pytest.raises(TapeError, match="is no tape"):
-        Replayer(path)
-    assert verify(path)
-    with pytest.raises(TapeError, match="cannot be read"):
-        Replayer(tmp_path / "nowhere")
+        Recorder(path, base_url="http://service", overwrite=True)
+    assert (tmp_path / name).read_bytes() == content
 
 
 def test_a_fingerprint_is_of_what_a_frame_says(tmp_path: Path) -> None:
@@ -217,18 +255,18 @@ def test_answers_never_move_to_the_place_of_another(tmp_path: Path, trouble: str
     with Recorder(path, base_url="http://service") as tape:
         for used in (1, 2, 3):
             tape.add(ask, Usage(100, 50, used, 0, 60))
-    head, *lines, end = path.read_bytes().splitlines(keepends=True)
+    head, *lines, end = (path / "manifest.jsonl").read_bytes().splitlines(keepends=True)
     changed = {
         "damaged": [lines[0], lines[1].replace(b'"told"', b'"Told"'), lines[2], end],
         "left out": [lines[0], lines[2], end],
         "swapped": [lines[0], lines[2], lines[1], end],
         "end cut": lines[:1],
     }[trouble]
-    path.write_bytes(b"".join([head, *changed]))
+    (path / "manifest.jsonl").write_bytes(b"".join([head, *changed]))
     played = Replayer(path)
     assert played.found(ask)[0].used == 1  # type: ignore[union-attr]
     for _ in range(2):
-        with pytest.raises(TapeError, match="not as it was recorded from entry 2 on"):
+        with pytest.raises(TapeError, match="has no more answers to usage, and may have had some: "):
             played.found(ask)
 
 

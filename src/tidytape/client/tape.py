@@ -142,7 +142,7 @@ class Recorder:
             _remove(self.path)
         try:
             self.path.mkdir()
-            self._manifest = (self.path / _MANIFEST).open("xb", buffering=0)
+            self._manifest = (self.path / _MANIFEST).open("xb")
         except FileExistsError:
             raise TapeError(
                 f"{self.path} is there already; overwrite=True records it anew", path=str(self.path)
@@ -174,17 +174,12 @@ class Recorder:
 
     def _put(self, entry: dict[str, Any]) -> None:
         content = orjson.dumps(entry)
-        digest = self._digest.copy()
-        digest.update(content)
-        at, line = self._manifest.tell(), b"%s %s\n" % (digest.hexdigest().encode(), content)
+        self._digest.update(content)
         try:
-            while line:
-                line = line[self._manifest.write(line) :]
+            self._manifest.write(f"{self._digest.hexdigest()} ".encode() + content + b"\n")
+            self._manifest.flush()
         except OSError as error:
-            self._manifest.truncate(at)  # half a line would take the next one along
-            self._manifest.seek(at)
             raise _unwritable(self.path, error) from None
-        self._digest = digest
 
     def close(self, *, failed: str | None = None) -> None:
         """Make it whole, or say which error ended the study before its end."""
@@ -473,7 +468,7 @@ def _lines_of(folder: Path) -> Iterator[Line]:
 
 
 def _file_of(folder: Path, entry: dict[str, Any]) -> bytes:
-    content = (folder / entry["file"]).read_bytes()
+    content: bytes = (folder / str(entry["file"])).read_bytes()
     if hashlib.sha256(content).hexdigest() != entry["sha256"]:
         raise ValueError("its bytes are not those that were recorded")
     return content
@@ -493,7 +488,7 @@ def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answe
         if fingerprint(frame) != entry["hash"]:
             raise ValueError("the frame is not the one that was recorded")
         return frame
-    except (OSError, ValueError, TypeError, pl.exceptions.PolarsError) as error:
+    except (OSError, ValueError, TypeError, KeyError, pl.exceptions.PolarsError) as error:
         number = entry["number"]
         raise TapeError(
             f"{path}: entry {number} is damaged: {error}", path=str(path), entries=(number,)
