@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import pairwise
-from math import gcd
 
 from tidytape.budget import weight
 from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSession
@@ -139,10 +137,11 @@ def ceiled(second: int, interval: Interval) -> int:
 
 
 def covering(window: Window, missing: Sequence[Span], *, burst: int | None = None) -> list[PointsQuery]:
-    """Return the requests for what is missing of a window, oldest first, that weigh least together.
+    """Return the requests for what is missing of a window, oldest first.
 
     A request pays for whole thousands of points, so every cut but the last lies on a multiple of 1,000 points from
-    where its span starts, and spans that lie so close that one request costs no more are asked for in one.
+    where its span starts. A span is joined with the spans before it where that costs no more. Of one span the requests
+    weigh the least there is; of several at most one more for each gap between them.
 
     Parameters
     ----------
@@ -169,48 +168,14 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
     if not missing:
         return []
     cuts = _Cuts(window, burst)
-    spans = list(missing)
-    while len(spans) > _MOST_COMPARED:
-        fewer = [
-            one
-            for at in range(0, len(spans), _MOST_COMPARED)
-            for one in _cheapest_joins(cuts, spans[at : at + _MOST_COMPARED])
-        ]
-        if len(fewer) > len(spans) // 2:
-            spans = fewer
-            break
-        spans = fewer
-    else:
-        spans = _cheapest_joins(cuts, spans)
-    return [query for start, end in spans for query in cuts.requests(start, end)]
-
-
-_MOST_COMPARED = 100
-"""So many spans are joined in the best of all ways; to find it among more would take longer than to fetch them."""
-
-
-def _cheapest_joins(cuts: _Cuts, missing: Sequence[Span]) -> list[Span]:
-    """Return spans with those neighbours joined that are cheaper together."""
-    # best[i] is the weight of the first i spans, and where the last join began.
-    best: list[tuple[int, int, int]] = [(0, 0, 0)]
-    for last in range(1, len(missing) + 1):
-        ways, apart = [], 0
-        for first in range(last, 0, -1):
-            thousands = cuts.thousands(missing[first - 1][0], missing[last - 1][1])
-            apart += cuts.thousands(*missing[first - 1])
-            if thousands - apart >= first:
-                break  # a wider join saves at most the rounding of one thousand for each span it takes in
-            cost, requests = cuts.cost(thousands)
-            before = best[first - 1]
-            ways.append((before[0] + cost, before[1] + requests, first - 1))
-        best.append(min(ways))
-    joins: list[Span] = []
-    last = len(missing)
-    while last:
-        first = best[last][2]
-        joins.append((missing[first][0], missing[last - 1][1]))
-        last = first
-    return joins[::-1]
+    spans: list[Span] = []
+    for start, end in missing:
+        # Joined with the span before, both pay for the gap, and their points are rounded up once instead of twice.
+        if spans and cuts.cost(spans[-1][0], end) <= cuts.cost(*spans[-1]) + cuts.cost(start, end):
+            spans[-1] = spans[-1][0], end
+        else:
+            spans.append((start, end))
+    return [query for span in spans for query in cuts.requests(*span)]
 
 
 AHEAD = 86_400
@@ -235,12 +200,9 @@ class _Cuts:
 
     def __init__(self, window: Window, burst: int | None) -> None:
         self._window = window
-        self._step = window.query.step
-        self._thousand = POINTS_PER_WEIGHT * self._step
-        self._weights: dict[int, int] = {}
-        # What a thousand points weigh before rounding, as a fraction: the exact formula is linear but for its ceiling.
-        whole = 25
-        self._per_25 = self._weight(whole)
+        self._thousand = POINTS_PER_WEIGHT * window.query.step
+        self._weights = {0: 0}
+        self._found: dict[int, tuple[int, int]] = {}
         most = max(1, min(kind.max_points for kind in window.query.data_types) // POINTS_PER_WEIGHT)
         while burst is not None and most > 1 and self._weight(most) > burst:
             most -= 1
@@ -251,53 +213,32 @@ class _Cuts:
                 weight=self._weight(1),
                 available=burst,
             )
-        # Requests of so many thousands lose nothing to rounding, if so many may be asked for at once.
-        even = whole // gcd(whole, self._per_25)
-        self._most = most // even * even or most
-        self._is_even = most >= even
+        self._most = most
+
+    def cost(self, start: int, end: int) -> int:
+        """Return what the requests of a span weigh."""
+        return self._best(-(-(end - start) // self._thousand))[0]
+
+    def requests(self, start: int, end: int) -> list[PointsQuery]:
+        """Return the requests of a span: of one length, but for the last."""
+        length = self._best(-(-(end - start) // self._thousand))[1]
+        cuts = [*range(start, end, length * self._thousand), end]
+        return [self._window.request(*span) for span in pairwise(cuts)]
+
+    def _best(self, thousands: int) -> tuple[int, int]:
+        """Return the least weight of so many thousands of points in requests of one length, and that length."""
+        if thousands not in self._found:
+            lengths = [thousands] if thousands <= self._most else range(1, self._most + 1)
+            costs = [
+                (thousands // one * self._weight(one) + self._weight(thousands % one), -one)
+                for one in lengths
+            ]
+            cost, shortest = min(costs)
+            self._found[thousands] = cost, -shortest
+        return self._found[thousands]
 
     def _weight(self, thousands: int) -> int:
         if thousands not in self._weights:
-            self._weights[thousands] = weight(self._window.request(0, thousands * self._thousand))
+            query = self._window.request(0, thousands * self._thousand)
+            self._weights[thousands] = weight(query)
         return self._weights[thousands]
-
-    def thousands(self, start: int, end: int) -> int:
-        return -(-(end - start) // self._thousand)
-
-    def cost(self, thousands: int) -> tuple[int, int]:
-        parts = self._parts(thousands)
-        return sum(self._weight(part) for part in parts), len(parts)
-
-    def _parts(self, thousands: int) -> list[int]:
-        if self._is_even:
-            full, rest = divmod(thousands, self._most)
-            return [self._most] * full + [rest] * bool(rest)
-        weights = tuple(self._weight(part) for part in range(1, self._most + 1))
-        return list(_cheapest(thousands, weights))
-
-    def requests(self, start: int, end: int) -> list[PointsQuery]:
-        queries, at = [], start
-        for part in self._parts(self.thousands(start, end)):
-            until = min(at + part * self._thousand, end)
-            queries.append(self._window.request(at, until))
-            at = until
-        return queries
-
-
-@lru_cache(maxsize=64)
-def _cheapest(total: int, weights: tuple[int, ...]) -> tuple[int, ...]:
-    """Return the parts, none longer than there are weights, that make up a total and weigh least; the fewest."""
-    best = [(0, 0, 0)]
-    for length in range(1, total + 1):
-        longest = min(length, len(weights))
-        best.append(
-            min(
-                (best[length - part][0] + weights[part - 1], best[length - part][1] + 1, -part)
-                for part in range(1, longest + 1)
-            )
-        )
-    parts, left = [], total
-    while left:
-        parts.append(-best[left][2])
-        left -= parts[-1]
-    return tuple(sorted(parts, reverse=True))
