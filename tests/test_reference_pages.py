@@ -73,7 +73,6 @@ def test_the_page_of_columns_is_what_the_schemas_say() -> None:
 
 OLD_NAMES = frozenset(
     {
-        "client.documented.as_question",
         "client.quota.Quota",
         "client.quota.Taken.quota",
         "client.quota.quota_of",

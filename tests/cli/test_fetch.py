@@ -18,7 +18,6 @@ import tidytape
 from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
 from tidytape.cli import app, fetch, main
-from tidytape.client.documented import parameters_of
 from tidytape.client.endpoints import Endpoints
 from tidytape.client.progress import Bar
 from tidytape.client.series import SeriesMethods
@@ -70,10 +69,12 @@ def test_options_are_the_parameters_of_the_method(name: str) -> None:
     command, method = command_of(name), getattr(Endpoints, name)
     shared = {"out", "help", *signature(fetch._client).parameters}
     options: dict[str, Any] = {str(one.name): one for one in command.params}
-    assert set(options) - shared == set(parameters_of(method))
-    for option, described in parameters_of(method).items():
+    parameters = [one for one in signature(method).parameters.values() if one.name != "self"]
+    assert set(options) - shared == {one.name for one in parameters}
+    for parameter in parameters:
+        option = parameter.name
         assert options[option].opts == [f"--{option.replace('_', '-')}"]
-        assert options[option].multiple == described.kind.endswith("list of str")
+        assert options[option].multiple == (parameter.annotation == "Names")
         assert options[option].help
         assert "``" not in options[option].help
 

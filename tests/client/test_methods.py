@@ -17,7 +17,6 @@ import pytest
 import tidytape
 from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
-from tidytape.client.documented import parameters_of
 from tidytape.client.endpoints import Endpoints, Queries
 from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.errors import QueryError
@@ -99,7 +98,6 @@ def test_every_parameter_is_described_with_its_default(name: str) -> None:
     sections = re.split(r"\n\n(\w[\w ]*)\n-+\n", inspect.getdoc(method) or "")
     described = dict(zip(sections[1::2], sections[2::2], strict=True))
     parameters = {key: one for key, one in inspect.signature(method).parameters.items() if key != "self"}
-    assert list(parameters_of(method)) == list(parameters)
     entries = re.findall(r"^(\w+) : (.+)\n    \S", described.get("Parameters", ""), re.MULTILINE)
     assert [entry for entry, _ in entries] == list(parameters)
     for entry, kind in entries:
@@ -172,35 +170,19 @@ def test_one_instrument_has_the_frame_of_many(client: Any, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in METHODS if hasattr(SeriesMethods, name)])
-def test_a_query_says_that_nothing_is_sent_and_what_is_returned(name: str) -> None:
+def test_a_query_is_the_same_call_and_says_what_would_be_fetched(name: str) -> None:
     asking, fetching = getattr(Queries, name), getattr(Endpoints, name)
     assert inspect.signature(asking) == inspect.signature(fetching)
-    text = inspect.getdoc(asking) or ""
-    assert text.startswith(f"Say what ``{name}`` would fetch; nothing is sent.")
-    sections = re.split(r"\n\n(\w[\w ]*)\n-+\n", text)
-    described = dict(zip(sections[1::2], sections[2::2], strict=True))
-    assert described["Returns"].startswith("Wanted\n")
-    assert re.findall(r"^\w+$", described["Raises"], re.MULTILINE) == ["QueryError"]
-    for parameter in [*inspect.signature(asking).parameters][1:]:
-        assert f"\n{parameter} : " in f"\n{described['Parameters']}"
-    assert "nothing is sent" not in (inspect.getdoc(fetching) or "")
     assert isinstance(asking(Queries(), **ASKED[name]), Wanted)
-    with pytest.raises(TypeError, match=rf"^{name}\(\): no argument 'coins'; did you mean 'coin'"):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'coins'"):
         asking(Queries(), coins="BTC", **ASKED[name])
-    for use in (asking, fetching):
-        with pytest.raises(TypeError, match=rf"^{name}\(\): all arguments are given by name"):
-            use(Queries(), "BTC")
 
 
-def test_wrong_options_of_a_client_are_told_by_its_name() -> None:
+def test_wrong_options_of_a_client_are_refused_by_name() -> None:
     for kind in (tidytape.Client, tidytape.AsyncClient):
         wrong: Any = kind
-        with pytest.raises(
-            TypeError, match=rf"^{kind.__name__}\(\): no argument 'max_wiat'; did you mean 'max_wait'"
-        ):
+        with pytest.raises(TypeError, match="unexpected keyword argument 'max_wiat'"):
             wrong("http://service", "k", max_wiat=3)
-        with pytest.raises(TypeError, match=r"no argument 'zzzz'; known: base_url, api_key, backend, "):
-            wrong("http://service", "k", zzzz=3)
         for name, value in (("cache_limit", "10GiB"), ("cache_limit", 0), ("max_wait", 0)):
             with pytest.raises(QueryError, match=f"{name}: got "):
                 wrong("http://service", "k", **{name: value})

@@ -18,9 +18,7 @@ import typer
 from tidytape.budget import weight
 from tidytape.cli.output import check_target, put, put_names
 from tidytape.client.display import spans
-from tidytape.client.documented import parameters_of, prose_of
 from tidytape.client.lists import ListMethods
-from tidytape.client.parameters import PARAMETERS
 from tidytape.client.series import SeriesMethods
 from tidytape.client.settings import Absent, OnLimit, Partial
 from tidytape.errors import QueryError, counted
@@ -183,7 +181,7 @@ def _described(
 ) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(options)  # type: ignore[attr-defined]
     command.__name__ = method.__name__
-    command.__doc__ = help or _LITERAL.sub(_spelled, prose_of(method))
+    command.__doc__ = help or _LITERAL.sub(_spelled, _prose(method))
     return command
 
 
@@ -208,18 +206,31 @@ def _as_frame(found: Any) -> pl.DataFrame:
 
 def _options(method: FunctionType) -> Iterator[inspect.Parameter]:
     """The options of a command: the parameters of its method, as a terminal can spell them."""
-    hints = get_type_hints(method)
-    for name, described in parameters_of(method).items():
-        default = inspect.signature(method).parameters[name].default
-        is_optional, several = default is None, hints[name] == Names
-        help_text = _LITERAL.sub(_spelled, described.text) + (" May be repeated." if several else "")
+    hints, texts = get_type_hints(method), dict(_PARAMETER.findall(inspect.getdoc(method) or ""))
+    for name, parameter in inspect.signature(method).parameters.items():
+        if name == "self":
+            continue
+        several = hints[name] == Names
+        text = " ".join(texts.get(name, "").split()) + (" May be repeated." if several else "")
         kind = _kind(hints[name], several=several)
         flag = [f"--{name.replace('_', '-')}"] if kind is bool else []
         yield _option(
             name,
-            Annotated[kind | None if is_optional else kind, typer.Option(*flag, help=help_text)],
-            default,
+            Annotated[
+                kind | None if parameter.default is None else kind,
+                typer.Option(*flag, help=_LITERAL.sub(_spelled, text)),
+            ],
+            parameter.default,
         )
+
+
+_PARAMETER = re.compile(r"^(\w+) : .+\n((?:    .+\n?)+)", re.MULTILINE)
+"""The name of a parameter in a docstring, and what it says of it."""
+
+
+def _prose(method: FunctionType) -> str:
+    """Return what the docstring of a method says before its first section; nothing where docstrings are left out."""
+    return re.split(r"\n\n\w[\w ]*\n-+\n", inspect.getdoc(method) or "")[0]
 
 
 def _kind(hint: Any, *, several: bool) -> Any:
@@ -238,7 +249,7 @@ _LITERAL = re.compile(r"``(.+?)``")
 
 def _spelled(literal: re.Match[str]) -> str:
     text = literal[1]
-    return f"--{text.replace('_', '-')}" if text in PARAMETERS else text
+    return f"--{text.replace('_', '-')}" if text in _NAMES else text
 
 
 def _methods(kind: type) -> Iterator[FunctionType]:
@@ -248,6 +259,13 @@ def _methods(kind: type) -> Iterator[FunctionType]:
             if isinstance(member, FunctionType) and not name.startswith("_"):
                 yield member
 
+
+_NAMES = {
+    name
+    for method in (*_methods(SeriesMethods), *_methods(ListMethods))
+    for name in inspect.signature(method).parameters
+}
+"""The parameters of all commands."""
 
 markets = _command(ListMethods.markets)  # type: ignore[arg-type]
 usage = _command(ListMethods.usage)  # type: ignore[arg-type]

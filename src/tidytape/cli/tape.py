@@ -33,9 +33,12 @@ def verify(tape: Tape) -> None:
 @app.command("ls")
 def listed(tape: Tape) -> None:
     """List what a tape has: one line per answer, in the order of recording."""
-    from tidytape.client.tape import described_ask, entries
+    from tidytape.client.tape import described_ask, opened
 
-    for one in entries(tape):
+    contents = opened(tape)
+    for one in (kept.entry for kept in contents.answers):
         rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
         asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
         typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}")
+    if contents.broken:
+        typer.echo(f"error: {tape}: {contents.broken}", err=True)

@@ -12,7 +12,6 @@ import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
-from tidytape.client.documented import checked, outward
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, noting, wanted_of
 from tidytape.client.metadata import Metadata
 from tidytape.client.network import connection_options
@@ -41,6 +40,7 @@ from tidytape.client.steps import (
     Together,
     Wait,
     closed_error,
+    outward,
 )
 from tidytape.client.tape import NO_NETWORK, Replayer
 from tidytape.client.window import Window
@@ -163,7 +163,6 @@ class AsyncClient(
         **options: Unpack[Options],
     ) -> None: ...
 
-    @checked("AsyncClient")
     def __init__(
         self,
         base_url: str | None = None,

@@ -6,7 +6,6 @@ parameters and their documentation are the same.
 
 from __future__ import annotations
 
-import inspect
 import os
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence, Sized
@@ -23,7 +22,6 @@ import polars as pl
 
 from tidytape import wire
 from tidytape.client import listing
-from tidytape.client.documented import as_question, checked, documented
 from tidytape.client.fetching import fetched
 from tidytape.client.lists import ListMethods
 from tidytape.client.metadata import Metadata
@@ -130,11 +128,6 @@ class Queries(SeriesMethods[Wanted]):
         return wanted
 
 
-for _name, _method in inspect.getmembers(SeriesMethods, inspect.isfunction):
-    if not _name.startswith("_"):
-        setattr(Queries, _name, as_question(_method))
-
-
 class Endpoints(
     SeriesMethods[FrameT],
     ListMethods[FrameT, NamesT, UsageT],
@@ -212,14 +205,30 @@ class Endpoints(
         """
         return Queries()
 
-    @documented()
     def points(self, query: Asked) -> FrameT:
         """Fetch whatever is asked: one request, or several that adjoin.
+
+        Parameters
+        ----------
+        query : PointsQuery
+            Of one data type.
 
         Returns
         -------
         frame
             In the schema of the data type; rows by series, then time, then price.
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; nothing was sent or charged.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than
+            ``max_body``.
+        IncompleteDataError
+            If a row came twice with different values.
 
         Examples
         --------
@@ -233,7 +242,6 @@ class Endpoints(
         """
         return self._points(wanted_of(query))
 
-    @checked()
     def plan(self, query: Several) -> PlanT:
         """Return what fetching would send and cost as things stand: nothing that weighs anything is sent.
 
@@ -280,7 +288,6 @@ class Endpoints(
             return self._fetch_plan(_replayed(self._tape, windows))
         return self._fetch_plan(planned(self._settings, windows))
 
-    @checked()
     def fetch(self, query: Asked) -> FetchedT:
         """Fetch a frame together with what its fetch was.
 
@@ -312,7 +319,6 @@ class Endpoints(
         wanted = wanted_of(query)
         return self._fetch_fetched(_warning(self._answered(wanted)), wanted.schema)
 
-    @checked()
     def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
         """Fetch into a Parquet file, one request after the other, so that the window may be larger than memory.
 

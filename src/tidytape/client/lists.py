@@ -5,32 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
-from tidytape.client.documented import documented
-from tidytape.client.parameters import FILTERS, given
+from tidytape.client.series.wanted import given
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.query.values import Names, TimeLike
-from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS
 
 __all__ = ["ListMethods"]
 
 FrameT = TypeVar("FrameT")
 NamesT = TypeVar("NamesT")
 UsageT = TypeVar("UsageT")
-
-_RAISES = {
-    "QueryError": "If the request cannot be right.",
-    "ServiceError": "If the service gives no answer in time.",
-    "DecodeError": "If the answer is not what the contract says, or is longer than ``max_body``.",
-}
-_PAGES = _RAISES | {
-    "ServiceError": "If the service gives no answer, or not all pages in time.",
-    "IncompleteDataError": "If the pages have no end.",
-}
-_SEARCH = {name: FILTERS[name] for name in ("exchange", "coin", "category", "type")} | {
-    "sort_direction": "``asc`` or ``desc``, by ``sort_field``."
-}
-_ONE_TYPE = FILTERS | {"type": "Data types; at least one, without which services fail."}
 
 
 class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
@@ -48,7 +32,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     @abstractmethod
     def _usage(self) -> UsageT: ...
 
-    @documented(MARKETS, raises=_PAGES, **_SEARCH)
     def markets(
         self,
         *,
@@ -67,6 +50,61 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Where a market is an outcome of prediction markets there is one more column, ``prediction_markets``, a list of
         them; ``prediction_markets`` has these as rows.
 
+        Parameters
+        ----------
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        type : str or list of str, optional
+            Keep what has these data types.
+        symbol_filter : str, optional
+            Part of a symbol, coin name or title, in any case.
+        sort_field : str, optional
+            What to sort by, e.g. ``volume_24h``.
+        sort_direction : str, optional
+            ``asc`` or ``desc``, by ``sort_field``.
+        distinct : bool, default False
+            One row per normalized symbol, of the venue that ranks highest.
+        page_size : int, optional
+            Rows to fetch at a time; it does not change the result.
+
+        Returns
+        -------
+        frame, one row per market; of an option summary one per tenor, key (exchange, raw_symbol, tenor)
+            In the service's order. Schema MARKETS:
+
+            - ``exchange`` : string, Exchange.
+            - ``raw_symbol`` : string, Symbol of the market on its exchange.
+            - ``normalized_symbol`` : string, Cross-exchange symbol.
+            - ``coin`` : string, Base asset.
+            - ``category`` : string, Market class.
+            - ``tenor`` : string, Option summary tenor.
+            - ``coin_name`` : string, Full coin name.
+            - ``quote_coin_name`` : string, Quote asset name.
+            - ``full_name`` : string, Full market name.
+            - ``last_price`` : float64, Last traded price. [quote per coin]
+            - ``volume_24h`` : float64, Volume of the last 24 hours. [as served]
+            - ``volume_change_24h`` : float64, Change of that volume. [%]
+            - ``price_change_24h`` : float64, Change of the price over 24 hours. [%]
+            - ``oi_change_24h`` : float64, Change of the open interest over 24 hours. [as served]
+            - ``marketcap`` : float64, Market capitalization. [USD]
+            - ``icon_url`` : string, Asset icon URL.
+            - ``available_since`` : timestamp, When the market became available. [UTC]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer, or not all pages in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+        IncompleteDataError
+            If the pages have no end.
+
         Examples
         --------
         >>> import tidytape
@@ -76,7 +114,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._table("markets", MarketsQuery(**given(locals())))
 
-    @documented(PREDICTION_MARKETS, raises=_PAGES, **_SEARCH)
     def prediction_markets(
         self,
         *,
@@ -97,6 +134,67 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         ``coin_name`` in ``markets``. ``last_price``, ``one_day_price_change`` and ``prices`` are those of the outcome,
         and null where the service has them of another outcome only; volumes are of the whole prediction market.
 
+        Parameters
+        ----------
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        type : str or list of str, optional
+            Keep what has these data types.
+        symbol_filter : str, optional
+            Part of a symbol, coin name or title, in any case.
+        sort_field : str, optional
+            What to sort by, e.g. ``volume_24h``.
+        sort_direction : str, optional
+            ``asc`` or ``desc``, by ``sort_field``.
+        distinct : bool, default False
+            One row per normalized symbol, of the venue that ranks highest.
+        page_size : int, optional
+            Rows to fetch at a time; it does not change the result.
+
+        Returns
+        -------
+        frame, one row per market and prediction market it is an outcome of, key (exchange, raw_symbol, slug)
+            In the service's order. Schema PREDICTION_MARKETS:
+
+            - ``exchange`` : string, Exchange.
+            - ``raw_symbol`` : string, Symbol of the market on its exchange.
+            - ``slug`` : string, Market URL slug.
+            - ``question`` : string, Market question.
+            - ``group_item_title`` : string, Title within a grouped market.
+            - ``outcomes`` : list[string], Possible outcomes.
+            - ``last_price`` : float64, Last price, 0 to 1. [probability]
+            - ``one_day_price_change`` : float64, 24-hour price change. [probability]
+            - ``prices`` : list[float64], Recent price history. [probability]
+            - ``total_volume`` : float64, Total volume traded. [USD]
+            - ``buy_volume_24h`` : float64, 24-hour buy volume. [USD]
+            - ``sell_volume_24h`` : float64, 24-hour sell volume. [USD]
+            - ``volume_change_24h`` : float64, 24-hour volume change. [%]
+            - ``open_interest`` : float64, Current open interest. [USD]
+            - ``one_day_oi_change`` : float64, 24-hour open interest change. [USD]
+            - ``unique_traders`` : float64, Number of unique traders. [traders]
+            - ``order_price_min_tick_size`` : float64, Minimum price tick. [probability]
+            - ``condition_id`` : string, Condition identifier of the exchange.
+            - ``closed`` : bool, Whether the market has resolved.
+            - ``available_since`` : timestamp, When the market became available. [UTC]
+            - ``available_to`` : timestamp, Market expiry. [UTC]
+            - ``sports_market_type`` : string, Sports market type.
+            - ``line`` : float64, Line value for sports markets.
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer, or not all pages in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+        IncompleteDataError
+            If the pages have no end.
+
         Examples
         --------
         >>> import tidytape
@@ -107,7 +205,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._table("prediction-markets", MarketsQuery(**given(locals())))
 
-    @documented(BLOCK_SIZES, raises=_RAISES, **FILTERS)
     def block_sizes(
         self,
         *,
@@ -125,6 +222,44 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         They are the heights of a level that the service recommends, the finest; five times that is coarse enough for a
         screen of a thousand lines. Where the service answers with nothing but a number, exchange and symbol are null.
 
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Keep what has these data types.
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        raw_symbol : str or list of str, optional
+            Keep what is of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Keep what is of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str, optional
+            Keep what has data before this time.
+
+        Returns
+        -------
+        frame, one row per market with a book, key (exchange, raw_symbol)
+            In the service's order. Schema BLOCK_SIZES:
+
+            - ``exchange`` : string, Exchange.
+            - ``raw_symbol`` : string, Symbol of the market on its exchange.
+            - ``block_size`` : float64, Recommended height of a row of the order-book heatmap. [quote per
+              coin]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
         Examples
         --------
         >>> import tidytape
@@ -134,7 +269,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._table("block-sizes", MetaQuery(**given(locals())))
 
-    @documented(raises=_RAISES, **FILTERS)
     def types(
         self,
         *,
@@ -149,9 +283,37 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     ) -> NamesT:
         """List the data types that the service has.
 
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Keep what has these data types.
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        raw_symbol : str or list of str, optional
+            Keep what is of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Keep what is of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str, optional
+            Keep what has data before this time.
+
         Returns
         -------
         list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
 
         Examples
         --------
@@ -162,7 +324,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._names("types", MetaQuery(**given(locals())))
 
-    @documented(raises=_RAISES, **FILTERS)
     def exchanges(
         self,
         *,
@@ -177,9 +338,37 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     ) -> NamesT:
         """List the venues.
 
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Keep what has these data types.
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        raw_symbol : str or list of str, optional
+            Keep what is of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Keep what is of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str, optional
+            Keep what has data before this time.
+
         Returns
         -------
         list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
 
         Examples
         --------
@@ -190,7 +379,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._names("exchanges", MetaQuery(**given(locals())))
 
-    @documented(raises=_RAISES, **FILTERS)
     def categories(
         self,
         *,
@@ -205,9 +393,37 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     ) -> NamesT:
         """List the market classes.
 
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Keep what has these data types.
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        raw_symbol : str or list of str, optional
+            Keep what is of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Keep what is of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str, optional
+            Keep what has data before this time.
+
         Returns
         -------
         list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
 
         Examples
         --------
@@ -218,7 +434,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._names("categories", MetaQuery(**given(locals())))
 
-    @documented(raises=_RAISES, **FILTERS)
     def coins(
         self,
         *,
@@ -233,9 +448,37 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     ) -> NamesT:
         """List the base assets.
 
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Keep what has these data types.
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        raw_symbol : str or list of str, optional
+            Keep what is of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Keep what is of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str, optional
+            Keep what has data before this time.
+
         Returns
         -------
         list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
 
         Examples
         --------
@@ -246,7 +489,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._names("coins", MetaQuery(**given(locals())))
 
-    @documented(raises=_RAISES, **_ONE_TYPE)
     def symbols(
         self,
         *,
@@ -261,9 +503,37 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     ) -> NamesT:
         """List exchange-native symbols.
 
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Data types; at least one, without which services fail.
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        raw_symbol : str or list of str, optional
+            Keep what is of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Keep what is of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str, optional
+            Keep what has data before this time.
+
         Returns
         -------
         list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
 
         Examples
         --------
@@ -274,7 +544,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._names("symbols", _of_a_type(MetaQuery(**given(locals()))))
 
-    @documented(raises=_RAISES, **_ONE_TYPE)
     def normalized_symbols(
         self,
         *,
@@ -289,9 +558,37 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     ) -> NamesT:
         """List cross-exchange symbols.
 
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Data types; at least one, without which services fail.
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        raw_symbol : str or list of str, optional
+            Keep what is of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Keep what is of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str, optional
+            Keep what has data before this time.
+
         Returns
         -------
         list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
 
         Examples
         --------
@@ -302,7 +599,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._names("normalized-symbols", _of_a_type(MetaQuery(**given(locals()))))
 
-    @documented(raises=_RAISES, **FILTERS)
     def tenors(
         self,
         *,
@@ -317,9 +613,37 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
     ) -> NamesT:
         """List the times to expiry of option summaries.
 
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Keep what has these data types.
+        exchange : str or list of str, optional
+            Keep what is of these venues.
+        category : str or list of str, optional
+            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Keep what is of these base assets.
+        raw_symbol : str or list of str, optional
+            Keep what is of these exchange-native symbols.
+        normalized_symbol : str or list of str, optional
+            Keep what is of these cross-exchange symbols.
+        start : int, datetime, date or str, optional
+            Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str, optional
+            Keep what has data before this time.
+
         Returns
         -------
         list of str
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
 
         Examples
         --------
@@ -330,7 +654,6 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._names("tenors", MetaQuery(**given(locals())))
 
-    @documented(raises=_RAISES)
     def usage(self) -> UsageT:
         """Fetch the quota of the key.
 
@@ -338,6 +661,15 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         -------
         Usage
             Limit, remaining and used weight, and when the bucket is full again.
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
 
         Examples
         --------

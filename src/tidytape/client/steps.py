@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 import httpx
 import orjson
 
-from tidytape.errors import DecodeError, TransportError
+from tidytape.errors import DecodeError, TidytapeError, TransportError
 from tidytape.wire import ARROW_BEGIN, ARROW_END
 
 __all__ = [
@@ -41,6 +41,7 @@ __all__ = [
     "Wait",
     "closed_error",
     "is_readable",
+    "outward",
     "printable",
 ]
 
@@ -246,6 +247,16 @@ def _is_cut(body: bytes) -> bool:
 def closed_error() -> TransportError:
     """Return the error of a client that is used after it was closed."""
     return TransportError("the client is closed; make another one")
+
+
+def outward(error: TidytapeError) -> TidytapeError:
+    """Return an error as it leaves the library: it says all that there is to say, so it leads to nothing inside.
+
+    Raise it outside of the ``except`` that caught it, so that what the caller handles at the time is its only context.
+    """
+    error.__cause__ = error.__context__ = None
+    error.__suppress_context__ = False
+    return error.with_traceback(None)
 
 
 _MOST_SAID = 500

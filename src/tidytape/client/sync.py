@@ -15,7 +15,6 @@ import httpx
 import polars as pl
 
 from tidytape.client.backends import Present, presenter
-from tidytape.client.documented import checked, outward
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, noting, wanted_of
 from tidytape.client.metadata import Metadata
 from tidytape.client.network import connection_options
@@ -44,6 +43,7 @@ from tidytape.client.steps import (
     Together,
     Wait,
     closed_error,
+    outward,
 )
 from tidytape.client.tape import NO_NETWORK, Replayer
 from tidytape.client.window import Window
@@ -159,7 +159,6 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         **options: Unpack[Options],
     ) -> None: ...
 
-    @checked("Client")
     def __init__(
         self,
         base_url: str | None = None,

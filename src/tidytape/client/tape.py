@@ -47,9 +47,11 @@ __all__ = [
     "Recorder",
     "Replayer",
     "Tape",
+    "TapeContents",
     "TapeEntry",
     "described_ask",
     "entries",
+    "opened",
     "verify",
 ]
 
@@ -204,7 +206,7 @@ def _remove(path: Path) -> None:
     """Remove a tape; raise TapeError where something else is there."""
     if not path.exists():
         return
-    _opened(path)
+    opened(path)
     if path.is_dir():
         shutil.rmtree(path)
     else:
@@ -249,7 +251,7 @@ class _Kept:
 
 
 @dataclass(slots=True)
-class _Contents:
+class TapeContents:
     """What a tape has, up to the first line that is not as it was recorded."""
 
     service: str
@@ -279,7 +281,7 @@ class Replayer:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
         self._lock = threading.Lock()
-        contents = _opened(self.path)
+        contents = opened(self.path)
         self.base_url, self._broken = contents.service, contents.broken
         self._kept: dict[bytes, list[_Kept]] = {}
         self._turns: dict[bytes, int] = {}
@@ -383,7 +385,7 @@ def entries(path: str | os.PathLike[str]) -> list[TapeEntry]:
     TapeError
         If it cannot be read.
     """
-    return [one.entry for one in _opened(Path(path)).answers]
+    return [one.entry for one in opened(Path(path)).answers]
 
 
 def verify(path: str | os.PathLike[str]) -> list[str]:
@@ -394,7 +396,7 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
     TapeError
         If it cannot be read.
     """
-    contents = _opened(Path(path))
+    contents = opened(Path(path))
     wrong = []
     for one in contents.answers:
         try:
@@ -407,8 +409,14 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
     return wrong + ([contents.broken] if contents.broken else [])
 
 
-def _opened(path: Path) -> _Contents:
-    """Read what a tape has."""
+def opened(path: Path) -> TapeContents:
+    """Read what a tape has.
+
+    Raises
+    ------
+    TapeError
+        If it cannot be read, or is no tape.
+    """
     try:
         if path.is_file():
             from tidytape.client.old_tape import lines_of
@@ -425,11 +433,11 @@ Line = tuple[dict[str, Any], Callable[[], bytes]] | None
 """An entry, and a function that reads its answer; None where a line is not as it was recorded."""
 
 
-def _contents(path: Path, lines: Iterator[Line]) -> _Contents:
+def _contents(path: Path, lines: Iterator[Line]) -> TapeContents:
     head = next(lines, None)
     if head is None or head[0].get("tape") not in {1, _FORMAT}:
         raise TapeError(f"{path} is no tape, or its head is damaged", path=str(path))
-    contents = _Contents(str(head[0].get("service")))
+    contents = TapeContents(str(head[0].get("service")))
     for number, line in enumerate(lines, 1):
         if contents.broken is None or line is None or not _is_entry(line[0], number):
             contents.broken = f"it is not as it was recorded from entry {number} on"

@@ -4,29 +4,17 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from tidytape.client.documented import documented
-from tidytape.client.parameters import PARAMETERS
 from tidytape.client.series.wanted import Asking, Wanted
 from tidytape.query.values import Names, TimeLike
-from tidytape.schema import schema_of
 
 __all__ = ["Options"]
 
 ResultT = TypeVar("ResultT")
 
-_VENUE = "Option venue."
-
 
 class Options(Asking[ResultT]):
     """Summaries of option chains."""
 
-    @documented(
-        schema_of("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG"),
-        exchange=_VENUE,
-        raw_symbol="Symbol of a summary; this, ``coin`` or both.",
-        coin="Base asset of the options.",
-        tenor=PARAMETERS["tenor"].text + " All of them unless given.",
-    )
     def implied_volatility(
         self,
         *,
@@ -41,6 +29,47 @@ class Options(Asking[ResultT]):
     ) -> ResultT:
         """Fetch implied volatility at constant times to expiry.
 
+        Parameters
+        ----------
+        exchange : str or list of str
+            Option venue.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str
+            End, exclusive; as ``start``.
+        coin : str or list of str, optional
+            Base asset of the options.
+        raw_symbol : str or list of str, optional
+            Symbol of a summary; this, ``coin`` or both.
+        tenor : str, optional
+            Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``. All of them unless given.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, tenor, timestamp)
+            Sorted by the key, in time as asked. Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG: exchange,
+            raw_symbol, normalized_symbol, coin, category, interval, tenor [categorical], and
+
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - ``implied_volatility`` : float64, Implied volatility, annualised. [%]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; nothing was sent or charged.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than
+            ``max_body``.
+        IncompleteDataError
+            If a row came twice with different values.
+
         Examples
         --------
         >>> import tidytape
@@ -53,12 +82,6 @@ class Options(Asking[ResultT]):
         """
         return self._points(Wanted.of("IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG", locals()))
 
-    @documented(
-        schema_of("SKEW_OPTION_SUMMARY_AGG"),
-        exchange=_VENUE,
-        coin="Base asset of the options.",
-        raw_symbol="Symbol of the summary, which says what kind of skew it is.",
-    )
     def skew(
         self,
         *,
@@ -76,6 +99,48 @@ class Options(Asking[ResultT]):
         What it is, the service defines: ours says how much dearer puts are than calls.
         ``markets(type="SKEW_OPTION_SUMMARY_AGG")`` lists the summaries there are, and their tenors.
 
+        Parameters
+        ----------
+        exchange : str
+            Option venue.
+        coin : str
+            Base asset of the options.
+        raw_symbol : str
+            Symbol of the summary, which says what kind of skew it is.
+        tenor : str
+            Time to expiry: ``1d 3d 1w 1m 2m 3m 6m 1y``.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str
+            End, exclusive; as ``start``.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, tenor, timestamp)
+            Sorted by the key, in time as asked. Schema SKEW_OPTION_SUMMARY_AGG: exchange, raw_symbol,
+            normalized_symbol, coin, category, interval, tenor [categorical], and
+
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - ``skew`` : float64, Volatility of the put less that of the call; positive: puts are dearer.
+              [vol points]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; nothing was sent or charged.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than
+            ``max_body``.
+        IncompleteDataError
+            If a row came twice with different values.
+
         Examples
         --------
         >>> import tidytape
@@ -89,7 +154,6 @@ class Options(Asking[ResultT]):
         """
         return self._points(Wanted.of("SKEW_OPTION_SUMMARY_AGG", locals()))
 
-    @documented(schema_of("OPTION_OPEN_INTEREST_AGG"), exchange=_VENUE)
     def option_open_interest(
         self,
         *,
@@ -103,6 +167,50 @@ class Options(Asking[ResultT]):
         sort_direction: str = "asc",
     ) -> ResultT:
         """Fetch the open interest of all options of a coin.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Option venue.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str
+            End, exclusive; as ``start``.
+        raw_symbol : str or list of str, optional
+            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
+            markets.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Cross-exchange symbol, instead of ``raw_symbol``.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
+            Sorted by the key, in time as asked. Schema OPTION_OPEN_INTEREST_AGG: exchange, raw_symbol,
+            normalized_symbol, coin, category, interval [categorical], and
+
+            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - ``underlying_price_close`` : float64, Last underlying price. [quote per coin]
+            - ``oi_close`` : float64, Last open interest. [coin or USD, see amount_unit]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; nothing was sent or charged.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than
+            ``max_body``.
+        IncompleteDataError
+            If a row came twice with different values.
 
         Examples
         --------

@@ -7,12 +7,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidytape.catalogue import Interval
-from tidytape.client.documented import documented
 from tidytape.client.series.wanted import Asking, Wanted
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.query import respelled
 from tidytape.query.values import Names, TimeLike
-from tidytape.schema import TPO_SESSIONS, Schema, schema_of
+from tidytape.schema import TPO_SESSIONS, Schema
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,24 +20,10 @@ __all__ = ["Profiles"]
 
 ResultT = TypeVar("ResultT")
 
-_IN_TIME = "Order in time, ``asc`` or ``desc``; prices always ascend."
-_VOLUMES = "``USD`` converts the volumes; prices stay as they are."
-_SESSION = (
-    f"``{' '.join(one.alias for one in Interval)}``: how long a session is, and what its points weigh, unless "
-    "``session`` says so; one of both."
-)
-_PROFILES = "``sum`` joins the markets of a coin into one profile; volumes are in USD then."
-
 
 class Profiles(Asking[ResultT]):
     """Volume profiles and market profiles."""
 
-    @documented(
-        schema_of("VOLUME_PROFILE_AGG"),
-        sort_direction=_IN_TIME,
-        quote=_VOLUMES,
-        group_by=_PROFILES,
-    )
     def volume_profile(
         self,
         *,
@@ -60,6 +45,67 @@ class Profiles(Asking[ResultT]):
 
         Each interval has a profile of its own.
 
+        Parameters
+        ----------
+        exchange : str or list of str
+            Venue.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str
+            End, exclusive; as ``start``.
+        raw_symbol : str or list of str, optional
+            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
+            markets.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Cross-exchange symbol, instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        block_size : number, optional
+            Height of a price level; the service chooses one otherwise. [quote per coin]
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``; prices always ascend.
+        quote : str, optional
+            ``USD`` converts the volumes; prices stay as they are.
+        group_by : str, optional
+            ``sum`` joins the markets of a coin into one profile; volumes are in USD then.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series, timestamp and price, key (exchange, raw_symbol, timestamp, price)
+            Sorted by the key, in time as asked. Schema VOLUME_PROFILE_AGG: exchange, raw_symbol,
+            normalized_symbol, coin, category, interval [categorical], and
+
+            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - ``price`` : float64, Low edge of the level. [quote per coin]
+            - ``buy_volume`` : float64, Volume of aggressive buys at the level. [coin or USD, see
+              amount_unit]
+            - ``sell_volume`` : float64, Volume of aggressive sells at the level. [coin or USD, see
+              amount_unit]
+            - ``volume`` : float64, buy_volume + sell_volume. [coin or USD, see amount_unit]
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; nothing was sent or charged.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than
+            ``max_body``.
+        IncompleteDataError
+            If a row came twice with different values.
+
         Examples
         --------
         >>> import tidytape
@@ -73,9 +119,6 @@ class Profiles(Asking[ResultT]):
         """
         return self._points(Wanted.of("VOLUME_PROFILE_AGG", locals()))
 
-    @documented(
-        schema_of("TPO_AGG"), interval=_SESSION, sort_direction=_IN_TIME, quote=_VOLUMES, group_by=_PROFILES
-    )
     def tpo(
         self,
         *,
@@ -102,6 +145,96 @@ class Profiles(Asking[ResultT]):
         with ``session``, which needs no ``interval``, or else one ``interval`` long. Where both are given ``session``
         counts, and ``interval`` only says what it weighs.
 
+        Parameters
+        ----------
+        exchange : str or list of str
+            Venue.
+        start : int, datetime, date or str
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str
+            End, exclusive; as ``start``.
+        interval : str, optional
+            ``1m 5m 15m 30m 1h 4h 1d 1w``: how long a session is, and what its points weigh, unless
+            ``session`` says so; one of both.
+        raw_symbol : str or list of str, optional
+            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
+            markets.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Cross-exchange symbol, instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        block_minutes : int, optional
+            Length of a block of time: 5, 30, 60, 240; 30 unless given. [min]
+        session : str, optional
+            Length of a session: ``daily``, ``weekly``, ``monthly``, from 00:00 UTC, weeks from Monday,
+            months from the first; a session is one ``interval`` long unless given. It counts where it
+            starts: one that began before ``start`` is left out.
+        block_size : number, optional
+            Height of a price level; the service chooses one otherwise. [quote per coin]
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``; prices always ascend.
+        quote : str, optional
+            ``USD`` converts the volumes; prices stay as they are.
+        group_by : str, optional
+            ``sum`` joins the markets of a coin into one profile; volumes are in USD then.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series, timestamp and price, key (exchange, raw_symbol, timestamp, price)
+            Sorted by the key, in time as asked. Schema TPO_AGG: exchange, raw_symbol, normalized_symbol,
+            coin, category, interval [categorical], and
+
+            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``timestamp`` : timestamp, Session start. [UTC]
+            - ``period_start`` : timestamp, Profile period start. [UTC]
+            - ``period_end`` : timestamp, Profile period end. [UTC]
+            - ``block_size_minutes`` : int64, Length of a time block. [min]
+            - ``poc_price`` : float64, Point of control. [quote per coin]
+            - ``vah_price`` : float64, Value area high. [quote per coin]
+            - ``val_price`` : float64, Value area low. [quote per coin]
+            - ``profile_high`` : float64, Highest level. [quote per coin]
+            - ``profile_low`` : float64, Lowest level. [quote per coin]
+            - ``opening_price`` : float64, First price of the session. [quote per coin]
+            - ``closing_price`` : float64, Last price of the session. [quote per coin]
+            - ``ibr_high`` : float64, Initial balance high. [quote per coin]
+            - ``ibr_low`` : float64, Initial balance low. [quote per coin]
+            - ``total_tpo_count`` : int64, Sum of the levels' counts. [TPO]
+            - ``value_area_percentage`` : float64, Share of the counts inside the value area. [%]
+            - ``poor_highs`` : list[float64], Poor highs. [quote per coin]
+            - ``poor_lows`` : list[float64], Poor lows. [quote per coin]
+            - ``total_volume`` : float64, Sum of the levels' volumes. [coin or USD, see amount_unit]
+            - ``single_prints`` : list[float64], Levels touched by exactly one block. [quote per coin]
+            - ``price`` : float64, Low edge of the level. [quote per coin]
+            - ``block_ids`` : list[int32], Blocks, from 0 at the session's start, that touched the level.
+            - ``buy_volume`` : float64, Volume of aggressive buys at the level. [coin or USD, see
+              amount_unit]
+            - ``sell_volume`` : float64, Volume of aggressive sells at the level. [coin or USD, see
+              amount_unit]
+            - ``tpo_count`` : int64, Number of blocks that touched the level. [TPO]
+            - ``volume`` : float64, Volume at the level. [coin or USD, see amount_unit]
+            - ``first_touch_block`` : int64, First block that touched the level.
+            - ``last_touch_block`` : int64, Last block that touched the level.
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; nothing was sent or charged.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than
+            ``max_body``.
+        IncompleteDataError
+            If a row came twice with different values.
+
         See Also
         --------
         tpo_sessions : The same sessions, one row each.
@@ -119,7 +252,6 @@ class Profiles(Asking[ResultT]):
         """
         return self._points(_tpo(locals()))
 
-    @documented(TPO_SESSIONS, interval=_SESSION, quote=_VOLUMES, group_by=_PROFILES)
     def tpo_sessions(
         self,
         *,
@@ -144,6 +276,86 @@ class Profiles(Asking[ResultT]):
         Point of control, value area, initial balance and the rest, without the levels. The request, ``session`` and
         ``interval`` among it, and what it costs are those of ``tpo``. Fields that the contract does not name are left
         out.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Venue.
+        start : int, datetime, date or str
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC.
+        end : int, datetime, date or str
+            End, exclusive; as ``start``.
+        interval : str, optional
+            ``1m 5m 15m 30m 1h 4h 1d 1w``: how long a session is, and what its points weigh, unless
+            ``session`` says so; one of both.
+        raw_symbol : str or list of str, optional
+            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
+            markets.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Cross-exchange symbol, instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        block_minutes : int, optional
+            Length of a block of time: 5, 30, 60, 240; 30 unless given. [min]
+        session : str, optional
+            Length of a session: ``daily``, ``weekly``, ``monthly``, from 00:00 UTC, weeks from Monday,
+            months from the first; a session is one ``interval`` long unless given. It counts where it
+            starts: one that began before ``start`` is left out.
+        block_size : number, optional
+            Height of a price level; the service chooses one otherwise. [quote per coin]
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+        quote : str, optional
+            ``USD`` converts the volumes; prices stay as they are.
+        group_by : str, optional
+            ``sum`` joins the markets of a coin into one profile; volumes are in USD then.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series and session, key (exchange, raw_symbol, timestamp)
+            Sorted by the key, in time as asked. Schema TPO_SESSIONS: exchange, raw_symbol,
+            normalized_symbol, coin, category, interval [categorical], and
+
+            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``timestamp`` : timestamp, Session start. [UTC]
+            - ``period_start`` : timestamp, Profile period start. [UTC]
+            - ``period_end`` : timestamp, Profile period end. [UTC]
+            - ``block_size_minutes`` : int64, Length of a time block. [min]
+            - ``poc_price`` : float64, Point of control. [quote per coin]
+            - ``vah_price`` : float64, Value area high. [quote per coin]
+            - ``val_price`` : float64, Value area low. [quote per coin]
+            - ``profile_high`` : float64, Highest level. [quote per coin]
+            - ``profile_low`` : float64, Lowest level. [quote per coin]
+            - ``opening_price`` : float64, First price of the session. [quote per coin]
+            - ``closing_price`` : float64, Last price of the session. [quote per coin]
+            - ``ibr_high`` : float64, Initial balance high. [quote per coin]
+            - ``ibr_low`` : float64, Initial balance low. [quote per coin]
+            - ``total_tpo_count`` : int64, Sum of the levels' counts. [TPO]
+            - ``value_area_percentage`` : float64, Share of the counts inside the value area. [%]
+            - ``poor_highs`` : list[float64], Poor highs. [quote per coin]
+            - ``poor_lows`` : list[float64], Poor lows. [quote per coin]
+            - ``total_volume`` : float64, Sum of the levels' volumes. [coin or USD, see amount_unit]
+            - ``single_prints`` : list[float64], Levels touched by exactly one block. [quote per coin]
+            - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
+              where that is unknown. [1]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; nothing was sent or charged.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than
+            ``max_body``.
+        IncompleteDataError
+            If a row came twice with different values.
 
         See Also
         --------

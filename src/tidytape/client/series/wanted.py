@@ -9,14 +9,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from tidytape.budget import weight
 from tidytape.client.display import counted, facts_table, of_query
-from tidytape.client.parameters import given
 from tidytape.query import PointsQuery
 from tidytape.schema import Schema, schema_of
 
 if TYPE_CHECKING:
     import polars as pl
 
-__all__ = ["Asking", "Wanted"]
+__all__ = ["Asking", "Wanted", "given"]
 
 ResultT = TypeVar("ResultT")
 
@@ -74,3 +73,21 @@ class Asking(ABC, Generic[ResultT]):
 
     @abstractmethod
     def _points(self, wanted: Wanted) -> ResultT: ...
+
+
+_REQUIRED = ("start", "end", "interval")
+
+
+def given(arguments: Mapping[str, Any], *, leave: frozenset[str] | set[str] = frozenset()) -> dict[str, Any]:
+    """Keep the arguments of a method that its caller gave a value, or that a query for points always has.
+
+    Examples
+    --------
+    >>> given({"self": 0, "coin": "BTC", "side": None, "start": None})
+    {'coin': 'BTC', 'start': None}
+    """
+    return {
+        name: value
+        for name, value in arguments.items()
+        if name != "self" and name not in leave and (value is not None or name in _REQUIRED)
+    }
