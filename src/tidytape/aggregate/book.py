@@ -137,7 +137,7 @@ def book_at(
     MissingColumnError
         If a column is absent.
     QueryError
-        If ``by`` is neither, or a frame is none.
+        If ``by`` is neither, or an argument that should be a frame is not.
 
     Examples
     --------

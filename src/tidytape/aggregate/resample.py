@@ -63,7 +63,7 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     ----------
     points : frame, n rows, key (series, timestamp) or (series, timestamp, price), in any order
         Schema of ``data_type``, as a client returns it. Times are int64 [ns since the epoch] or have a zone. Of the
-        columns that name a series, those it has count.
+        columns that name a series it may have any.
     data_type : str
         A candle type, ``OPEN_INTEREST_AGG``, ``FUNDING_RATE_AGG``, ``LIQUIDATION_AGG``, ``VOLUME_PROFILE_AGG`` or
         ``CME_OPEN_INTEREST_AGG``.
@@ -168,7 +168,7 @@ def gapfill(
     ----------
     candles : frame, n rows, key (series, timestamp), in any order
         Schema of a candle type, as a client returns it. Times are int64 [ns since the epoch] or have a zone. Of the
-        columns that name a series, those it has count; ``side`` is one.
+        columns that name a series it may have any; ``side`` is one.
     interval : str
         Name or alias of the candles' interval.
     start, end : int

@@ -297,7 +297,7 @@ class Table(Generic[IntoFrameT]):
         Raises
         ------
         QueryError
-            If the frame is one of DuckDB or Spark, whose rows are not taken out of it unasked.
+            If the frame is one of DuckDB or Spark, whose rows tidytape does not read unless the caller collects them.
         """
         if in_sql(self.rows):
             raise QueryError(

@@ -91,8 +91,8 @@ def initial_balance(
 
     Notes
     -----
-    A session with a price that is null or not finite has null in all of it. Until the initial balance is over, it
-    still grows.
+    Of a session with a price that is null or not finite, every value but the arguments is null. Until the initial
+    balance is over, it still grows.
 
     References
     ----------

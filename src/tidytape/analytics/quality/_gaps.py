@@ -59,12 +59,12 @@ def gaps(
     MissingColumnError
         If ``timestamp`` or a column of ``by`` is absent.
     QueryError
-        If the length of the intervals is not known, a time has no zone, or the window is none.
+        If the length of the intervals is not known, a time has no zone, or the window ends before it starts.
 
     Notes
     -----
     In candles and liquidations a missing interval may be one in which nothing happened: the frame cannot tell. A series
-    of which no row is in the frame at all is not known to be missing. Rows whose interval is none, or without a time,
+    of which no row is in the frame at all is not known to be missing. Rows with an unknown interval, or without a time,
     are left out; `audit` counts them.
 
     Examples
@@ -126,7 +126,7 @@ def completeness(
     Returns
     -------
     frame, one row per ``by``, sorted by it, of the kind of ``frame``
-        Of rows of several lengths of intervals, which ``interval`` among ``by`` tells apart, one row for each length.
+        Where ``interval`` is among ``by``, one row for each length of interval.
         ``by``, and
 
         - ``start``, ``end`` : time, of the intervals that are expected, the end of the last one included.
@@ -138,7 +138,7 @@ def completeness(
     MissingColumnError
         If ``timestamp`` or a column of ``by`` is absent.
     QueryError
-        If the length of the intervals is not known, a time has no zone, or the window is none.
+        If the length of the intervals is not known, a time has no zone, or the window ends before it starts.
 
     Notes
     -----
