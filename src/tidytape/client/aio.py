@@ -11,9 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 import httpx
 import polars as pl
 
-from tidytape.client.backends import Present, presenter
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, noting, wanted_of
-from tidytape.client.metadata import Metadata
 from tidytape.client.network import connection_options
 from tidytape.client.planning import Plan
 from tidytape.client.quota import Usage
@@ -45,7 +43,6 @@ from tidytape.client.steps import (
 from tidytape.client.tape import NO_NETWORK, Replayer
 from tidytape.client.window import Window
 from tidytape.errors import TidytapeError
-from tidytape.schema import Schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -205,7 +202,6 @@ class AsyncClient(
             is_network=transport is None,
         )
         super().__init__(settings, backend)
-        self._present: Present[FrameT] = presenter(backend)
         self._transport = transport
         self._closed = False
         self._loops: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, asyncio.Semaphore]] = {}
@@ -379,27 +375,6 @@ class AsyncClient(
                         break
             return gathering.answer()
 
-    async def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT:
-        return self._present(await self._run(steps), schema)
-
-    async def _fetch_names(self, steps: Flow[list[str]]) -> list[str]:
-        return await self._run(steps)
-
-    async def _fetch_usage(self, steps: Flow[Usage]) -> Usage:
-        return await self._run(steps)
-
-    async def _fetch_plan(self, steps: Flow[Plan]) -> Plan:
-        return await self._run(steps)
-
-    async def _fetch_fetched(
-        self, steps: Flow[tuple[pl.DataFrame, Metadata]], schema: Schema
-    ) -> Fetched[FrameT]:
-        frame, metadata = await self._run(steps)
-        return Fetched(self._present(frame, schema), metadata)
-
-    async def _fetch_written(self, steps: Flow[Written]) -> Written:
-        return await self._run(steps)
-
     async def iter_frames(self, query: Asked) -> AsyncIterator[FrameT]:
         """Fetch request by request, a frame each, so that the window may be larger than memory.
 
@@ -432,7 +407,8 @@ class AsyncClient(
         wanted = wanted_of(query)
         reasons: list[tuple[Reason, ...]] = []
         for part in self._parts(wanted):
-            yield await self._fetch_frame(first(noting(reasons, self._answered(part))), wanted.schema)
+            frames = self._framed(first(noting(reasons, self._answered(part))), wanted.schema)
+            yield await self._run(frames)
         warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
 
     async def aclose(self) -> None:

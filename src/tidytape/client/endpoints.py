@@ -22,12 +22,12 @@ import polars as pl
 
 from tidytape import wire
 from tidytape.client import listing
+from tidytape.client.backends import presenter
 from tidytape.client.fetching import fetched
 from tidytape.client.lists import ListMethods
 from tidytape.client.metadata import Metadata
 from tidytape.client.planning import Plan, PlanPart, planned
 from tidytape.client.progress import Progress
-from tidytape.client.quota import Usage
 from tidytape.client.reasons import Reason, in_every_part, warn_of_empty
 from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.client.settings import Backend, Settings
@@ -144,6 +144,7 @@ class Endpoints(
     def __init__(self, settings: Settings, backend: Backend) -> None:
         self._settings = settings
         self._backend = backend
+        self._present = presenter(backend)
         self._tape: Tape = NO_TAPE
 
     def __repr__(self) -> str:
@@ -152,40 +153,35 @@ class Endpoints(
             return f"{type(self).__name__}.replay({str(self._tape.path)!r}, backend={self._backend!r})"
         return f"{type(self).__name__}({self._settings.base_url!r}, backend={self._backend!r})"
 
-    # --- what a driver does with a flow ---
-
     @abstractmethod
-    def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT: ...
+    def _run(self, steps: Flow[Any]) -> Any:
+        """Carry out a flow for a caller: return what it returns, or an awaitable of that."""
 
-    @abstractmethod
-    def _fetch_names(self, steps: Flow[list[str]]) -> NamesT: ...
-
-    @abstractmethod
-    def _fetch_usage(self, steps: Flow[Usage]) -> UsageT: ...
-
-    @abstractmethod
-    def _fetch_plan(self, steps: Flow[Plan]) -> PlanT: ...
-
-    @abstractmethod
-    def _fetch_fetched(self, steps: Flow[tuple[pl.DataFrame, Metadata]], schema: Schema) -> FetchedT: ...
-
-    @abstractmethod
-    def _fetch_written(self, steps: Flow[Written]) -> WrittenT: ...
+    def _framed(self, steps: Flow[pl.DataFrame], schema: Schema) -> Flow[Any]:
+        """Give the frame of a flow the kind that the caller wants."""
+        frame = yield from steps
+        return self._present(frame, schema)
 
     # --- the methods of every kind of data and list go through these ---
 
     def _points(self, wanted: Wanted) -> FrameT:
-        return self._fetch_frame(first(_warning(self._answered(wanted))), wanted.schema)
+        frame: FrameT = self._run(self._framed(first(_warning(self._answered(wanted))), wanted.schema))
+        return frame
 
     def _names(self, name: str, query: MetaQuery) -> NamesT:
-        return self._fetch_names(self._taped(name, query, listing.names(self._settings, name, query)))
+        names: NamesT = self._run(self._taped(name, query, listing.names(self._settings, name, query)))
+        return names
 
     def _table(self, name: str, query: MetaQuery | MarketsQuery) -> FrameT:
         steps, schema = _TABLES[name]
-        return self._fetch_frame(self._taped(name, query, steps(self._settings, query)), schema)
+        frame: FrameT = self._run(
+            self._framed(self._taped(name, query, steps(self._settings, query)), schema)
+        )
+        return frame
 
     def _usage(self) -> UsageT:
-        return self._fetch_usage(self._taped("usage", None, listing.usage(self._settings)))
+        usage: UsageT = self._run(self._taped("usage", None, listing.usage(self._settings)))
+        return usage
 
     # --- whatever is asked ---
 
@@ -284,9 +280,11 @@ class Endpoints(
         (<Plan 2 requests, weight 4, 0 s of waiting for the budget>, [3, 1])
         """
         windows = [Window.of(one.queries) for one in each_of(query)]
-        if isinstance(self._tape, Replayer):
-            return self._fetch_plan(_replayed(self._tape, windows))
-        return self._fetch_plan(planned(self._settings, windows))
+        tape = self._tape
+        plan: PlanT = self._run(
+            _replayed(tape, windows) if isinstance(tape, Replayer) else planned(self._settings, windows)
+        )
+        return plan
 
     def fetch(self, query: Asked) -> FetchedT:
         """Fetch a frame together with what its fetch was.
@@ -317,7 +315,13 @@ class Endpoints(
         (24, 1, ())
         """
         wanted = wanted_of(query)
-        return self._fetch_fetched(_warning(self._answered(wanted)), wanted.schema)
+
+        def fetching() -> Flow[Fetched[Any]]:
+            frame, metadata = yield from _warning(self._answered(wanted))
+            return Fetched(self._present(frame, wanted.schema), metadata)
+
+        found: FetchedT = self._run(fetching())
+        return found
 
     def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
         """Fetch into a Parquet file, one request after the other, so that the window may be larger than memory.
@@ -349,7 +353,8 @@ class Endpoints(
         ...     client.to_parquet(asked, f"{folder}/day.parquet").rows
         24
         """
-        return self._fetch_written(self._written(wanted_of(query), Path(path)))
+        written: WrittenT = self._run(self._written(wanted_of(query), Path(path)))
+        return written
 
     # --- tapes ---
 

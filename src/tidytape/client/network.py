@@ -36,7 +36,7 @@ def warn_unencrypted(address: str) -> None:
         warnings.warn(
             f"the key is sent to {url.host} over plain http, and everyone on the way can read it; use https",
             UnencryptedKeyWarning,
-            stacklevel=5,  # of who makes the client
+            stacklevel=4,  # of who makes the client
         )
 
 

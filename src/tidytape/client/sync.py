@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 import httpx
 import polars as pl
 
-from tidytape.client.backends import Present, presenter
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, noting, wanted_of
-from tidytape.client.metadata import Metadata
 from tidytape.client.network import connection_options
 from tidytape.client.planning import Plan
 from tidytape.client.quota import Usage
@@ -48,7 +46,6 @@ from tidytape.client.steps import (
 from tidytape.client.tape import NO_NETWORK, Replayer
 from tidytape.client.window import Window
 from tidytape.errors import TidytapeError
-from tidytape.schema import Schema
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -201,7 +198,6 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             is_network=transport is None,
         )
         super().__init__(settings, backend)
-        self._present: Present[FrameT] = presenter(backend)
         self._transport = transport
         self._closed = False
         self._processes = {os.getpid(): self._opened()}
@@ -461,25 +457,6 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
                         break
             return gathering.answer()
 
-    def _fetch_frame(self, steps: Flow[pl.DataFrame], schema: Schema) -> FrameT:
-        return self._present(self._run(steps), schema)
-
-    def _fetch_names(self, steps: Flow[list[str]]) -> list[str]:
-        return self._run(steps)
-
-    def _fetch_usage(self, steps: Flow[Usage]) -> Usage:
-        return self._run(steps)
-
-    def _fetch_plan(self, steps: Flow[Plan]) -> Plan:
-        return self._run(steps)
-
-    def _fetch_fetched(self, steps: Flow[tuple[pl.DataFrame, Metadata]], schema: Schema) -> Fetched[FrameT]:
-        frame, metadata = self._run(steps)
-        return Fetched(self._present(frame, schema), metadata)
-
-    def _fetch_written(self, steps: Flow[Written]) -> Written:
-        return self._run(steps)
-
     def iter_frames(self, query: Asked) -> Iterator[FrameT]:
         """Fetch request by request, a frame each, so that the window may be larger than memory.
 
@@ -510,7 +487,8 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         wanted = wanted_of(query)
         reasons: list[tuple[Reason, ...]] = []
         for part in self._parts(wanted):
-            yield self._fetch_frame(first(noting(reasons, self._answered(part))), wanted.schema)
+            frames = self._framed(first(noting(reasons, self._answered(part))), wanted.schema)
+            yield self._run(frames)
         warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
 
     def close(self) -> None:
