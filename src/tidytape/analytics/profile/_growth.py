@@ -156,9 +156,8 @@ def _areas_in_memory(
             part = slice(starts[first], starts[end])
             parts.append(_areas_of(starts[first:end] - part.start, price[part], count[part], rules, step))
     found = dict(zip(AREA, np.concatenate(parts, axis=1), strict=True))
-    areas = polars.DataFrame({**found, **asdict(rules)}, nan_to_null=True)
-    result: nw.LazyFrame[Any] = nw.from_native(profiles.hstack(areas).lazy())
-    return result
+    areas: nw.LazyFrame[Any] = nw.from_native(profiles.hstack(polars.DataFrame(found)).lazy())
+    return areas.with_columns(nw.col(*AREA).fill_nan(None), **rules.columns())
 
 
 def _areas_of(
@@ -195,6 +194,10 @@ def _areas_of(
     sizes = np.diff(starts, append=len(first))
     weight = np.floor(amount * np.repeat(scale, sizes) + 0.5)
     share = amount / np.repeat(np.where(total > 0, total, 1.0), sizes)
+    if step:
+        # A nearer candidate that is absent has no level, so its weight is zero, and the bound from there outward too.
+        position = np.arange(len(rank)) - np.repeat(np.flatnonzero(rank == 0), sizes)
+        weight = np.where(np.abs(rank) > np.abs(position), 0.0, weight)
     low, high, enclosed = _grown(starts, rank, weight, share, rules)
 
     if step is None:
@@ -219,14 +222,14 @@ def _rows(
     """
     sizes = np.diff(starts, append=len(price))
     furthest = MOST_STEPS * float(step) if step else np.inf
-    # Comparisons with NaN are false.
-    known = np.logical_and.reduceat((np.abs(price) < furthest) & (count >= 0), starts)
-    known &= np.add.reduceat(count, starts) < np.inf
+    largest, total = np.maximum.reduceat(np.abs(price), starts), np.add.reduceat(count, starts)
+    # Comparisons with NaN are false, and the largest and the least of values with a NaN are NaN.
+    known = (largest < furthest) & (np.minimum.reduceat(count, starts) >= 0) & (total < np.inf)
     if not known.all():
+        largest = np.where(known, largest, 0.0)
         price = np.where(np.repeat(known, sizes), price, 0.0)
         count = np.where(np.repeat(known, sizes), count, 0.0)
     if step is None:
-        largest = np.maximum.reduceat(np.abs(price), starts)
         scale = np.nan_to_num(10.0 ** (DIGITS - np.round(np.log10(largest))), posinf=0.0)
         place = np.floor(price * np.repeat(scale, sizes) + 0.5)
     else:
@@ -272,9 +275,7 @@ def _grown(
     # The candidates of a session in order outward: the point of control, then those below it, then those above it.
     is_above = number > poc[session]
     candidate = np.where(is_above, number, (poc + starts)[session] - number)
-    # A nearer candidate that is absent has no level, so its weight is zero. From there outward the bound is zero too.
-    is_cut_off = np.abs(rank) > np.abs(number - poc[session])
-    twice = 2 * np.where(is_cut_off, 0.0, weight).astype(np.int64)[candidate]
+    twice = 2 * weight.astype(np.int64)[candidate]
     twice[starts] = _ABOVE_ALL - 2  # the point of control precedes every candidate
     # The bound is the running minimum of weight, so -2 * bound is the running maximum of -2 * weight. Each side has an
     # offset that lifts it above all sides before, so one running maximum over all sides starts anew on each.
