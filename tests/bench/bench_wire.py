@@ -174,7 +174,7 @@ def with_dicts(frame: pl.DataFrame) -> bytes:
 
 def read(name: str, frame: pl.DataFrame, points: int) -> dict[str, float]:
     """Let all read the JSON of a frame, and us its Arrow."""
-    body, arrow = encode(frame, name), to_arrow(frame)
+    body, arrow = encode(frame, name), to_arrow(frame, name)
     print(
         f"\n{name}: {points:,} points, {frame.height:,} rows;"
         f" {len(body) / 1e6:.0f} MB of JSON, {len(arrow) / 1e6:.0f} MB of Arrow"
