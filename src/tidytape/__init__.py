@@ -45,9 +45,12 @@ if TYPE_CHECKING:
         analytics,
         budget,
         catalogue,
+        client,
+        demo,
         errors,
         lake,
         plot,
+        query,
         schema,
         service,
         wire,
@@ -56,7 +59,21 @@ if TYPE_CHECKING:
     from tidytape.query import MarketsQuery, PointsQuery
 else:
     _ROOMS = frozenset(
-        ("aggregate", "analytics", "budget", "catalogue", "lake", "plot", "schema", "service", "wire")
+        (
+            *(
+                "aggregate",
+                "analytics",
+                "budget",
+                "catalogue",
+                "client",
+                "demo",
+                "lake",
+                "plot",
+                "query",
+                "schema",
+            ),
+            *("service", "wire"),
+        )
     )
     _HOMES = {
         "AsyncClient": "tidytape.client",
@@ -108,9 +125,12 @@ __all__ = [
     "analytics",
     "budget",
     "catalogue",
+    "client",
+    "demo",
     "errors",
     "lake",
     "plot",
+    "query",
     "schema",
     "service",
     "wire",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 import duckdb
 import polars as pl
 import pytest
@@ -134,13 +136,35 @@ def test_no_candle_no_close(engine):
     assert (got.height, got.columns) == (0, frame.columns)
 
 
-@pytest.mark.parametrize("end", [START, START - MINUTE])
-def test_an_empty_window_changes_nothing(engine, end):
+def test_an_empty_window_changes_nothing(engine):
     frame = candles([("A", 0, 1.0), ("A", 3, 1.0)])
-    assert (
-        engine.polars(gapfill(engine.frame(frame), interval="1m", start=START, end=end)).rows()
-        == frame.rows()
-    )
+    got = gapfill(engine.frame(frame), interval="1m", start=START, end=START)
+    assert engine.polars(got).rows() == frame.rows()
+
+
+def test_a_window_is_said_as_a_query_says_it():
+    frame = candles([("A", 0, 1.0)])
+    start, end = (datetime.fromtimestamp(one // 10**9, UTC) for one in (START, START + 4 * MINUTE))
+    want = gapfill(frame, interval="1m", start=START, end=START + 4 * MINUTE)
+    assert want.height == 4
+    for given in ((start, end), (start.isoformat(), end.isoformat()), (START, end)):
+        assert gapfill(frame, interval="1m", start=given[0], end=given[1]).equals(want)
+    for start_, end_, name in (
+        (end, start, "end"),
+        (1.5, end, "start"),
+        ("soon", end, "start"),
+        (start, True, "end"),
+    ):
+        with pytest.raises(QueryError, match=f"{name}: got "):
+            gapfill(frame, interval="1m", start=start_, end=end_)
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "pyarrow"])
+def test_candles_of_another_interval_are_refused(kind):
+    frame = candles([("A", 0, 1.0)]).with_columns(interval=pl.lit("FIFTEEN_MINUTES"))
+    with pytest.raises(QueryError, match="interval: got '1m', expected 15m, that of the candles"):
+        gapfill(Engine(kind).frame(frame), interval="1m", start=START, end=START + MINUTE)
+    assert gapfill(frame.lazy(), interval="1m", start=START, end=START + MINUTE).collect().height == 1
 
 
 def test_a_long_window_is_filled_to_its_end():

@@ -265,3 +265,31 @@ def test_frames_of_a_client_keep_their_types(demo_frames, name, kind):
     }
     expected = resample(plain(frame), data_type=name, interval="1h")
     assert plain(got).equals(expected)
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "pyarrow"])
+def test_points_that_say_their_interval_are_not_made_finer(kind):
+    points = pl.DataFrame(
+        {
+            "exchange": ["X"] * 2,
+            "side": ["BUY"] * 2,
+            "interval": ["FIFTEEN_MINUTES"] * 2,
+            "timestamp": [0, 900 * 10**9],
+            "liquidations": [1.0, 2.0],
+        }
+    )
+    frame = Engine(kind).frame(points)
+    for interval in ("1m", "5m"):
+        with pytest.raises(QueryError, match="expected a whole multiple of 15m"):
+            resample(frame, data_type="LIQUIDATION_AGG", interval=interval)
+    hour = Engine(kind).polars(resample(frame, data_type="LIQUIDATION_AGG", interval="1h"))
+    assert hour["liquidations"].to_list() == [3.0]
+
+
+def test_wrong_arguments_are_told_as_those_of_the_function():
+    with pytest.raises(TypeError, match="missing a required argument: 'data_type'"):
+        resample(pl.DataFrame(), interval="1h")
+    with pytest.raises(
+        QueryError, match="data_type: got 'candles', expected one of TRADE_SIDE_AGNOSTIC_AGG, "
+    ):
+        resample(pl.DataFrame(), data_type="candles", interval="1h")

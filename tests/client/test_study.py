@@ -201,7 +201,10 @@ def test_a_study_that_fails_is_on_the_tape_as_far_as_it_went(client: Any, tmp_pa
     with pytest.raises(ZeroDivisionError):
         failing()
     (wrong,) = verify(tmp_path / "t")
-    assert wrong == "the tape is not complete: ZeroDivisionError ended the study while it was recorded"
+    assert (
+        wrong
+        == f"{tmp_path / 't'}: the tape is not complete: ZeroDivisionError ended the study while it was recorded"
+    )
     client.coins()
     assert len(entries(tmp_path / "t")) == 1
     assert tidytape.Client.replay(tmp_path / "t").coins() == client.coins()

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from thorough import often
 from tidytape.client import Usage
 from tidytape.client.fingerprint import fingerprint
-from tidytape.client.tape import Recorder, Replayer, entries, verify
+from tidytape.client.tape import CONTENT, Recorder, Replayer, entries, framed, verify
 from tidytape.client.writing import ParquetFile
 from tidytape.errors import TapeError
 
@@ -86,10 +86,11 @@ def test_a_tape_is_a_manifest_and_files_that_anything_reads(tmp_path: Path) -> N
     told = hashlib.sha256()
     lines = []
     for line in (path / "manifest.jsonl").read_bytes().splitlines():
-        digest, content = line.split(b" ", 1)
+        entry = json.loads(line)
+        content = line[line.index(b'"entry":') + len(b'"entry":') : -1]
         told.update(content)
-        assert told.hexdigest().encode() == digest
-        lines.append(json.loads(content))
+        assert told.hexdigest() == entry["sha256"]
+        lines.append(entry["entry"])
     assert set(lines[0]["versions"]) == {"tidytape", "polars", "python"}
     assert lines[-1]["end"] == len(ASKS)
     assert lines[1]["sha256"] == hashlib.sha256((path / "1.arrow").read_bytes()).hexdigest()
@@ -168,7 +169,7 @@ def test_a_study_that_was_killed_leaves_what_it_had(tmp_path: Path) -> None:
         tape.found(ASKS[2][0])
     manifest.write_bytes(b"".join(lines[:3]))
     assert verify(path) == [
-        "the tape was not finished: the study was ended before it was, or its end was cut off"
+        f"{path}: the tape was not finished: the study was ended before it was, or its end was cut off"
     ]
 
 
@@ -184,7 +185,7 @@ def test_a_tape_is_not_replaced_unless_that_is_said(tmp_path: Path) -> None:
 def test_a_tape_of_lies_is_told(tmp_path: Path) -> None:
     path = recorded(tmp_path / "study.tape")
     manifest = path / "manifest.jsonl"
-    contents = [line.split(b" ", 1)[1] for line in manifest.read_bytes().splitlines()]
+    contents = [line[CONTENT] for line in manifest.read_bytes().splitlines(keepends=True)]
     entry = json.loads(contents[1])
     for lie in (
         {"at": None}, {"rows": ...}, {"told": 1}, {"ask": None}, {"hash": 1}, {"number": 7}, {"file": "../x"},
@@ -194,7 +195,7 @@ def test_a_tape_of_lies_is_told(tmp_path: Path) -> None:
         digest, lines = hashlib.sha256(), []
         for content in (contents[0], json.dumps(told).encode(), *contents[2:]):
             digest.update(content)
-            lines.append(digest.hexdigest().encode() + b" " + content + b"\n")
+            lines.append(framed(digest.hexdigest(), content))
         manifest.write_bytes(b"".join(lines))
         assert verify(path), lie
         with pytest.raises(TapeError):

@@ -8,7 +8,7 @@ from typing import Any, Final
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.catalogue import AMOUNT
+from tidytape.catalogue import AMOUNT, DATA_TYPES, Interval
 from tidytape.errors import QueryError
 from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
@@ -16,6 +16,7 @@ from tidytape.frames.joined import COVERAGE, last_known, reduced, traded, with_c
 from tidytape.frames.numbers import spread
 from tidytape.frames.table import Rows, Table, tabular
 from tidytape.frames.units import AMOUNT_UNIT, is_of_one
+from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
 from tidytape.times import SECOND, interval_of
 
@@ -34,13 +35,13 @@ _ABLE = (
 
 def _needed(*, data_type: str, interval: str, source: str | None = None) -> list[str]:
     wanted = interval_of(interval)
-    schema_of(data_type)
     if data_type not in _ABLE:
+        is_known = data_type in DATA_TYPES
         raise QueryError(
             "data_type",
             got=data_type,
             expected="one of " + ", ".join(_ABLE),
-            hint="aggregate its raw events at the interval wanted",
+            hint="aggregate its raw events at the interval wanted" if is_known else None,
             code="UNSUPPORTED",
         )
     if source is not None and wanted.seconds % interval_of(source).seconds:
@@ -50,7 +51,24 @@ def _needed(*, data_type: str, interval: str, source: str | None = None) -> list
     return [*payload_of(data_type), "timestamp", *beside]
 
 
-@tabular(_needed)
+def _check_source(points: Table[Any], *, data_type: str, interval: str, source: str | None = None) -> None:
+    """Refuse points whose column ``interval`` says that they do not make up the interval wanted."""
+    if source is None:
+        for own in own_intervals(points):
+            if interval_of(interval).seconds % own.seconds:
+                got, expected = interval_of(interval).alias, f"a whole multiple of {own.alias}"
+                raise QueryError("interval", got=got, expected=expected, code="INVALID_INTERVAL")
+
+
+def own_intervals(points: Table[Any]) -> list[Interval]:
+    """Return the intervals that points in memory say in their column ``interval``; none where they say nothing."""
+    if not points.is_eager or "interval" not in points.names:
+        return []
+    said = points.rows.select(nw.col("interval").cast(nw.String)).unique().collect()["interval"]
+    return [Interval[name] for name in said.to_list() if name in Interval.__members__]
+
+
+@tabular(_needed, check=_check_source)
 def resample(points: Rows, /, *, data_type: str, interval: str, source: str | None = None) -> Rows:
     """Points of a coarser interval: what aggregating their raw events at it would give.
 
@@ -70,7 +88,8 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     interval : str
         Name or alias of the interval wanted, a whole multiple of that of the points.
     source : str, optional
-        Interval of the points; where it is left out, it is taken to be fine enough.
+        Interval of the points. Where it is left out, it is that of their column ``interval``; a lazy frame, and one
+        without the column, is taken to be fine enough.
 
     Returns
     -------
@@ -88,8 +107,8 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown or no whole multiple of ``source``, the points of the type cannot be joined, or a
-        time has no zone.
+        If the interval is unknown or no whole multiple of that of the points, the points of the type cannot be joined,
+        or a time has no zone.
 
     Examples
     --------
@@ -158,7 +177,7 @@ _NEEDED = ("timestamp", "open", "high", "low", "close", "volume", *_TIMES)
 
 
 def gapfill(
-    candles: IntoFrameT, /, *, interval: str, start: int, end: int, last: IntoFrameT | None = None
+    candles: IntoFrameT, /, *, interval: str, start: TimeLike, end: TimeLike, last: IntoFrameT | None = None
 ) -> IntoFrameT:
     """Candles with every gap of a window filled: open, high, low and close are the last close, and no volume.
 
@@ -171,8 +190,9 @@ def gapfill(
         columns that name a series it may have any; ``side`` is one.
     interval : str
         Name or alias of the candles' interval.
-    start, end : int
-        The window, start inclusive, end exclusive: the intervals that start in it are filled. [ns since the epoch]
+    start, end : datetime, date, str or int
+        The window, start inclusive, end exclusive: the intervals that start in it are filled. ISO 8601 text, and what
+        has no zone is UTC; an int counts nanoseconds since the epoch. [ns]
     last : frame, one row per series, of the same kind as ``candles``, optional
         The last close of each series before the window: the columns that name a series, and ``close``
         [quote per coin]. A series of which there is no candle is filled from it too.
@@ -190,7 +210,8 @@ def gapfill(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, or a time has no zone.
+        If the interval is unknown, candles in memory are of another one, the window ends before it starts, or a time
+        has no zone.
 
     Examples
     --------
@@ -213,8 +234,13 @@ def gapfill(
     """
     length = interval_of(interval)
     step, offset = length.seconds * SECOND, length.offset * SECOND
-    begin = -(-(start - offset) // step) * step + offset
+    since, until = _moment("start", start), _moment("end", end)
+    if until < since:
+        raise QueryError("end", got=end, expected="a time at or after start")
+    begin = -(-(since - offset) // step) * step + offset
     table = Table.opened(candles, _NEEDED, times=["timestamp", *_TIMES])
+    if other := next((own for own in own_intervals(table) if own is not length), None):
+        raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows
     named, units = series_of(frame, "TRADE_AGG"), [name for name in table.names if name == AMOUNT_UNIT]
     frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in units)
@@ -230,10 +256,10 @@ def gapfill(
         )
         rows = nw.concat([rows, known])
     time = nw.col("timestamp")
-    following = time.shift(-1).over(*named, order_by="timestamp").fill_null(end)
+    following = time.shift(-1).over(*named, order_by="timestamp").fill_null(until)
     # What is missing after each candle: the intervals that start before the next one, and in the window.
     first = nw.max_horizontal(bucket_start(time, length) + step, nw.lit(begin, nw.Int64()))
-    final = bucket_start(nw.min_horizontal(following, nw.lit(end, nw.Int64())) - 1, length)
+    final = bucket_start(nw.min_horizontal(following, nw.lit(until, nw.Int64())) - 1, length)
     order = ["timestamp"]
     rows = rows.with_columns(
         *(last_known(name, by=named, order=order) for name in ("close", *units)),
@@ -251,3 +277,14 @@ def gapfill(
         *units,
     )
     return table.closed(nw.concat([frame, filled], how="diagonal"), sort=[*named, "timestamp"])
+
+
+def _moment(parameter: str, given: TimeLike) -> int:
+    """Return nanoseconds since the epoch: an int counts them, anything else is read as a query reads it."""
+    if isinstance(given, int) and not isinstance(given, bool):
+        return given
+    if isinstance(given, float):
+        raise QueryError(
+            parameter, got=given, expected="a datetime, a date, ISO 8601 text, or whole nanoseconds"
+        )
+    return epoch_seconds(given, parameter=parameter) * SECOND

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -314,14 +315,20 @@ _WRONG = {
 }
 
 
+_FACTS = re.compile(r"got (?P<got>.+?), expected (?P<expected>.+?)(?:; (?P<hint>.+))?", re.DOTALL)
+"""How a refusal of our service is worded."""
+
+
 def _refused_query(message: str, code: str, status: int) -> QueryError:
     """Read what the service says of a parameter, and name it as a caller in Python does."""
     parameter, colon, rest = message.partition(": ")
     field = FIELDS.get(parameter, parameter) if colon else "request"
+    found = _FACTS.fullmatch(rest)
     return QueryError(
         field,
-        got=rest or message,
-        expected="a request the service accepts",
+        got=found["got"] if found else rest or message,
+        expected=found["expected"] if found else "a request the service accepts",
+        hint=found["hint"] if found else None,
         code=code,
         status=status,
         message=f"{field}: {rest or message} ({code})",

@@ -16,10 +16,8 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
-from tidytape.client.tape import Line
+from tidytape.client.tape import CONTENT, Line, framed
 
-_OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
-_CONTENT = slice(len(_OPENING) + 64 + len(_BETWEEN), -len(_CLOSING))
 _MOST_PACKED = 100_000
 """No body is smaller than that part of what it was: whoever says so wants memory."""
 
@@ -29,9 +27,9 @@ def lines_of(path: Path) -> Iterator[Line]:
     before, offset = "", 0
     with path.open("rb") as file:
         for line in file:
-            content = line[_CONTENT]
+            content = line[CONTENT]
             digest = hashlib.sha256(content).hexdigest()
-            if line != _OPENING + digest.encode() + _BETWEEN + content + _CLOSING:
+            if line != framed(digest, content):
                 yield None
                 return
             entry = orjson.loads(content)
@@ -45,7 +43,7 @@ def _body(path: Path, offset: int, length: int) -> bytes:
     """Return the body of the entry of a line."""
     with path.open("rb") as file:
         file.seek(offset)
-        entry: dict[str, Any] = orjson.loads(file.read(length)[_CONTENT])
+        entry: dict[str, Any] = orjson.loads(file.read(length)[CONTENT])
     try:
         packed, size = base64.b64decode(entry["body"]), int(entry["size"])
         if not 0 <= size <= len(packed) * _MOST_PACKED:

@@ -7,8 +7,9 @@
         1.arrow             a frame, as an Arrow file
         2.json              a list of names, or a quota
 
-A line of the manifest is ``<sha256> <JSON>``, where the hash is of the JSON of all lines so far, this one included: a
-line that was changed, moved, added or left out does not have the hash it should have, and nothing after it is believed.
+A line of the manifest is ``{"sha256":"…","entry":{…}}``, where the hash is of the entries of all lines so far, this one
+included: a line that was changed, moved, added or left out does not have the hash it should have, and nothing after it
+is believed.
 The first line says what recorded the tape and when, the last that it is whole. Between them, a line says of an answer
 what was asked, when, what it cost, in which file it is, and the hash of that file. A study that is killed leaves a
 tape without its last line, and all answers that it had.
@@ -56,6 +57,9 @@ __all__ = [
 ]
 
 _FORMAT = 2
+_OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
+CONTENT = slice(len(_OPENING) + 64 + len(_BETWEEN), -len(_CLOSING))
+"""Where the entry lies in a line."""
 _MANIFEST = "manifest.jsonl"
 
 Ask = Mapping[str, Any]
@@ -178,7 +182,7 @@ class Recorder:
         content = orjson.dumps(entry)
         self._digest.update(content)
         try:
-            self._manifest.write(f"{self._digest.hexdigest()} ".encode() + content + b"\n")
+            self._manifest.write(framed(self._digest.hexdigest(), content))
             self._manifest.flush()
         except OSError as error:
             raise _unwritable(self.path, error) from None
@@ -200,6 +204,11 @@ class Recorder:
     ) -> None:
         """Make it whole; what a study did before it failed is recorded too, and that it did."""
         self.close(failed=None if kind is None else kind.__name__)
+
+
+def framed(digest: str, content: bytes) -> bytes:
+    """Return the line of an entry."""
+    return b"".join((_OPENING, digest.encode(), _BETWEEN, content, _CLOSING))
 
 
 def _remove(path: Path) -> None:
@@ -405,8 +414,8 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
             wrong.append(str(error))
     if contents.failed:
         ended = printable(contents.failed)
-        wrong.append(f"the tape is not complete: {ended} ended the study while it was recorded")
-    return wrong + ([contents.broken] if contents.broken else [])
+        wrong.append(f"{path}: the tape is not complete: {ended} ended the study while it was recorded")
+    return wrong + ([f"{path}: {contents.broken}"] if contents.broken else [])
 
 
 def opened(path: Path) -> TapeContents:
@@ -466,9 +475,9 @@ def _lines_of(folder: Path) -> Iterator[Line]:
     told = hashlib.sha256()
     with (folder / _MANIFEST).open("rb") as manifest:
         for line in manifest:
-            digest, _, content = line.partition(b" ")
-            told.update(content.removesuffix(b"\n"))
-            if told.hexdigest().encode() != digest or not line.endswith(b"\n"):
+            content = line[CONTENT]
+            told.update(content)
+            if line != framed(told.hexdigest(), content):
                 yield None
                 return
             entry = orjson.loads(content)
@@ -498,6 +507,10 @@ def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answe
         return frame
     except (OSError, ValueError, TypeError, KeyError, pl.exceptions.PolarsError) as error:
         number = entry["number"]
+        if isinstance(error, FileNotFoundError):
+            raise TapeError(
+                f"{path}: entry {number} is damaged: its file is missing", path=str(path), entries=(number,)
+            ) from None
         raise TapeError(
             f"{path}: entry {number} is damaged: {error}", path=str(path), entries=(number,)
         ) from None

@@ -358,6 +358,7 @@ class Tabular(Protocol[P]):
 def tabular(
     needed: Sequence[str] | Callable[..., Sequence[str]],
     *,
+    check: Callable[..., None] | None = None,
     new_times: Mapping[str, str] | None = None,
     sort: Sequence[str] = (),
     in_parts: bool = False,
@@ -371,6 +372,8 @@ def tabular(
     needed : iterable of str, or function
         Columns that the frame must have; or a function that returns them for the keyword arguments of a call. Those of
         events and points that are times, such as ``timestamp`` and ``expiry``, become nanoseconds.
+    check : function, optional
+        Is called with the opened `Table` and the keyword arguments of a call, and raises QueryError.
     new_times, sort, in_parts
         As ``times``, ``sort`` and ``in_parts`` of `Table.closed`.
 
@@ -386,8 +389,11 @@ def tabular(
 
     def made(core: Callable[Concatenate[Rows, P], Rows]) -> Tabular[P]:
         def function(frame: IntoFrameT, /, *args: P.args, **kwargs: P.kwargs) -> IntoFrameT:
+            signature.bind(frame, *args, **kwargs)  # a wrong argument is told of as the public function's
             columns = needed(**kwargs) if callable(needed) else needed
             table = Table.opened(frame, columns, times=[name for name in columns if name in _TIMES])
+            if check is not None:
+                check(table, **kwargs)
             result = core(table.rows, *args, **kwargs)
             return table.closed(result, sort=sort, times=new_times, in_parts=in_parts)
 
