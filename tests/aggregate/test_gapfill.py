@@ -167,6 +167,21 @@ def test_candles_of_another_interval_are_refused(kind):
     assert gapfill(frame.lazy(), interval="1m", start=START, end=START + MINUTE).collect().height == 1
 
 
+@pytest.mark.parametrize("dtype", [pl.Int64, pl.Float32])
+def test_prices_may_be_of_another_number(engine, dtype):
+    frame = candles([("A", 0, 1.0)]).with_columns(
+        pl.col("open", "high", "low", "close", "volume").cast(dtype)
+    )
+    got = engine.polars(gapfill(engine.frame(frame), interval="1m", start=START, end=START + 2 * MINUTE))
+    assert got["close"].to_list() == [1.0, 1.0]
+
+
+def test_a_close_that_is_no_number_fills_nothing(engine):
+    frame = candles([("A", 0, 5.0), ("A", 1, float("nan")), ("A", 3, float("inf"))])
+    got = engine.polars(gapfill(engine.frame(frame), interval="1m", start=START, end=START + 5 * MINUTE))
+    assert got["close"].to_list()[2] == got["close"].to_list()[4] == 5.0
+
+
 def test_a_long_window_is_filled_to_its_end():
     frame = candles([("A", 0, 1.0)])
     got = gapfill(frame, interval="1m", start=START, end=START + 100_000 * MINUTE)

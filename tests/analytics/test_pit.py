@@ -463,3 +463,8 @@ def test_facts_that_are_all_there_more_than_once_are_warned_of():
         nothing = pit.asof_join(rates("A"), curve)
     assert nothing["days"].null_count() == 3
     assert pit.asof_join(rates("A"), curve.filter(pl.col("days") == 7))["days"].null_count() == 1
+
+
+def test_facts_may_say_nothing_but_when_they_were_known():
+    facts = pl.DataFrame({"known_at": [1], "v": [1.0]})
+    assert pit.asof_join(pl.DataFrame({"timestamp": [5]}), facts)["v"].to_list() == [1.0]

@@ -182,7 +182,7 @@ def read(name: str, frame: pl.DataFrame, points: int) -> dict[str, float]:
     read_json = reader_of(name)
     assert decode(body, name).equals(frame)
     assert from_arrow(arrow, name).equals(frame)
-    nested = read_json(body).item().struct.field("points")
+    nested = read_json(body)["series"].item().struct.field("points")
     assert len(normalized(body)) == nested.list.len().sum() == points
     return contest(
         {

@@ -228,6 +228,68 @@ def test_what_is_no_tape_is_refused(tmp_path: Path, name: str, content: bytes) -
     assert (tmp_path / name).read_bytes() == content
 
 
+def test_an_answer_that_could_not_be_written_takes_no_later_one_along(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    with Recorder(path, base_url="http://service") as tape:
+        tape.add({"ask": "coins"}, ["BTC"])
+        (path / "2.json").mkdir()
+        with pytest.raises(TapeError, match="cannot be written"):
+            tape.add({"ask": "tenors"}, ["1d"])
+        (path / "2.json").rmdir()
+        with pytest.raises(TypeError):
+            tape.add({"ask": 2**70}, ["1d"])
+        tape.add({"ask": "types"}, ["TRADE"])
+    assert verify(path) == []
+    assert [one.ask["ask"] for one in entries(path)] == ["coins", "types"]
+
+
+def test_a_tape_is_replaced_and_nothing_beside_it(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "study.tape")
+    (path / "thesis.txt").write_text("mine")
+    Recorder(path, base_url="http://service", overwrite=True).close()
+    assert {one.name for one in path.iterdir()} == {"manifest.jsonl", "thesis.txt"}
+    assert verify(path) == []
+
+
+@pytest.mark.parametrize(
+    "entry", [[1], 5, "a", None, {"tape": [2]}, {"tape": 2, "service": "x"}], ids=json.dumps
+)
+@pytest.mark.parametrize(
+    "later", [[1], 5, None, {"end": 0, "failed": 5}, {"number": 1, "told": {"returned": None}}]
+)
+def test_a_manifest_that_nobody_recorded_is_no_tape(tmp_path: Path, entry: Any, later: Any) -> None:
+    told, lines = hashlib.sha256(), []
+    for one in (entry, later):
+        content = json.dumps(one).encode()
+        told.update(content)
+        lines.append(framed(told.hexdigest(), content))
+    (tmp_path / "t").mkdir()
+    (tmp_path / "t" / "manifest.jsonl").write_bytes(b"".join(lines))
+    for look in (verify, entries, Replayer):
+        try:
+            look(tmp_path / "t")
+        except TapeError:
+            continue
+
+
+def test_a_tape_reads_no_file_outside_of_itself(tmp_path: Path) -> None:
+    path = recorded(tmp_path / "study.tape")
+    (path / "2.json").rename(tmp_path / "2.json")
+    manifest = path / "manifest.jsonl"
+    lines = (
+        manifest.read_bytes()
+        .replace(b'"2.json"', json.dumps(f"{tmp_path}/2.json").encode())
+        .splitlines(keepends=True)
+    )
+    told, changed = hashlib.sha256(), []
+    for line in lines:
+        told.update(line[CONTENT])
+        changed.append(framed(told.hexdigest(), line[CONTENT]))
+    manifest.write_bytes(b"".join(changed))
+    with pytest.raises(TapeError, match="entry 2 is damaged: its file is missing"):
+        Replayer(path).found(ASKS[1][0])
+
+
 def test_a_fingerprint_is_of_what_a_frame_says(tmp_path: Path) -> None:
     told = fingerprint(FRAME)
     FRAME.write_parquet(tmp_path / "frame.parquet")

@@ -157,6 +157,27 @@ def test_rows_that_have_no_bytes_are_bounded() -> None:
         from_arrow(stream(table), SKEW)
 
 
+def test_batches_that_share_a_large_dictionary_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    exchange = pa.DictionaryArray.from_arrays(pa.array([0], pa.int32()), ["x" * 50_000])
+    batch = pa.record_batch({"timestamp": TIMES, "exchange": exchange})
+    assert from_arrow(stream(pa.Table.from_batches([batch] * 5)), SKEW).height == 5
+    monkeypatch.setattr("tidytape.wire._faults._FREE_CELLS", 2**10)
+    with pytest.raises(DecodeError, match=r"it would hold .* bytes, and of .* bytes a frame takes"):
+        from_arrow(stream(pa.Table.from_batches([batch] * 50)), SKEW)
+
+
+def test_text_that_unpacks_to_much_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidytape.wire._faults._FREE_CELLS", 2**10)
+    table = pa.table({"timestamp": TIMES, "extra": ["x" * 10**6]}).replace_schema_metadata(
+        {"tidytape.type": SKEW}
+    )
+    sink = io.BytesIO()
+    with pa.ipc.new_stream(sink, table.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_table(table)
+    with pytest.raises(DecodeError, match="it would hold"):
+        from_arrow(sink.getvalue(), SKEW)
+
+
 @pytest.mark.parametrize("index", [2, -1, 2**31 - 1])
 def test_a_dictionary_is_not_read_beyond_its_values(index: int) -> None:
     indices = pa.array([0, 1, None, index], pa.int32())

@@ -243,15 +243,19 @@ def gapfill(
         raise QueryError("interval", got=length.alias, expected=f"{other.alias}, that of the candles")
     frame: Any = table.rows
     named, units = series_of(frame, "TRADE_AGG"), [name for name in table.names if name == AMOUNT_UNIT]
-    frame = frame.with_columns(nw.col(name).cast(nw.String()) for name in units)
-    rows = frame.select(*named, "timestamp", "close", *units)
+    prices = ("open", "high", "low", "close", "volume")
+    frame = frame.with_columns(nw.col(*prices).cast(nw.Float64)).with_columns(
+        nw.col(name).cast(nw.String()) for name in units
+    )
+    close = nw.col("close").cast(nw.Float64)
+    rows = frame.select(*named, "timestamp", nw.when(close.is_finite()).then(close), *units)
     if last is not None:
         before = Table.opened(last, [*named, "close"], parameter="last").rows
         words = [name for name in named if table.schema[name] == nw.Categorical]
         known = before.with_columns(nw.col(name).cast(nw.Categorical()) for name in words).select(
             *named,
             nw.lit(begin - 1, nw.Int64()).alias("timestamp"),
-            "close",
+            nw.when(close.is_finite()).then(close),
             *(nw.lit(None, nw.String()).alias(name) for name in units),
         )
         rows = nw.concat([rows, known])
@@ -267,7 +271,7 @@ def gapfill(
         __first=nw.lit(0, nw.Int64()),
         __last=(final - first) // step,
     ).with_columns(nw.col(name).fill_null(strategy="backward").over(*named, order_by=order) for name in units)
-    gaps = rows.filter(~nw.col("close").is_null(), nw.col("__last") >= 0)
+    gaps = rows.filter(~nw.col("close").is_null(), nw.col("__last") >= 0, nw.col("__begin") > time)
     filled = spread(gaps, "__first", "__last", name="__number", digits=6).select(
         *named,
         (nw.col("__begin") + nw.col("__number") * step).alias("timestamp"),
@@ -281,7 +285,7 @@ def gapfill(
 
 def _moment(parameter: str, given: TimeLike) -> int:
     """Return nanoseconds since the epoch: an int counts them, anything else is read as a query reads it."""
-    if isinstance(given, int) and not isinstance(given, bool):
+    if isinstance(given, int) and not isinstance(given, bool) and abs(given) < 2**63:
         return given
     if isinstance(given, float):
         raise QueryError(

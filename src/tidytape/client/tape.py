@@ -20,10 +20,10 @@ from __future__ import annotations
 import hashlib
 import io
 import os
-import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -147,7 +147,7 @@ class Recorder:
         if overwrite:
             _remove(self.path)
         try:
-            self.path.mkdir()
+            self.path.mkdir(exist_ok=overwrite)
             self._manifest = (self.path / _MANIFEST).open("xb")
         except FileExistsError:
             raise TapeError(
@@ -168,24 +168,29 @@ class Recorder:
         with self._lock:
             if self._manifest.closed:
                 return  # asked while it was recorded, answered after
-            self._count += 1
-            file = f"{self._count}.{suffix}"
+            number = self._count + 1
+            file = f"{number}.{suffix}"
             try:
                 (self.path / file).write_bytes(content)
             except OSError as error:
                 raise _unwritable(self.path, error) from None
             rows = answered.height if isinstance(answered, pl.DataFrame) else None
-            entry = {"number": self._count, "ask": ask, "at": _now(), "told": told or {}, "rows": rows}
+            entry = {"number": number, "ask": ask, "at": _now(), "told": told or {}, "rows": rows}
             self._put(entry | {"hash": hashed, "file": file, "sha256": hashlib.sha256(content).hexdigest()})
+            self._count = number
 
     def _put(self, entry: dict[str, Any]) -> None:
-        content = orjson.dumps(entry)
-        self._digest.update(content)
+        content, digest = orjson.dumps(entry), self._digest.copy()
+        digest.update(content)
+        at = self._manifest.tell()
         try:
-            self._manifest.write(framed(self._digest.hexdigest(), content))
+            self._manifest.write(framed(digest.hexdigest(), content))
             self._manifest.flush()
         except OSError as error:
+            os.truncate(self.path / _MANIFEST, at)  # half a line would take the next one along
+            self._manifest = (self.path / _MANIFEST).open("ab")
             raise _unwritable(self.path, error) from None
+        self._digest = digest
 
     def close(self, *, failed: str | None = None) -> None:
         """Make it whole, or say which error ended the study before its end."""
@@ -212,14 +217,19 @@ def framed(digest: str, content: bytes) -> bytes:
 
 
 def _remove(path: Path) -> None:
-    """Remove a tape; raise TapeError where something else is there."""
+    """Remove a tape, and nothing that is not of it; raise TapeError where something else is there."""
     if not path.exists():
         return
-    opened(path)
-    if path.is_dir():
-        shutil.rmtree(path)
-    else:
+    contents = opened(path)
+    if path.is_file():
         path.unlink()
+        return
+    for kept in contents.answers:
+        for suffix in ("arrow", "json"):
+            (path / f"{kept.entry.number}.{suffix}").unlink(missing_ok=True)
+    (path / _MANIFEST).unlink()
+    with suppress(OSError):
+        path.rmdir()  # it stays where other files are in it
 
 
 def _unwritable(path: Path, error: OSError) -> TapeError:
@@ -413,7 +423,7 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
         except TapeError as error:
             wrong.append(str(error))
     if contents.failed:
-        ended = printable(contents.failed)
+        ended = printable(str(contents.failed))
         wrong.append(f"{path}: the tape is not complete: {ended} ended the study while it was recorded")
     return wrong + ([f"{path}: {contents.broken}"] if contents.broken else [])
 
@@ -426,16 +436,15 @@ def opened(path: Path) -> TapeContents:
     TapeError
         If it cannot be read, or is no tape.
     """
-    try:
-        if path.is_file():
-            from tidytape.client.old_tape import lines_of
+    from tidytape.client.old_tape import lines_of
 
-            lines = lines_of(path)
-        else:
-            lines = _lines_of(path)
-        return _contents(path, lines)
+    try:
+        return _contents(path, lines_of(path) if path.is_file() else _lines_of(path))
     except OSError as error:
         raise TapeError(f"{path} cannot be read: {error.strerror}", path=str(path)) from None
+    except (ValueError, TypeError, AttributeError, KeyError):
+        # Lines that were recorded are none of these: whoever wrote it made up a tape.
+        raise TapeError(f"{path} is no tape that was recorded", path=str(path)) from None
 
 
 Line = tuple[dict[str, Any], Callable[[], bytes]] | None
@@ -480,15 +489,15 @@ def _lines_of(folder: Path) -> Iterator[Line]:
             if line != framed(told.hexdigest(), content):
                 yield None
                 return
-            entry = orjson.loads(content)
-            yield entry, partial(_file_of, folder, entry)
+            yield orjson.loads(content), partial(_file_of, folder, content)
 
 
-def _file_of(folder: Path, entry: dict[str, Any]) -> bytes:
-    content: bytes = (folder / str(entry["file"])).read_bytes()
-    if hashlib.sha256(content).hexdigest() != entry["sha256"]:
+def _file_of(folder: Path, content: bytes) -> bytes:
+    entry = orjson.loads(content)
+    read: bytes = (folder / Path(entry["file"]).name).read_bytes()
+    if hashlib.sha256(read).hexdigest() != entry["sha256"]:
         raise ValueError("its bytes are not those that were recorded")
-    return content
+    return read
 
 
 def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answered:

@@ -141,7 +141,7 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
 
     A request pays for whole thousands of points, so every cut but the last lies on a multiple of 1,000 points from
     where its span starts. A span is joined with the spans before it where that costs no more. Of one span the requests
-    weigh the least there is; of several at most one more for each gap between them.
+    weigh the least there is; of several at most a thousand points more for each gap between them.
 
     Parameters
     ----------

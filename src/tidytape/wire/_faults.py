@@ -81,6 +81,7 @@ MOST_CELLS = 2**29
 _FREE_CELLS = 2**24
 # A level in the fewest bytes, "55,1,0,", is of 15 cells.
 _CELLS_PER_BYTE = 2.2
+_BYTES_PER_BYTE = 20
 _FREE_CONTAINERS = 2**20
 _BYTES_PER_CONTAINER = 8
 
@@ -113,6 +114,13 @@ def check_cells(rows: int, columns: int, size: int, *, repeated: int = 0) -> Non
         raise Fault(
             f"there would be {repeated} values in lists that each level repeats, and a frame takes {MOST_CELLS} cells"
         )
+
+
+def check_bytes(held: int, size: int) -> None:
+    """Raise Fault if what was read holds more than a body of this size can mean. [byte]"""
+    most = max(8 * _FREE_CELLS, _BYTES_PER_BYTE * size)
+    if held > most:
+        raise Fault(f"it would hold {held} bytes, and of {size} bytes a frame takes {most}")
 
 
 MOST_UNKNOWN = 256

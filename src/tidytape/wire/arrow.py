@@ -17,7 +17,7 @@ import pyarrow.ipc
 from tidytape.errors import DecodeError, shown
 from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as kind_of
-from tidytape.wire._faults import Fault, check_cells, check_unknown, placed
+from tidytape.wire._faults import Fault, check_bytes, check_cells, check_unknown, placed
 from tidytape.wire.notes import ARROW_KEY, Note, write_notes
 from tidytape.wire.tidy import DATA_UNTIL, with_finality, with_known
 
@@ -128,10 +128,13 @@ def _read(body: bytes, schema: Schema) -> pl.DataFrame:
         check_unknown(len(unknown))
         plain = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in reader.schema])
         _check_dtypes(pl.from_arrow(plain.empty_table()), schema)
-        batches, rows = [], 0
+        batches, rows, held = [], 0, 0
         for batch in reader:
-            rows += batch.num_rows
+            rows, held = rows + batch.num_rows, held + batch.nbytes
             check_cells(rows, len(plain), len(body))
+            check_bytes(
+                held, len(body)
+            )  # each batch counts the dictionaries that it shares, which a cast copies
             batches.append(batch)
         table = pa.Table.from_batches(batches, reader.schema)
     # Offsets, UTF-8 and dictionary indices: polars would trust them.

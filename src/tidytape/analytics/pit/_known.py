@@ -239,7 +239,7 @@ def asof_join(
     time = {"__time": nw.col("timestamp")} if "timestamp" in right.names else {}
     places = time | _order(right, order)
     clocks = {name: clock for name, clock in right.clocks.items() if name in names}
-    rows = dated(rows.with_columns(**places), clocks)
+    rows = dated(rows.with_columns(**places) if places else rows, clocks)
     matches = last_known(left.rows, rows, names, at=on, by=keys, order=list(places), limit=limit)
     table = left.with_words({new: name for name, new in names.items()}, of=right)
     result = table.closed(matches.select(*left.names, *names.values()), sort=[*keys, on])
