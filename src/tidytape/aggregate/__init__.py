@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from tidytape.aggregate.book import book_at, book_heatmap, book_of, book_runs
 from tidytape.aggregate.candle_profile import candle_profile
-from tidytape.aggregate.group import group
+from tidytape.aggregate.group import group, to_usd
 from tidytape.aggregate.minutes import candles_of, minute_candles, minute_profile, profile_of
 from tidytape.aggregate.options import implied_volatility, option_open_interest, skew
 from tidytape.aggregate.reports import cme_open_interest, funding, open_interest
@@ -35,7 +35,6 @@ from tidytape.aggregate.resample import gapfill, resample
 from tidytape.aggregate.token_supply import token_supply
 from tidytape.aggregate.tpo import tpo, tpo_of, tpo_touches, tpo_touches_of
 from tidytape.aggregate.trades import candles, liquidation_heatmap, liquidations, raw_trades, volume_profile
-from tidytape.aggregate.usd import to_usd
 from tidytape.frames.grid import Grid, recommended_block_size
 
 __all__ = [

@@ -11,11 +11,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Side
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
 from tidytape.frames.grid import Grid
 from tidytape.frames.numbers import spread
 from tidytape.frames.table import Table
+from tidytape.frames.times import bucket_start
 from tidytape.times import interval_of
 
 _PRICES: Final = {"close": ("close",), "uniform": ("low", "high")}

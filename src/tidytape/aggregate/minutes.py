@@ -19,11 +19,11 @@ import narwhals.stable.v2 as nw
 from tidytape.analytics._arguments import one_of
 from tidytape.catalogue import Interval, Side
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
 from tidytape.frames.ordered import first, last, order_keys
 from tidytape.frames.table import Rows, tabular
+from tidytape.frames.times import bucket_start
 from tidytape.times import interval_of
 
 Amount = Literal["coin", "quote"]

@@ -28,10 +28,10 @@ from tidytape.aggregate.reports import CARRY, known_sum, latest, number
 from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, measured, money_ladder, points
 from tidytape.catalogue import Tenor
-from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
 from tidytape.frames.ordered import interpolated, last, next_of, with_next
 from tidytape.frames.table import Rows, tabular
+from tidytape.frames.times import bucket_start
 from tidytape.times import DAY, YEAR, interval_of
 
 CHAIN: Final = ("exchange", "coin", BUCKET)

@@ -14,10 +14,10 @@ from typing import Final
 import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS, Interval
-from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.ordered import first, last
 from tidytape.frames.table import Rows, tabular
+from tidytape.frames.times import bucket_start
 from tidytape.query import values
 from tidytape.times import DAY, MILLISECOND, interval_of
 

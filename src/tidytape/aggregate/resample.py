@@ -10,11 +10,11 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.catalogue import AMOUNT, DATA_TYPES, Interval
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
 from tidytape.frames.joined import COVERAGE, last_known, reduced, traded, with_coverage
 from tidytape.frames.numbers import spread
 from tidytape.frames.table import Rows, Table, tabular
+from tidytape.frames.times import bucket_start
 from tidytape.frames.units import AMOUNT_UNIT, is_of_one
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
@@ -56,8 +56,12 @@ def _check_source(points: Table[Any], *, data_type: str, interval: str, source: 
     if source is None:
         for own in own_intervals(points):
             if interval_of(interval).seconds % own.seconds:
-                got, expected = interval_of(interval).alias, f"a whole multiple of {own.alias}"
-                raise QueryError("interval", got=got, expected=expected, code="INVALID_INTERVAL")
+                raise QueryError(
+                    "interval",
+                    got=interval_of(interval).alias,
+                    expected=f"a whole multiple of {own.alias}",
+                    code="INVALID_INTERVAL",
+                )
 
 
 def own_intervals(points: Table[Any]) -> list[Interval]:

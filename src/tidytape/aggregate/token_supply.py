@@ -9,9 +9,9 @@ import narwhals.stable.v2 as nw
 from tidytape.aggregate.reports import CARRY, by_bucket, known_sum, latest, number
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET
 from tidytape.frames.table import Rows, tabular
+from tidytape.frames.times import bucket_start
 from tidytape.times import SECOND, interval_of
 
 _TOKEN = ("token_name",)

@@ -28,11 +28,11 @@ from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
 from tidytape.frames.numbers import MOST_NUMBERS, spread
 from tidytape.frames.table import Rows, Table
+from tidytape.frames.times import bucket_start
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
 
 _NEEDED = (*INSTRUMENT, "timestamp", "side", "price", "amount")

@@ -1,20 +1,23 @@
-"""Which rows of a frame form a series, which columns tell markets apart, and whether two frames share keys."""
+"""Rows of one series: which they are, which columns tell markets apart, how long their intervals are, when they end."""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
-from datetime import timedelta
-from typing import Any, Final
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from datetime import date, datetime, timedelta
+from typing import Any, Final, cast
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.analytics import _arguments as arguments
 from tidytape.errors import NoMatchWarning, QueryError, shown
 from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.joined import joined
 from tidytape.frames.table import IDENTITY, Table
+from tidytape.frames.times import length_of
 from tidytape.frames.units import AMOUNT_UNIT, is_of_one
+from tidytape.times import HOUR
 
 
 def one_series(table: Table[Any], names: Sequence[str]) -> dict[str, Any]:
@@ -298,3 +301,72 @@ def _example(values: nw.DataFrame[Any]) -> str:
     """Return one value as text for a message, and the number of values if there are several."""
     (value,) = values.sort(*values.columns, nulls_last=True).row(0)
     return shown(value, 40) + (f" (of {len(values)})" if len(values) > 1 else "")
+
+
+def length(table: Table[Any], given: str | timedelta | None) -> Any:
+    """Return the length of each row's interval: ``given``, or from the column ``interval``. [ns]
+
+    Raises
+    ------
+    QueryError
+        If there is neither a length nor the column, or both.
+    """
+    if given is None and "interval" in table.names:
+        known = length_of(nw.col("interval"))
+        return nw.when(known > 0).then(known)
+    if given is None:
+        raise QueryError("interval", got=None, expected="the length of the rows' intervals, e.g. '1h'")
+    if "interval" in table.names:
+        raise QueryError("interval", got=given, expected="nothing: the frame's column interval says it")
+    return arguments.duration("interval", given)
+
+
+def ends(table: Table[Any], given: str | timedelta | None) -> nw.Expr:
+    """Return the end of each row's interval, or its ``timestamp`` if there is no length and no ``interval``. [ns]"""
+    start = nw.col("timestamp")
+    says_none = given is None and "interval" not in table.names
+    return start if says_none else start + cast("nw.Expr", length(table, given))
+
+
+SESSION_END: Final = "period_end"
+"""Column that says when a session ends."""
+
+_OF_BLOCKS: Final = frozenset(
+    {"block_ids", "block_id", "block_size_minutes", "tpo_count", "first_touch_block"}
+)
+
+
+def knows_length(names: Collection[str]) -> bool:
+    """Return whether these columns tell how long a row lasts: its ``interval``, or until `SESSION_END`.
+
+    A session of time blocks does not last its ``interval``: a session of a week may have the interval of a day.
+
+    Examples
+    --------
+    >>> knows_length(["timestamp", "interval", "price", "volume"])
+    True
+    >>> knows_length(["timestamp", "interval", "price", "tpo_count"])
+    False
+    """
+    return SESSION_END in names or _OF_BLOCKS.isdisjoint(names)
+
+
+EXPIRES: Final = 8 * HOUR
+"""Time of the day at which a contract expires if its expiry is only a date: 08:00 UTC. [ns]"""
+
+
+def is_day(moment: object) -> bool:
+    """Return whether a moment is a date without a time of the day.
+
+    Examples
+    --------
+    >>> is_day("2024-08-30"), is_day(date(2024, 8, 30)), is_day("2024-08-30T08:00Z"), is_day(1724976000)
+    (True, True, False, False)
+    """
+    if not isinstance(moment, str):
+        return isinstance(moment, date) and not isinstance(moment, datetime)
+    try:
+        date.fromisoformat(moment.strip())
+    except ValueError:
+        return False
+    return True

@@ -16,8 +16,8 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from tidytape import aggregate
+from tidytape.aggregate.group import in_usd as worth_in_usd
 from tidytape.aggregate.tpo import MOST_ROWS, Cut, tpo_of_minutes
-from tidytape.aggregate.usd import in_usd as worth_in_usd
 from tidytape.catalogue import (
     DEFAULT_FUNDING_INTERVAL_MS,
     DEFAULT_TPO_BLOCK_MINUTES,

@@ -87,10 +87,11 @@ def read_spelled(document: dict[str, Any], kind: DataType, size: int) -> Parts:
     """
     points = [point["Point"] for series in document["series"] for point in series["points"]]
     payloads = [point[kind.envelope] for point in points] if kind.envelope else points
-    arrays = {levels.name for levels in kind.levels}
     unknown = {
         "id": unknown_types([series["id"] for series in document["series"]], _types(SERIES_FIELDS), size),
-        "Point": unknown_types(payloads, {*_types(payload_fields(kind)), *arrays}, size),
+        "Point": unknown_types(
+            payloads, {*_types(payload_fields(kind)), *(levels.name for levels in kind.levels)}, size
+        ),
     }
     for levels in kind.levels:
         if not levels.flat:
@@ -105,8 +106,7 @@ def read_spelled(document: dict[str, Any], kind: DataType, size: int) -> Parts:
 def table_of(records: list[dict[str, Any]], fields: Sequence[Field], size: int) -> pl.DataFrame:
     """Return the columns of records that a `Spelling` made, of a body of this size; unknown fields come last. [byte]"""
     known = _types(fields)
-    types = known | unknown_types(records, known, size)
-    return _table(pa.array(records, pa.struct(types)), fields)
+    return _table(pa.array(records, pa.struct(known | unknown_types(records, known, size))), fields)
 
 
 def _document(body: bytes, kind: DataType) -> Any:
@@ -283,10 +283,9 @@ def _levelled(array: Any, levels: Levels, required: Collection[str]) -> Levelled
             raise _Unusual
         counts = counts // stride
         flat = pl.Series(values, dtype=pl.Float64)
-        columns = {
-            field.column: flat.gather_every(stride, place) for place, field in enumerate(levels.fields)
-        }
-        rows = pl.DataFrame(columns)
+        rows = pl.DataFrame(
+            {field.column: flat.gather_every(stride, place) for place, field in enumerate(levels.fields)}
+        )
         if rows["price"].null_count():
             raise _Unusual
     return Levelled(np.asarray(counts), rows)

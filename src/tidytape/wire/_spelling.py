@@ -66,12 +66,8 @@ class Spelling:
     zeros: bool = False
 
     @cached_property
-    def _by_name(self) -> dict[str, Field]:
-        return {field.name: field for field in self.fields}
-
-    @cached_property
-    def _by_column(self) -> dict[str, Field]:
-        return {field.column: field for field in self.fields}
+    def _known(self) -> dict[str, Field]:
+        return {field.column: field for field in self.fields} | {field.name: field for field in self.fields}
 
     @cached_property
     def _absent(self) -> dict[str, Any]:
@@ -85,12 +81,10 @@ class Spelling:
         for name, value in record.items():
             if name in self.elsewhere:
                 continue
-            field = self._by_name.get(name) or self._by_column.get(column := unknown_column(name))
+            field = self._known.get(name) or self._known.get(column := unknown_column(name))
             if field is None:
                 spelled[column] = value
-            elif (
-                field.name == name or field.name not in record
-            ):  # the documented name counts before another one
+            elif name == field.name or field.name not in record:  # the documented name counts before another
                 try:
                     read = read_value(value, field.kind)
                 except Fault as fault:
@@ -98,7 +92,7 @@ class Spelling:
                 is_time = field.kind == "timestamp" and read is not None
                 spelled[field.name] = written_time(read) if is_time else read
         for column in self.required:
-            if spelled.get(self._by_column[column].name) is None:
+            if spelled.get(self._known[column].name) is None:
                 raise Fault(f"it has no {column}")
         return spelled
 

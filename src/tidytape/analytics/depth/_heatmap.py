@@ -14,10 +14,10 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
 from tidytape.catalogue import Interval
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start
 from tidytape.frames.grid import Grid
 from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
+from tidytape.frames.times import bucket_start
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
 from tidytape.times import interval_of
 

@@ -25,10 +25,10 @@ from tidytape.analytics.flow._sides import (
 from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_by, length_of
 from tidytape.frames.joined import EARLIEST
 from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
+from tidytape.frames.times import bucket_by, length_of
 from tidytape.frames.units import AMOUNT_UNIT, counting, of_one
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import MONDAY, SECOND, interval_of

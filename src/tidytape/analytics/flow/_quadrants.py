@@ -12,8 +12,8 @@ from tidytape.analytics._arguments import number, one_of
 from tidytape.analytics._series import one_engine, warn_unless_met
 from tidytape.catalogue import AmountUnit
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import length_of
 from tidytape.frames.table import Table
+from tidytape.frames.times import length_of
 from tidytape.frames.units import counting
 
 # Only these identity columns are compared: the others may be known for one data type and null for the other.

@@ -13,8 +13,8 @@ from tidytape.analytics import _arguments as arguments
 from tidytape.catalogue import Side
 from tidytape.errors import QueryError
 from tidytape.frames import exact
-from tidytape.frames.buckets import bucket_start, length_of
 from tidytape.frames.table import Table
+from tidytape.frames.times import bucket_start, length_of
 from tidytape.frames.units import AMOUNT_UNIT, of_one
 from tidytape.times import SECOND, interval_of
 

@@ -9,8 +9,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._intervals import EXPIRES, ends, is_day
-from tidytape.analytics._series import Duration, finite
+from tidytape.analytics._series import EXPIRES, Duration, ends, finite, is_day
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.frames.table import Table

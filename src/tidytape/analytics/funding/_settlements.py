@@ -9,14 +9,13 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
-from tidytape.analytics._intervals import length
-from tidytape.analytics._series import TWICE, Duration, finite, repeated
+from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import length_of
 from tidytape.frames.joined import joined
 from tidytape.frames.ordered import within
 from tidytape.frames.table import Table
+from tidytape.frames.times import length_of
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 

@@ -12,7 +12,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from numpy.typing import NDArray
 
 from tidytape.analytics._arguments import column, one_of
-from tidytape.analytics._intervals import EXPIRES
+from tidytape.analytics._series import EXPIRES
 from tidytape.analytics._smile import CALL, PUT, Frame, above_zero, is_above_zero, measured
 from tidytape.frames.table import Table
 from tidytape.frames.times import counted_beside, midnights

@@ -15,9 +15,9 @@ from tidytape.analytics._series import MARKET, one_engine, warn_unless_met
 from tidytape.analytics._smile import Frame, above_zero
 from tidytape.analytics.pit._known import EVER, KNOWN, KNOWN_AT, WHEN, known, last_known
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import length_of
 from tidytape.frames.joined import LATEST, joined
 from tidytape.frames.table import Table
+from tidytape.frames.times import length_of
 from tidytape.times import DAY, SECOND, interval_of
 
 _PRICES = ("open", "high", "low", "close")

@@ -11,23 +11,23 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrame, IntoFrameT
 
 from tidytape.analytics._arguments import column, nanoseconds, one_of
-from tidytape.analytics._intervals import SESSION_END, knows_length
 from tidytape.analytics._series import (
+    SESSION_END,
     TWICE,
     WORDS,
     is_of_levels,
+    knows_length,
     of_rows,
     one_engine,
     repeated,
     warn_unless_met,
 )
 from tidytape.errors import NoMatchWarning, QueryError
-from tidytape.frames.buckets import length_of
 from tidytape.frames.door import require
 from tidytape.frames.joined import as_of as with_last
 from tidytape.frames.joined import joined, matched
 from tidytape.frames.table import IDENTITY, Rows, Table
-from tidytape.frames.times import dated
+from tidytape.frames.times import dated, length_of
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND, interval_of
 

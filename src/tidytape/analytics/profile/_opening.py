@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import is_number
-from tidytape.analytics._intervals import SESSION_END, knows_length
+from tidytape.analytics._series import SESSION_END, knows_length
 from tidytape.errors import QueryError
 from tidytape.frames.door import are_apart, listed, require
 from tidytape.frames.table import Table

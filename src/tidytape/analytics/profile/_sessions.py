@@ -13,7 +13,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics._intervals import SESSION_END, knows_length
+from tidytape.analytics._series import SESSION_END, knows_length
 from tidytape.analytics.profile._growth import POC_TIES
 from tidytape.analytics.profile._levels import (
     countable,
@@ -25,11 +25,11 @@ from tidytape.analytics.profile._levels import (
 )
 from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks, opened, working_names
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import length_of
 from tidytape.frames.door import in_sql
 from tidytape.frames.joined import joined
 from tidytape.frames.ordered import starts_run
 from tidytape.frames.table import Table
+from tidytape.frames.times import length_of
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one
 
 _SESSIONS: Final = "sessions"

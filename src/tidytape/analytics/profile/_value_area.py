@@ -11,7 +11,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics._arguments import one_of
-from tidytape.analytics._intervals import SESSION_END
+from tidytape.analytics._series import SESSION_END
 from tidytape.analytics.profile._growth import AREA, POC_TIES, Rules, areas
 from tidytape.analytics.profile._levels import (
     MOST_MINUTES,

@@ -11,8 +11,8 @@ from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.analytics import _arguments as arguments
 from tidytape.errors import QueryError
-from tidytape.frames.buckets import bucket_by, length_of
 from tidytape.frames.table import Table
+from tidytape.frames.times import bucket_by, length_of
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import SECOND
 
