@@ -223,7 +223,7 @@ def main(points: int = 100_000) -> None:
         {
             "tidytape": lambda: encode(candles, CANDLES),
             "dicts and orjson": lambda: with_dicts(candles),
-            "tidytape, as Arrow": lambda: to_arrow(candles),
+            "tidytape, as Arrow": lambda: to_arrow(candles, CANDLES),
         }
     )
     print(f"\nimport tidytape / import polars: {imported('tidytape') / imported('polars'):.2f}")
