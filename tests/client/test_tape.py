@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import json
+import resource
+import signal
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -238,6 +241,27 @@ def test_an_answer_that_could_not_be_written_takes_no_later_one_along(tmp_path: 
         (path / "2.json").rmdir()
         with pytest.raises(TypeError):
             tape.add({"ask": 2**70}, ["1d"])
+        tape.add({"ask": "types"}, ["TRADE"])
+    assert verify(path) == []
+    assert [one.ask["ask"] for one in entries(path)] == ["coins", "types"]
+
+
+def test_half_a_line_of_the_manifest_is_taken_back(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    with Recorder(path, base_url="http://service") as tape:
+        tape.add({"ask": "coins"}, ["BTC"])
+        size = (path / "manifest.jsonl").stat().st_size
+        before = resource.getrlimit(resource.RLIMIT_FSIZE)
+        handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 40, before[1]))  # as on a disk that is full
+        try:
+            with pytest.raises(TapeError, match="cannot be written"):
+                tape.add({"ask": "tenors"}, ["1d"])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
+            signal.signal(signal.SIGXFSZ, handler)
+        assert (path / "manifest.jsonl").stat().st_size == size
+        gc.collect()
         tape.add({"ask": "types"}, ["TRADE"])
     assert verify(path) == []
     assert [one.ask["ask"] for one in entries(path)] == ["coins", "types"]

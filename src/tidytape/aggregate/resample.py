@@ -36,17 +36,15 @@ _ABLE = (
 def _needed(*, data_type: str, interval: str, source: str | None = None) -> list[str]:
     wanted = interval_of(interval)
     if data_type not in _ABLE:
-        is_known = data_type in DATA_TYPES
         raise QueryError(
             "data_type",
             got=data_type,
             expected="one of " + ", ".join(_ABLE),
-            hint="aggregate its raw events at the interval wanted" if is_known else None,
+            hint="aggregate its raw events at the interval wanted" if data_type in DATA_TYPES else None,
             code="UNSUPPORTED",
         )
-    if source is not None and wanted.seconds % interval_of(source).seconds:
-        expected = f"a whole multiple of {interval_of(source).alias}"
-        raise QueryError("interval", got=wanted.alias, expected=expected, code="INVALID_INTERVAL")
+    if source is not None:
+        _require_multiple(wanted, interval_of(source))
     beside = [name for name in ("side", "price") if name in schema_of(data_type).key]
     return [*payload_of(data_type), "timestamp", *beside]
 
@@ -55,13 +53,18 @@ def _check_source(points: Table[Any], *, data_type: str, interval: str, source: 
     """Refuse points whose column ``interval`` says that they do not make up the interval wanted."""
     if source is None:
         for own in own_intervals(points):
-            if interval_of(interval).seconds % own.seconds:
-                raise QueryError(
-                    "interval",
-                    got=interval_of(interval).alias,
-                    expected=f"a whole multiple of {own.alias}",
-                    code="INVALID_INTERVAL",
-                )
+            _require_multiple(interval_of(interval), own)
+
+
+def _require_multiple(wanted: Interval, own: Interval) -> None:
+    """Refuse an interval that points of another one do not make up."""
+    if wanted.seconds % own.seconds:
+        raise QueryError(
+            "interval",
+            got=wanted.alias,
+            expected=f"a whole multiple of {own.alias}",
+            code="INVALID_INTERVAL",
+        )
 
 
 def own_intervals(points: Table[Any]) -> list[Interval]:
@@ -214,8 +217,8 @@ def gapfill(
     MissingColumnError
         If a column is absent.
     QueryError
-        If the interval is unknown, candles in memory are of another one, the window ends before it starts, or a time
-        has no zone.
+        If the interval is unknown, the column ``interval`` of candles in memory says another one, the window ends
+        before it starts, or a time has no zone.
 
     Examples
     --------

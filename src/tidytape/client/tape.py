@@ -148,7 +148,7 @@ class Recorder:
             _remove(self.path)
         try:
             self.path.mkdir(exist_ok=overwrite)
-            self._manifest = (self.path / _MANIFEST).open("xb")
+            self._manifest = (self.path / _MANIFEST).open("xb", buffering=0)
         except FileExistsError:
             raise TapeError(
                 f"{self.path} is there already; overwrite=True records it anew", path=str(self.path)
@@ -182,13 +182,13 @@ class Recorder:
     def _put(self, entry: dict[str, Any]) -> None:
         content, digest = orjson.dumps(entry), self._digest.copy()
         digest.update(content)
-        at = self._manifest.tell()
+        at, line = self._manifest.tell(), memoryview(framed(digest.hexdigest(), content))
         try:
-            self._manifest.write(framed(digest.hexdigest(), content))
-            self._manifest.flush()
+            while line:
+                line = line[self._manifest.write(line) :]
         except OSError as error:
-            os.truncate(self.path / _MANIFEST, at)  # half a line would take the next one along
-            self._manifest = (self.path / _MANIFEST).open("ab")
+            self._manifest.truncate(at)  # half a line would take the next one along
+            self._manifest.seek(at)
             raise _unwritable(self.path, error) from None
         self._digest = digest
 
@@ -507,19 +507,17 @@ def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answe
         if entry["rows"] is None:
             said = orjson.loads(content)
             return Usage(**said) if isinstance(said, dict) else list(said)
-        read_frame = (
-            pl.read_ipc_stream if entry.get("form") == "arrow" else pl.read_ipc
-        )  # as older releases wrote it
+        is_old = entry.get("form") == "arrow"  # a tape of one file keeps a frame as a stream
+        read_frame = pl.read_ipc_stream if is_old else pl.read_ipc
         frame = read_frame(io.BytesIO(content))
         if fingerprint(frame) != entry["hash"]:
             raise ValueError("the frame is not the one that was recorded")
         return frame
     except (OSError, ValueError, TypeError, KeyError, pl.exceptions.PolarsError) as error:
-        number = entry["number"]
-        if isinstance(error, FileNotFoundError):
-            raise TapeError(
-                f"{path}: entry {number} is damaged: its file is missing", path=str(path), entries=(number,)
-            ) from None
+        number, why = (
+            entry["number"],
+            "its file is missing" if isinstance(error, FileNotFoundError) else error,
+        )
         raise TapeError(
-            f"{path}: entry {number} is damaged: {error}", path=str(path), entries=(number,)
+            f"{path}: entry {number} is damaged: {why}", path=str(path), entries=(number,)
         ) from None
