@@ -53,13 +53,13 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         type : str or list of str, optional
-            Keep what has these data types.
+            Only entries with these data types.
         symbol_filter : str, optional
             Part of a symbol, coin name or title, in any case.
         sort_field : str, optional
@@ -137,13 +137,13 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         type : str or list of str, optional
-            Keep what has these data types.
+            Only entries with these data types.
         symbol_filter : str, optional
             Part of a symbol, coin name or title, in any case.
         sort_field : str, optional
@@ -225,17 +225,17 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         type : str or list of str, optional
-            Keep what has these data types.
+            Only entries with these data types.
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         raw_symbol : str or list of str, optional
-            Keep what is of these exchange-native symbols.
+            Only entries of these exchange-native symbols.
         normalized_symbol : str or list of str, optional
-            Keep what is of these cross-exchange symbols.
+            Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
             Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
         end : int, datetime, date or str, optional
@@ -286,17 +286,17 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         type : str or list of str, optional
-            Keep what has these data types.
+            Only entries with these data types.
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         raw_symbol : str or list of str, optional
-            Keep what is of these exchange-native symbols.
+            Only entries of these exchange-native symbols.
         normalized_symbol : str or list of str, optional
-            Keep what is of these cross-exchange symbols.
+            Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
             Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
         end : int, datetime, date or str, optional
@@ -341,17 +341,17 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         type : str or list of str, optional
-            Keep what has these data types.
+            Only entries with these data types.
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         raw_symbol : str or list of str, optional
-            Keep what is of these exchange-native symbols.
+            Only entries of these exchange-native symbols.
         normalized_symbol : str or list of str, optional
-            Keep what is of these cross-exchange symbols.
+            Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
             Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
         end : int, datetime, date or str, optional
@@ -396,17 +396,17 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         type : str or list of str, optional
-            Keep what has these data types.
+            Only entries with these data types.
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         raw_symbol : str or list of str, optional
-            Keep what is of these exchange-native symbols.
+            Only entries of these exchange-native symbols.
         normalized_symbol : str or list of str, optional
-            Keep what is of these cross-exchange symbols.
+            Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
             Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
         end : int, datetime, date or str, optional
@@ -451,17 +451,17 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         type : str or list of str, optional
-            Keep what has these data types.
+            Only entries with these data types.
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         raw_symbol : str or list of str, optional
-            Keep what is of these exchange-native symbols.
+            Only entries of these exchange-native symbols.
         normalized_symbol : str or list of str, optional
-            Keep what is of these cross-exchange symbols.
+            Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
             Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
         end : int, datetime, date or str, optional
@@ -508,15 +508,15 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         type : str or list of str, optional
             Data types; at least one, without which services fail.
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         raw_symbol : str or list of str, optional
-            Keep what is of these exchange-native symbols.
+            Only entries of these exchange-native symbols.
         normalized_symbol : str or list of str, optional
-            Keep what is of these cross-exchange symbols.
+            Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
             Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
         end : int, datetime, date or str, optional
@@ -563,15 +563,15 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         type : str or list of str, optional
             Data types; at least one, without which services fail.
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         raw_symbol : str or list of str, optional
-            Keep what is of these exchange-native symbols.
+            Only entries of these exchange-native symbols.
         normalized_symbol : str or list of str, optional
-            Keep what is of these cross-exchange symbols.
+            Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
             Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
         end : int, datetime, date or str, optional
@@ -616,17 +616,17 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Parameters
         ----------
         type : str or list of str, optional
-            Keep what has these data types.
+            Only entries with these data types.
         exchange : str or list of str, optional
-            Keep what is of these venues.
+            Only entries of these exchanges.
         category : str or list of str, optional
-            Keep what is of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+            Only entries of these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
         coin : str or list of str, optional
-            Keep what is of these base assets.
+            Only entries of these base assets.
         raw_symbol : str or list of str, optional
-            Keep what is of these exchange-native symbols.
+            Only entries of these exchange-native symbols.
         normalized_symbol : str or list of str, optional
-            Keep what is of these cross-exchange symbols.
+            Only entries of these cross-exchange symbols.
         start : int, datetime, date or str, optional
             Keep what has data at this time or later: ISO 8601 or epoch seconds; no zone means UTC.
         end : int, datetime, date or str, optional
