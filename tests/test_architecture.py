@@ -17,8 +17,9 @@ LAYERS = (
     ("schema", "query", "budget", "frames"),
     ("wire", "aggregate", "analytics"),
     ("lake",),
+    ("demo",),
     ("client", "service"),
-    ("demo", "plot", "report"),
+    ("plot", "report"),
     ("cli",),
     ("__main__",),
 )
@@ -33,13 +34,11 @@ NEIGHBOURS = {
     ("budget", "query"): "a weight is the weight of a query",
     ("aggregate", "analytics"): "a market profile is served with its point of control and value area",
     ("report", "plot"): "a report is made of plots",
-    ("demo", "plot"): "the demo's journey ends in a picture",
 }
 
 # Imports that would go sideways or up, allowed in this one module and inside a function only, and why.
 LAZY = {
     ("client/local.py", "service"): "the in-process client speaks to the service's own app",
-    ("client/local.py", "demo"): "Client.demo() fills a lake first",
 }
 
 FACE = "__init__.py"
@@ -153,6 +152,7 @@ NANOSECONDS = {"1000000000", "10 ** 9", "60000000000", "3600000000000", "8640000
 OTHER_BILLIONS = {
     "analytics/_arguments.py": "the largest whole number that an argument may be",
     "client/local.py": "a budget that nobody uses up",
+    "client/window.py": "the most intervals that a limit may name",
 }
 
 

@@ -13,6 +13,7 @@ from tidytape.errors import (
     BudgetError,
     CertificateError,
     DecodeError,
+    FetchError,
     IncompleteDataError,
     IngestError,
     LakeError,
@@ -20,6 +21,7 @@ from tidytape.errors import (
     ProxyError,
     QueryError,
     RateLimitError,
+    RefusedQueryError,
     ServerError,
     ServiceError,
     TapeError,
@@ -49,6 +51,8 @@ ONE_OF_EACH = [
     TapeError("no", path="study.tape", entries=(3,)),
     CertificateError("no", url="https://127.0.0.1"),
     ProxyError("no", url="https://127.0.0.1"),
+    FetchError("no"),
+    RefusedQueryError("coin", got="X", expected="a coin of the lake"),
 ]
 
 

@@ -18,9 +18,9 @@ import pytest
 import uvicorn
 
 import tidytape
+from ingested import ingest
 from tidytape.analytics.profile import value_area
 from tidytape.lake import Lake
-from tidytape.lake.ingest import ingest
 from tidytape.service import KeyFile, create_app
 
 LOGS = {
@@ -189,4 +189,4 @@ def test_over_http_plain_json_decodes_to_the_same_frame(
     response = httpx.get(f"{base_url}/v1/points", params=query.to_params(), headers={"X-Service-Key": key})
     assert response.headers["content-type"] == "application/json"
     decoded = tidytape.wire.decode(response.content, "TRADE_AGG").drop(tidytape.wire.DATA_UNTIL)
-    assert decoded.equals(client.points(query))
+    assert decoded.equals(client.fetch(query).frame)

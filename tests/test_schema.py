@@ -26,31 +26,36 @@ from tidytape.schema import (
 SERIES = "exchange raw_symbol normalized_symbol coin category interval"
 AMOUNTS = "amount_unit is_final"
 LEVELS = "amount_unit block_size is_final"
-CANDLE = "timestamp open high low close volume first_timestamp last_timestamp"
+OTHER = "normalized_symbol coin category interval"  # identity beside the market
+MARKET = f"timestamp exchange raw_symbol {OTHER}"
+SIDED = f"timestamp exchange raw_symbol side {OTHER}"
+OF_TENOR = f"timestamp exchange raw_symbol tenor {OTHER}"
+OF_COIN = "timestamp exchange raw_symbol coin normalized_symbol category interval"
+CANDLE = "first_timestamp last_timestamp open high low close volume"
 
 COLUMNS = {
-    "TRADE": f"{SERIES} side amount_unit timestamp id price amount quote_amount",
-    "TRADE_SIDE_AGNOSTIC_AGG": f"{SERIES} {AMOUNTS} {CANDLE}",
-    "TRADE_AGG": f"{SERIES} side {AMOUNTS} {CANDLE}",
-    "OPEN_INTEREST_AGG": f"{SERIES} {AMOUNTS} timestamp open high low close",
-    "FUNDING_RATE_AGG": f"{SERIES} is_final timestamp rate_open rate_high rate_low rate_close "
+    "TRADE": f"{SIDED} amount_unit id price amount quote_amount",
+    "TRADE_SIDE_AGNOSTIC_AGG": f"{MARKET} {AMOUNTS} {CANDLE}",
+    "TRADE_AGG": f"{SIDED} {AMOUNTS} {CANDLE}",
+    "OPEN_INTEREST_AGG": f"{MARKET} {AMOUNTS} open high low close",
+    "FUNDING_RATE_AGG": f"{MARKET} is_final rate_open rate_high rate_low rate_close "
     "predicted_open predicted_high predicted_low predicted_close",
-    "LIQUIDATION_AGG": f"{SERIES} side {AMOUNTS} timestamp liquidations",
-    "TOKEN_SUPPLY_AGG": f"{SERIES} is_final timestamp marketcap first_marketcap marketcap_dominance_percent "
+    "LIQUIDATION_AGG": f"{SIDED} {AMOUNTS} liquidations",
+    "TOKEN_SUPPLY_AGG": f"{OF_COIN} is_final marketcap first_marketcap marketcap_dominance_percent "
     "circulating_supply total_supply max_supply total_value_locked fully_diluted_valuation total_volume "
     "usd_price cg_marketcap_rank chain contract_address",
-    "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": f"{SERIES} tenor is_final timestamp implied_volatility",
-    "SKEW_OPTION_SUMMARY_AGG": f"{SERIES} tenor is_final timestamp skew",
-    "VOLUME_PROFILE_AGG": f"{SERIES} {LEVELS} timestamp price buy_volume sell_volume volume",
-    "TPO_AGG": f"{SERIES} {LEVELS} timestamp period_start period_end block_size_minutes poc_price vah_price val_price "
+    "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": f"{OF_TENOR} is_final implied_volatility",
+    "SKEW_OPTION_SUMMARY_AGG": f"{OF_TENOR} is_final skew",
+    "VOLUME_PROFILE_AGG": f"{MARKET} {LEVELS} price buy_volume sell_volume volume",
+    "TPO_AGG": f"{MARKET} {LEVELS} period_start period_end block_size_minutes poc_price vah_price val_price "
     "profile_high profile_low opening_price closing_price ibr_high ibr_low total_tpo_count "
     "value_area_percentage poor_highs poor_lows total_volume single_prints "
     "price block_ids buy_volume sell_volume tpo_count volume first_touch_block last_touch_block",
-    "VENUEX_LIQUIDATION_AGG": f"{SERIES} {LEVELS} timestamp price liquidations",
-    "BLOCK_BOOK_SNAPSHOT_AGG": f"{SERIES} {LEVELS} timestamp side price size",
-    "CME_OPEN_INTEREST_AGG": f"{SERIES} {AMOUNTS} timestamp open high low close value_open value_high value_low "
+    "VENUEX_LIQUIDATION_AGG": f"{OF_COIN} {LEVELS} price liquidations",
+    "BLOCK_BOOK_SNAPSHOT_AGG": f"{MARKET} {LEVELS} side price size",
+    "CME_OPEN_INTEREST_AGG": f"{MARKET} {AMOUNTS} open high low close value_open value_high value_low "
     "value_close price_open price_high price_low price_close",
-    "OPTION_OPEN_INTEREST_AGG": f"{SERIES} {AMOUNTS} timestamp underlying_price_close oi_close",
+    "OPTION_OPEN_INTEREST_AGG": f"{MARKET} {AMOUNTS} underlying_price_close oi_close",
 }
 
 # Every column that is not a double; a name has one dtype wherever it appears.
@@ -161,19 +166,23 @@ def test_key_columns_beside_identity_are_never_null(name: str) -> None:
 
 @every_type
 def test_identity_is_what_a_series_is_named_by(name: str) -> None:
-    categories = [column for column in COLUMNS[name].split() if dtype_of(column) == "category"]
-    assert list(schema_of(name).identity) == [column for column in categories if column != "amount_unit"]
+    columns = COLUMNS[name].split()
+    assert list(schema_of(name).identity) == [
+        column for column in (*SERIES.split(), "side", "tenor") if column in columns
+    ]
 
 
 @every_type
-def test_descriptors_stand_between_identity_and_time_and_are_in_no_key(name: str) -> None:
+def test_descriptors_stand_between_identity_and_values_and_are_in_no_key(name: str) -> None:
     schema = schema_of(name)
     described = [name for name in schema.names if name in {"amount_unit", "block_size", "is_final"}]
     assert list(schema.descriptors) == described
     assert not {*schema.descriptors} & {*schema.identity, *schema.key}
     assert all(schema[column].nullable for column in schema.descriptors)
     series = [column for column in schema.identity if column != "side" or schema.names[-3] != "side"]
-    assert list(schema.names[: len(series) + len(described) + 1]) == [*series, *described, "timestamp"]
+    identified = 1 + len(series)
+    assert set(schema.names[:identified]) == {"timestamp", *series}
+    assert list(schema.names[identified : identified + len(described)]) == described
 
 
 def test_amounts_say_where_their_unit_stands() -> None:
@@ -257,8 +266,7 @@ def test_empty_prediction_markets_have_pandas_dtypes() -> None:
 def test_describe_is_one_row_per_column() -> None:
     described = schema_of("LIQUIDATION_AGG").describe()
     assert described.columns == ["column", "dtype", "unit", "signed", "nullable", "key", "meaning"]
-    names = [*SERIES.split(), "side", *AMOUNTS.split(), "timestamp", "liquidations"]
-    assert described["column"].to_list() == names
+    assert described["column"].to_list() == [*SIDED.split(), *AMOUNTS.split(), "liquidations"]
     assert described.filter(column="timestamp").row(0)[1:6] == ("timestamp", "UTC", False, False, True)
     assert described.filter(column="liquidations").row(0)[1:6] == (
         "float64",

@@ -22,6 +22,7 @@ from tidytape.errors import (
     CertificateError,
     DecodeError,
     EmptyAnswerWarning,
+    FetchError,
     IncompleteDataError,
     IngestError,
     LakeError,
@@ -30,6 +31,7 @@ from tidytape.errors import (
     ProxyError,
     QueryError,
     RateLimitError,
+    RefusedQueryError,
     ServerError,
     ServiceError,
     TapeError,
@@ -55,29 +57,31 @@ if TYPE_CHECKING:
         service,
         wire,
     )
-    from tidytape.client import AsyncClient, Client
+    from tidytape.client import AsyncClient, Client, Fetched, Metadata, Plan
     from tidytape.query import MarketsQuery, PointsQuery
 else:
     _ROOMS = frozenset(
-        (
-            *(
-                "aggregate",
-                "analytics",
-                "budget",
-                "catalogue",
-                "client",
-                "demo",
-                "lake",
-                "plot",
-                "query",
-                "schema",
-            ),
-            *("service", "wire"),
-        )
+        [
+            "aggregate",
+            "analytics",
+            "budget",
+            "catalogue",
+            "client",
+            "demo",
+            "lake",
+            "plot",
+            "query",
+            "schema",
+            "service",
+            "wire",
+        ]
     )
     _HOMES = {
         "AsyncClient": "tidytape.client",
         "Client": "tidytape.client",
+        "Fetched": "tidytape.client",
+        "Metadata": "tidytape.client",
+        "Plan": "tidytape.client",
         "MarketsQuery": "tidytape.query",
         "PointsQuery": "tidytape.query",
     }
@@ -103,16 +107,21 @@ __all__ = [
     "Client",
     "DecodeError",
     "EmptyAnswerWarning",
+    "FetchError",
+    "Fetched",
     "IncompleteDataError",
     "IngestError",
     "LakeError",
     "MarketsQuery",
+    "Metadata",
     "MissingColumnError",
     "NoMatchWarning",
+    "Plan",
     "PointsQuery",
     "ProxyError",
     "QueryError",
     "RateLimitError",
+    "RefusedQueryError",
     "ServerError",
     "ServiceError",
     "TapeError",

@@ -4,18 +4,20 @@
 
     TidytapeError
     ├── QueryError (also a ValueError)   a request that cannot be right; raised before anything is sent or charged
-    ├── ServiceError                     the service was asked and did not give an answer
-    │   ├── AuthenticationError          401: no key, an unknown key or an expired one
-    │   ├── TierError                    403: the key's tier does not include this
-    │   ├── RateLimitError               429: the budget is used up; ``retry_after`` says for how long
-    │   ├── ServerError                  5xx, 408, 425: the service failed; ``retry_after`` says when to come back
-    │   └── TransportError               no usable response came back at all
-    │       ├── CertificateError         the service's certificate cannot be trusted
-    │       └── ProxyError               the proxy on the way to the service
-    ├── BudgetError                      the weight would exceed what the caller allowed, or what the tier can ever hold
-    ├── DecodeError                      a body that is not what the contract says
-    ├── IncompleteDataError              a result that does not cover what was asked
-    ├── TapeError                        a tape that is damaged, or has no answer to what is asked
+    │   └── RefusedQueryError (also a FetchError)  the service refused a request that tidytape let through
+    ├── FetchError                       a fetch that began and brought no data: every error below it
+    │   ├── ServiceError                 the service was asked and did not give an answer
+    │   │   ├── AuthenticationError      401: no key, an unknown key or an expired one
+    │   │   ├── TierError                403: the key's tier does not include this
+    │   │   ├── RateLimitError           429: the budget is used up; ``retry_after`` says for how long
+    │   │   ├── ServerError              5xx, 408, 425: the service failed; ``retry_after`` says when to come back
+    │   │   └── TransportError           no usable response came back at all
+    │   │       ├── CertificateError     the service's certificate cannot be trusted
+    │   │       └── ProxyError           the proxy on the way to the service
+    │   ├── BudgetError                  the weight exceeds what the caller allowed, or what the tier can ever hold
+    │   ├── DecodeError                  a body that is not what the contract says
+    │   ├── IncompleteDataError          a result that does not cover what was asked
+    │   └── TapeError                    a tape that is damaged, or has no answer to what is asked
     ├── MissingColumnError (also a KeyError)  a frame without a column the function needs
     ├── IngestError                      a file that cannot go into the lake; nothing of it was stored
     └── LakeError                        a lake that cannot be opened, read or written
@@ -37,6 +39,7 @@ __all__ = [
     "CertificateError",
     "DecodeError",
     "EmptyAnswerWarning",
+    "FetchError",
     "IncompleteDataError",
     "IngestError",
     "LakeError",
@@ -45,6 +48,7 @@ __all__ = [
     "ProxyError",
     "QueryError",
     "RateLimitError",
+    "RefusedQueryError",
     "ServerError",
     "ServiceError",
     "TapeError",
@@ -204,7 +208,23 @@ def _cut(text: str, limit: int = 120) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
-class ServiceError(TidytapeError):
+class FetchError(TidytapeError):
+    """A fetch that began and brought no data: the base of every way in which that happens.
+
+    An argument that cannot be right is a `QueryError`, raised before a fetch begins.
+
+    Examples
+    --------
+    >>> all(issubclass(kind, FetchError) for kind in (TransportError, BudgetError, DecodeError, RefusedQueryError))
+    True
+    """
+
+
+class RefusedQueryError(QueryError, FetchError):
+    """A request that tidytape let through and the service refused (HTTP 400)."""
+
+
+class ServiceError(FetchError):
     """The service was asked and did not give an answer.
 
     Attributes
@@ -275,7 +295,7 @@ class UnencryptedKeyWarning(UserWarning):
     """A key is sent to another machine over plain http, where everyone on the way can read it."""
 
 
-class BudgetError(TidytapeError):
+class BudgetError(FetchError):
     """A weight that the caller's limit or the tier does not allow.
 
     Attributes
@@ -295,7 +315,7 @@ class BudgetError(TidytapeError):
         self.seconds = seconds
 
 
-class DecodeError(TidytapeError):
+class DecodeError(FetchError):
     """A body that is not what the contract says.
 
     Attributes
@@ -326,7 +346,7 @@ class DecodeError(TidytapeError):
         self.length = length
 
 
-class IncompleteDataError(TidytapeError):
+class IncompleteDataError(FetchError):
     """A result that does not cover what was asked.
 
     Attributes
@@ -340,7 +360,7 @@ class IncompleteDataError(TidytapeError):
         self.missing = missing
 
 
-class TapeError(TidytapeError):
+class TapeError(FetchError):
     """A tape that cannot be read, is not what was recorded, or has no answer to what is asked.
 
     Attributes

@@ -7,7 +7,7 @@ Examples
 --------
 >>> candles = schema_of("TRADE_SIDE_AGNOSTIC_AGG")
 >>> candles.names[-4:]
-('close', 'volume', 'first_timestamp', 'last_timestamp')
+('high', 'low', 'close', 'volume')
 >>> candles.key
 ('exchange', 'raw_symbol', 'timestamp')
 >>> candles["volume"].unit
@@ -166,7 +166,7 @@ class Schema(Columns):
     name : str
         Name of the data type, or of the list.
     columns : tuple of Column
-        In the order of the frame: identity, descriptors, time, payload.
+        In the order of the frame: time, key, other identity, descriptors, other times, values.
     key : tuple of str
         Columns that together name a row once.
     rows : str
@@ -279,7 +279,7 @@ class Schema(Columns):
         Examples
         --------
         >>> schema_of("SKEW_OPTION_SUMMARY_AGG").describe()["column"].to_list()[-2:]
-        ['timestamp', 'skew']
+        ['is_final', 'skew']
         """
         import polars as pl
 
@@ -392,8 +392,8 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
 
     Examples
     --------
-    >>> schema_of("VOLUME_PROFILE_AGG").names[-5:]
-    ('timestamp', 'price', 'buy_volume', 'sell_volume', 'volume')
+    >>> schema_of("VOLUME_PROFILE_AGG").names[:3], schema_of("VOLUME_PROFILE_AGG").names[-4:]
+    (('timestamp', 'exchange', 'raw_symbol'), ('price', 'buy_volume', 'sell_volume', 'volume'))
     >>> schema_of("BLOCK_BOOK_SNAPSHOT_AGG").key
     ('exchange', 'raw_symbol', 'timestamp', 'side', 'price')
     >>> schema_of("LIQUIDATION_AGG", grouped=True).names[-2:]
@@ -407,6 +407,9 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
         key.append("coin")
     key += [name for name, has in (("side", kind.per_side), ("tenor", kind.per_tenor)) if has]
     key.append("timestamp")
+    # For the eye: of a wide frame polars and pandas show the first columns and the last ones, so the values come last.
+    times = (field.column for field in kind.fields if field.kind == "timestamp")
+    order = list(dict.fromkeys(("timestamp", *key, *(column.name for column in columns), *times)))
     taken = {column.name for column in columns}
     columns += [
         Column.of(field, nullable=field.column not in _NEVER_NULL)
@@ -433,7 +436,7 @@ def schema_of(name: str, *, grouped: bool = False) -> Schema:
             columns.append(Column("volume", "float64", unit, nullable=True, doc="buy_volume + sell_volume"))
     schema = Schema(
         kind.name,
-        tuple(columns),
+        tuple(sorted(columns, key=lambda one: order.index(one.name) if one.name in order else len(order))),
         tuple(key),
         rows,
         identity=tuple(column.name for column in identity),

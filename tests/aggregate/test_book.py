@@ -215,8 +215,8 @@ def tickers(path):
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "symbol", "shared"), LOGS)
 def test_recorded_books_equal_the_tickers(recorded, tmp_path, name, symbol, shared):
+    from ingested import ingest
     from tidytape.lake import Lake
-    from tidytape.lake.ingest import ingest
 
     lake = Lake.create(tmp_path / "lake")
     ingest(recorded / name, lake, layout="binance-ws", exchange="BINANCE")
@@ -240,8 +240,8 @@ def test_recorded_books_equal_the_tickers(recorded, tmp_path, name, symbol, shar
 @pytest.mark.slow
 @pytest.mark.parametrize(("name", "symbol", "shared"), LOGS)
 def test_recorded_books_never_cross(recorded, tmp_path, name, symbol, shared):
+    from ingested import ingest
     from tidytape.lake import Lake
-    from tidytape.lake.ingest import ingest
 
     lake = Lake.create(tmp_path / "lake")
     ingest(recorded / name, lake, layout="binance-ws", exchange="BINANCE")

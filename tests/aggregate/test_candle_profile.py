@@ -85,7 +85,7 @@ def test_times_stay_of_their_kind_and_intervals_are_named(engine) -> None:
         candle_profile(engine.frame(fetched), interval="1d", block_size=5, spreading="close")
     )
     assert found["timestamp"].dt.convert_time_zone("UTC").to_list() == [datetime(2024, 8, 8, tzinfo=UTC)]
-    assert found.select("coin", "interval").rows() == [("BTC", "DAY")]
+    assert found.select("coin", "interval").rows() == [("BTC", "1d")]
 
 
 @pytest.mark.parametrize("bad", [None, float("nan"), float("inf")])

@@ -111,8 +111,8 @@ def plain_candles(path: Path) -> dict[int, list[float]]:
 
 @pytest.mark.slow
 def test_recorded_trades(recorded, tmp_path):
+    from ingested import ingest
     from tidytape.lake import Lake
-    from tidytape.lake.ingest import ingest
 
     path = recorded / "binance-spot_ws_btcusdt_20240808.gz"
     lake = Lake.create(tmp_path / "lake")

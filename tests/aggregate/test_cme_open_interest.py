@@ -39,7 +39,8 @@ def test_columns_are_those_of_the_schema(engine, reports):
     got = engine.polars(cme_open_interest(engine.frame(reports.clear()), interval="1h"))
     names = schema_of("CME_OPEN_INTEREST_AGG").names
     assert got.height == 0
-    assert got.columns == [*names[:2], *names[names.index("timestamp") :]]
+    values = names[names.index("is_final") + 1 :]
+    assert got.columns == ["exchange", "raw_symbol", "timestamp", *values]
 
 
 def test_a_missing_column_is_named(engine, reports):

@@ -84,9 +84,9 @@ def test_liquidations_are_summed_by_side_and_a_sum_with_an_unknown_amount_is_unk
     )
     got = engine.polars(resample(engine.frame(points), data_type="LIQUIDATION_AGG", interval="5m"))
     assert got.select("interval", "side", "timestamp", "liquidations", "coverage").rows() == [
-        ("FIVE_MINUTES", "BUY", 0, 0.6, 1.0),  # as floats 0.6000000000000001
-        ("FIVE_MINUTES", "SELL", 0, 4.0, 1.0),
-        ("FIVE_MINUTES", "SELL", 5 * MINUTE, None, 0.0),
+        ("5m", "BUY", 0, 0.6, 1.0),  # as floats 0.6000000000000001
+        ("5m", "SELL", 0, 4.0, 1.0),
+        ("5m", "SELL", 5 * MINUTE, None, 0.0),
     ]
     got = engine.polars(resample(engine.frame(points), data_type="LIQUIDATION_AGG", interval="1h"))
     assert got.select("side", "liquidations", "coverage").rows() == [("BUY", 0.6, 1.0), ("SELL", None, 0.5)]

@@ -44,7 +44,8 @@ def reports() -> pl.DataFrame:
 def test_literal_points(engine, reports):
     got = engine.polars(token_supply(engine.frame(reports), interval="1h"))
     names = schema_of("TOKEN_SUPPLY_AGG").names
-    assert got.columns == ["token_name", "coin", *names[names.index("timestamp") :]]
+    values = names[names.index("is_final") + 1 :]
+    assert got.columns == ["token_name", "coin", "timestamp", *values]
     caps = ["marketcap", "first_marketcap", "marketcap_dominance_percent"]
     assert got.select("token_name", "coin", "timestamp", *caps).rows() == [
         ("bitcoin", "BTC", 0, 6.0, 5.0, 75.0),

@@ -481,8 +481,8 @@ def test_missing_columns_are_named(function):
 
 @pytest.mark.slow
 def test_recorded_trades(recorded, tmp_path, oracle):
+    from ingested import ingest
     from tidytape.lake import Lake
-    from tidytape.lake.ingest import ingest
 
     lake = Lake.create(tmp_path / "lake")
     ingest(recorded / "binance-spot_ws_btcusdt_20240808.gz", lake, layout="binance-ws", exchange="BINANCE")

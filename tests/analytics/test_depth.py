@@ -260,9 +260,9 @@ def test_regrid_takes_the_last_book_of_an_interval_or_the_mean():
     frame = book(*rows, interval="MINUTE")
     last = depth.regrid(frame, interval="5m")
     assert last.select("interval", "price", "size", "time_rule").rows() == [
-        ("FIVE_MINUTES", 99.0, 1.0, "last"),
-        ("FIVE_MINUTES", 99.5, 4.0, "last"),
-        ("FIVE_MINUTES", 98.0, 2.0, "last"),
+        ("5m", 99.0, 1.0, "last"),
+        ("5m", 99.5, 4.0, "last"),
+        ("5m", 98.0, 2.0, "last"),
     ]
     assert last["timestamp"].to_list() == [START, START, START + timedelta(minutes=5)]
     mean = depth.regrid(frame, interval="5m", time="mean", block_size=1)
@@ -309,7 +309,7 @@ def test_regrid_of_prices_that_are_none(engine, interval):
     # One beyond 2**53 rows has no row either.
     assert got["price"].to_list() == [None, 0.2]
     assert got["size"].to_list() == [6.0, 2.0]
-    assert set(got["interval"].cast(pl.String)) == {"FIVE_MINUTES" if interval else "MINUTE"}
+    assert set(got["interval"].cast(pl.String)) == {"5m" if interval else "MINUTE"}
 
 
 @pytest.mark.slow

@@ -58,7 +58,7 @@ def test_intervals_are_summed_and_named() -> None:
     named = SIDES.with_columns(exchange=pl.lit("A"), interval=pl.lit("MINUTE"))
     found = flow.delta(named, interval="5m")
     assert found.columns == ["exchange", "interval", "timestamp", "buy_volume", "sell_volume", "delta"]
-    assert found["interval"].unique().to_list() == ["FIVE_MINUTES"]
+    assert found["interval"].unique().to_list() == ["5m"]
     assert minutes(found, "delta") == [(0, 0.0), (5, 0.5)]
 
 
@@ -81,7 +81,7 @@ def test_candles_longer_than_the_interval_are_not_cut(engine: Engine) -> None:
 def test_trades_are_of_no_interval_whatever_they_were_asked_at() -> None:
     trades = SIDES.rename({"volume": "amount"}).with_columns(interval=pl.lit("HOUR"), id=pl.lit("1"))
     found = flow.delta(trades, interval="5m")
-    assert minutes(found, "interval", "delta") == [(0, "FIVE_MINUTES", 0.0), (5, "FIVE_MINUTES", 0.5)]
+    assert minutes(found, "interval", "delta") == [(0, "5m", 0.0), (5, "5m", 0.5)]
 
 
 @pytest.mark.parametrize(
@@ -587,7 +587,7 @@ def test_the_result_of_an_interval_is_named_by_it() -> None:
         }
     )  # fmt: skip
     days = flow.large_trade_share(candles, at_least=2, interval="1d", volume="volume")
-    assert days["interval"].to_list() == ["DAY"]
+    assert days["interval"].to_list() == ["1d"]
     by_coin = flow.large_trade_share(candles, at_least=2, interval="1d", volume="volume", by="coin")
     assert "interval" not in by_coin.columns
     assert by_coin["large_trade_share"].to_list() == days["large_trade_share"].to_list() == [5 / 6]

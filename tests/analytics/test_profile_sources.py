@@ -7,10 +7,10 @@ import pytest
 from polars.testing import assert_frame_equal
 
 import tidytape
+from ingested import ingest
 from tidytape import aggregate
 from tidytape.analytics import profile
 from tidytape.lake import Lake
-from tidytape.lake.ingest import ingest
 
 STEP = 50
 ASKED = {

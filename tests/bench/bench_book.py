@@ -21,7 +21,7 @@ import polars as pl
 
 from tidytape import aggregate
 from tidytape.lake import Lake
-from tidytape.lake.ingest import ingest
+from tidytape.lake.ingest import BinanceWs, Market, ingest
 
 LOG = "binance-spot_ws_btcusdt_20240808.gz"
 WHOSE = ["exchange", "raw_symbol"]
@@ -51,7 +51,7 @@ RUNS_SQL = """
 
 def recorded(folder: Path) -> pl.DataFrame:
     with tempfile.TemporaryDirectory() as lake:
-        ingest(folder / LOG, Lake.create(Path(lake) / "lake"), layout="binance-ws", exchange="BINANCE")
+        ingest(folder / LOG, Lake.create(Path(lake) / "lake"), BinanceWs(), market=Market(exchange="BINANCE"))
         return Lake(Path(lake) / "lake").scan("book").collect()
 
 

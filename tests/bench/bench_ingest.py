@@ -48,11 +48,11 @@ def generate(folder: Path, millions: int) -> list[Path]:
 
 def ours(files: list[str], folder: str, workers: int) -> None:
     from tidytape.lake import Lake
-    from tidytape.lake.ingest import ingest
+    from tidytape.lake.ingest import Csv, Market, ingest
 
     lake = Lake.create(folder)
-    options = {"layout": "csv", "exchange": "X", "raw_symbol": "BTC-USDT", "progress": False}
-    ingest(files, lake, workers=workers, **options)  # type: ignore[arg-type]
+    market = Market(exchange="X", raw_symbol="BTC-USDT")
+    ingest(files, lake, Csv(), market=market, workers=workers, progress=False)
 
 
 def by_hand(files: list[str], folder: str) -> None:

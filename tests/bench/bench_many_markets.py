@@ -21,7 +21,7 @@ import polars as pl
 
 from tidytape import Client
 from tidytape.lake import Lake, hygiene
-from tidytape.lake.ingest import ingest
+from tidytape.lake.ingest import Csv, Market, ingest
 from tidytape.lake.rollup import rollup
 
 START = 1_756_684_800  # 2025-09-01T00:00:00Z [s]
@@ -91,7 +91,7 @@ def run(folder: Path, chosen: argparse.Namespace) -> None:
     def opened() -> Client:
         return Client.local(folder / "lake")
 
-    step("ingest", lambda: ingest(files, lake, layout="csv", exchange="X", progress=False))
+    step("ingest", lambda: ingest(files, lake, Csv(), market=Market(exchange="X"), progress=False))
     step("markets(), no rollup", lambda: opened().markets())
     step("first rollup", lambda: rollup(lake, progress=False))
     step("second rollup", lambda: rollup(Lake(folder / "lake"), progress=False))

@@ -68,7 +68,7 @@ def test_fetch_prints_what_is_the_same_once_and_the_rest_as_a_table(run: Run, la
     heading, *table = said.splitlines()
     assert code == 0
     assert heading == (
-        "exchange=DEMO_SPOT  raw_symbol=BTCUSDT  normalized_symbol=BTC-USDT  coin=BTC  category=SPOT  interval=HOUR  "
+        "exchange=DEMO_SPOT  raw_symbol=BTCUSDT  normalized_symbol=BTC-USDT  coin=BTC  category=SPOT  interval=1h  "
         "amount_unit=COIN"
     )
     assert "2024-08-08T00:00:00Z" in said
@@ -81,7 +81,7 @@ def test_fetch_of_nothing_says_so(run: Run, lake: Path) -> None:
         "fetch", "volume-profile", "--lake", lake, *DAY[:-4], "--start", "2020-01-01", "--end", "2020-01-02"
     )
     assert code == 0
-    assert said.startswith("no rows; columns: exchange, raw_symbol")
+    assert said.startswith("no rows; columns: timestamp, exchange, raw_symbol")
     assert told.startswith(
         "warning: DEMO_SPOT BTCUSDT has VOLUME_PROFILE_AGG from 2024-08-07T00:00:01Z to 2024-08-08"
     )
@@ -288,7 +288,7 @@ def test_a_key_over_plain_http_is_warned_of_in_a_line(run: Run, monkeypatch: pyt
     monkeypatch.setenv(
         "HTTP_PROXY", "http://127.0.0.1:1"
     )  # where nothing listens: nothing leaves this machine
-    monkeypatch.setattr("tidytape.client.asking._NOT_THERE", lambda state: 0.0)
+    monkeypatch.setattr("tidytape.client.request._NOT_THERE", lambda state: 0.0)
     code, said, told = run("usage", "--base-url", "http://data.example.org", "--api-key", "the-secret-key")
     warning, error = told.splitlines()
     assert warning.startswith("warning: the key is sent to data.example.org over plain http")

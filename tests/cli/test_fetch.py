@@ -19,7 +19,7 @@ from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
 from tidytape.cli import app, fetch, main
 from tidytape.client.endpoints import Endpoints
-from tidytape.client.progress import Bar
+from tidytape.client.metadata import Bar
 from tidytape.client.series import SeriesMethods
 from tidytape.errors import QueryError, counted
 

@@ -6,9 +6,7 @@ import polars as pl
 import pytest
 
 from tidytape.cli.output import put
-from tidytape.lake.hygiene.compact import Compacted
-from tidytape.lake.hygiene.finding import CheckReport, Finding
-from tidytape.lake.hygiene.vacuum import Vacuumed
+from tidytape.lake.hygiene import CheckReport, Compacted, Finding, Vacuumed
 from tidytape.lake.ingest.prediction import PredictionFile, PredictionReport
 from tidytape.lake.rollup.build import RolledUp
 

@@ -10,11 +10,10 @@ from typing import Any
 import httpx
 import polars as pl
 
+from tidytape.client.budget import Quota
 from tidytape.client.cache import LIMIT
 from tidytape.client.fetching import fetched
-from tidytape.client.metadata import Metadata
-from tidytape.client.progress import Progress
-from tidytape.client.quota import Quota
+from tidytape.client.metadata import Metadata, Progress
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Answer, Call, Send, Together, Wait
 from tidytape.client.window import Window

@@ -14,8 +14,8 @@ from client.driven import NS, Clock, Driven
 from simulated.everything import ASKED, START, everything
 from tidytape.budget import TIERS, Tier, TokenBucket, weight
 from tidytape.catalogue import TierName
+from tidytape.client.budget import Quota, quota_of, reported
 from tidytape.client.local import AppTransport
-from tidytape.client.quota import Quota, quota_of, reported
 from tidytape.client.window import Window
 from tidytape.errors import BudgetError
 from tidytape.lake import Lake

@@ -23,8 +23,8 @@ from simulated.everything import ASKED, START, everything
 from tidytape import Client
 from tidytape.catalogue import NoteCode
 from tidytape.client.cache import Cache
+from tidytape.client.fetching import planned
 from tidytape.client.local import AppTransport
-from tidytape.client.planning import planned
 from tidytape.client.window import Window
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.lake import Lake
@@ -387,7 +387,7 @@ class Slow(httpx.BaseTransport):
 
 client = tidytape.Client("http://service", "k", transport=Slow(), cache=sys.argv[1], parallel=1, progress=False)
 queries = PointsQuery.split(type="LIQUIDATION_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=400_000 * 60)
-frame = client.points(queries)
+frame = client.fetch(queries).frame
 print(Slow.sent, frame.height)
 """
 

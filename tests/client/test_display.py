@@ -9,8 +9,7 @@ import pytest
 
 import tidytape
 from tidytape.client.display import described, lasting, spans
-from tidytape.client.metadata import Metadata
-from tidytape.client.planning import Plan, PlanPart
+from tidytape.client.metadata import Metadata, Plan, PlanPart
 from tidytape.errors import ServerError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 

@@ -105,7 +105,7 @@ def test_requests_go_out_several_at_once_and_come_together_in_order(parallel: in
             together.wait(30)
 
     service = Books(trouble=wait_for_the_others)
-    frame = client(service, parallel=parallel).points(books(40_000))
+    frame = client(service, parallel=parallel).fetch(books(40_000)).frame
     assert service.at_once == parallel
     assert len(service.asked) == 10
     assert frame.filter(pl.col("side") == "BID")["size"].to_list() == [4_000.0 * STEP * n for n in range(10)]
@@ -126,7 +126,7 @@ def test_a_series_that_was_cut_is_asked_on_though_another_reaches_the_end() -> N
     asked = PointsQuery(
         type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=600 * STEP
     )
-    frame = client(Two()).points(asked)
+    frame = client(Two()).fetch(asked).frame
     assert frame.group_by("raw_symbol").len()["len"].to_list() == [600, 600]
 
 
@@ -189,7 +189,7 @@ def test_a_window_with_too_many_trades_is_asked_for_in_shorter_ones_which_alone_
 def test_a_second_with_too_many_trades_is_the_error_of_the_service(*, says: bool) -> None:
     query = PointsQuery(type="TRADE", exchange="X", raw_symbol="BTC", start=0, end=4)
     with pytest.raises(QueryError, match="at most 1,000 trades"):
-        client(Refuses(1_500, says=says)).points(query)
+        client(Refuses(1_500, says=says)).fetch(query)
 
 
 def broken(at: int) -> Callable[[int], httpx.Response | None]:
@@ -200,7 +200,7 @@ def broken(at: int) -> Callable[[int], httpx.Response | None]:
 def test_a_part_without_an_answer_is_an_error_and_nothing_more_is_sent() -> None:
     service = Books(trouble=broken(4_000 * STEP))
     with pytest.raises(ServerError):
-        client(service, parallel=1).points(books(400_000))
+        client(service, parallel=1).fetch(books(400_000))
     assert len(service.asked) == 2
 
 
@@ -221,7 +221,7 @@ def test_a_part_without_an_answer_may_be_flagged_instead() -> None:
 def test_a_key_that_is_refused_is_never_flagged() -> None:
     refused = httpx.Response(401, json={"error": "INVALID_API_KEY", "message": "no"})
     with pytest.raises(AuthenticationError):
-        client(Service(trouble=lambda start: refused), partial="flag").points(queries(5))
+        client(Service(trouble=lambda start: refused), partial="flag").fetch(queries(5))
 
 
 def test_filled_candles_with_a_gap_are_not_whole() -> None:
@@ -233,9 +233,9 @@ def test_filled_candles_with_a_gap_are_not_whole() -> None:
             return httpx.Response(200, json={"series": [{"id": ids, "points": points}]})
 
     with pytest.raises(IncompleteDataError) as caught:
-        client(Gap()).points(queries(9, gapfill=True))
+        client(Gap()).fetch(queries(9, gapfill=True))
     assert caught.value.missing == ((4 * STEP, 6 * STEP),)
-    assert client(Gap()).points(queries(9)).height == 4
+    assert client(Gap()).fetch(queries(9)).frame.height == 4
 
 
 def test_a_request_that_no_bucket_can_hold_is_not_sent() -> None:
@@ -278,7 +278,7 @@ queries = PointsQuery.split(
 )
 threading.Timer(1.5, os.kill, (os.getpid(), signal.SIGINT)).start()
 try:
-    client.points(queries)
+    client.fetch(queries)
 except KeyboardInterrupt:
     print(len(sent))
 """
@@ -299,7 +299,7 @@ def test_an_interrupt_ends_a_fetch_of_many_requests(monkeypatch: pytest.MonkeyPa
 
     monkeypatch.setattr(threading.Thread, "join", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        fetcher.points(books(4_000_000))
+        fetcher.fetch(books(4_000_000))
     until = time.monotonic() + 10
     while any(one.name == "tidytape-fetch" for one in threading.enumerate()):
         assert time.monotonic() < until
@@ -308,10 +308,10 @@ def test_an_interrupt_ends_a_fetch_of_many_requests(monkeypatch: pytest.MonkeyPa
 
 
 def test_progress_is_shown_where_it_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
-    client(Books(), progress=True).points(books(12_000))
+    client(Books(), progress=True).fetch(books(12_000))
     assert "BLOCK_BOOK_SNAPSHOT_AGG" in capsys.readouterr().err
     for quiet in (False, None):
-        client(Books(), progress=quiet).points(books(12_000))
+        client(Books(), progress=quiet).fetch(books(12_000))
         assert capsys.readouterr().err == ""
 
 
@@ -338,11 +338,11 @@ def test_points_of_another_window_are_refused(by: int, tmp_path: Path) -> None:
     asking = client(Elsewhere(), cache=tmp_path)
     for _ in range(2):  # nothing of it is kept
         with pytest.raises(DecodeError, match="of 10 rows lie outside the window"):
-            asking.points(asked)
+            asking.fetch(asked)
 
 
 def test_the_interval_before_the_window_is_dropped_and_counts_for_the_limit() -> None:
-    frame = client(shifted(-1, most=1_000)).points(queries(5_000))
+    frame = client(shifted(-1, most=1_000)).fetch(queries(5_000)).frame
     assert frame.height == 5_000
     assert frame["timestamp"].is_unique().all()
 
@@ -362,7 +362,7 @@ def test_series_after_series_cut_at_a_limit_are_all_there() -> None:
     asked = PointsQuery(
         type="TRADE_SIDE_AGNOSTIC_AGG", exchange="X", coin="BTC", interval="1m", start=0, end=600 * STEP
     )
-    assert client(Three()).points(asked).group_by("raw_symbol").len()["len"].to_list() == [600] * 3
+    assert client(Three()).fetch(asked).frame.group_by("raw_symbol").len()["len"].to_list() == [600] * 3
 
 
 def test_parts_that_hang_do_not_hold_up_an_error_nor_places() -> None:
@@ -377,9 +377,9 @@ def test_parts_that_hang_do_not_hold_up_an_error_nor_places() -> None:
 
     asking = client(Books(trouble=trouble), parallel=3)
     with pytest.raises(AuthenticationError):
-        asking.points(books(12_000))
+        asking.fetch(books(12_000))
     assert not release.is_set()
-    assert asking.points(books(36_000)[3:]).height == 12
+    assert asking.fetch(books(36_000)[3:]).frame.height == 12
     release.set()
 
 

@@ -17,6 +17,7 @@ from tidytape.errors import (
     IncompleteDataError,
     QueryError,
     RateLimitError,
+    RefusedQueryError,
     ServerError,
     ServiceError,
     TierError,
@@ -65,12 +66,12 @@ def test_the_key_header_can_be_renamed(client: Any, script: Any, candles: Any, w
     [
         (
             refused(400, "INVALID_SYMBOL", "rawSymbol: got 'B'"),
-            QueryError,
+            RefusedQueryError,
             {"code": "INVALID_SYMBOL", "parameter": "raw_symbol"},
         ),
         (refused(401, "INVALID_API_KEY"), AuthenticationError, {"status": 401, "code": "INVALID_API_KEY"}),
         (refused(403, "TYPE_NOT_PERMITTED"), TierError, {"status": 403, "weight": 1}),
-        (refused(403, "POINT_LIMIT_EXCEEDED"), QueryError, {"status": 403}),
+        (refused(403, "POINT_LIMIT_EXCEEDED"), RefusedQueryError, {"status": 403}),
         (refused(404), ServiceError, {"status": 404, "code": None}),
         (refused(302, location="http://elsewhere/"), ServiceError, {"status": 302}),
     ],

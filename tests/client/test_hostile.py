@@ -299,7 +299,7 @@ def test_pages_without_end_end_with_the_deadline(ask: Ask) -> None:
 def test_pages_without_end_end_with_their_number(
     client: Any, script: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidytape.client.listing._MOST_PAGES", 5)
+    monkeypatch.setattr("tidytape.client.request._MOST_PAGES", 5)
 
     def answer(request: httpx.Request) -> httpx.Response:
         at = page_at(str(request.url))
@@ -347,7 +347,7 @@ def answered(series_id: dict[str, str], kind: str = "TRADE_SIDE_AGNOSTIC_AGG") -
     [
         ({"exchange": "EVIL", "rawSymbol": "BTC"}, "asked for exchange X, the service sent EVIL"),
         ({"exchange": "X", "rawSymbol": "ETH"}, "asked for raw_symbol BTC, the service sent ETH"),
-        ({"exchange": "X", "rawSymbol": "BTC", "interval": "DAY"}, "asked for interval .*MINUTE.* sent DAY"),
+        ({"exchange": "X", "rawSymbol": "BTC", "interval": "DAY"}, "asked for interval .*1m.* sent 1d"),
     ],
 )
 def test_a_series_of_something_else(

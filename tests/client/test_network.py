@@ -17,7 +17,7 @@ import httpx
 import pytest
 
 import tidytape
-from tidytape.client.secret import Secret
+from tidytape.client.settings import Secret
 from tidytape.errors import (
     CertificateError,
     DecodeError,
@@ -254,7 +254,7 @@ def test_an_error_shows_three_frames_of_the_library_at_most(tmp_path: Path, part
         calls = {
             "candles": lambda: client.candles(**window),  # type: ignore[arg-type]
             "fetch": lambda: client.fetch(asked),
-            "points": lambda: client.points(asked),
+            "points": lambda: client.fetch(asked).frame,
             "markets": client.markets,
             "to_parquet": lambda: client.to_parquet(asked, tmp_path / "none.parquet"),
         }

@@ -80,6 +80,7 @@ def allowed(kind: DataType) -> set[str]:
         "block_minutes": kind.name == "TPO_AGG",
         "session": kind.name == "TPO_AGG",
         "funding_interval": kind.name == "FUNDING_RATE_AGG",
+        "limit": kind.name != "TRADE",
     }
     # Options of a coin are no market of a class, and no outcome of an event.
     without = {"category", "event"} if kind.name == "OPTION_OPEN_INTEREST_AGG" else set()

@@ -15,8 +15,8 @@ import pytest
 
 import tidytape
 from simulated.everything import ASKED, START, everything
-from tidytape.client.fingerprint import fingerprint
-from tidytape.client.listing import usage
+from tidytape.client.metadata import fingerprint
+from tidytape.client.request import usage
 from tidytape.client.tape import entries, verify
 from tidytape.errors import QueryError, TapeError
 from tidytape.lake import Lake
@@ -42,7 +42,7 @@ def client(lake: Lake) -> Iterator[tidytape.Client[pl.DataFrame]]:
 def study(client: tidytape.Client[Any]) -> dict[str, Any]:
     """Something of every kind of answer."""
     answers: dict[str, Any] = {
-        name: client.points(PointsQuery(type=name, interval="1h", start=S0, end=S0 + 24 * HOUR, **asked))
+        name: client.fetch(PointsQuery(type=name, interval="1h", start=S0, end=S0 + 24 * HOUR, **asked)).frame
         for name, asked in ASKED.items()
     }
     answers["sessions"] = client.tpo_sessions(**DAY | {"interval": "1d"})
@@ -252,7 +252,7 @@ def test_a_plan_is_what_a_fetch_then_does(client: Any) -> None:
 @pytest.mark.slow
 def test_parts_are_the_whole(client: Any, lake: Lake, tmp_path: Path) -> None:
     asked = client.query.book_heatmap(**DAY | {"interval": "1m", "end": S0 + 20 * 86_400, "max_depth": 2})
-    whole = client.points(asked)
+    whole = client.fetch(asked).frame
     parts = list(client.iter_frames(asked))
     assert len(parts) == len(client.plan(asked).requests) > 1
     assert pl.concat(parts).sort(whole.columns).equals(whole.sort(whole.columns))

@@ -18,9 +18,9 @@ from hypothesis import strategies as st
 
 from thorough import often
 from tidytape.client import Usage
-from tidytape.client.fingerprint import fingerprint
+from tidytape.client.endpoints import ParquetFile
+from tidytape.client.metadata import fingerprint
 from tidytape.client.tape import CONTENT, Recorder, Replayer, entries, framed, verify
-from tidytape.client.writing import ParquetFile
 from tidytape.errors import TapeError
 
 DAYS = [datetime(2024, 1, day, tzinfo=UTC) for day in (1, 2, 3)]

@@ -10,9 +10,9 @@ import orjson
 import polars as pl
 import pytest
 
+from tidytape.client.answers import decoded, joined
+from tidytape.client.endpoints import ParquetFile
 from tidytape.client.steps import Answer
-from tidytape.client.tidying import decoded, joined
-from tidytape.client.writing import ParquetFile
 from tidytape.errors import DecodeError
 from tidytape.query import PointsQuery
 

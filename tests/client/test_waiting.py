@@ -11,8 +11,8 @@ import pytest
 
 import tidytape
 from client.driven import NS, Clock, Driven
-from tidytape.client.planning import planned
-from tidytape.client.quota import Quota
+from tidytape.client.budget import Quota
+from tidytape.client.fetching import planned
 from tidytape.client.window import Window
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
@@ -60,7 +60,7 @@ def test_a_wait_beyond_the_bound_is_refused_before_anything_is_sent(service: Ser
     assert caught.value.seconds == pytest.approx(1_080, abs=1)
     assert str(caught.value) == (
         "weight 2,000 is more than the 200 left; it will be there in 18 min 0 s, at 100 a minute and 200 at once, "
-        "and max_wait is 8 min 20 s"
+        "and max_wait is 8 min 20 s; max_wait=1081 allows it, and max_wait=None any wait"
     )
     assert (service.sent, driven.waited, driven.settings.quota.available) == (0, 0, 200)
 
@@ -227,6 +227,20 @@ def test_a_fetch_goes_on_as_soon_as_the_budget_is_larger(service: Service) -> No
 def test_a_bound_that_is_none_is_refused(value: object) -> None:
     with pytest.raises(QueryError, match="max_wait"):
         tidytape.Client("http://service", "k", max_wait=value)  # type: ignore[call-overload]
+
+
+def test_a_client_waits_a_quarter_of_an_hour_unless_told_otherwise() -> None:
+    bounds = [
+        tidytape.Client("https://service", "k", **options)._settings.max_wait  # type: ignore[call-overload]
+        for options in (
+            {},
+            {"max_wait": None},
+            {"max_wait": float("inf")},
+            {"on_limit": "raise"},
+            {"max_wait": 5},
+        )
+    ]
+    assert bounds == [900.0, None, None, 0.0, 5.0]
 
 
 def test_a_bound_where_nothing_is_waited_for_is_refused() -> None:

@@ -19,9 +19,9 @@ from simulated.everything import ASKED, START, everything
 from tidytape import wire
 from tidytape.budget import weight
 from tidytape.catalogue import DATA_TYPES
+from tidytape.client.answers import most_weight
+from tidytape.client.fetching import planned
 from tidytape.client.local import AppTransport
-from tidytape.client.planning import planned
-from tidytape.client.wholeness import most_weight
 from tidytape.client.window import Window
 from tidytape.errors import IncompleteDataError
 from tidytape.lake import Lake

@@ -9,7 +9,7 @@ import pytest
 from conformance.asked import GROUP, SKEW, SUM, TOKEN, USD
 from conformance.lake import DAY, NOW
 from tidytape.service.computing import OverloadedError, StoppedError
-from tidytape.service.estimate import UNHURRIED
+from tidytape.service.scan import UNHURRIED
 
 # The code, its status, and a request that meets it.
 CODES: dict[str, tuple[int, dict[str, Any]]] = {

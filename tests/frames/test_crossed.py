@@ -8,7 +8,7 @@ import narwhals.stable.v2 as nw
 import polars as pl
 
 from engines import Engine
-from tidytape.frames.numbers import crossed
+from tidytape.frames.rows import crossed
 from tidytape.frames.table import Table
 from tidytape.frames.times import midnights
 

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from engines import Engine
-from tidytape.frames.numbers import MOST_NUMBERS, spread
+from tidytape.frames.rows import MOST_NUMBERS, spread
 from tidytape.frames.table import Table
 
 RANGES = pl.DataFrame(

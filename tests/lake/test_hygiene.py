@@ -9,12 +9,12 @@ import deltalake
 import polars as pl
 import pytest
 
+from ingested import ingest
 from tidytape.aggregate import book_at, book_runs
 from tidytape.errors import QueryError
 from tidytape.lake import BOOK, TABLES, TRADES, Lake, hygiene
-from tidytape.lake.hygiene import _book, _rows
+from tidytape.lake.hygiene import _rebuilt, checks
 from tidytape.lake.hygiene.checks import CHECKS
-from tidytape.lake.ingest import ingest
 from tidytape.lake.rollup import ROLLUP_TABLES
 
 EVERY_TABLE = [*TABLES.values(), *ROLLUP_TABLES.values()]
@@ -133,7 +133,7 @@ def test_rows_that_came_twice(lake, tape):
 
 
 def test_keys_are_compared_in_shares(lake, tape, monkeypatch):
-    monkeypatch.setattr(_rows, "_AT_ONCE", 7)
+    monkeypatch.setattr(checks, "_AT_ONCE", 7)
     lake.append("trades", tape(0, 100), source="a")
     put_raw(lake, "trades", tape(40, 75))
     assert found(lake, checks=["keys"]) == [("keys", "BINANCE BTCUSDT", 35)]
@@ -254,7 +254,7 @@ def test_a_snapshot_that_is_crossed(lake):
     assert finding.example == "2023-11-14T22:13:20+00:00: bid 11.0 is not below ask 11.0"
 
 
-def test_a_rebuilt_book_that_is_crossed(lake):
+def test_a_rebuilt_rebuilt_that_is_crossed(lake):
     minute = 60 * SECOND
     events = levels(
         *GOOD,
@@ -269,7 +269,7 @@ def test_a_rebuilt_book_that_is_crossed(lake):
 
 
 @pytest.mark.parametrize("with_ids", [True, False])
-def test_a_book_lives_on_from_day_to_day(lake, with_ids):
+def test_a_rebuilt_lives_on_from_day_to_day(lake, with_ids):
     """One snapshot, then days of changes: a level of the first day crosses one of the third."""
     rows = [
         *GOOD,
@@ -285,7 +285,7 @@ def test_a_book_lives_on_from_day_to_day(lake, with_ids):
     assert [(f.count, f.example[:10]) for f in report.findings] == [(1, "2023-11-16")]
 
 
-def test_a_book_that_was_repaired_on_an_earlier_day_is_not_crossed(lake):
+def test_a_rebuilt_that_was_repaired_on_an_earlier_day_is_not_crossed(lake):
     rows = [
         *GOOD,
         (EPOCH + DAY, 6, False, "BID", 10.0, 0.0),
@@ -306,16 +306,16 @@ def test_a_snapshot_without_an_id_after_a_day_with_ids_counts(lake):
 
 @pytest.mark.recorded
 @pytest.mark.slow
-def test_books_rebuilt_in_pieces_are_the_books_rebuilt_at_once(lake, recorded, monkeypatch):
+def test_rebuilts_rebuilt_in_pieces_are_the_rebuilts_rebuilt_at_once(lake, recorded, monkeypatch):
     """Days of 50 seconds cut a recorded book in seven; at each cut the book carried on is the whole tape's."""
     log = recorded / "binance-spot_ws_btcusdt_20240808.gz"
     ingest(log, lake, layout="binance-ws", exchange="BINANCE", skip_bad=True, progress=False)
     events = lake.scan("book").collect()
     whole = book_runs(events)
-    monkeypatch.setattr(_book, "DAY", 50 * SECOND)
-    monkeypatch.setattr(_book, "MINUTE", 5 * SECOND)
+    monkeypatch.setattr(_rebuilt, "DAY", 50 * SECOND)
+    monkeypatch.setattr(_rebuilt, "MINUTE", 5 * SECOND)
     seen = []
-    crossed = _book._crossed
+    crossed = _rebuilt._crossed
 
     def spied(subject, runs, mine):
         ends = mine.select(
@@ -328,7 +328,7 @@ def test_books_rebuilt_in_pieces_are_the_books_rebuilt_at_once(lake, recorded, m
         seen.append((ends.height, here.height, here.equals(there)))
         return crossed(subject, runs, mine)
 
-    monkeypatch.setattr(_book, "_crossed", spied)
+    monkeypatch.setattr(_rebuilt, "_crossed", spied)
     assert found(lake, checks=["books"]) == []
     assert len(seen) >= 7
     assert all(same for _, _, same in seen), seen
@@ -357,7 +357,7 @@ def test_what_cannot_be_checked_is_said(lake, tape, monkeypatch):
     def gone_meanwhile(subject):
         raise FileNotFoundError("another process deleted it")
 
-    monkeypatch.setattr(_rows, "_repeated", lambda subject, key: gone_meanwhile(subject))
+    monkeypatch.setattr(checks, "_repeated", lambda subject, key: gone_meanwhile(subject))
     report = hygiene.check(lake, progress=False)
     assert not report.sound
     assert all("could not be checked" in finding.example for finding in report.findings)

@@ -15,12 +15,12 @@ import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
+from ingested import ingest
 from tidytape.errors import LakeError, QueryError
-from tidytape.lake import TRADES, Lake, _delta, hygiene
-from tidytape.lake.ingest import ingest
+from tidytape.lake import TRADES, Lake, _commit, hygiene
 
 # The name in the package is the function.
-compacting = importlib.import_module("tidytape.lake.hygiene.compact")
+compacting = importlib.import_module("tidytape.lake.hygiene.files")
 
 OLD = (1_000_000_000, 1_000_000_000)
 
@@ -199,7 +199,7 @@ def test_a_compaction_does_not_mind_other_instruments(lake, tape, monkeypatch):
 def test_an_append_that_was_overtaken_by_a_compaction_begins_again(lake, tape, monkeypatch):
     for number in (0, 1):
         lake.append("trades", tape(number * 10, number * 10 + 10), source=str(number))
-    commit, turns = _delta.commit, []
+    commit, turns = _commit.commit, []
 
     def overtaken(*args, **more):
         turns.append(len(turns))
@@ -207,7 +207,7 @@ def test_an_append_that_was_overtaken_by_a_compaction_begins_again(lake, tape, m
             hygiene.compact(lake, progress=False)
         commit(*args, **more)
 
-    monkeypatch.setattr(_delta, "commit", overtaken)
+    monkeypatch.setattr(_commit, "commit", overtaken)
     assert lake.append("trades", tape(15, 30), source="late").rows_new == 10
     assert len(turns) == 2
     assert rows(lake)["sequence"].sort().to_list() == list(range(30))
@@ -252,7 +252,7 @@ def test_a_table_without_instruments_that_was_appended_to_begins_again(lake, mon
 
 
 def test_rows_are_sorted_in_spans_that_fit_memory(lake, tape, monkeypatch):
-    monkeypatch.setattr("tidytape.lake.hygiene._spans._AT_ONCE", 150)
+    monkeypatch.setattr("tidytape.lake.hygiene.files._AT_ONCE", 150)
     for number in (2, 0, 1):
         lake.append("trades", tape(number * 1000, number * 1000 + 1000), source=str(number))
     before = rows(lake)

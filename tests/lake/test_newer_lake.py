@@ -17,12 +17,12 @@ import pytest
 from deltalake.schema import ArrayType, Field, PrimitiveType, StructType
 from polars.testing import assert_frame_equal
 
+from ingested import ingest
 from simulated.everything import everything
 from simulated.rollup_events import START
 from tidytape.client import Client
 from tidytape.errors import LakeError, TidytapeError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, Lake, Table, _delta, hygiene
-from tidytape.lake.ingest import ingest
 from tidytape.lake.rollup import ROLLUP_TABLES, build, rollup
 from tidytape.schema import Column
 

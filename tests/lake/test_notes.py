@@ -9,7 +9,7 @@ import pytest
 from deltalake import CommitProperties, DeltaTable, Transaction
 
 from tidytape.lake import TRADES, _delta
-from tidytape.lake._notes import all_notes
+from tidytape.lake._delta import all_notes
 from tidytape.lake._parquet import filesystem
 
 

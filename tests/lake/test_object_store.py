@@ -13,11 +13,11 @@ import polars as pl
 import pytest
 
 import object_store
+from ingested import ingest
 from tidytape import Client
 from tidytape.cli import main
 from tidytape.errors import LakeError
 from tidytape.lake import Lake, _delta, hygiene
-from tidytape.lake.ingest import ingest
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from polars.testing import assert_frame_equal
 from simulated.everything import everything
 from tidytape.errors import LakeError
 from tidytape.lake import MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Lake, Table, _delta, hygiene
-from tidytape.lake.readiness import require_readable
+from tidytape.lake.hygiene import require_readable
 from tidytape.lake.rollup import rollup
 from tidytape.lake.rollup.recipes import RECIPES
 from tidytape.lake.tables import MINUTES_OF

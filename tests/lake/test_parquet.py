@@ -165,7 +165,7 @@ def test_files_that_were_not_committed_are_removed(lake, tape, monkeypatch):
     def broken(*_, **__):
         raise deltalake.exceptions.CommitFailedError("lost a race")
 
-    monkeypatch.setattr("tidytape.lake._delta._ATTEMPTS", 2)
+    monkeypatch.setattr("tidytape.lake._commit._ATTEMPTS", 2)
     monkeypatch.setattr("tidytape.lake._delta.Opened.create_write_transaction", broken)
     with pytest.raises(Exception, match="lost a race"):
         lake.append("trades", tape(0, 10), source="a")

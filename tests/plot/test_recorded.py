@@ -16,11 +16,11 @@ import pytest
 from matplotlib.figure import Figure
 from numpy.testing import assert_allclose
 
+from ingested import ingest
 from oracles import options as oracle
 from tidytape import aggregate, plot
 from tidytape.catalogue import Tenor
 from tidytape.lake import Lake
-from tidytape.lake.ingest import ingest
 from tidytape.schema import schema_of
 
 CHAINS = [f"deribit_options_snapshot_20260305T{time}Z.csv.gz" for time in ("042746", "093529", "155733")]

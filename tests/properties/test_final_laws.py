@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
+from ingested import ingest
 from simulated.everything import ASKED, START, everything
 from tidytape.catalogue import DATA_TYPES
 from tidytape.lake import TABLES, Lake
-from tidytape.lake.ingest.run import ingest
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.schema import schema_of

@@ -11,8 +11,9 @@ from typing import Any
 
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from polars.testing import assert_frame_equal
 
 from tidytape.catalogue import DATA_TYPES, DESCRIPTOR_FIELDS, IDENTITY_FIELDS, DataType, Field, Interval
 from tidytape.errors import DecodeError
@@ -198,6 +199,9 @@ def test_unknown_scalars_come_back(values: list[tuple[Any, ...]]) -> None:
 # --- the plain oracle ---------------------------------------------------------------------------------------
 
 
+ALIASES = {interval.value: interval.alias for interval in Interval}
+
+
 def plain(body: bytes, kind: DataType) -> list[dict[str, Any]]:
     """The rows of a contract-shaped body, one value after the other; times in nanoseconds."""
     rows = []
@@ -208,6 +212,7 @@ def plain(body: bytes, kind: DataType) -> list[dict[str, Any]]:
         columns = {field.column: identity.get(field.name) for field in IDENTITY_FIELDS} | {
             f.column: plain_value(identity.get(f.name), f) for f in DESCRIPTOR_FIELDS
         }
+        columns["interval"] = ALIASES.get(columns["interval"], columns["interval"])
         if columns["block_size"] is not None and not 0 < columns["block_size"] < math.inf:
             columns["block_size"] = None
         for point in series.get("points", []):
@@ -417,3 +422,54 @@ def test_any_bytes(body: bytes) -> None:
     for read in (lambda: decode(body, "TRADE"), lambda: from_arrow(body, "TRADE")):
         with suppress(DecodeError):
             read()
+
+
+SPELLED = [
+    *["1", "-0", "1.5", "9007199254740993", "18446744073709551615", "true"],
+    *['"a"', '"2024-01-01"', "null", "[1]", '{"a":1}', None],
+]
+
+
+@pytest.mark.parametrize(
+    "name", ["trades", "rawSymbol", "raw_symbol", "Open", "open", "price", "a\\u0062c", "", "x.y"]
+)
+@settings(max_examples=10)
+@given(
+    values=st.lists(
+        st.sampled_from(SPELLED),
+        min_size=1,
+        max_size=4,
+    ),
+    other=st.sampled_from(["1", '"a"', "false", None]),
+)
+def test_an_unknown_field_is_the_same_beside_numbers_in_any_spelling(
+    name: str, values: list[str | None], other: str | None
+) -> None:
+    """The way by bytes and the way by values agree: a number that is written as text forces the second one."""
+
+    def body(volume: str) -> bytes:
+        points = [
+            "".join(
+                [
+                    f'{{"Point":{{"timestamp":{{"s":{60 * number}}},"close":1,"volume":{volume}',
+                    "" if value is None else f',"{name}":{value}',
+                    "" if other is None else f',"rank":{other}',
+                    "}}",
+                ]
+            )
+            for number, value in enumerate(values)
+        ]
+        return f'{{"series":[{{"id":{{"exchange":"X"}},"points":[{",".join(points)}]}}]}}'.encode()
+
+    def outcome(volume: str) -> object:
+        try:
+            return decode(body(volume), "TRADE_SIDE_AGNOSTIC_AGG")
+        except DecodeError as error:
+            return str(error)
+
+    by_bytes, by_values = outcome("2"), outcome('"2"')
+    if isinstance(by_bytes, pl.DataFrame):
+        assert isinstance(by_values, pl.DataFrame)
+        assert_frame_equal(by_bytes, by_values)
+    else:
+        assert by_bytes == by_values

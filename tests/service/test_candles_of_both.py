@@ -10,15 +10,14 @@ import pytest
 
 from tidytape.catalogue import NoteCode
 from tidytape.client import Client
-from tidytape.client.reasons import Reason
+from tidytape.client.metadata import Reason
 from tidytape.errors import EmptyAnswerWarning, QueryError
 from tidytape.lake import TABLES, Lake
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.service.engine import Engine
-from tidytape.service.estimate import estimated
-from tidytape.service.figures import Figures
-from tidytape.service.statistics import LakeStatistics
+from tidytape.service.estimate import Statistics, estimated
+from tidytape.service.markets import MarketStatistics
 from tidytape.wire import Note
 
 NS = 10**9
@@ -201,7 +200,7 @@ def test_open_interest_is_worth_the_close_of_either(lake: Lake) -> None:
     assert got["close"].to_list() == [200.0, 200.0, 200.0, 400.0, 200.0, 200.0]
     query = asked(DAY, "1h", "OPEN_INTEREST_AGG")
     dear, cheap = (
-        estimated(one, Engine(lake).instruments(one), LakeStatistics(lake)).rows
+        estimated(one, Engine(lake).instruments(one), Statistics(lake)).rows
         for one in (asked(DAY, "1h", "OPEN_INTEREST_AGG", quote="USD"), query)
     )
     assert dear >= cheap + HOURS * 60  # the closes are read, too
@@ -271,7 +270,7 @@ def test_a_market_is_known_up_to_the_newest_of_both(lake: Lake, coarse: Lake) ->
 @pytest.mark.slow
 def test_figures_are_of_both(lake: Lake, coarse: Lake) -> None:
     def figures(of: Lake) -> dict[str, Any]:
-        return Figures(of, clock=lambda: T0 + 1_000 * HOUR).of(of.markets()).row(0, named=True)
+        return MarketStatistics(of, clock=lambda: T0 + 1_000 * HOUR).of(of.markets()).row(0, named=True)
 
     got = figures(lake)
     # Up to 04:45, where the newest trade lies: 136 minutes of candles before, and 148 of trades between; the candle of

@@ -21,14 +21,13 @@ from tidytape.lake.store import Facts
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
 from tidytape.service.engine import Engine
-from tidytape.service.estimate import Estimate, Limits, estimated, require_trades, rows_within
-from tidytape.service.options import Instrument
-from tidytape.service.statistics import LakeStatistics
+from tidytape.service.estimate import Estimate, Statistics, estimated, require_trades, rows_within
+from tidytape.service.scan import Limits, Market
 
 NS = 10**9
 DAY = 86_400
 T0 = 1_723_161_600  # 2024-08-09T00:00:00Z
-ONE = Instrument("X", "BTCUSDT", None, "BTC", "SPOT", Decimal(10), "USDT", registered_block_size=Decimal(10))
+ONE = Market("X", "BTCUSDT", None, "BTC", "SPOT", Decimal(10), "USDT", registered_block_size=Decimal(10))
 
 
 @dataclass
@@ -43,14 +42,14 @@ class Told:
     def events(self, table: str, *partition: str) -> list[Facts]:
         return self.files.get(table, [])
 
-    def minutes(self, table: str, one: Instrument, start: int, end: int) -> int:
+    def minutes(self, table: str, one: Market, start: int, end: int) -> int:
         return self.rows[table]
 
-    def count_trades(self, one: Instrument, start: int, end: int) -> int:
+    def count_trades(self, one: Market, start: int, end: int) -> int:
         self.counted += 1
         return sum(start <= time < end for time in self.times)
 
-    def first_trades(self, one: Instrument, start: int, end: int, most: int) -> list[int]:
+    def first_trades(self, one: Market, start: int, end: int, most: int) -> list[int]:
         return [time for time in self.times if start <= time < end][:most]
 
 
@@ -117,7 +116,7 @@ def test_types_and_markets_add_up() -> None:
 def test_amounts_of_another_quote_are_converted_from_trades() -> None:
     trades = [Facts(86_400, T0 * NS, (T0 + DAY) * NS - 1)]
     told = Told({"trades": trades}, {"candles_of_both_1m": 600})
-    of_euro = Instrument("X", "BTCEUR", None, "BTC", "SPOT", Decimal(10), "EUR")
+    of_euro = Market("X", "BTCEUR", None, "BTC", "SPOT", Decimal(10), "EUR")
     in_usd = query(quote="USD")
     assert estimated(in_usd, {in_usd.type[0]: [ONE]}, told).rows == 600
     assert estimated(in_usd, {in_usd.type[0]: [of_euro]}, told).rows == 86_400
@@ -148,7 +147,7 @@ def test_levels_of_a_market_profile_grow_as_its_block_size_shrinks() -> None:
         {"trades": [Facts(90_000, T0 * NS, (T0 + DAY) * NS - 1, 60_000.0, 61_200.0)]},
         {"candles_of_both_1m": 1_440, "profile_1m": 5_000},
     )
-    fine = Instrument("X", "BTCUSDT", None, "BTC", "SPOT", Decimal("0.0001"), "USDT")
+    fine = Market("X", "BTCUSDT", None, "BTC", "SPOT", Decimal("0.0001"), "USDT")
     asked = query("TPO_AGG", interval="1d", block_size="0.0001")
     estimate = estimated(asked, {"TPO_AGG": [fine]}, told)
     assert estimate.made == pytest.approx(4 * 48 * 173 / 0.0001, rel=0.01)
@@ -284,7 +283,7 @@ def test_the_exact_number_of_levels_is_known_from_minutes(busy: Path) -> None:
         pl.col("price").max() - pl.col("price").min()
     )
     assert exact == pytest.approx((ranges["price"] / 0.01 + 1).sum(), rel=1e-6)
-    assert estimated(asked, subjects, LakeStatistics(lake)).made / 4 == pytest.approx(exact, rel=1)
+    assert estimated(asked, subjects, Statistics(lake)).made / 4 == pytest.approx(exact, rel=1)
 
 
 def test_the_estimate_reads_what_is_kept_where_there_is_a_rollup(busy: Path, tmp_path: Path) -> None:
@@ -296,7 +295,7 @@ def test_the_estimate_reads_what_is_kept_where_there_is_a_rollup(busy: Path, tmp
     rollup(lake, progress=False)
     subjects = Engine(lake).instruments(asked)
     # Of 24 hours the last has no trade. The last of the 1,380 minutes is still made of its trades, 181 on average.
-    assert 1_379 + 100 < estimated(asked, subjects, LakeStatistics(lake)).rows < 1_379 + 300
+    assert 1_379 + 100 < estimated(asked, subjects, Statistics(lake)).rows < 1_379 + 300
 
 
 @pytest.mark.slow

@@ -28,7 +28,7 @@ DAY = 86_400
 
 
 def _points(client: Client[pl.DataFrame], **asked: Any) -> pl.DataFrame:
-    return client.points(PointsQuery(**asked))
+    return client.fetch(PointsQuery(**asked)).frame
 
 
 @pytest.fixture(scope="module")

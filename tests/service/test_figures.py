@@ -136,7 +136,7 @@ def test_sorted_by_every_field_in_both_directions(markets: Any) -> None:
 
 def test_the_true_range_is_of_fourteen_whole_days(lake: Lake, tape: pl.DataFrame) -> None:
     from tidytape.catalogue import MarketSortField
-    from tidytape.service.figures import Figures
+    from tidytape.service.markets import MarketStatistics
 
     frame = pd.DataFrame(tape.select("timestamp", "price").to_dict(as_series=False))
     days = frame.groupby(frame["timestamp"] // (DAY * NS))["price"].agg(["max", "min", "last"])
@@ -145,7 +145,7 @@ def test_the_true_range_is_of_fourteen_whole_days(lake: Lake, tape: pl.DataFrame
     before = days["last"].shift(1)
     ranges = (np.maximum(days["max"], before) - np.minimum(days["min"], before)).iloc[1:]
     assert len(ranges) == 14
-    figures = Figures(lake, clock=lambda: 2 * NEWEST * NS)
+    figures = MarketStatistics(lake, clock=lambda: 2 * NEWEST * NS)
     got = figures.of(lake.markets(), sort_field=MarketSortField.ATR_PERCENT)
     assert entry(got, "BTCUSDT")["atr_percent"] == pytest.approx(
         100 * ranges.mean() / frame["price"].iloc[-1], rel=1e-9
@@ -261,12 +261,12 @@ def many(path: Path, count: int) -> Lake:
 
 @pytest.mark.slow
 def test_figures_of_many_markets_are_those_of_each(tmp_path: Path) -> None:
-    from tidytape.service.figures import Figures
+    from tidytape.service.markets import MarketStatistics
 
     lake = many(tmp_path / "lake", 24)
     markets = lake.markets()
-    at_once = Figures(lake, clock=lambda: 2 * NEWEST * NS).of(markets)
-    alone = Figures(lake, clock=lambda: 2 * NEWEST * NS)
+    at_once = MarketStatistics(lake, clock=lambda: 2 * NEWEST * NS).of(markets)
+    alone = MarketStatistics(lake, clock=lambda: 2 * NEWEST * NS)
     assert at_once.equals(pl.concat(alone.of(one) for one in markets.iter_slices(1)))
     assert entry(at_once, "S0USDT")["last_price"] == 77.0
     assert at_once["last_price"].null_count() < 6
@@ -279,7 +279,7 @@ def test_looks_into_the_lake_do_not_grow_with_the_markets(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from tidytape.lake import _delta
-    from tidytape.service.figures import Figures
+    from tidytape.service.markets import MarketStatistics
 
     looks: list[str] = []
     scanned = _delta.scanned
@@ -288,7 +288,7 @@ def test_looks_into_the_lake_do_not_grow_with_the_markets(
     for count in (12, 48):
         lake = many(tmp_path / str(count), count)
         looks.clear()
-        Figures(lake, clock=lambda: 2 * NEWEST * NS).of(lake.markets())
+        MarketStatistics(lake, clock=lambda: 2 * NEWEST * NS).of(lake.markets())
         counts.append(len(looks))
     few, more = counts
     assert more < 2 * few  # a day on which markets traded last is one look

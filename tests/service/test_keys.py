@@ -159,7 +159,7 @@ def test_keys_that_anybody_could_have_added_are_not_read(
 
 _MAKE_KEYS = """
 import sys
-from tidytape.service.keys import KeyFile
+from tidytape.service.accounts import KeyFile
 for _ in range(10):
     print(KeyFile(sys.argv[1]).new("basic")[1])
 """

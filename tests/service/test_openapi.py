@@ -25,8 +25,8 @@ from tidytape.catalogue import (
 )
 from tidytape.cli import app as commands
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
-from tidytape.service.openapi import document, page
-from tidytape.service.openapi.payloads import camel
+from tidytape.service.openapi import camel, document
+from tidytape.service.openapi_page import reference_page
 
 MODELS = {"/v1/points": PointsQuery, "/v1/markets": MarketsQuery} | {
     f"/v1/{name}": MetaQuery for name in LISTS
@@ -199,11 +199,13 @@ def test_arrow_and_304_are_answered_as_described(
 
 
 def test_the_page_is_what_the_document_says(described: dict[str, Any]) -> None:
-    assert PAGE.read_text("utf-8") == page(described), "tidytape openapi --markdown > docs/reference/api.md"
+    assert PAGE.read_text("utf-8") == reference_page(described), (
+        "tidytape openapi --markdown > docs/reference/api.md"
+    )
 
 
 def test_the_page_has_every_route_parameter_code_and_field(described: dict[str, Any]) -> None:
-    shown = page(described)
+    shown = reference_page(described)
     for path, operation in operations(described):
         assert f"`GET {path}`" in shown
         assert all(f"`{one['name']}`" in shown for one in operation["parameters"])
@@ -218,4 +220,4 @@ def test_the_page_has_every_route_parameter_code_and_field(described: dict[str, 
 def test_the_command_prints_both(described: dict[str, Any]) -> None:
     printed = CliRunner().invoke(commands, ["openapi"])
     assert orjson.loads(printed.stdout) == orjson.loads(orjson.dumps(described))
-    assert CliRunner().invoke(commands, ["openapi", "--markdown"]).stdout == page(described)
+    assert CliRunner().invoke(commands, ["openapi", "--markdown"]).stdout == reference_page(described)

@@ -1,4 +1,4 @@
-"""What a deployment needs: packed bodies, ETags, health, figures, and a line per request without a secret."""
+"""What a deployment needs: compressed bodies, ETags, health, figures, and a line per request without a secret."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ import pytest
 from tidytape import Client
 from tidytape.lake import Lake
 from tidytape.service import Key, KeyFile, Keys, create_app, hashed
-from tidytape.service.packing import packed
+from tidytape.service.task import compressed
 
 T0 = 1_723_161_600
 
@@ -28,7 +28,7 @@ T0 = 1_723_161_600
 @pytest.fixture
 def ask(service: Any, window: Any) -> Any:
     def points(params: dict[str, Any] | None = None, **headers: str) -> Any:
-        # The transport of a local client asks for nothing packed, so the app is asked past it.
+        # The transport of a local client asks for nothing compressed, so the app is asked past it.
         sent = {name.replace("_", "-"): value for name, value in headers.items()}
         return raw(service.app, "/v1/points", window(**(params or {})), sent)
 
@@ -57,7 +57,7 @@ def asked(
 @pytest.mark.parametrize("coding", ["gzip", "zstd"])
 def test_a_packed_body_is_the_body(coding: str) -> None:
     body = json.dumps(list(range(5000))).encode()
-    small, headers = packed(body, coding)
+    small, headers = compressed(body, coding)
     assert headers == {"Content-Encoding": coding}
     assert len(small) < len(body) / 2
     if coding == "gzip":
@@ -83,11 +83,11 @@ def test_a_packed_body_is_the_body(coding: str) -> None:
     ],
 )
 def test_the_caller_says_what_it_takes(header: str, coding: str | None) -> None:
-    assert packed(b"x" * 5000, header)[1].get("Content-Encoding") == coding
+    assert compressed(b"x" * 5000, header)[1].get("Content-Encoding") == coding
 
 
 def test_a_short_body_is_not_packed() -> None:
-    assert packed(b"x" * 100, "gzip") == (b"x" * 100, {})
+    assert compressed(b"x" * 100, "gzip") == (b"x" * 100, {})
 
 
 def test_a_caller_reads_what_was_packed(ask: Any) -> None:
@@ -127,7 +127,7 @@ def test_a_window_that_is_not_over_has_no_tag(ask: Any, service: Any) -> None:
 
 def test_a_lake_with_late_events_has_other_answers(ask: Any, lake: Path, tmp_path: Path) -> None:
     from tidytape.query import PointsQuery
-    from tidytape.service.validators import etag
+    from tidytape.service.responses import etag
 
     made = Lake.create(tmp_path / "lake")
     query = PointsQuery(type="TRADE", exchange="X", raw_symbol="Y", interval="1m", start=T0, end=T0 + 60)

@@ -29,6 +29,13 @@ from tidytape.service.page.facts import facts
 
 HERE = files("tidytape.service.page")
 SVG = "http://www.w3.org/2000/svg"  # a name, which nothing is loaded from
+BANNER = "/*! https://github.com/leeoniya/uPlot (v1.6.32) */"  # a comment, the first line of the library
+# Files of the release, as docs/adr/0029-charts-are-drawn-by-uplot.md records them.
+RELEASE = {
+    "uPlot.iife.min.js": "19c8d4c6ad88929a79f4ae49d6f7161566dfd0ba3d15cc495e974f787eb78f1f",
+    "uPlot.min.css": "df630c6a8d6f8eeaff264b50f73ce5b114f646ffd9a0bb74f049b0a00135fa04",
+    "LICENSE": "8f989229699b4fe2f1a0432d0e9edc338a8a911e250e2d1b01ecd770a5f5b1bd",
+}
 
 
 class Markup(HTMLParser):
@@ -118,7 +125,7 @@ def digest(text: str) -> str:
 
 def test_it_loads_nothing(get: Any) -> None:
     text = get().text
-    assert not re.search(r"(?:https?:)?//\w", text.replace(SVG, ""))
+    assert not re.search(r"(?:https?:)?//\w", text.replace(SVG, "").replace(BANNER, ""))
     assert "@import" not in text
     assert "url(" not in text
     for tag, attributes in Markup(text).elements:
@@ -178,6 +185,17 @@ def test_every_part_of_the_script_is_in_it() -> None:
         assert HERE.joinpath(f"script/{name}.js").read_text("utf-8") in page
 
 
+@pytest.mark.parametrize(("name", "digest"), RELEASE.items())
+def test_the_library_is_the_release_unmodified_and_its_licence_is_beside_it(name: str, digest: str) -> None:
+    content = HERE.joinpath("uplot", name).read_bytes()
+    assert hashlib.sha256(content).hexdigest() == digest
+    assert digest in (Path(__file__).parents[2] / "docs/adr/0029-charts-are-drawn-by-uplot.md").read_text(
+        "utf-8"
+    )
+    if name != "LICENSE":
+        assert content.decode() in document({})
+
+
 def test_no_name_is_given_twice() -> None:
     """The parts are one script: a name that two of them define would be an error, or silently the later one's."""
     declared = re.compile(r"^(?:async )?(?:function\*?|const|let|class) (\w+)", re.MULTILINE)
@@ -187,9 +205,9 @@ def test_no_name_is_given_twice() -> None:
     assert sorted(names) == sorted(set(names))
 
 
-@pytest.mark.parametrize("name", SCRIPTS)
-def test_no_part_parses_markup_runs_text_or_stores_anything(name: str) -> None:
-    code = HERE.joinpath(f"script/{name}.js").read_text("utf-8")
+@pytest.mark.parametrize("path", [*(f"script/{name}.js" for name in SCRIPTS), "uplot/uPlot.iife.min.js"])
+def test_no_part_parses_markup_runs_text_or_stores_anything(path: str) -> None:
+    code = HERE.joinpath(path).read_text("utf-8")
     assert not re.findall(
         r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|DOMParser|\beval\b|new Function|srcdoc"
         r"|localStorage|sessionStorage|indexedDB|cookie|pushState|replaceState|postMessage|sendBeacon",

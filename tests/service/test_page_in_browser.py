@@ -33,8 +33,8 @@ from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
 from tidytape.service.computing import Answer, Threads
 from tidytape.service.engine import Engine
-from tidytape.service.estimate import Limits
-from tidytape.service.work import Task
+from tidytape.service.scan import Limits
+from tidytape.service.task import Task
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [
@@ -461,13 +461,34 @@ def test_a_query_of_every_type(entered: Page, served: Served, name: str) -> None
         for column, cell in shown.items():
             assert is_written(cell, row[column]), (column, cell, row[column])
 
-    drawn = page.js(
-        "return document.querySelectorAll('#plot :is(.candle, .bar, .level, .tpo, .dot)').length"
-        " + [...document.querySelectorAll('#plot .series')].filter((one) => one.getAttribute('d')).length"
-        " + document.querySelectorAll('#plot canvas').length"
-    )
-    assert drawn, name
+    assert coloured(page), name
     assert page.text("#caption")
+
+
+# Of the canvas of the plot, without its axes: how many pixels are neither grey nor empty.
+COLOURED = """
+const { ctx, bbox } = chart.shown().plot;
+const { left, top, width, height } = bbox;
+const heat = document.querySelector('#plot .heat');
+const picture = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+Object.assign(picture.canvas, { width: ctx.canvas.width, height: ctx.canvas.height });
+picture.drawImage(ctx.canvas, 0, 0);
+const count = ({ data }) => {
+  let found = 0;
+  for (let at = 0; at < data.length; at += 4) {
+    const [r, g, b, alpha] = data.slice(at, at + 4);
+    found += alpha > 0 && Math.max(r, g, b) - Math.min(r, g, b) > 40;
+  }
+  return found;
+};
+return count(picture.getImageData(left, top, width, height))
+  + (heat ? count(heat.getContext('2d').getImageData(0, 0, heat.width, heat.height)) : 0)
+"""
+
+
+def coloured(page: Page) -> int:
+    """How many pixels of the picture are of a series."""
+    return int(page.js(COLOURED))
 
 
 def is_written(cell: str, value: Any) -> bool:
@@ -490,19 +511,45 @@ def test_every_candle_is_drawn_where_it_is(page: Page, served: Served) -> None:
     page.ask()
     body = json.loads(served.ask(page.lines()["URL"].removeprefix(served.origin)).content)
     candles = [one["Point"] for one in body["series"][0]["points"]]
-    classes = page.js("return [...document.querySelectorAll('#plot .candle')].map((one) => one.classList[1])")
-    assert classes == [
+    drawn = page.js(CANDLES)
+    assert len(drawn) == len(candles)
+    assert [one["tone"] for one in drawn] == [
         "flat" if one["open"] == one["close"] else "up" if one["close"] > one["open"] else "down"
         for one in candles
     ]
-    wicks = page.js(
-        "return [...document.querySelectorAll('#plot .candle path')]"
-        ".map((one) => one.getBBox()).map(({ y, height }) => [y, height])"
+    scale = page.js(
+        "const { plot } = chart.shown(); return plot.valToPos(0, 'y', true) - plot.valToPos(1, 'y', true)"
     )
-    scale = (wicks[0][1] - wicks[1][1]) / (spread(candles[0]) - spread(candles[1]))
-    for (top, height), one in zip(wicks, candles, strict=True):
-        assert height == pytest.approx(scale * spread(one), abs=0.01)
-        assert top == pytest.approx(wicks[0][0] + scale * (candles[0]["high"] - one["high"]), abs=0.01)
+    for shape, one in zip(drawn, candles, strict=True):
+        assert shape["height"] == pytest.approx(scale * spread(one), abs=1.5)
+        assert shape["top"] == pytest.approx(
+            drawn[0]["top"] + scale * (candles[0]["high"] - one["high"]), abs=1.5
+        )
+
+
+# From the pixels of the plot: along the middle of each candle, from where to where there is which colour.
+CANDLES = """
+const { plot, rows } = chart.shown();
+const { top, height } = plot.bbox;
+const floor = Math.round(plot.valToPos(Math.min(...rows().map(({ low }) => low)), 'y', true)) + 2; // then volumes
+const picture = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
+Object.assign(picture.canvas, { width: plot.ctx.canvas.width, height: plot.ctx.canvas.height });
+picture.drawImage(plot.ctx.canvas, 0, 0);
+const bytes = (name) => colour(name).match(/\\w\\w/g).map((byte) => parseInt(byte, 16));
+const tones = ['up', 'down', 'flat'].map((name) => [name, bytes(name)]);
+return rows().map(({ at }) => {
+  const x = Math.round(plot.valToPos(at, 'x', true) - 0.5);
+  const { data } = picture.getImageData(x, top, 1, floor - top);
+  const found = [];
+  for (let y = 0; y < floor - top; y += 1) {
+    const pixel = data.slice(4 * y, 4 * y + 4);
+    const tone = tones.find(([, rgb]) => pixel[3] === 255 && rgb.every((byte, part) => byte === pixel[part]));
+    if (tone) found.push([y, tone[0]]);
+  }
+  const names = new Set(found.map(([, name]) => name));
+  return { tone: [...names].join(), top: found[0]?.[0], height: found.length ? found.at(-1)[0] - found[0][0] + 1 : 0 };
+})
+"""
 
 
 def spread(candle: dict[str, float]) -> float:
@@ -524,9 +571,10 @@ def test_joined_candles_are_those_of_the_longer_interval(page: Page, served: Ser
         for interval in ("MINUTE", "HOUR")
     )
     query = page_form([(name, str(value)) for name, value in window.items()]) | {"interval": "MINUTE"}
-    found = page.js("return joinedCandles({ query: arguments[0] }, arguments[1], 4)", query, minutes)
-    assert (found["joined"], found["step"]) == (60, 3_600)
-    for candle, hour in zip(found["candles"], hours, strict=True):
+    joined = page.js("return joinedOf(arguments[0].period / stepOf(arguments[0]), 4)", query)
+    assert joined == 60
+    found = page.js("return joinedCandles(arguments[0], arguments[1], 60)", query, minutes)
+    for candle, hour in zip(found, hours, strict=True):
         assert candle["start"] == hour["timestamp"]["s"]
         assert [candle[name] for name in ("open", "high", "low", "close")] == [
             hour[name] for name in ("open", "high", "low", "close")
@@ -543,7 +591,7 @@ def test_a_heatmap_has_a_cell_where_something_rests(page: Page, served: Served) 
         served.ask(page.lines()["URL"].removeprefix(served.origin)).content, "BLOCK_BOOK_SNAPSHOT_AGG"
     )
     painted = page.js(
-        "const canvas = document.querySelector('#plot canvas');"
+        "const canvas = document.querySelector('#plot .heat');"
         "const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);"
         "let count = 0; for (let at = 3; at < data.length; at += 4) count += data[at] > 0; return count"
     )
@@ -756,7 +804,7 @@ def test_lines_to_copy_ask_the_same(page: Page, served: Served) -> None:
     query = eval(found[2], {"PointsQuery": PointsQuery})
     assert query == asked
     with Client(served.origin, "enterprise") as client:
-        assert client.points(query).height
+        assert client.fetch(query).frame.height
 
 
 # --- how it is used and how it looks ---
@@ -772,11 +820,11 @@ def test_it_works_by_keyboard(page: Page) -> None:
         if page.driver.switch_to.active_element.get_attribute("id") == "send":
             break
     page.driver.switch_to.active_element.send_keys(Pressed.ENTER)
-    until(lambda: page.all("#plot svg"))
+    until(lambda: page.all("#plot .uplot"))
     until(lambda: page.is_at_rest("answer"))
     told = []
     for pressed in (Pressed.ARROW_RIGHT, Pressed.ARROW_RIGHT, Pressed.ARROW_LEFT):
-        page.find("#plot svg").send_keys(pressed)
+        page.find("#plot .uplot").send_keys(pressed)
         told.append(page.text("#readout"))
     first = page.rows()[0]
     assert told[0].startswith(f"{first['timestamp'][:16]}, ")
@@ -785,6 +833,201 @@ def test_it_works_by_keyboard(page: Page) -> None:
         in told[0]
     )
     assert told[1] != told[0] == told[2]
+
+
+# --- zoom, by mouse and by fingers: as a device sends it ---
+
+
+class Plot:
+    """The picture of the last answer: which part of x it shows, and where that is on the screen."""
+
+    def __init__(self, page: Page) -> None:
+        self.page = page
+        page.js("document.querySelector('#plot').scrollIntoView({ block: 'center' })")
+
+    def shown(self) -> tuple[float, float]:
+        low, high = self.page.js("const { x } = chart.shown().plot.scales; return [x.min, x.max]")
+        return low, high
+
+    def at(self, share: float, down: float = 0.5) -> dict[str, float]:
+        """A place on the screen, as a share of the width and of the height of the plot."""
+        box = self.page.js("return chart.shown().plot.over.getBoundingClientRect().toJSON()")
+        return {"x": box["left"] + share * box["width"], "y": box["top"] + down * box["height"]}
+
+    def mouse(self, kind: str, share: float, **more: Any) -> None:
+        event = {"type": kind, **self.at(share), "button": "none", **more}
+        self.page.driver.execute_cdp_cmd("Input.dispatchMouseEvent", event)
+
+    def touch(self, kind: str, *places: dict[str, float]) -> None:
+        points = [{**place, "id": number} for number, place in enumerate(places)]
+        self.page.driver.execute_cdp_cmd("Input.dispatchTouchEvent", {"type": kind, "touchPoints": points})
+
+    def double_click(self, share: float) -> None:
+        for count in (1, 2):
+            self.mouse("mousePressed", share, button="left", clickCount=count)
+            self.mouse("mouseReleased", share, button="left", clickCount=count)
+
+
+@pytest.fixture
+def plot(page: Page) -> Plot:
+    page.enter()
+    page.ask()
+    return Plot(page)
+
+
+@pytest.fixture
+def fingers(page: Page) -> Iterator[None]:
+    page.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": True, "maxTouchPoints": 2})
+    yield
+    page.driver.execute_cdp_cmd("Emulation.setTouchEmulationEnabled", {"enabled": False})
+
+
+def test_a_wheel_zooms_around_the_pointer_and_a_double_click_shows_the_whole(page: Page, plot: Plot) -> None:
+    low, high = plot.shown()
+    assert not page.find("#zoom-out").is_displayed()
+    plot.mouse("mouseWheel", 0.25, deltaX=0, deltaY=-200)
+    until(lambda: plot.shown() != (low, high))
+    nearer = plot.shown()
+    assert nearer[1] - nearer[0] == pytest.approx((high - low) * np.exp(-0.5))
+    assert nearer[0] + 0.25 * (nearer[1] - nearer[0]) == pytest.approx(
+        low + 0.25 * (high - low), abs=(high - low) / 500
+    )
+    assert page.find("#zoom-out").is_displayed()
+    plot.double_click(0.5)
+    until(lambda: plot.shown() == (low, high))
+    assert not page.find("#zoom-out").is_displayed()
+    before = page.js("return scrollY")
+    plot.mouse("mouseWheel", 0.25, deltaX=0, deltaY=-200)
+    until(lambda: plot.shown() != (low, high))
+    page.find("#zoom-out").click()
+    assert plot.shown() == (low, high)
+    plot.mouse(
+        "mouseWheel", 0.25, deltaX=0, deltaY=200
+    )  # there is nothing further out, so the page scrolls on
+    until(lambda: page.js("return scrollY") > before)
+    assert plot.shown() == (low, high)
+
+
+def test_a_drag_shows_what_it_went_over(plot: Plot) -> None:
+    low, high = plot.shown()
+    plot.mouse("mousePressed", 0.2, button="left", clickCount=1)
+    for share in (0.3, 0.5, 0.6):
+        plot.mouse("mouseMoved", share, button="left")
+    plot.mouse("mouseReleased", 0.6, button="left", clickCount=1)
+    until(lambda: plot.shown() != (low, high))
+    expected = (low + 0.2 * (high - low), low + 0.6 * (high - low))
+    assert plot.shown() == pytest.approx(expected, abs=(high - low) / 300)
+
+
+@pytest.mark.usefixtures("fingers")
+def test_two_fingers_stretch_and_one_moves(page: Page, plot: Plot) -> None:
+    low, high = plot.shown()
+    plot.touch("touchStart", plot.at(0.4), plot.at(0.6))
+    for step in (0.05, 0.1, 0.2):
+        plot.touch("touchMove", plot.at(0.4 - step), plot.at(0.6 + step))
+    plot.touch("touchEnd")
+    until(lambda: plot.shown()[1] - plot.shown()[0] < 0.4 * (high - low))
+    near = plot.shown()
+    # What was under the fingers is still there: a fifth of the whole takes three fifths of the plot.
+    assert near[1] - near[0] == pytest.approx((high - low) / 3, rel=0.02)
+    assert sum(near) == pytest.approx(low + high, abs=(high - low) / 100)
+
+    plot.touch("touchStart", plot.at(0.3))
+    for share in (0.4, 0.5):
+        plot.touch("touchMove", plot.at(share))
+    plot.touch("touchEnd")
+    moved = (near[0] - 0.2 * (near[1] - near[0]), near[1] - 0.2 * (near[1] - near[0]))
+    until(lambda: plot.shown() == pytest.approx(moved, abs=(high - low) / 100))
+
+    before = page.js("return scrollY")
+    plot.touch("touchStart", plot.at(0.5, 0.8))
+    for down in (0.6, 0.4, 0.2):
+        plot.touch("touchMove", plot.at(0.5, down))
+    plot.touch("touchEnd")
+    until(lambda: page.js("return scrollY") > before)  # upwards it is the page that moves
+    assert plot.shown() == pytest.approx(moved, abs=(high - low) / 100)
+
+
+@pytest.mark.usefixtures("fingers")
+def test_fingers_stretch_the_prices_of_a_profile(page: Page) -> None:
+    page.enter()
+    page.choose("#type", "VOLUME_PROFILE_AGG")
+    page.ask()
+    plot = Plot(page)
+    low, high = plot.shown()
+    plot.touch("touchStart", plot.at(0.5, 0.4), plot.at(0.5, 0.6))
+    for step in (0.05, 0.1):
+        plot.touch("touchMove", plot.at(0.5, 0.4 - step), plot.at(0.5, 0.6 + step))
+    plot.touch("touchEnd")
+    until(lambda: plot.shown()[1] - plot.shown()[0] < 0.6 * (high - low))
+    assert sum(plot.shown()) == pytest.approx(low + high, abs=(high - low) / 50)
+
+
+def test_keys_zoom(page: Page, plot: Plot) -> None:
+    low, high = plot.shown()
+    page.find("#plot .uplot").send_keys("+")
+    assert plot.shown() == (low + (high - low) / 4, high - (high - low) / 4)
+    page.find("#plot .uplot").send_keys("0")
+    assert plot.shown() == (low, high)
+
+
+# An answer of many candles that nobody had to compute, of the query that stands on the page.
+MANY = """
+const query = { ...builder.read(), interval: 'MINUTE', period: 60 * arguments[0] };
+const point = (place) => {
+  const price = 100 + 10 * Math.sin(place / 500);
+  const timestamp = { s: query.from + 60 * place };
+  return { Point: { timestamp, open: price, high: price + 1, low: price - 1, close: price + 0.5, volume: 1 } };
+};
+const points = Array.from({ length: arguments[0] }, (_, place) => point(place));
+chart.show(answerOf({ series: [{ id: { exchange: 'X', rawSymbol: 'M' }, points }] }, query, 'none'));
+return query.from
+"""
+
+
+def test_intervals_that_are_joined_are_parted_by_zooming_in(page: Page, plot: Plot) -> None:
+    start = page.js(MANY, 100_000)
+    whole = plot.shown()
+    assert whole == (start, start + 6_000_000)
+    joined = int(re.search(r", ([\d,]+) intervals each", page.text("#caption"))[1])  # type: ignore[index]
+    assert joined > 100
+    rows = page.js("return chart.shown().rows().length")
+    assert rows == -(-100_000 // joined)
+    for _ in range(20):
+        plot.mouse("mouseWheel", 0.5, deltaX=0, deltaY=-400)
+    until(lambda: page.text("#caption") == "X M: 100,000 candles of 1 minute.")
+    assert page.js("return chart.shown().rows().length") == 100_000
+    assert plot.shown()[1] - plot.shown()[0] == 240  # four intervals are the least
+    assert coloured(page)
+
+
+def test_no_line_crosses_a_gap(page: Page, plot: Plot) -> None:
+    page.js(
+        "const query = { type: 'FUNDING_RATE_AGG', exchange: ['X'], interval: 'MINUTE', from: 0, period: 6000 };"
+        "const { name } = KINDS.get(query.type).fields.find(({ kind }) => kind === 'double');"
+        "const fields = KINDS.get(query.type).fields.filter(({ kind }) => kind === 'double');"
+        "const values = Object.fromEntries(fields.map((field) => [field.name, 1]));"
+        "const point = (place) => ({ Point: { timestamp: { s: 60 * place }, ...values } });"
+        "const points = Array.from({ length: 100 }, (_, place) => point(place));"
+        "points.splice(40, 20);"
+        "chart.show(answerOf({ series: [{ id: { exchange: 'X' }, points }] }, query, 'none'))"
+    )
+    columns = page.js(
+        "const { plot: { ctx, bbox } } = chart.shown();"
+        "const picture = document.createElement('canvas').getContext('2d', { willReadFrequently: true });"
+        "Object.assign(picture.canvas, { width: ctx.canvas.width, height: ctx.canvas.height });"
+        "picture.drawImage(ctx.canvas, 0, 0);"
+        "return Array.from({ length: 100 }, (_, place) => {"
+        "  const x = Math.floor(bbox.left + (bbox.width * (place + 0.5)) / 100);"
+        "  const { data } = picture.getImageData(x, bbox.top, 1, bbox.height);"
+        "  let found = false;"
+        "  for (let at = 0; at < data.length; at += 4) found ||= Math.abs(data[at] - data[at + 2]) > 60;"
+        "  return found;"
+        "})"
+    )
+    assert columns[1:39] == [True] * 38
+    assert columns[41:59] == [False] * 18
+    assert columns[61:99] == [True] * 38
 
 
 def test_every_control_has_a_name(page: Page) -> None:
@@ -808,7 +1051,7 @@ def test_it_fits_a_narrow_screen_and_the_dark(page: Page) -> None:
         page.enter()
         page.ask()
         assert page.js("return document.documentElement.scrollWidth <= innerWidth && innerWidth === 400")
-        assert page.find("#plot svg").size["width"] < 400
+        assert page.find("#plot .uplot").size["width"] < 400
         assert page.js(paper) != light
     finally:
         page.driver.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from tidytape.service import parcels
-from tidytape.service.parcels import Parcel, laid_down
-from tidytape.service.sending import ParcelResponse
+from tidytape.service import task
+from tidytape.service.responses import SharedBodyResponse
+from tidytape.service.task import SharedBody, left_in_memory
 
-BODY = os.urandom(3 * parcels._PART + 7)
+BODY = os.urandom(3 * task._PART + 7)
 
 in_memory = pytest.mark.skipif(sys.platform != "linux", reason="no files in memory here")
 
 
-def sent(response: ParcelResponse) -> list[dict[str, Any]]:
+def sent(response: SharedBodyResponse) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:
@@ -34,30 +34,31 @@ def sent(response: ParcelResponse) -> list[dict[str, Any]]:
 
 @in_memory
 def test_a_large_body_arrives_in_parts() -> None:
-    parcel = Parcel()
-    assert laid_down(BODY, parcel.path) is None
-    start, *parts = sent(ParcelResponse(parcel, headers={"ETag": "x"}, media_type="application/json"))
+    parcel = SharedBody()
+    assert left_in_memory(BODY, parcel.path) is None
+    start, *parts = sent(SharedBodyResponse(parcel, headers={"ETag": "x"}, media_type="application/json"))
     assert start["status"] == 200
     headers = dict(start["headers"])
     assert headers[b"content-length"] == str(len(BODY)).encode()
     assert headers[b"etag"] == b"x"
     assert b"".join(part["body"] for part in parts) == BODY
-    assert max(len(part["body"]) for part in parts) <= parcels._PART
+    assert max(len(part["body"]) for part in parts) <= task._PART
     assert [part["more_body"] for part in parts] == [True] * (len(parts) - 1) + [False]
 
 
 @in_memory
 def test_another_process_can_lay_a_body_down() -> None:
-    parcel = Parcel()
-    code = f"from tidytape.service.parcels import laid_down; assert laid_down(b'x' * 500_000, {parcel.path!r}) is None"
+    parcel = SharedBody()
+    leave = f"left_in_memory(b'x' * 500_000, {parcel.path!r})"
+    code = f"from tidytape.service.task import left_in_memory; assert {leave} is None"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert b"".join(parcel.parts()) == b"x" * 500_000
 
 
 @in_memory
 def test_nothing_is_left_of_a_parcel_that_nobody_wants() -> None:
-    parcel = Parcel()
-    laid_down(BODY, parcel.path)
+    parcel = SharedBody()
+    left_in_memory(BODY, parcel.path)
     number = parcel._file
     del parcel
     with pytest.raises(OSError, match="descriptor"):
@@ -65,6 +66,6 @@ def test_nothing_is_left_of_a_parcel_that_nobody_wants() -> None:
 
 
 def test_a_small_body_and_one_that_cannot_be_put_there_go_the_other_way() -> None:
-    assert laid_down(b"small", Parcel().path) == b"small"
-    assert laid_down(BODY, None) == BODY
-    assert laid_down(BODY, "/proc/self/fd/999999") == BODY
+    assert left_in_memory(b"small", SharedBody().path) == b"small"
+    assert left_in_memory(BODY, None) == BODY
+    assert left_in_memory(BODY, "/proc/self/fd/999999") == BODY

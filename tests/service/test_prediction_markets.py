@@ -11,9 +11,9 @@ from typing import Any
 import polars as pl
 import pytest
 
+from ingested import ingest
 from tidytape import Client
 from tidytape.lake import Lake
-from tidytape.lake.ingest import ingest
 from tidytape.lake.ingest.prediction import ingest_prediction_markets
 from tidytape.lake.predictions import instruments
 from tidytape.schema import PREDICTION_MARKET_ENTRY

@@ -28,22 +28,22 @@ KEY = {"X-Service-Key": "enterprise-key"}
 
 def worker(change: str) -> list[str]:
     """The command of a worker in which ``computed`` is changed by some code."""
-    code = f"import os, time\nfrom tidytape.service import parcels, work, worker\ncomputed = work.computed\n{change}\n"
+    code = f"import os, time\nfrom tidytape.service import task, worker\ncomputed = task.computed\n{change}\n"
     return [sys.executable, "-c", code + "worker.main()"]
 
 
 def slow(seconds: float) -> list[str]:
     """A worker in which every answer takes long."""
     return worker(
-        f"def late(*args):\n    time.sleep({seconds})\n    return computed(*args)\nwork.computed = late"
+        f"def late(*args):\n    time.sleep({seconds})\n    return computed(*args)\ntask.computed = late"
     )
 
 
-GREEDY = worker("work.computed = lambda *args: bytearray(8 << 30)")
-LARGE = worker("parcels._LARGE = 10")  # every body is a large one
-FAILING = worker("def fail(*args):\n    raise ZeroDivisionError('of the test')\nwork.computed = fail")
+GREEDY = worker("task.computed = lambda *args: bytearray(8 << 30)")
+LARGE = worker("task._LARGE = 10")  # every body is a large one
+FAILING = worker("def fail(*args):\n    raise ZeroDivisionError('of the test')\ntask.computed = fail")
 CHATTY = worker(
-    "def chat(*args):\n    os.write(1, b'noise')\n    print('more')\n    return computed(*args)\nwork.computed = chat"
+    "def chat(*args):\n    os.write(1, b'noise')\n    print('more')\n    return computed(*args)\ntask.computed = chat"
 )
 
 
@@ -286,7 +286,7 @@ def held(gate: Path, which: str = "True") -> list[str]:
     """A worker in which the answers to tasks of a kind are not computed before the file ``gate`` is there."""
     return worker(
         f"def late(engine, task):\n    while {which} and not os.path.exists({str(gate)!r}):\n"
-        "        time.sleep(0.01)\n    return computed(engine, task)\nwork.computed = late"
+        "        time.sleep(0.01)\n    return computed(engine, task)\ntask.computed = late"
     )
 
 

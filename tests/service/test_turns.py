@@ -7,18 +7,18 @@ from collections import Counter
 
 import pytest
 
-from tidytape.service.turns import Turns
+from tidytape.service.fair_queue import FairQueue
 
 
-def filled(tasks: str, *, most: int = 100, most_of_key: int = 100) -> Turns[str]:
+def filled(tasks: str, *, most: int = 100, most_of_key: int = 100) -> FairQueue[str]:
     """A queue of tasks like ``a1 b1``: capitals of keys are heavy."""
-    turns: Turns[str] = Turns(most=most, most_of_key=most_of_key)
+    turns: FairQueue[str] = FairQueue(most=most, most_of_key=most_of_key)
     for task in tasks.split():
         turns.add(task[0].lower(), task, heavy=task[0].isupper())
     return turns
 
 
-def emptied(turns: Turns[str], *, heavy: bool = False) -> str:
+def emptied(turns: FairQueue[str], *, heavy: bool = False) -> str:
     order = []
     while (task := turns.next(heavy=heavy)) is not None:
         order.append(task)
@@ -78,14 +78,14 @@ def test_a_task_that_is_dropped_is_not_given_out_and_its_key_keeps_its_turn() ->
     turns.drop(heavy)  # it is gone, and nothing happens
 
 
-def turns_task(turns: Turns[str], name: str) -> str:
+def turns_task(turns: FairQueue[str], name: str) -> str:
     """The very object that waits: tasks are told apart by identity."""
     return next(task for _, tasks in turns._all() for _, task in tasks if task == name)
 
 
 def test_no_task_is_lost_or_given_twice_and_no_key_waits_longer_than_a_round() -> None:
     rng = random.Random(3)
-    turns: Turns[object] = Turns(most=20, most_of_key=8)
+    turns: FairQueue[object] = FairQueue(most=20, most_of_key=8)
     inside: dict[int, tuple[str, object]] = {}
     waited: Counter[str] = Counter()
     for step in range(5_000):

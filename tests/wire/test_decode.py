@@ -15,7 +15,7 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from tidytape.catalogue import DATA_TYPES
-from tidytape.client.fingerprint import fingerprint
+from tidytape.client.metadata import fingerprint
 from tidytape.errors import DecodeError, QueryError
 from tidytape.schema import data_type, schema_of
 from tidytape.wire import _columnar as columnar
@@ -67,7 +67,7 @@ def test_candles() -> None:
     assert frame.schema == pl.Schema(schema_of(CANDLES).polars())
     assert frame.select(
         "exchange", "raw_symbol", "normalized_symbol", "coin", "category", "interval"
-    ).unique().rows() == [("BINANCE", "BTCUSDT", "BTC-USDT", "BTC", "SPOT", "MINUTE")]
+    ).unique().rows() == [("BINANCE", "BTCUSDT", "BTC-USDT", "BTC", "SPOT", "1m")]
     assert frame.select("open", "high", "low", "close", "volume").rows() == [
         (61000.1, 61010.0, 60990.5, 61005.0, 12.25),
         (61005.0, 61005.0, 61005.0, 61005.0, 0.0),

@@ -25,7 +25,7 @@ from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.door import INSTRUMENT
 from tidytape.frames.grid import Grid
-from tidytape.frames.numbers import spread
+from tidytape.frames.rows import spread
 from tidytape.frames.table import Rows, Table, tabular
 from tidytape.frames.times import bucket_start
 from tidytape.times import SECOND, interval_of

@@ -13,7 +13,7 @@ from tidytape.catalogue import Side
 from tidytape.frames import exact
 from tidytape.frames.door import BUCKET
 from tidytape.frames.grid import Grid
-from tidytape.frames.numbers import spread
+from tidytape.frames.rows import spread
 from tidytape.frames.table import Table
 from tidytape.frames.times import bucket_start
 from tidytape.times import interval_of
@@ -134,12 +134,15 @@ def candle_profile(
         is_other = nw.col("side").is_in([str(other) for other in sides if other is not side])
         rows = rows.with_columns(exact.where(~is_other.fill_null(value=False), "volume", name))
     volumes = list(sides.values()) or ["volume"]
-    levels = rows.group_by(*groups, BUCKET, _PLACED, _ROW).agg(exact.summed(*volumes))
-    levels = levels.with_columns(exact.total(name) for name in volumes)
+    levels = (
+        rows.group_by(*groups, BUCKET, _PLACED, _ROW)
+        .agg(exact.summed(*volumes))
+        .with_columns(exact.total(name) for name in volumes)
+    )
     if by_side:
         levels = levels.with_columns(volume=nw.col("buy_volume") + nw.col("sell_volume"))
     result = levels.select(
-        *(nw.lit(str(wanted)).alias(name) if name == "interval" else nw.col(name) for name in keys),
+        *(nw.lit(wanted.alias).alias(name) if name == "interval" else nw.col(name) for name in keys),
         nw.col(BUCKET).alias("timestamp"),
         nw.when(_PLACED).then(grid.price(nw.col(_ROW))).alias("price"),
         *dict.fromkeys([*volumes, "volume"]),

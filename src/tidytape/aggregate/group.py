@@ -25,7 +25,7 @@ from tidytape.frames.joined import (
     weighted,
     with_coverage,
 )
-from tidytape.frames.ordered import within
+from tidytape.frames.rows import within
 from tidytape.frames.table import Rows, Table
 from tidytape.schema import schema_of
 from tidytape.times import DAY
@@ -258,8 +258,9 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     """
     schema = schema_of(data_type, grouped=True)
     if data_type not in _ABLE:
-        expected = "one of " + ", ".join(_ABLE)
-        raise QueryError("data_type", got=data_type, expected=expected, code="UNSUPPORTED")
+        raise QueryError(
+            "data_type", got=data_type, expected="one of " + ", ".join(_ABLE), code="UNSUPPORTED"
+        )
     is_of_rates = data_type == "FUNDING_RATE_AGG"
     if is_of_rates != (weights is not None):
         expected = "open interest of the members in USD" if is_of_rates else f"nothing; {data_type} is summed"
@@ -292,8 +293,9 @@ def group(points: IntoFrameT, /, *, data_type: str, weights: IntoFrameT | None =
     else:
         frame = with_coverage(frame, columns, point=[*series, "timestamp"] if "price" in own else ())
         grouped = summed(frame, keys, [*columns, COVERAGE])
-    names = [name for name in schema.names if name in grouped.collect_schema().names()]
-    return table.closed(grouped.select(*names), sort=keys)
+    order = dict.fromkeys((*schema.identity, *schema.descriptors, "timestamp", *own, *columns, *schema.names))
+    present = grouped.collect_schema().names()
+    return table.closed(grouped.select(name for name in order if name in present), sort=keys)
 
 
 def _weighted(

@@ -21,7 +21,7 @@ from tidytape.catalogue import Interval, Side
 from tidytape.frames import exact
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
-from tidytape.frames.ordered import first, last, order_keys
+from tidytape.frames.rows import first, last, order_keys
 from tidytape.frames.table import Rows, tabular
 from tidytape.frames.times import bucket_start
 from tidytape.times import interval_of

@@ -29,7 +29,7 @@ from tidytape.analytics._arguments import one_of
 from tidytape.analytics._smile import CALL, PUT, Ladder, delta_ladder, measured, money_ladder, points
 from tidytape.catalogue import Tenor
 from tidytape.frames.door import BUCKET
-from tidytape.frames.ordered import interpolated, last, next_of, with_next
+from tidytape.frames.rows import interpolated, last, next_of, with_next
 from tidytape.frames.table import Rows, tabular
 from tidytape.frames.times import bucket_start
 from tidytape.times import DAY, YEAR, interval_of

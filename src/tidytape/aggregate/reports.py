@@ -15,7 +15,7 @@ import narwhals.stable.v2 as nw
 
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS, Interval
 from tidytape.frames.door import BUCKET, INSTRUMENT
-from tidytape.frames.ordered import first, last
+from tidytape.frames.rows import first, last
 from tidytape.frames.table import Rows, tabular
 from tidytape.frames.times import bucket_start
 from tidytape.query import values

@@ -12,13 +12,13 @@ from tidytape.catalogue import AMOUNT, DATA_TYPES, Interval
 from tidytape.errors import QueryError
 from tidytape.frames.door import BUCKET
 from tidytape.frames.joined import COVERAGE, last_known, reduced, traded, with_coverage
-from tidytape.frames.numbers import spread
+from tidytape.frames.rows import spread
 from tidytape.frames.table import Rows, Table, tabular
 from tidytape.frames.times import bucket_start
 from tidytape.frames.units import AMOUNT_UNIT, is_of_one
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.schema import schema_of
-from tidytape.times import SECOND, interval_of
+from tidytape.times import INTERVALS, SECOND, interval_of
 
 CANDLES: Final = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG")
 """The candle types."""
@@ -71,8 +71,8 @@ def own_intervals(points: Table[Any]) -> list[Interval]:
     """Return the intervals that points in memory say in their column ``interval``; none where they say nothing."""
     if not points.is_eager or "interval" not in points.names:
         return []
-    said = points.rows.select(nw.col("interval").cast(nw.String)).unique().collect()["interval"]
-    return [Interval[name] for name in said.to_list() if name in Interval.__members__]
+    names = points.rows.select(nw.col("interval").cast(nw.String)).unique().collect()["interval"].to_list()
+    return [INTERVALS[name] for name in names if name in INTERVALS]
 
 
 @tabular(_needed, check=_check_source)
@@ -146,9 +146,13 @@ def resample(points: Rows, /, *, data_type: str, interval: str, source: str | No
         {BUCKET: "timestamp"}
     )
     if "interval" in frame.collect_schema().names():
-        joined = joined.with_columns(nw.lit(str(wanted)).alias("interval"))
+        joined = joined.with_columns(nw.lit(wanted.alias).alias("interval"))
     named = series_of(joined, data_type)
-    payload = [name for name in schema.names if name in {*columns, *level, "volume"} and name not in named]
+    payload = [
+        name
+        for name in dict.fromkeys((*level, *columns, "volume"))
+        if name in schema.names and name not in named
+    ]
     rows: Rows = joined.select(*named, "timestamp", *payload, COVERAGE)
     return rows.sort(*series, "timestamp", *level)
 
@@ -173,10 +177,10 @@ def series_of(frame: Rows, data_type: str) -> list[str]:
 
 def payload_of(data_type: str) -> list[str]:
     """Return the values of a type: columns that are neither identity, descriptor nor key, nor derived from others."""
-    schema = schema_of(data_type)
+    schema, kind = schema_of(data_type), DATA_TYPES[data_type]
     named = {*schema.identity, *schema.descriptors, *schema.key}
-    derived = {"volume"} if data_type == "VOLUME_PROFILE_AGG" else set()
-    return [name for name in schema.names if name not in named | derived]
+    fields = [*kind.fields, *(kind.levels[0].fields if kind.levels else ())]
+    return [field.column for field in fields if field.column not in named]
 
 
 _TIMES = ("first_timestamp", "last_timestamp")

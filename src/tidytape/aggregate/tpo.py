@@ -30,7 +30,7 @@ from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames import exact
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
-from tidytape.frames.numbers import MOST_NUMBERS, spread
+from tidytape.frames.rows import MOST_NUMBERS, spread
 from tidytape.frames.table import Rows, Table
 from tidytape.frames.times import bucket_start
 from tidytape.times import DAY, MINUTE, SECOND, interval_of

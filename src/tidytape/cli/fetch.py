@@ -9,6 +9,7 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import FunctionType
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
@@ -20,8 +21,8 @@ from tidytape.cli.output import check_target, put, put_names
 from tidytape.client.display import spans
 from tidytape.client.lists import ListMethods
 from tidytape.client.series import SeriesMethods
-from tidytape.client.settings import Absent, OnLimit, Partial
-from tidytape.errors import QueryError, counted
+from tidytape.client.settings import MAX_WAIT, Absent, OnLimit, Partial
+from tidytape.errors import QueryError, TidytapeError, counted
 from tidytape.query.values import Names, written_time
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ WhereUsedUp = Annotated[
     typer.Option(help="Where the budget of the key is used up: wait, or raise an error; services only."),
 ]
 MaxWait = Annotated[
-    float | None,
-    typer.Option(help="Longest time that the budget may make it wait; without end if left out. [s]"),
+    float,
+    typer.Option(help="Longest time that the budget may make it wait; inf waits as long as it takes. [s]"),
 ]
 WhereUnanswered = Annotated[
     Partial,
@@ -89,7 +90,7 @@ def _client(
     cache: Cache = None,
     offline: Offline = False,
     on_limit: WhereUsedUp = "wait",
-    max_wait: MaxWait = None,
+    max_wait: MaxWait = MAX_WAIT,
     partial: WhereUnanswered = "raise",
     absent: WhatIsAbsent = "null",
     quiet: Quiet = False,
@@ -105,7 +106,7 @@ def _client(
             hint="TIDYTAPE_BASE_URL and TIDYTAPE_API_KEY in the environment will do",
         )
     if lake is not None:
-        return Client.local(lake)
+        return Client.local(lake, progress=False if quiet else None)
     return Client(
         base_url,
         api_key,
@@ -119,6 +120,16 @@ def _client(
     )
 
 
+@contextmanager
+def _as_commands() -> Iterator[None]:
+    """Name the command in an error that names a method of the client."""
+    try:
+        yield
+    except TidytapeError as error:
+        error.message = error.message.replace("client.markets()", "tidytape markets")
+        raise
+
+
 def _command(method: FunctionType) -> Callable[..., None]:
     """Return the command that calls a method of the client and puts what it returns where it is wanted."""
     name = method.__name__
@@ -126,7 +137,7 @@ def _command(method: FunctionType) -> Callable[..., None]:
 
     def command(*, out: Path | None, **said: Any) -> None:
         check_target(out)
-        with _client(**{option: said.pop(option) for option in client_options}) as client:
+        with _as_commands(), _client(**{option: said.pop(option) for option in client_options}) as client:
             if hasattr(client.query, name):
                 fetched = client.fetch(getattr(client.query, name)(**said))
                 put(fetched.frame, out)
@@ -155,7 +166,7 @@ def _planning(method: FunctionType) -> Callable[..., None]:
     client_options = inspect.signature(_client, eval_str=True).parameters
 
     def command(**said: Any) -> None:
-        with _client(**{option: said.pop(option) for option in client_options}) as client:
+        with _as_commands(), _client(**{option: said.pop(option) for option in client_options}) as client:
             plan = client.plan(getattr(client.query, method.__name__)(**said))
         if plan.cached:
             typer.echo(f"from the cache: {spans(plan.cached)}")

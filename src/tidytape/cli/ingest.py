@@ -1,318 +1,123 @@
-"""``tidytape ingest``: put recorded files into a lake.
+"""``tidytape ingest``: put recorded files into a lake, one command per layout.
 
-Every option of a command is the argument of `tidytape.lake.ingest.ingest` that has its name, but for ``--verbose``.
+The commands derive from the layouts: their options are the attributes of `tidytape.lake.ingest.Market` that mean
+something to the layout, the attributes of the layout itself, and the arguments of `tidytape.lake.ingest.ingest`.
 """
 
 from __future__ import annotations
 
+import inspect
+from collections.abc import Callable, Mapping, MutableMapping
+from functools import cache
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from tidytape.errors import IngestError, QueryError
 
+if TYPE_CHECKING:
+    from tidytape.lake.ingest import Layout
+
 __all__ = ["app"]
 
-app = typer.Typer(help="Put recorded files into a lake.", no_args_is_help=True)
-
-Files = Annotated[list[Path], typer.Argument(help="Files, plain, gzipped or zipped.")]
-LakeOption = Annotated[str, typer.Option("--lake", help="The lake; made if it is not there.")]
-Exchange = Annotated[str, typer.Option(help="Venue the files were recorded at.")]
-AnyExchange = Annotated[
-    str | None, typer.Option(help="Venue the files were recorded at, if they do not say.")
-]
-RawSymbol = Annotated[
-    str | None, typer.Option(help="The one instrument to take, or of files that name none.")
-]
-Normalized = Annotated[
-    str | None, typer.Option(help="Cross-exchange symbol; guessed from the raw one if left out.")
-]
-Coin = Annotated[str | None, typer.Option(help="Base asset; guessed from the raw symbol if left out.")]
-Category = Annotated[str | None, typer.Option(help="SPOT (if left out), PERPETUAL, FUTURE, OPTION or COMBO.")]
-TickSize = Annotated[str | None, typer.Option(help="Smallest price step; else the finest one seen.")]
-BlockSize = Annotated[str | None, typer.Option(help="Height of a profile level; else chosen from the price.")]
-Contract = Annotated[
-    str | None,
-    typer.Option(help="What a contract is, if amounts count contracts: INVERSE, LINEAR or VANILLA."),
-]
-ContractSize = Annotated[
-    str | None, typer.Option(help="Size of one contract: quote if INVERSE, coin otherwise.")
-]
-AmountUnit = Annotated[
-    str | None,
-    typer.Option(
-        help="What amounts, or volumes of candles, count: coin, quote or contracts; else the files have to say it."
+_EXCHANGE = "Venue the files were recorded at."
+_RUN = {
+    "workers": (int | None, None, typer.Option(min=1, help="Files that are read at once.")),
+    "skip_bad": (bool, False, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")),
+    "verbose": (
+        bool,
+        False,
+        typer.Option("--verbose", "-v", help="Tell of every file and market, however many; else in sum."),
     ),
-]
-FundingInterval = Annotated[
-    str | None,
-    typer.Option(
-        help="Time between settlements of funding reports that state none, e.g. 8h; else not served."
-    ),
-]
-CandleInterval = Annotated[
-    str | None, typer.Option(help="Length of candles whose file does not tell it, e.g. 1h.")
-]
-Workers = Annotated[int | None, typer.Option(min=1, help="Files that are read at once.")]
-SkipBad = Annotated[bool, typer.Option("--skip-bad", help="Leave broken lines out instead of failing.")]
-Verbose = Annotated[
-    bool, typer.Option("--verbose", "-v", help="Tell of every file and market, however many; else in sum.")
-]
-Table = Annotated[
-    str, typer.Option(help="What the rows are: trades, candles, book, open_interest, funding, ….")
-]
-ColumnMap = Annotated[
-    str | None,
-    typer.Option(
-        "--map",
-        help="Which column is what: id=tid,price=px,amount=qty,side=side,timestamp=time. Columns of the table that "
-        "are left out are columns of that very name. Of trades: timestamp, price, amount, side (or "
-        "buyer_is_maker), id and raw_symbol.",
-    ),
-]
-TimeUnit = Annotated[
-    str | None,
-    typer.Option(
-        help="How times are written, if not plain: iso, date, s, ms, us or ns; or of each column, "
-        "timestamp=iso,expiry=date."
-    ),
-]
-TimeFormat = Annotated[
-    str | None,
-    typer.Option(help="How times are written otherwise, e.g. '%d-%m-%Y %H:%M:%S'; UTC without a %z."),
-]
+}
 
 
-@app.command("auto")
-def auto(
-    files: Files,
-    lake: LakeOption,
-    exchange: AnyExchange = None,
-    raw_symbol: RawSymbol = None,
-    normalized_symbol: Normalized = None,
-    coin: Coin = None,
-    category: Category = None,
-    tick_size: TickSize = None,
-    block_size: BlockSize = None,
-    contract: Contract = None,
-    contract_size: ContractSize = None,
-    amount_unit: AmountUnit = None,
-    funding_interval: FundingInterval = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """Files of any layout that their names and first lines tell."""
-    _run(None, locals())
+class _Commands(TyperGroup):
+    """The commands of the layouts, made when they are first looked for: to import the layouts takes a while."""
+
+    @property
+    def commands(self) -> MutableMapping[str, Any]:
+        """The commands by name."""
+        return {**_commands(), **self._own}
+
+    @commands.setter
+    def commands(self, own: MutableMapping[str, Any]) -> None:
+        self._own = own
 
 
-@app.command("binance-vision")
-def binance_vision(
-    files: Files,
-    lake: LakeOption,
-    exchange: Exchange,
-    raw_symbol: RawSymbol = None,
-    normalized_symbol: Normalized = None,
-    coin: Coin = None,
-    category: Category = None,
-    tick_size: TickSize = None,
-    block_size: BlockSize = None,
-    contract: Contract = None,
-    contract_size: ContractSize = None,
-    amount_unit: AmountUnit = None,
-    funding_interval: FundingInterval = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """Dumps of data.binance.vision: trades, candles, funding, open interest, liquidations."""
-    _run("binance-vision", locals())
+app = typer.Typer(help="Put recorded files into a lake.", no_args_is_help=True, cls=_Commands)
 
 
-@app.command("binance-ws")
-def binance_ws(
-    files: Files,
-    lake: LakeOption,
-    exchange: Exchange,
-    raw_symbol: RawSymbol = None,
-    normalized_symbol: Normalized = None,
-    coin: Coin = None,
-    category: Category = None,
-    tick_size: TickSize = None,
-    block_size: BlockSize = None,
-    contract: Contract = None,
-    contract_size: ContractSize = None,
-    amount_unit: AmountUnit = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """Recorded WebSocket logs: trades, depth updates and snapshots."""
-    _run("binance-ws", locals())
+@app.callback()
+def _ingest_group() -> None:
+    pass
 
 
-@app.command("cryptofeed")
-def cryptofeed(
-    files: Files,
-    lake: LakeOption,
-    exchange: Exchange = "BITMEX",
-    raw_symbol: RawSymbol = None,
-    contract: Contract = None,
-    contract_size: ContractSize = None,
-    amount_unit: AmountUnit = None,
-    funding_interval: FundingInterval = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """Lists of BitMEX instruments: funding and open interest."""
-    _run("cryptofeed", locals())
+@cache
+def _commands() -> dict[str, Any]:
+    from tidytape.lake.ingest import LAYOUTS
+
+    made = typer.Typer(rich_markup_mode=None)
+    made.command("auto")(_command(None))
+    for name, layout in LAYOUTS.items():
+        made.command(name)(_command(layout))
+    return dict(typer.main.get_group(made).commands)
 
 
-@app.command("csv")
-def csv(
-    files: Files,
-    lake: LakeOption,
-    exchange: AnyExchange = None,
-    raw_symbol: RawSymbol = None,
-    table: Table = "trades",
-    columns: ColumnMap = None,
-    normalized_symbol: Normalized = None,
-    coin: Coin = None,
-    category: Category = None,
-    tick_size: TickSize = None,
-    block_size: BlockSize = None,
-    delimiter: Annotated[str | None, typer.Option(help="One character; else read off the header.")] = None,
-    time_unit: TimeUnit = None,
-    time_format: TimeFormat = None,
-    contract: Contract = None,
-    contract_size: ContractSize = None,
-    amount_unit: AmountUnit = None,
-    interval: CandleInterval = None,
-    funding_interval: FundingInterval = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """Delimited files, with a map of their columns."""
-    _run("csv", locals())
+def _command(layout: type[Layout] | None) -> Callable[..., None]:
+    """Return the command of a layout, or of files that are recognised."""
+    name = None if layout is None else layout.name
+
+    def command(**said: Any) -> None:
+        _run(name, said)
+
+    command.__doc__ = "Files of any layout that their names and first lines tell."
+    if layout is not None:
+        command.__doc__ = (inspect.getdoc(layout) or "").partition("\n")[0]
+    parameters = {
+        "files": (list[Path], inspect.Parameter.empty, typer.Argument(help="Files, plain, gzipped or zipped.")),
+        "lake": (
+            str, inspect.Parameter.empty, typer.Option("--lake", help="The lake; made if it is not there.")
+        ),
+        **_options(layout),
+        **_RUN,
+    }  # fmt: skip
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                parameter, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=Annotated[kind, option]
+            )
+            for parameter, (kind, default, option) in parameters.items()
+        ]
+    )
+    return command
 
 
-@app.command("deribit-chain")
-def deribit_chain(
-    files: Files,
-    lake: LakeOption,
-    exchange: Exchange = "DERIBIT",
-    raw_symbol: RawSymbol = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """Snapshots of option chains: implied volatility, delta, forward, open interest."""
-    _run("deribit-chain", locals())
+def _options(layout: type[Layout] | None) -> dict[str, tuple[Any, Any, Any]]:
+    """Type, default and option of what a layout, and what is said of its market, takes."""
+    from tidytape.lake.ingest.layout import Layout
+    from tidytape.lake.ingest.layouts import options_of
+    from tidytape.lake.ingest.market import Market
+
+    kind = layout or Layout
+    of_market = {name: option for name, option in options_of(Market).items() if name in kind.market_options}
+    options = {name: _option(option) for name, option in {**of_market, **options_of(kind)}.items()}
+    if kind.needs_exchange:
+        options["exchange"] = (str, inspect.Parameter.empty, typer.Option(help=_EXCHANGE))
+    elif kind.default_exchange is not None:
+        options["exchange"] = (str, kind.default_exchange, typer.Option(help=_EXCHANGE))
+    return options
 
 
-@app.command("jsonl")
-def jsonl(
-    files: Files,
-    lake: LakeOption,
-    exchange: AnyExchange = None,
-    raw_symbol: RawSymbol = None,
-    table: Table = "trades",
-    columns: ColumnMap = None,
-    normalized_symbol: Normalized = None,
-    coin: Coin = None,
-    category: Category = None,
-    tick_size: TickSize = None,
-    block_size: BlockSize = None,
-    time_unit: TimeUnit = None,
-    time_format: TimeFormat = None,
-    contract: Contract = None,
-    contract_size: ContractSize = None,
-    amount_unit: AmountUnit = None,
-    interval: CandleInterval = None,
-    funding_interval: FundingInterval = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """Lines of JSON objects, with a map of their fields."""
-    _run("jsonl", locals())
-
-
-@app.command("parquet")
-def parquet(
-    files: Files,
-    lake: LakeOption,
-    exchange: AnyExchange = None,
-    raw_symbol: RawSymbol = None,
-    table: Table = "trades",
-    columns: ColumnMap = None,
-    normalized_symbol: Normalized = None,
-    coin: Coin = None,
-    category: Category = None,
-    tick_size: TickSize = None,
-    block_size: BlockSize = None,
-    time_unit: TimeUnit = None,
-    time_format: TimeFormat = None,
-    contract: Contract = None,
-    contract_size: ContractSize = None,
-    amount_unit: AmountUnit = None,
-    interval: CandleInterval = None,
-    funding_interval: FundingInterval = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """Parquet files, with a map of their columns."""
-    _run("parquet", locals())
-
-
-@app.command("tardis")
-def tardis(
-    files: Files,
-    lake: LakeOption,
-    exchange: AnyExchange = None,
-    raw_symbol: RawSymbol = None,
-    normalized_symbol: Normalized = None,
-    coin: Coin = None,
-    category: Category = None,
-    tick_size: TickSize = None,
-    block_size: BlockSize = None,
-    contract: Contract = None,
-    contract_size: ContractSize = None,
-    amount_unit: AmountUnit = None,
-    funding_interval: FundingInterval = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """CSV datasets of tardis.dev, which name their venue and instrument."""
-    _run("tardis", locals())
-
-
-@app.command("tardis-node")
-def tardis_node(
-    files: Files,
-    lake: LakeOption,
-    exchange: AnyExchange = None,
-    raw_symbol: RawSymbol = None,
-    normalized_symbol: Normalized = None,
-    coin: Coin = None,
-    category: Category = None,
-    tick_size: TickSize = None,
-    block_size: BlockSize = None,
-    contract: Contract = None,
-    contract_size: ContractSize = None,
-    amount_unit: AmountUnit = None,
-    funding_interval: FundingInterval = None,
-    workers: Workers = None,
-    skip_bad: SkipBad = False,
-    verbose: Verbose = False,
-) -> None:
-    """Normalised messages of tardis-node, which name their venue and instrument."""
-    _run("tardis-node", locals())
+def _option(said: Mapping[str, Any]) -> tuple[Any, Any, Any]:
+    flags = [said["flag"]] if said["flag"] else []
+    return (
+        str if said["default"] is not None else str | None,
+        said["default"],
+        typer.Option(*flags, help=said["help"]),
+    )
 
 
 def _run(layout: str | None, said: dict[str, Any]) -> None:
@@ -339,15 +144,26 @@ def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
     return {name.strip(): value.strip() for name, _, value in pairs}
 
 
-def _ingest(files: list[Path], lake: str, *, verbose: bool, **options: Any) -> None:
+def _ingest(
+    files: list[Path],
+    lake: str,
+    *,
+    layout: str | None,
+    verbose: bool,
+    skip_bad: bool,
+    workers: int | None = None,
+    **options: Any,
+) -> None:
     from tidytape.lake import Lake
     from tidytape.lake.ingest import ingest, summary
+    from tidytape.lake.ingest.layouts import by_name
 
-    told = str if verbose else summary
+    written = str if verbose else summary
+    chosen, market = by_name(layout, options)
     try:
-        report = ingest(files, Lake.create(lake), **options)
+        report = ingest(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, workers=workers)
     except IngestError as error:
-        if error.report is not None:  # of several files some went in
-            typer.echo(told(error.report))
+        if error.report is not None:  # some of several files went in
+            typer.echo(written(error.report))
         raise
-    typer.echo(told(report))
+    typer.echo(written(report))

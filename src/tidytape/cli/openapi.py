@@ -18,10 +18,11 @@ def openapi(
     """Print the OpenAPI document of the service, to generate clients from; no service need be running."""
     import orjson
 
-    from tidytape.service.openapi import document, page
+    from tidytape.service.openapi import document
+    from tidytape.service.openapi_page import reference_page
 
     described = document(key_header=key_header)
     if markdown:
-        typer.echo(page(described), nl=False)
+        typer.echo(reference_page(described), nl=False)
     else:
         typer.echo(orjson.dumps(described, option=orjson.OPT_INDENT_2))

@@ -63,7 +63,7 @@ def serve(
     from tidytape.lake import Lake
     from tidytape.service import KeyFile, Processes, RedisBuckets, create_app, tiers_of
     from tidytape.service.connection import LISTENING, require_free
-    from tidytape.service.history import out_of_history
+    from tidytape.service.inventory import out_of_history
 
     require_free(host, port)
     allowed = tiers_of(tiers)

@@ -10,10 +10,19 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidytape.client.aio import AsyncClient
-    from tidytape.client.quota import Usage
+    from tidytape.client.budget import Usage
+    from tidytape.client.endpoints import Fetched
+    from tidytape.client.metadata import Metadata, Plan
     from tidytape.client.sync import Client
 else:
-    _HOMES = {"AsyncClient": "aio", "Client": "sync", "Usage": "quota"}
+    _HOMES = {
+        "AsyncClient": "aio",
+        "Client": "sync",
+        "Fetched": "endpoints",
+        "Metadata": "metadata",
+        "Plan": "metadata",
+        "Usage": "budget",
+    }
 
     def __getattr__(name):
         # Hidden from type checkers, which would otherwise accept any name at all.
@@ -26,4 +35,4 @@ else:
         return sorted({*globals(), *_HOMES})
 
 
-__all__ = ["AsyncClient", "Client", "Usage"]
+__all__ = ["AsyncClient", "Client", "Fetched", "Metadata", "Plan", "Usage"]

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 import httpx
 import polars as pl
 
-from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, noting, wanted_of
-from tidytape.client.network import connection_options
-from tidytape.client.planning import Plan
-from tidytape.client.quota import Usage
-from tidytape.client.reasons import Reason, in_every_part, warn_of_empty
+from tidytape.client.budget import Usage
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, wanted_of
+from tidytape.client.metadata import Plan
 from tidytape.client.settings import (
     CACHE_LIMIT,
     MAX_BODY,
+    MAX_WAIT,
     Absent,
     Backend,
     OnLimit,
     Options,
     Partial,
     Settings,
+    connection_options,
 )
 from tidytape.client.steps import (
     FAILURES,
@@ -41,7 +41,6 @@ from tidytape.client.steps import (
     outward,
 )
 from tidytape.client.tape import NO_NETWORK, Replayer
-from tidytape.client.window import Window
 from tidytape.errors import TidytapeError
 
 if TYPE_CHECKING:
@@ -91,9 +90,10 @@ class AsyncClient(
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     on_limit : {"wait", "raise"}
         What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
-    max_wait : float, optional
-        Longest time the budget may make one fetch wait: where it would be longer, `BudgetError` says how long, before
-        anything is sent. Without one there is no bound; a long wait is told on the progress bar, or in the log. [s]
+    max_wait : float or None
+        Longest time the budget may make one fetch wait. [s] Where it would be longer, `BudgetError` says how long,
+        before anything is sent. None is without bound. A wait of more than ten seconds is announced on the progress
+        bar, or in the log.
     partial : {"raise", "flag"}
         What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
     absent : {"null", "zero"}
@@ -172,7 +172,7 @@ class AsyncClient(
         attempts: int = 6,
         max_body: int = MAX_BODY,
         on_limit: OnLimit = "wait",
-        max_wait: float | None = None,
+        max_wait: float | None = MAX_WAIT,
         partial: Partial = "raise",
         absent: Absent = "null",
         parallel: int = 4,
@@ -208,46 +208,58 @@ class AsyncClient(
 
     @overload
     @staticmethod
-    def local(lake: str | Path, *, backend: Literal["polars"] = "polars") -> AsyncClient[pl.DataFrame]: ...
-
-    @overload
-    @staticmethod
-    def local(lake: str | Path, *, backend: Literal["pandas"]) -> AsyncClient[pd.DataFrame]: ...
-
-    @staticmethod
-    def local(lake: str | Path, *, backend: Backend = "polars") -> AsyncClient[Any]:
-        """Return a client of the service over a lake, in this process; see ``Client.local``."""
-        from tidytape.client import local
-
-        return AsyncClient(**local.async_connection(lake), backend=backend)
-
-    @overload
-    @staticmethod
-    def demo(*, backend: Literal["polars"] = "polars") -> AsyncClient[pl.DataFrame]: ...
-
-    @overload
-    @staticmethod
-    def demo(*, backend: Literal["pandas"]) -> AsyncClient[pd.DataFrame]: ...
-
-    @staticmethod
-    def demo(*, backend: Backend = "polars") -> AsyncClient[Any]:
-        """Return a client of the service over a small simulated market; see ``Client.demo``."""
-        from tidytape.client import local
-
-        return AsyncClient(**local.async_demo_connection(), backend=backend)
-
-    @overload
-    @staticmethod
-    def replay(
-        tape: str | os.PathLike[str], *, backend: Literal["polars"] = "polars"
+    def local(
+        lake: str | Path, *, backend: Literal["polars"] = "polars", **options: Unpack[Options]
     ) -> AsyncClient[pl.DataFrame]: ...
 
     @overload
     @staticmethod
-    def replay(tape: str | os.PathLike[str], *, backend: Literal["pandas"]) -> AsyncClient[pd.DataFrame]: ...
+    def local(
+        lake: str | Path, *, backend: Literal["pandas"], **options: Unpack[Options]
+    ) -> AsyncClient[pd.DataFrame]: ...
 
     @staticmethod
-    def replay(tape: str | os.PathLike[str], *, backend: Backend = "polars") -> AsyncClient[Any]:
+    def local(
+        lake: str | Path, *, backend: Backend = "polars", **options: Unpack[Options]
+    ) -> AsyncClient[Any]:
+        """Return a client of the service over a lake, in this process; see ``Client.local``."""
+        from tidytape.client.local import AsyncAppTransport, connection
+
+        return AsyncClient(**connection(lake, AsyncAppTransport, **options), backend=backend)
+
+    @overload
+    @staticmethod
+    def demo(
+        *, backend: Literal["polars"] = "polars", **options: Unpack[Options]
+    ) -> AsyncClient[pl.DataFrame]: ...
+
+    @overload
+    @staticmethod
+    def demo(*, backend: Literal["pandas"], **options: Unpack[Options]) -> AsyncClient[pd.DataFrame]: ...
+
+    @staticmethod
+    def demo(*, backend: Backend = "polars", **options: Unpack[Options]) -> AsyncClient[Any]:
+        """Return a client of the service over a small simulated market; see ``Client.demo``."""
+        from tidytape.client.local import AsyncAppTransport, connection
+
+        return AsyncClient(**connection(None, AsyncAppTransport, **options), backend=backend)
+
+    @overload
+    @staticmethod
+    def replay(
+        tape: str | os.PathLike[str], *, backend: Literal["polars"] = "polars", **options: Unpack[Options]
+    ) -> AsyncClient[pl.DataFrame]: ...
+
+    @overload
+    @staticmethod
+    def replay(
+        tape: str | os.PathLike[str], *, backend: Literal["pandas"], **options: Unpack[Options]
+    ) -> AsyncClient[pd.DataFrame]: ...
+
+    @staticmethod
+    def replay(
+        tape: str | os.PathLike[str], *, backend: Backend = "polars", **options: Unpack[Options]
+    ) -> AsyncClient[Any]:
         """Return a client that answers from a tape, with no network: what was asked, as it was answered.
 
         Parameters
@@ -280,8 +292,9 @@ class AsyncClient(
         (['BTC'], ['BTC'])
         """
         replayer = Replayer(tape)
+        arguments: dict[str, Any] = {**options, "cache": False, "offline": False}
         client: AsyncClient[Any] = AsyncClient(
-            replayer.base_url, "replayed", cache=False, backend=backend, transport=NO_NETWORK
+            replayer.base_url, "replayed", backend=backend, transport=NO_NETWORK, **arguments
         )
         client._tape = replayer
         return client
@@ -320,25 +333,13 @@ class AsyncClient(
         loop = asyncio.get_running_loop()
         if loop not in self._loops:
             with connection_options(self._settings.base_url, self._transport) as options:
-                http = httpx.AsyncClient(**options)
-            found = http, asyncio.Semaphore(self._settings.parallel)
-            self._loops = {one: of_it for one, of_it in self._loops.items() if not one.is_closed()} | {
-                loop: found
-            }
-            return found
+                opened = httpx.AsyncClient(**options), asyncio.Semaphore(self._settings.parallel)
+            running = {one: kept for one, kept in self._loops.items() if not one.is_closed()}
+            self._loops = running | {loop: opened}
         return self._loops[loop]
 
-    @property
-    def _http(self) -> httpx.AsyncClient:
-        return self._of_loop[0]
-
-    @property
-    def _places(self) -> asyncio.Semaphore:
-        """The places that all fetches of this client share."""
-        return self._of_loop[1]
-
     async def _together(self, step: Together) -> list[object]:
-        places = self._places
+        _, places = self._of_loop  # that all fetches of this client share
 
         async def run(steps: Flow[object]) -> object:
             async with places:
@@ -365,7 +366,8 @@ class AsyncClient(
             raise
 
     async def _answer(self, step: Send) -> Answer:
-        async with aclosing(await self._http.send(step.request, stream=True)) as response:
+        http, _ = self._of_loop
+        async with aclosing(await http.send(step.request, stream=True)) as response:
             gathering = Gathering(step, response)
             if gathering.readable and gathering.is_read:
                 gathering.add(response.content)
@@ -404,17 +406,15 @@ class AsyncClient(
         >>> asyncio.run(rows())
         [24]
         """
-        wanted = wanted_of(query)
-        reasons: list[tuple[Reason, ...]] = []
-        for part in self._parts(wanted):
-            frames = self._framed(first(noting(reasons, self._answered(part))), wanted.schema)
-            yield await self._run(frames)
-        warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
+        wanted = await self._run(self._dated(wanted_of(query)))
+        for steps in self._frames(wanted):
+            yield await self._run(steps)
 
     async def aclose(self) -> None:
         """Let go of connections."""
         self._closed = True
-        await self._http.aclose()
+        http, _ = self._of_loop
+        await http.aclose()
 
     async def __aenter__(self) -> AsyncClient[FrameT]:
         """Return the client."""

@@ -35,12 +35,13 @@ import polars as pl
 
 from tidytape import wire
 from tidytape.catalogue import NoteCode
-from tidytape.client.describing import described
+from tidytape.client.answers import described
 from tidytape.client.window import Window
 from tidytape.errors import QueryError
 from tidytape.schema import schema_of
 from tidytape.times import SECOND, Span, intersected, union, without
 from tidytape.wire import Note
+from tidytape.wire.tidy import with_known
 
 __all__ = ["LIMIT", "Cache", "Entry", "Series", "default_folder"]
 
@@ -85,7 +86,7 @@ class Segment:
 
     @property
     def is_of_the_future(self) -> bool:
-        """Whether it was written by a clock that was ahead: what is to come was not known."""
+        """Whether it ends after now, so that a clock that was ahead wrote it."""
         return self.end > time.time()
 
 
@@ -118,7 +119,7 @@ class Entry:
 
 
 class Cache:
-    """Folder of what was fetched before, shared by every process of a user.
+    """A folder of fetched points that all processes of a user share.
 
     Parameters
     ----------
@@ -141,7 +142,7 @@ class Cache:
         self.limit = limit
 
     def series(self, base_url: str, window: Window, *, absent: str = "null") -> Series:
-        """Return what is kept of what a window asks, whatever its time, of clients that read absent numbers alike."""
+        """Return the cached series of a window's query. Clients with another ``absent`` have another one."""
         asked = {"format": _FORMAT, "base_url": base_url, "params": window.params}
         if absent != "null":
             asked["absent"] = absent
@@ -149,41 +150,41 @@ class Cache:
         return Series(self, self.folder / window.data_type / name, window, asked)
 
     def entries(self) -> list[Entry]:
-        """Return what is kept, the series that was read last first."""
-        found = []
-        for said in self.folder.glob("*/*/query.json"):
+        """Return the cached series, the one that was read last first."""
+        kept = []
+        for description in self.folder.glob("*/*/query.json"):
             try:
-                asked = json.loads(said.read_text("utf-8"))
-                segments = list(_segments(said.parent))
-                stats = [one.path.stat() for one in segments]
-                params = [(str(name), str(value)) for name, value in asked["params"]]
-                url = str(asked["base_url"])
+                query = json.loads(description.read_text("utf-8"))
+                segments = list(_segments(description.parent))
+                stats = [segment.path.stat() for segment in segments]
+                params = [(str(name), str(value)) for name, value in query["params"]]
+                url = str(query["base_url"])
             except (OSError, ValueError, KeyError, TypeError):
                 continue  # another process removes it
-            found.append(
+            kept.append(
                 Entry(
-                    said.parent.parent.name,
+                    description.parent.parent.name,
                     url,
                     params,
-                    union((one.start, one.end) for one in segments),
-                    sum(one.st_size for one in stats),
-                    max((one.st_mtime for one in stats), default=0.0),
+                    union((segment.start, segment.end) for segment in segments),
+                    sum(stat.st_size for stat in stats),
+                    max((stat.st_mtime for stat in stats), default=0.0),
                 )
             )
-        return sorted(found, key=lambda one: -one.used)
+        return sorted(kept, key=lambda entry: -entry.used)
 
     def clear(self) -> int:
-        """Remove everything that is kept, and return how much that was. [byte]"""
+        """Remove all cached points, and return their size. [byte]"""
         freed = 0
         for folder in self.folder.glob("*/*"):
             if (folder / "query.json").exists():
-                sizes = {one.path: one.path.stat().st_size for one in _segments(folder)}
+                sizes = {segment.path: segment.path.stat().st_size for segment in _segments(folder)}
                 shutil.rmtree(folder, ignore_errors=True)
                 freed += sum(size for path, size in sizes.items() if not path.exists())
         return freed
 
     def trim(self) -> None:
-        """Remove what was not read for longest until the rest is within the limit."""
+        """Remove the files that were read longest ago until the rest is within the limit."""
         files: list[tuple[float, int, Path]] = []
         for path in self.folder.glob("*/*/*.parquet"):
             with suppress(OSError):
@@ -198,7 +199,7 @@ class Cache:
 
 
 class Series:
-    """What is kept of one series of points: a query but for its time.
+    """The cached points of one series; a series is a query without its times.
 
     Parameters
     ----------
@@ -219,48 +220,53 @@ class Series:
         self._schema = schema_of(window.data_type, grouped=window.query.group_by is not None)
 
     def missing(self, span: Span) -> list[Span]:
-        """Return what of a span no file covers."""
-        kept = _segments(self._folder)
-        return without(span, ((one.start, one.end) for one in kept if not one.is_of_the_future))
+        """Return the parts of a span that no file covers."""
+        segments = _segments(self._folder)
+        return without(
+            span, ((segment.start, segment.end) for segment in segments if not segment.is_of_the_future)
+        )
 
     def read(self, span: Span) -> tuple[list[pl.DataFrame], list[Note], list[Span]]:
-        """Return the points of a span that are kept, each once, the notes on them, and which parts are not kept.
+        """Return the cached points of a span, each once, their notes, and the parts of the span that are missing.
 
         A file that is damaged, or tells of a time that is yet to come, is removed, and what it covered is missing.
         """
         frames: list[pl.DataFrame] = []
         notes: list[Note] = []
         taken: list[Span] = []
-        for one in _segments(self._folder):
+        for segment in _segments(self._folder):
             parts = [
                 part
-                for overlap in intersected(span, [(one.start, one.end)])
+                for overlap in intersected(span, [(segment.start, segment.end)])
                 for part in without(overlap, taken)
             ]
             if not parts:
                 continue
             try:
-                points = _opened(one)
+                points = _opened(segment)
             except OSError:
                 continue  # it may be there again the next time
-            if points is None or one.is_of_the_future:
+            if points is None or segment.is_of_the_future:
                 with suppress(OSError):
-                    one.path.unlink(missing_ok=True)
+                    segment.path.unlink(missing_ok=True)
                 continue
-            frame, said = points
+            frame, file_notes = points
             frames += [_between(frame, part) for part in parts]
-            notes += said
+            notes += file_notes
             taken = union([*taken, *parts])
         return [self._described(frame) for frame in frames], notes, without(span, taken)
 
     def _described(self, frame: pl.DataFrame) -> pl.DataFrame:
-        """Return a kept frame in the schema; files of older releases lack columns that follow from what was asked."""
-        return described(self._schema.conform(frame), self._window.query, answered_at=None)
+        """Return a cached frame in the schema.
+
+        Files of older releases lack columns that follow from the query, and name intervals as the service does.
+        """
+        return described(with_known(self._schema.conform(frame)), self._window.query, answered_at=None)
 
     def store(
         self, span: Span, frame: pl.DataFrame, *, closed: int, now: float, notes: Iterable[Note] = ()
     ) -> None:
-        """Keep the points of a span as far as it is closed, but for intervals with a point that is not final.
+        """Cache the closed part of a span, without the intervals that have a point that is not final.
 
         Parameters
         ----------
@@ -288,9 +294,9 @@ class Series:
         if not settled:
             return
         self._folder.mkdir(parents=True, exist_ok=True)
-        said = self._folder / "query.json"
-        if not said.exists():
-            _put(said, json.dumps(self._asked, indent=1).encode())
+        description = self._folder / "query.json"
+        if not description.exists():
+            _put(description, json.dumps(self._asked, indent=1).encode())
         for part in settled:
             self._write(part, _between(frame, part), notes)
 
@@ -315,18 +321,18 @@ class Series:
         """Make files that adjoin and are small into one, and see to the limit of the cache."""
         run: list[Segment] = []
         size = 0
-        for one in [*_segments(self._folder), None]:
+        for segment in [*_segments(self._folder), None]:
             length = 0
-            if one is not None:
+            if segment is not None:
                 with suppress(OSError):
-                    length = one.path.stat().st_size
-            if one is not None and run and one.start == run[-1].end and size + length <= _SMALL:
-                run.append(one)
+                    length = segment.path.stat().st_size
+            if segment is not None and run and segment.start == run[-1].end and size + length <= _SMALL:
+                run.append(segment)
                 size += length
                 continue
             if len(run) > 1:
                 self._join(run)
-            run, size = ([one] if one is not None else []), length
+            run, size = ([segment] if segment is not None else []), length
         for part in self._folder.glob(".*.part"):
             with suppress(OSError):
                 if part.stat().st_mtime < time.time() - _ABANDONED:
@@ -335,63 +341,63 @@ class Series:
 
     def _join(self, run: Sequence[Segment]) -> None:
         try:
-            frames = [_opened(one) for one in run]
+            frames = [_opened(segment) for segment in run]
         except OSError:
             return  # another process has joined them
         sound = [points for points in frames if points is not None]
         if len(sound) < len(run):
             return  # it is found out when it is read
-        notes = [note for _, said in sound for note in said]
+        notes = [note for _, file_notes in sound for note in file_notes]
         self._write((run[0].start, run[-1].end), wire.concatenated([frame for frame, _ in sound]), notes)
-        for one in run:
-            one.path.unlink(missing_ok=True)
+        for segment in run:
+            segment.path.unlink(missing_ok=True)
 
     def _write(self, span: Span, frame: pl.DataFrame, notes: Iterable[Note]) -> None:
         body = io.BytesIO()
         # Where a market has points in a part of the window is not said again: they are here.
         empty = dict.fromkeys(note for note in notes if note.code is not NoteCode.PART)
-        said = {_NOTES: wire.write_notes(empty).decode()} if empty else None
-        frame.write_parquet(body, compression="zstd", compression_level=1, metadata=said)
+        metadata = {_NOTES: wire.write_notes(empty).decode()} if empty else None
+        frame.write_parquet(body, compression="zstd", compression_level=1, metadata=metadata)
         content = body.getvalue()
         digest = _digest(self._folder, span, content)
         _put(self._folder / f"{span[0]}-{span[1]}-{digest}.parquet", content)
 
     def lock(self) -> filelock.FileLock:
-        """Return the lock of whoever fetches what is missing; it ends with the process that holds it."""
+        """Return the lock that a process holds while it fetches missing points; it ends with the process."""
         self._folder.mkdir(parents=True, exist_ok=True)
         # Not of one thread: a task of asyncio may go on in another one.
         return filelock.FileLock(self._folder / ".lock", thread_local=False)
 
 
 def _segments(folder: Path) -> Iterator[Segment]:
-    """Give the files of a series by their spans, the longer of those with one start first."""
-    found: list[Segment] = []
+    """Yield the files of a series in the order of their starts; of two with the same start the longer one first."""
+    segments: list[Segment] = []
     with suppress(OSError):
-        found = [
+        segments = [
             Segment(int(name[1]), int(name[2]), name[3], path)
             for path in folder.iterdir()
             if (name := _NAME.fullmatch(path.name))
         ]
-    yield from sorted(found, key=lambda one: (one.start, -one.end, one.digest))
+    yield from sorted(segments, key=lambda segment: (segment.start, -segment.end, segment.digest))
 
 
 def _opened(segment: Segment) -> tuple[pl.DataFrame, tuple[Note, ...]] | None:
-    """Return points and notes of a file, None if it is not what was written; OSError if it cannot be read just now."""
+    """Return points and notes of a file, or None if its hash is wrong. Raise OSError if it cannot be read now."""
     content = segment.path.read_bytes()
     if _digest(segment.path.parent, (segment.start, segment.end), content) != segment.digest:
         return None
     try:
         frame = pl.read_parquet(io.BytesIO(content))
-        said = pl.read_parquet_metadata(io.BytesIO(content)).get(_NOTES, "")
+        notes = pl.read_parquet_metadata(io.BytesIO(content)).get(_NOTES, "")
     except (OSError, pl.exceptions.PolarsError):
         return None
     with suppress(OSError):
         os.utime(segment.path)  # it was read just now
-    return frame, wire.read_notes(said.encode()) or ()
+    return frame, wire.read_notes(notes.encode()) or ()
 
 
 def _digest(folder: Path, span: Span, content: bytes) -> str:
-    """Hash of a file's bytes, of what they are points of, and from when to when."""
+    """Return the hash of a file's series, span and bytes."""
     return hashlib.sha256(f"{folder.name} {span[0]} {span[1]}\n".encode() + content).hexdigest()[:32]
 
 

@@ -12,7 +12,7 @@ from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.query.values import written_time
 from tidytape.times import Span
 
-__all__ = ["FIELDS", "counted", "described", "facts_table", "lasting", "of_query", "spans"]
+__all__ = ["FIELDS", "described", "facts_table", "lasting", "of_query", "spans"]
 
 FIELDS: Mapping[str, str] = {
     wire: field for query in (MetaQuery, MarketsQuery, PointsQuery) for field, wire in query.WIRE.items()
@@ -38,29 +38,29 @@ def described(params: Iterable[Sequence[str]]) -> str:
     >>> described([("type", "TRADE_AGG"), ("coin", "BTC"), ("interval", "MINUTE"), ("from", "0"), ("period", "60")])
     'TRADE_AGG coin=BTC interval=1m, 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z'
     """
-    said: dict[str, list[str]] = {}
+    by_name: dict[str, list[str]] = {}
     for name, value in params:
-        said.setdefault(name, []).append(_ALIASES.get(name, {}).get(value, value))
-    if "from" in said and "period" in said:
-        start = int(said.pop("from")[0])
-        when = [spans([(start, start + int(said.pop("period")[0]))])]
+        by_name.setdefault(name, []).append(_ALIASES.get(name, {}).get(value, value))
+    if "from" in by_name and "period" in by_name:
+        start = int(by_name.pop("from")[0])
+        when = [spans([(start, start + int(by_name.pop("period")[0]))])]
     else:
         when = [
-            f"{word} {written_time(int(said.pop(name)[0]))}"
+            f"{word} {written_time(int(by_name.pop(name)[0]))}"
             for name, word in (("from", "from"), ("to", "until"))
-            if name in said
+            if name in by_name
         ]
-    types = said.pop("type", [])
-    rest = [f"{FIELDS.get(name, name)}={','.join(values)}" for name, values in said.items()]
+    types = by_name.pop("type", [])
+    rest = [f"{FIELDS.get(name, name)}={','.join(values)}" for name, values in by_name.items()]
     return ", ".join(filter(None, [" ".join([*types, *rest]), *when]))
 
 
 def of_query(query: PointsQuery, start: int, end: int) -> str:
-    """Return what a query asks for over another time than its own."""
+    """Return a query in words, with other times than its own."""
     return described(query.model_copy(update={"start": start, "end": end}).to_params())
 
 
-def spans(given: Sequence[Span], *, shown: int = _SHOWN) -> str:
+def spans(several: Sequence[Span], *, shown: int = _SHOWN) -> str:
     """Return spans of time in ISO 8601; of many the first.
 
     Examples
@@ -68,19 +68,8 @@ def spans(given: Sequence[Span], *, shown: int = _SHOWN) -> str:
     >>> spans([(0, 60)])
     '1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z'
     """
-    said = ", ".join(f"{written_time(start)} to {written_time(end)}" for start, end in given[:shown])
-    return said + (f" and {len(given) - shown} more" if len(given) > shown else "")
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number of things.
-
-    Examples
-    --------
-    >>> counted(1, "request"), counted(2_000, "request")
-    ('1 request', '2,000 requests')
-    """
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    shown_spans = ", ".join(f"{written_time(start)} to {written_time(end)}" for start, end in several[:shown])
+    return shown_spans + (f" and {len(several) - shown} more" if len(several) > shown else "")
 
 
 def lasting(seconds: float) -> str:
@@ -101,10 +90,10 @@ def lasting(seconds: float) -> str:
 
 
 def facts_table(heading: str, facts: Mapping[str, str]) -> str:
-    """Return facts as a notebook shows them; what is empty is left out."""
+    """Return an HTML table of facts for a notebook, without the empty ones."""
     rows = "".join(
-        f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(said)}</td></tr>"
-        for name, said in facts.items()
-        if said
+        f"<tr><th style='text-align:left'>{escape(name)}</th><td style='text-align:left'>{escape(fact)}</td></tr>"
+        for name, fact in facts.items()
+        if fact
     )
     return f"<p><b>{escape(heading)}</b></p><table>{rows}</table>"

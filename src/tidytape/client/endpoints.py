@@ -7,42 +7,47 @@ parameters and their documentation are the same.
 from __future__ import annotations
 
 import os
+import secrets
+import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence, Sized
-from contextlib import AbstractAsyncContextManager, AbstractContextManager
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from types import MappingProxyType, TracebackType
+from typing import Any, Generic, TypeVar, get_args
 
-import orjson
 import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from tidytape import wire
-from tidytape.client import listing
-from tidytape.client.backends import presenter
-from tidytape.client.fetching import fetched
+from tidytape.catalogue import SortDirection
+from tidytape.client import request
+from tidytape.client.fetching import fetched, planned
 from tidytape.client.lists import ListMethods
-from tidytape.client.metadata import Metadata
-from tidytape.client.planning import Plan, PlanPart, planned
-from tidytape.client.progress import Progress
-from tidytape.client.reasons import Reason, in_every_part, warn_of_empty
+from tidytape.client.metadata import Metadata, Plan, PlanPart, Progress, Reason, in_every_part, warn_of_empty
 from tidytape.client.series import SeriesMethods, Wanted
-from tidytape.client.settings import Backend, Settings
+from tidytape.client.settings import Backend, Settings, one_of
 from tidytape.client.steps import Call, Flow
-from tidytape.client.tape import NO_TAPE, Recorder, Replayer, Tape
+from tidytape.client.tape import NO_TAPE, Recorder
 from tidytape.client.window import Window, covering
-from tidytape.client.writing import ParquetFile
-from tidytape.errors import QueryError, shown
+from tidytape.errors import DecodeError, QueryError, shown
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
-if TYPE_CHECKING:
-    from types import TracebackType
-
-__all__ = ["Asked", "Endpoints", "Fetched", "Queries", "Several", "Written", "first", "noting", "wanted_of"]
+__all__ = [
+    "Asked",
+    "Endpoints",
+    "Fetched",
+    "ParquetFile",
+    "Queries",
+    "Several",
+    "Written",
+    "wanted_of",
+]
 
 FrameT = TypeVar("FrameT")
 NamesT = TypeVar("NamesT")
@@ -52,6 +57,99 @@ FetchedT = TypeVar("FetchedT")
 WrittenT = TypeVar("WrittenT")
 R = TypeVar("R")
 
+
+_SUFFIXES = (".parquet", ".pq")
+
+
+class ParquetFile:
+    """A context manager that writes frames of one schema, with which they are read again.
+
+    Only a whole file gets the name asked for.
+
+    Parameters
+    ----------
+    path : Path
+        The file.
+
+    Raises
+    ------
+    QueryError
+        If it is a folder, or lies in none, or its name is that of another kind of file.
+
+    Attributes
+    ----------
+    rows : int
+        How many were written.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.rows = 0
+        if path.is_dir() or not path.parent.is_dir():
+            raise QueryError("path", got=str(path), expected="a file in a folder that exists")
+        if path.suffix.lower() not in _SUFFIXES:
+            raise QueryError(
+                "path", got=str(path), expected="a name that ends in .parquet; it is written as Parquet"
+            )
+        self._path = path
+        # Of its own, for somebody else may write to the same file.
+        self._part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        self._writer: pq.ParquetWriter | None = None
+        self._columns: dict[str, pl.DataType] = {}
+
+    def write(self, frame: pl.DataFrame) -> None:
+        """Write the rows of one frame.
+
+        Raises
+        ------
+        DecodeError
+            If it has a column that the first frame had not, or had of another kind: what the service sends changed; or
+            one that no file can hold.
+        """
+        if self._writer is None:
+            self._columns = dict(frame.schema)
+            try:
+                self._writer = pq.ParquetWriter(self._part, frame.to_arrow().schema, compression="zstd")
+            except pa.ArrowException as error:  # e.g. an object that is always empty
+                raise DecodeError(
+                    f"the service sent a field that no Parquet file can hold: {error}"
+                ) from None
+        new = [name for name in frame.columns if name not in self._columns]
+        if new:
+            raise DecodeError(
+                f"column {new[0]} is in a later answer and not in the first; a file has one schema"
+            )
+        rows = pl.DataFrame([_column(frame, name, dtype) for name, dtype in self._columns.items()])
+        self._writer.write_table(rows.to_arrow())
+        self.rows += frame.height
+
+    def __enter__(self) -> ParquetFile:
+        """Return it."""
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the finished file its name, or remove the unfinished one."""
+        if self._writer is not None:
+            self._writer.close()
+        if error is None:
+            self._part.replace(self._path)
+        else:
+            self._part.unlink(missing_ok=True)
+
+
+def _column(frame: pl.DataFrame, name: str, dtype: pl.DataType) -> pl.Series:
+    """Return a column as the dtype it has in the file; one that the frame has not is null."""
+    if name not in frame.columns:
+        return pl.repeat(None, frame.height, dtype=dtype, eager=True).alias(name)
+    column = wire.fitted(frame[name], dtype)
+    if column is None:
+        raise DecodeError(
+            f"column {name} is {frame.schema[name]} in a later answer and {dtype} in the first; a file has one schema"
+        )
+    return column
+
+
 Asked = Wanted | PointsQuery | Sequence[PointsQuery]
 """What can be planned and fetched: what a method of ``client.query`` returns, or queries that adjoin."""
 
@@ -60,9 +158,9 @@ Several = Asked | Sequence[Asked]
 
 _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schema]] = MappingProxyType(
     {
-        "markets": (listing.markets, MARKETS),
-        "prediction-markets": (listing.prediction_markets, PREDICTION_MARKETS),
-        "block-sizes": (listing.block_sizes, BLOCK_SIZES),
+        "markets": (request.markets, MARKETS),
+        "prediction-markets": (request.prediction_markets, PREDICTION_MARKETS),
+        "block-sizes": (request.block_sizes, BLOCK_SIZES),
     }
 )
 
@@ -83,11 +181,11 @@ class Fetched(Generic[FrameT]):
     metadata: Metadata
 
     def __repr__(self) -> str:
-        """Return what it was on one line, and the frame as it shows itself."""
+        """Return the metadata on one line, and the frame."""
         return f"<Fetched {self.metadata!r}>\n{self.frame!r}"
 
     def _repr_html_(self) -> str:
-        """Return it as a notebook shows it: what it was, and the frame."""
+        """Return the metadata and the frame for a notebook."""
         shown: str = self.frame._repr_html_()  # type: ignore[attr-defined]  # polars and pandas have it
         return self.metadata._repr_html_() + shown
 
@@ -115,7 +213,7 @@ class Written:
 
 
 class Queries(SeriesMethods[Wanted]):
-    """The methods of a client, each returning what it would ask for; nothing is sent.
+    """The methods of a client, each of which returns its query and sends nothing.
 
     Examples
     --------
@@ -133,7 +231,7 @@ class Endpoints(
     ListMethods[FrameT, NamesT, UsageT],
     Generic[FrameT, NamesT, UsageT, PlanT, FetchedT, WrittenT],
 ):
-    """What can be asked of the service. All arguments are keyword-only.
+    """The methods of both clients. All arguments are keyword-only.
 
     Windows are half-open: ``start`` belongs to them, ``end`` does not. Times are epoch seconds, datetimes, dates or
     ISO 8601 strings; what has no zone is UTC. A candle or profile belongs to the window when its interval starts in it:
@@ -143,51 +241,47 @@ class Endpoints(
 
     def __init__(self, settings: Settings, backend: Backend) -> None:
         self._settings = settings
-        self._backend = backend
-        self._present = presenter(backend)
-        self._tape: Tape = NO_TAPE
+        self._backend = one_of("backend", backend, get_args(Backend))
+        self._tape = NO_TAPE
 
     def __repr__(self) -> str:
         """Return the address, or the tape that is replayed, and the backend, never the key."""
-        if isinstance(self._tape, Replayer):
-            return f"{type(self).__name__}.replay({str(self._tape.path)!r}, backend={self._backend!r})"
-        return f"{type(self).__name__}({self._settings.base_url!r}, backend={self._backend!r})"
+        name, path = type(self).__name__, self._tape.replayed
+        made = f"{name}({self._settings.base_url!r}" if path is None else f"{name}.replay({str(path)!r}"
+        return f"{made}, backend={self._backend!r})"
 
     @abstractmethod
     def _run(self, steps: Flow[Any]) -> Any:
-        """Carry out a flow for a caller: return what it returns, or an awaitable of that."""
-
-    def _framed(self, steps: Flow[pl.DataFrame], schema: Schema) -> Flow[Any]:
-        """Give the frame of a flow the kind that the caller wants."""
-        frame = yield from steps
-        return self._present(frame, schema)
+        """Run a flow and return its result, or an awaitable of the result."""
 
     # --- the methods of every kind of data and list go through these ---
 
     def _points(self, wanted: Wanted) -> FrameT:
-        frame: FrameT = self._run(self._framed(first(_warning(self._answered(wanted))), wanted.schema))
+        def steps() -> Flow[Any]:
+            frame, metadata = yield from self._answered(wanted)
+            warn_of_empty(metadata.reason)
+            return self._presented(frame, wanted.schema)
+
+        frame: FrameT = self._run(steps())
         return frame
 
     def _names(self, name: str, query: MetaQuery) -> NamesT:
-        names: NamesT = self._run(self._taped(name, query, listing.names(self._settings, name, query)))
+        names: NamesT = self._run(self._taped(name, query, request.names(self._settings, name, query)))
         return names
 
     def _table(self, name: str, query: MetaQuery | MarketsQuery) -> FrameT:
-        steps, schema = _TABLES[name]
-        frame: FrameT = self._run(
-            self._framed(self._taped(name, query, steps(self._settings, query)), schema)
-        )
+        frame: FrameT = self._run(self._listed(name, query))
         return frame
 
     def _usage(self) -> UsageT:
-        usage: UsageT = self._run(self._taped("usage", None, listing.usage(self._settings)))
+        usage: UsageT = self._run(self._taped("usage", None, request.usage(self._settings)))
         return usage
 
     # --- whatever is asked ---
 
     @property
     def query(self) -> Queries:
-        """The same methods, each returning what it would ask for: to plan it, or to fetch it in another way.
+        """The same methods, each of which returns its query for ``plan``, ``fetch``, ``iter_frames`` or ``to_parquet``.
 
         Examples
         --------
@@ -202,44 +296,21 @@ class Endpoints(
         return Queries()
 
     def points(self, query: Asked) -> FrameT:
-        """Fetch whatever is asked: one request, or several that adjoin.
+        """Return the frame of ``fetch`` without its metadata. Use ``fetch``.
 
-        Parameters
-        ----------
-        query : PointsQuery
-            Of one data type.
-
-        Returns
-        -------
-        frame
-            In the schema of the data type; rows by series, then time, then price.
-
-        Raises
-        ------
-        QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
-
-        Examples
-        --------
-        >>> import tidytape
-        >>> query = tidytape.PointsQuery(
-        ...     type="TRADE_AGG", exchange="DEMO_SPOT", coin="BTC", interval="1d", start="2024-08-07", end="2024-08-09"
-        ... )
-        >>> with tidytape.Client.demo() as client:
-        ...     client.points(query)["side"].unique().sort().to_list()
-        ['BUY', 'SELL']
+        .. deprecated:: 0.1
+            It goes with the next version: ``client.fetch(query).frame``.
         """
-        return self._points(wanted_of(query))
+        wanted = wanted_of(query)
+        warnings.warn(
+            "client.points(query) goes with the next version; client.fetch(query).frame is the same",
+            FutureWarning,
+            stacklevel=2,
+        )
+        return self._points(wanted)
 
     def plan(self, query: Several) -> PlanT:
-        """Return what fetching would send and cost as things stand: nothing that weighs anything is sent.
+        """Return the requests that a fetch would send now, and their weight. Nothing that has weight is sent.
 
         Parameters
         ----------
@@ -279,15 +350,11 @@ class Endpoints(
         >>> plan, [part.weight for part in plan.parts]
         (<Plan 2 requests, weight 4, 0 s of waiting for the budget>, [3, 1])
         """
-        windows = [Window.of(one.queries) for one in each_of(query)]
-        tape = self._tape
-        plan: PlanT = self._run(
-            _replayed(tape, windows) if isinstance(tape, Replayer) else planned(self._settings, windows)
-        )
+        plan: PlanT = self._run(self._planned(each_of(query)))
         return plan
 
     def fetch(self, query: Asked) -> FetchedT:
-        """Fetch a frame together with what its fetch was.
+        """Fetch a frame together with its metadata.
 
         Parameters
         ----------
@@ -316,12 +383,13 @@ class Endpoints(
         """
         wanted = wanted_of(query)
 
-        def fetching() -> Flow[Fetched[Any]]:
-            frame, metadata = yield from _warning(self._answered(wanted))
-            return Fetched(self._present(frame, wanted.schema), metadata)
+        def steps() -> Flow[Fetched[Any]]:
+            frame, metadata = yield from self._answered(wanted)
+            warn_of_empty(metadata.reason)
+            return Fetched(self._presented(frame, wanted.schema), metadata)
 
-        found: FetchedT = self._run(fetching())
-        return found
+        fetched: FetchedT = self._run(steps())
+        return fetched
 
     def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
         """Fetch into a Parquet file, one request after the other, so that the window may be larger than memory.
@@ -386,106 +454,137 @@ class Endpoints(
         ...         replayed.candles(**day).equals(candles)
         True
         """
-        return Recording(self, path, overwrite=overwrite)
+        return Recording(self._recording(Path(path), overwrite=overwrite))
 
-    def _begin(self, path: str | os.PathLike[str], *, overwrite: bool) -> Recorder:
+    @contextmanager
+    def _recording(self, path: Path, *, overwrite: bool) -> Iterator[None]:
         if self._tape is not NO_TAPE:
             raise QueryError("record", got=str(path), expected="to record one tape at a time, and no replay")
-        recorder = Recorder(path, base_url=self._settings.base_url, overwrite=overwrite)
-        self._tape = recorder
-        return recorder
-
-    def _end(self) -> None:
-        self._tape = NO_TAPE
+        with Recorder(path, base_url=self._settings.base_url, overwrite=overwrite) as recorder:
+            self._tape = recorder
+            try:
+                yield
+            finally:
+                self._tape = NO_TAPE
 
     # --- flows ---
 
     def _answered(self, wanted: Wanted) -> Flow[tuple[pl.DataFrame, Metadata]]:
         """Fetch a window, or take it from the tape; a study gets the same answers either way."""
+        wanted = yield from self._dated(wanted)
         window, tape = Window.of(wanted.queries), self._tape
         ask = _ask_of(window)
-        known = yield Call(partial(tape.found, ask))
-        if known is not None:
-            answer, entry = known
+        recorded = yield Call(partial(tape.found, ask))
+        if recorded is not None:
+            answer, entry = recorded
             metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.told)
         else:
             progress = Progress(window.data_type, wanted=self._settings.progress)
             answer, metadata = yield from fetched(self._settings, window, progress)
-        frame = answer
+        frame, facts = answer, metadata.recorded
         if wanted.finish is not None:
             frame = wanted.finish(answer)
             metadata = metadata.of(frame)
-        if known is None:
-            told: dict[str, Any] = {
-                "requests": metadata.requests,
-                "weight": metadata.weight,
-                "missing": metadata.missing,
-                "is_whole": metadata.is_whole,
-                "notes": orjson.loads(wire.write_notes(one.note for one in metadata.reason)),
-            }
-            if wanted.finish is not None:
-                method = wanted.schema.name.lower()
-                told["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
-            yield Call(partial(tape.add, ask, answer, told))
+            method = wanted.schema.name.lower()
+            facts["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
+        yield Call(partial(tape.add, ask, answer, facts))
         return frame, metadata
 
+    def _dated(self, wanted: Wanted, *, records: bool = True) -> Flow[Wanted]:
+        """Replace a relative window by the recorded one, or record it, so that a replay has the same window."""
+        if not wanted.relative:
+            return wanted
+        window, tape = Window.of(wanted.queries), self._tape
+        ask = {"ask": "window", "params": [*window.params, *wanted.relative]}
+        recorded = yield Call(partial(tape.found, ask, moves_on=records))
+        if recorded is not None:
+            start, end = map(int, recorded[0])
+            return wanted.over(start, end)
+        if records:
+            yield Call(partial(tape.add, ask, [str(window.start), str(window.end)]))
+        return wanted.over(window.start, window.end)
+
+    def _presented(self, frame: pl.DataFrame, schema: Schema) -> Any:
+        """Return a frame as the kind that the caller wants."""
+        return frame if self._backend == "polars" else schema.to_pandas(frame)
+
+    def _listed(self, name: str, query: MetaQuery | MarketsQuery) -> Flow[Any]:
+        steps, schema = _TABLES[name]
+        frame = yield from self._taped(name, query, steps(self._settings, query))
+        return self._presented(frame, schema)
+
     def _taped(self, name: str, query: MetaQuery | MarketsQuery | None, steps: Flow[R]) -> Flow[R]:
+        """Ask for a list, or take it from the tape."""
         ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
-        known = yield Call(partial(tape.found, ask))
-        if known is not None:
-            answered: R = known[0]
-            return answered
-        answered = yield from steps
-        yield Call(partial(tape.add, ask, answered))  # type: ignore[arg-type]  # a frame, names or a usage
-        return answered
+        recorded = yield Call(partial(tape.found, ask))
+        if recorded is not None:
+            answer: R = recorded[0]
+            return answer
+        answer = yield from steps
+        yield Call(partial(tape.add, ask, answer))  # type: ignore[arg-type]  # a frame, names or a usage
+        return answer
+
+    def _planned(self, several: Sequence[Wanted]) -> Flow[Plan]:
+        windows = []
+        for wanted in several:
+            dated = yield from self._dated(wanted, records=False)
+            windows.append(Window.of(dated.queries))
+        on_tape = yield Call(lambda: [self._tape.has(_ask_of(window)) for window in windows])
+        if all(on_tape):
+            return Plan(tuple(PlanPart(one.query, one.start, one.end, (), ()) for one in windows), 0.0)
+        return (yield from planned(self._settings, windows))
 
     def _written(self, wanted: Wanted, path: Path) -> Flow[Written]:
-        requests = weight = 0
-        reasons: list[tuple[Reason, ...]] = []
+        parts: list[Metadata] = []
+        wanted = yield from self._dated(wanted)
         with ParquetFile(path) as file:
             for part in self._parts(wanted):
-                frame, metadata = yield from noting(reasons, self._answered(part))
+                frame, metadata = yield from self._answered(part)
                 yield Call(partial(file.write, frame))
-                requests, weight = requests + metadata.requests, weight + metadata.weight
-        warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
+                parts.append(metadata)
+        warn_of_empty(in_every_part(Window.of(wanted.queries), [metadata.reason for metadata in parts]))
+        requests = sum(metadata.requests for metadata in parts)
+        weight = sum(metadata.weight for metadata in parts)
         return Written(path, file.rows, requests, weight)
+
+    def _frames(self, wanted: Wanted) -> Iterator[Flow[Any]]:
+        """Yield a flow for each request of a window, whose result is a frame; warn when all have been run."""
+        reasons: list[tuple[Reason, ...]] = []
+
+        def frame_of(part: Wanted) -> Flow[Any]:
+            frame, metadata = yield from self._answered(part)
+            reasons.append(metadata.reason)
+            return self._presented(frame, wanted.schema)
+
+        yield from map(frame_of, self._parts(wanted))
+        warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
 
     def _parts(self, wanted: Wanted) -> list[Wanted]:
         """Return a window in parts of one request each, in the order of time that was asked for."""
         window = Window.of(wanted.queries)
-        parts = covering(window, [(window.start, window.end)], burst=self._settings.quota.burst)
+        parts = covering(window, [window.asked], burst=self._settings.quota.burst)
         order = window.query.sort_direction
-        turned = parts if order == "SORT_DIRECTION_ASC" else parts[::-1]
+        ordered = parts if order == SortDirection.ASC else parts[::-1]
         return [
-            Wanted((one.model_copy(update={"sort_direction": order}),), wanted.schema, wanted.finish)
-            for one in turned
+            replace(wanted, queries=(part.model_copy(update={"sort_direction": order}),)) for part in ordered
         ]
 
 
 class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     """The time in which a client records, for plain and for asyncio code; nothing of it waits."""
 
-    def __init__(
-        self,
-        client: Endpoints[Any, Any, Any, Any, Any, Any],
-        path: str | os.PathLike[str],
-        *,
-        overwrite: bool,
-    ) -> None:
-        self._client, self._path, self._overwrite = client, path, overwrite
-        self._tape: Recorder | None = None
+    def __init__(self, recording: AbstractContextManager[None]) -> None:
+        self._recording = recording
 
     def __enter__(self) -> None:
         """Begin the tape."""
-        self._tape = self._client._begin(self._path, overwrite=self._overwrite)
+        self._recording.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Make the tape whole."""
-        assert self._tape is not None
-        self._client._end()
-        self._tape.__exit__(kind, error, trace)
+        self._recording.__exit__(kind, error, trace)
 
     async def __aenter__(self) -> None:
         """Begin the tape."""
@@ -499,20 +598,13 @@ class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None])
 
 
 def _ask_of(window: Window) -> dict[str, Any]:
-    """Return a window as a tape asks for it."""
+    """Return a window as the question of a tape."""
     whole = window.query.model_copy(update={"start": window.start, "end": window.end})
     return {"ask": "points", "params": whole.to_params()}
 
 
-def _replayed(tape: Replayer, windows: Sequence[Window]) -> Flow[Plan]:
-    """Plan what a tape has the answers to: nothing will be sent."""
-    for window in windows:
-        yield Call(partial(tape.check, _ask_of(window)))
-    return Plan(tuple(PlanPart(one.query, one.start, one.end, (), ()) for one in windows), 0.0)
-
-
 def wanted_of(query: Asked) -> Wanted:
-    """Return what is asked, in whatever form it was given."""
+    """Return the query in the form that a flow takes; raise QueryError if it is none."""
     if isinstance(query, Wanted):
         return query
     several = _several(query)
@@ -524,15 +616,15 @@ def wanted_of(query: Asked) -> Wanted:
             hint="[client.fetch(one) for one in queries], or with an AsyncClient asyncio.gather(*map(client.fetch, "
             "queries)), fetches them under one budget; client.plan(queries) takes them all",
         )
-    many: object = query  # whatever a caller without types gives
-    if not isinstance(many, PointsQuery) and not (
-        isinstance(many, Sequence) and many and all(isinstance(one, PointsQuery) for one in many)
+    value: object = query  # whatever a caller without types gives
+    if not isinstance(value, PointsQuery) and not (
+        isinstance(value, Sequence) and value and all(isinstance(member, PointsQuery) for member in value)
     ):
         raise QueryError(
             "query",
-            got=_called(many),
+            got=_called(value),
             expected="what a method of client.query returns, e.g. client.query.candles(...)",
-            message=f"query: got {_called(many)}, expected what a method of client.query returns, e.g. "
+            message=f"query: got {_called(value)}, expected what a method of client.query returns, e.g. "
             "client.query.candles(...), or a PointsQuery",
         )
     window = Window.of(query)
@@ -540,54 +632,32 @@ def wanted_of(query: Asked) -> Wanted:
     return Wanted(queries, schema_of(window.data_type, grouped=window.query.group_by is not None))
 
 
-def _called(given: object) -> str:
-    """Return what something is, and not what is in it: a frame has many lines."""
-    if given is None or isinstance(given, str | int | float):
-        return shown(given)
-    kind = type(given).__name__
+def _called(value: object) -> str:
+    """Return a short name of a value, without its contents: a frame has many lines."""
+    if value is None or isinstance(value, str | int | float):
+        return shown(value)
+    kind = type(value).__name__
     article = "an" if kind[0].lower() in "aeiou" else "a"
-    if isinstance(given, Sized) and not len(given):
+    if isinstance(value, Sized) and not len(value):
         return f"an empty {kind}"
     odd = (
-        next((one for one in given if not isinstance(one, PointsQuery)), None)
-        if isinstance(given, list)
+        next((member for member in value if not isinstance(member, PointsQuery)), None)
+        if isinstance(value, list)
         else None
     )
     return f"{article} {kind}" + ("" if odd is None else f" with {_called(odd)}")
 
 
 def each_of(query: Several) -> list[Wanted]:
-    """Return what is asked, one after the other."""
-    return [wanted_of(one) for one in _several(query) or [query]]
+    """Return each query of a list, or the one query."""
+    return [wanted_of(member) for member in _several(query) or [query]]
 
 
 def _several(query: Any) -> list[Any]:
-    """Return what has frames of its own in a list; nothing where it is the parts of one window, or no such list."""
+    """Return the members of a list of queries; an empty list for the parts of one window or no list."""
     if isinstance(query, str) or not isinstance(query, Sequence):
         return []
-    if all(isinstance(one, PointsQuery) for one in query):
+    if all(isinstance(member, PointsQuery) for member in query):
         return [] if Window.differ_in_time_alone(query) else list(query)
-    is_asked = all(isinstance(one, Wanted | PointsQuery | list | tuple) for one in query)
+    is_asked = all(isinstance(member, Wanted | PointsQuery | list | tuple) for member in query)
     return list(query) if is_asked else []
-
-
-def noting(
-    reasons: list[tuple[Reason, ...]], steps: Flow[tuple[pl.DataFrame, Metadata]]
-) -> Flow[tuple[pl.DataFrame, Metadata]]:
-    """Add what a fetch says of markets without points to the reasons of the parts before."""
-    frame, metadata = yield from steps
-    reasons.append(metadata.reason)
-    return frame, metadata
-
-
-def _warning(steps: Flow[tuple[pl.DataFrame, Metadata]]) -> Flow[tuple[pl.DataFrame, Metadata]]:
-    """Run a fetch, then warn of markets whose points are missing because the service lacks the data."""
-    frame, metadata = yield from steps
-    warn_of_empty(metadata.reason)
-    return frame, metadata
-
-
-def first(steps: Flow[tuple[pl.DataFrame, Metadata]]) -> Flow[pl.DataFrame]:
-    """Return the frame alone."""
-    frame, _ = yield from steps
-    return frame

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
 from itertools import pairwise
@@ -17,29 +17,29 @@ import polars as pl
 from tidytape import wire
 from tidytape.budget import weight
 from tidytape.catalogue import Interval, NoteCode
-from tidytape.client.asking import Tally, ask, is_too_long, refuse_to_wait
-from tidytape.client.cache import Series
-from tidytape.client.display import spans
-from tidytape.client.listing import informed
-from tidytape.client.metadata import Metadata
-from tidytape.client.network import is_loopback
-from tidytape.client.progress import Bar, Progress
-from tidytape.client.reasons import reasons_of
-from tidytape.client.settings import Settings
-from tidytape.client.steps import Call, Flow, Together, Wait
-from tidytape.client.tidying import decoded, is_clashing, joined, notes_of, within
-from tidytape.client.wholeness import (
+from tidytape.client.answers import (
     Part,
+    decoded,
+    is_clashing,
     is_dense,
+    joined,
     lacking,
     may_lack_series,
     most_weight,
     names_one_series,
     new_rows,
+    notes_of,
     reach,
     series_of,
     tail_of,
+    within,
 )
+from tidytape.client.cache import Series
+from tidytape.client.display import spans
+from tidytape.client.metadata import Bar, Metadata, Plan, PlanPart, Progress, reasons_of
+from tidytape.client.request import Tally, ask, informed, is_too_long, refuse_to_wait
+from tidytape.client.settings import Settings, is_loopback
+from tidytape.client.steps import Call, Flow, Together, Wait
 from tidytape.client.window import SETTLING, Window, ahead, covering
 from tidytape.errors import (
     AuthenticationError,
@@ -53,10 +53,10 @@ from tidytape.errors import (
 )
 from tidytape.query import PointsQuery, hinted_window
 from tidytape.query.values import written_time
-from tidytape.times import Span, union, without
+from tidytape.times import Span, intersected, union, without
 from tidytape.wire import Note
 
-__all__ = ["fetched"]
+__all__ = ["fetched", "planned"]
 
 R = TypeVar("R")
 
@@ -87,54 +87,46 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
     ServiceError
         If a part was not answered, unless ``partial="flag"``.
     """
-    gathered = _Gathered(settings, window)
-    if settings.cache is None:
-        yield from gathered.ask_for([window.asked], progress)
-    else:
-        gathered.kept = settings.cache.series(settings.base_url, window, absent=settings.absent)
-        missing = yield Call(gathered.look)
-        if missing and settings.offline:
-            raise IncompleteDataError(
-                f"{window.data_type}: the client is offline, and the cache lacks {spans(missing)}"
-                + ("" if gathered.frames else f"; {_how_kept(settings)}"),
-                missing=tuple(missing),
-            )
+    fetch = _Fetch(settings, window)
+    with ExitStack() as held:
+        missing = yield from fetch.uncached(held)
         if missing:
-            yield from gathered.ask_alone(progress)
-    frame = joined([one for one in gathered.frames if one.width], window.query)
+            requests = covering(window, missing, burst=settings.quota.burst)
+            if len(requests) > 1 and not settings.quota.is_known:
+                yield from informed(settings)
+                requests = covering(window, missing, burst=settings.quota.burst)
+            with progress.of(len(requests)) as bar:
+                fetch.announce(missing, requests, bar)
+                if requests:
+                    yield Together([fetch.part(query, bar) for query in requests])
+                yield from fetch.settled(bar)
+            yield from fetch.tidied()
+    frame = joined([part for part in fetch.frames if part.width], window.query)
     frame = within(frame, window.start, window.end)
-    if window.query.gapfill and not gathered.is_partial:
+    if window.query.gapfill and not fetch.missing:
         _check_filled(frame, window)
-    return frame, gathered.told(frame)
+    return frame, fetch.metadata(frame)
 
 
 def _how_kept(settings: Settings) -> str:
-    """Say how anything comes to be in the cache."""
+    """Say how a user fills the cache."""
     fetched = "fetch it online with cache=True" if is_loopback(settings.base_url) else "fetch it online"
     return f"the cache has no answer to it from {settings.base_url}; {fetched} first"
 
 
-@contextmanager
-def _held(lock: filelock.BaseFileLock) -> Iterator[Callable[[], bool]]:
-    """Give a function that tries to take a lock; it is let go of at the end."""
-
-    def take() -> bool:
-        try:
-            lock.acquire(blocking=False)
-        except filelock.Timeout:
-            return False
-        except (OSError, NotImplementedError) as error:  # where nothing can be written nobody is kept waiting
-            _warn(error)
-        return True
-
+def _is_held(lock: filelock.BaseFileLock) -> bool:
+    """Try to take a lock, and return whether it is held now, or cannot be held by anybody."""
     try:
-        yield take
-    finally:
-        lock.release()
+        lock.acquire(blocking=False)
+    except filelock.Timeout:
+        return False
+    except (OSError, NotImplementedError) as error:  # where nothing can be written nobody is kept waiting
+        _warn(error)
+    return True
 
 
 def _spared(keep: Callable[[], R]) -> R | None:
-    """Return what a function returns; warn where the cache cannot be written, for what was fetched is there anyway."""
+    """Run a function that writes the cache; warn and return None if it cannot, for the caller has the points anyway."""
     try:
         return keep()
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -146,20 +138,24 @@ def _warn(error: Exception) -> None:
     warnings.warn(f"the cache cannot be written: {error}", RuntimeWarning, stacklevel=3)
 
 
-class _Gathered:
-    """What has come together of a window."""
+class _Fetch:
+    """The state of the fetch of one window."""
 
     def __init__(self, settings: Settings, window: Window) -> None:
         self._settings = settings
         self._window = window
-        self.kept: Series | None = None
+        self._kept: Series | None = None
+        if settings.cache is not None:
+            self._kept = settings.cache.series(settings.base_url, window, absent=settings.absent)
+        self._is_alone = False
         self.frames: list[pl.DataFrame] = []
         self._cached: list[Span] = []
-        self._missing: list[Span] = []
+        self.missing: list[Span] = []
+        """Spans that were not answered, where that is to be flagged."""
         self._failures: list[TidytapeError] = []
         self._tally = Tally()
-        self.notes: list[Note] = []
-        """What the service said of markets without points, now and when what is kept was fetched."""
+        self._notes: list[Note] = []
+        """What the service says of markets without points, now and when the cached points were fetched."""
         self._doubtful: list[Part] = []
         """Answers of which something is missing at the ends that nobody explains."""
         self._whole: list[Part] = []
@@ -167,128 +163,102 @@ class _Gathered:
         self._series: set[tuple[str | None, ...]] = set()
         """Series of answers that lack none."""
 
-    @property
-    def is_partial(self) -> bool:
-        """Whether parts were not answered, and that was to be flagged."""
-        return bool(self._missing)
+    # --- the cache ---
 
-    def look(self) -> list[Span]:
-        """Read what is kept; return what is missing."""
-        assert self.kept is not None
-        self.frames, self.notes, missing = self.kept.read(self._window.span)
+    def uncached(self, held: ExitStack) -> Flow[list[Span]]:
+        """Return what the cache lacks of the window, as soon as no other process is fetching the same series."""
+        if self._kept is None:
+            return [self._window.asked]
+        missing: list[Span] = yield Call(self._look)
+        if missing and self._settings.offline:
+            raise IncompleteDataError(
+                f"{self._window.data_type}: the client is offline, and the cache lacks {spans(missing)}"
+                + ("" if self.frames else f"; {_how_kept(self._settings)}"),
+                missing=tuple(missing),
+            )
+        if missing:
+            missing = yield from self._once_alone(self._kept, held)
+        return missing
+
+    def _look(self) -> list[Span]:
+        """Read the cached points of the window; return what is missing."""
+        assert self._kept is not None
+        self.frames, self._notes, missing = self._kept.read(self._window.span)
         self._cached = without(self._window.span, missing)
         return missing
 
-    def ask_alone(self, progress: Progress) -> Flow[None]:
-        """Fetch what is missing, while nobody else fetches of the same series: what they get is kept for us."""
-        assert self.kept is not None
-        kept, began = self.kept, time.monotonic()
-        before: list[Span] | None = None
+    def _once_alone(self, kept: Series, held: ExitStack) -> Flow[list[Span]]:
+        """Wait while another process fetches the same series, for what it gets is cached; return what is missing."""
         missing: list[Span] = []
         lock = yield Call(lambda: _spared(kept.lock))
         if lock is None:  # a folder that cannot be written to keeps nothing
-            self.kept = None
-            yield from self.ask_for(self.look_again(kept), progress)
-            return
-        with _held(lock) as take:
-            while not (is_alone := (yield Call(take))):
-                missing = yield Call(lambda: kept.missing(self._window.span))
-                # Who has the lock joins files in the end: what is there may go while it is read, and come again.
-                missing = missing or (yield Call(self.look))
-                if not missing:
-                    break  # the other one has fetched all of it
-                if missing != before:
-                    before, began = missing, time.monotonic()  # it gets on
-                if time.monotonic() - began > self._settings.deadline:
-                    missing = yield Call(self.look)
-                    break  # it waits for something; what is fetched twice costs, and nothing else
-                yield Wait(_POLL)
-            else:
-                missing = yield Call(self.look)
-            yield from self.ask_for(missing, progress)
-            if is_alone:
-                yield Call(lambda: _spared(kept.tidy))
-
-    def look_again(self, kept: Series) -> list[Span]:
-        """Read what is kept where nothing can be added."""
-        self.frames, self.notes, missing = kept.read(self._window.span)
-        self._cached = without(self._window.span, missing)
+            missing = yield Call(self._look)
+            self._kept = None
+            return missing
+        held.callback(lock.release)
+        before: list[Span] = []
+        began = time.monotonic()
+        while not (is_alone := (yield Call(lambda: _is_held(lock)))):
+            missing = yield Call(lambda: kept.missing(self._window.span))
+            # The other process joins files in the end: a file may go while it is read, and come again.
+            if not (missing or (yield Call(self._look))):
+                return []
+            if missing != before:  # the other process gets on
+                before, began = missing, time.monotonic()
+            if time.monotonic() - began > self._settings.deadline:
+                break  # it waits for something; to fetch twice costs weight, and nothing else
+            yield Wait(_POLL)
+        self._is_alone = is_alone
+        missing = yield Call(self._look)
         return missing
 
-    def ask_for(self, missing: Sequence[Span], progress: Progress) -> Flow[None]:
-        """Fetch what is missing."""
-        settings = self._settings
-        requests = covering(self._window, missing, burst=settings.quota.burst)
-        if len(requests) > 1 and not settings.quota.is_known:
-            yield from informed(settings)
-            requests = covering(self._window, missing, burst=settings.quota.burst)
-        with progress.of(len(requests)) as bar:
-            bar.looks_ahead(ahead(self._window, missing, now=time.time(), burst=settings.quota.burst))
-            self._foretell(sum(map(weight, requests)), bar)
-            if requests:
-                yield Together([self._part(one, bar) for one in requests])
-            yield from self._settled(bar)
+    def tidied(self) -> Flow[None]:
+        """Join small files of the cache, and see to its limit."""
+        if self._kept is not None and self._is_alone:
+            yield Call(partial(_spared, self._kept.tidy))
 
-    def _foretell(self, cost: int, bar: Bar) -> None:
-        """Say how long the budget will make all of it wait, or refuse to, before anything is sent."""
-        wait = self._settings.quota.seconds_for(cost)
-        if self._settings.partial == "raise":  # else what can be had is fetched, and the rest is flagged
-            refuse_to_wait(self._settings, wait, cost, self._settings.quota.available)
-        if not is_too_long(self._settings, wait):  # what it refuses to wait, it does not wait
+    # --- requests ---
+
+    def announce(self, missing: Sequence[Span], requests: Sequence[PointsQuery], bar: Bar) -> None:
+        """Say how long the budget will make the fetch wait, or refuse to wait, before anything is sent."""
+        settings = self._settings
+        bar.looks_ahead(ahead(self._window, missing, now=time.time(), burst=settings.quota.burst))
+        cost = sum(map(weight, requests))
+        wait = settings.quota.seconds_for(cost)
+        if settings.partial == "raise":  # else the fetch gets what it can, and flags the rest
+            refuse_to_wait(settings, wait, cost, settings.quota.available)
+        if not is_too_long(settings, wait):
             bar.waits(wait)
 
-    def _part(self, query: PointsQuery, bar: Bar) -> Flow[None]:
-        try:
-            if self._settings.quota.is_asked:  # others are on their way, and the budget of all is not known
-                yield from informed(self._settings)
-            yield from self._asked(query, bar)
-        except (ServiceError, BudgetError) as error:
-            if self._settings.partial != "flag" or isinstance(error, AuthenticationError | TierError):
-                raise
-            self._missing.append((query.start, query.end))
-            self._failures.append(error)
-        bar.advance()
-
-    def _asked(self, query: PointsQuery, bar: Bar) -> Flow[None]:
+    def part(self, query: PointsQuery, bar: Bar) -> Flow[None]:
         """Fetch one request; where it has more trades than the service gives at once, in shorter ones."""
         at, whole = query.start, query.period
         most = whole
-        while at < query.end:
-            part = query.model_copy(update={"start": at, "end": min(at + most, query.end)})
-            try:
-                answer = yield from self._answered(part, bar)
-            except QueryError as error:
-                most = _shorter(part, error)
-                continue
-            yield from self._took(answer)
-            at, most = part.end, min(whole, 2 * most)
+        try:
+            if self._settings.quota.is_asked:  # others are on their way, and the budget of all is not known
+                yield from informed(self._settings)
+            while at < query.end:
+                shorter = query.model_copy(update={"start": at, "end": min(at + most, query.end)})
+                try:
+                    part = yield from self._asked(shorter, bar)
+                except QueryError as error:
+                    most = _shorter(shorter, error)
+                    continue
+                if any(lacking(part)) or may_lack_series(part):
+                    self._doubtful.append(part)
+                else:
+                    self._whole += [part] if is_dense(part.query) else []
+                    yield from self._believed(part, part.frame)
+                at, most = shorter.end, min(whole, 2 * most)
+        except (ServiceError, BudgetError) as error:
+            self._flag(error, [(query.start, query.end)])
+        bar.advance()
 
-    def _took(self, part: Part) -> Flow[None]:
-        """Keep the points of an answer, unless something is missing at its ends that nobody explains."""
-        if any(lacking(part)) or may_lack_series(part):
-            self._doubtful.append(part)
-            return
-        if is_dense(part.query):
-            self._whole.append(part)
-        yield from self._believed(part, part.frame)
-
-    def _believed(self, part: Part, frame: pl.DataFrame) -> Flow[None]:
-        """Keep the points of an answer that is whole."""
-        frame = within(frame, part.query.start, part.query.end).drop(wire.DATA_UNTIL, strict=False)
-        self.frames.append(frame)
-        notes = part.notes or ()
-        # That the service has no such data, or the tier does not see them, may be otherwise tomorrow.
-        is_lacking = frame.is_empty() and {note.code for note in notes} & {NoteCode.NO_DATA, NoteCode.TIER}
-        if self.kept is not None and not is_lacking and not is_clashing(frame, part.query):
-            kept, closed = self.kept, part.closed
-            span = part.query.start, part.query.end
-            store = partial(kept.store, span, frame, closed=closed, now=part.now, notes=notes)
-            yield Call(lambda: _spared(store))
-
-    def _answered(self, query: PointsQuery, bar: Bar) -> Flow[Part]:
+    def _asked(self, query: PointsQuery, bar: Bar) -> Flow[Part]:
+        settings = self._settings
         now = time.time()  # what was over then is over, however long the answer takes
         answer = yield from ask(
-            self._settings,
+            settings,
             "/v1/points",
             query.to_params(),
             accept=_ACCEPT,
@@ -298,26 +268,41 @@ class _Gathered:
         )
         # By the earlier of both clocks, and a little before: a service may settle what has just ended.
         sure = min(now, answer.sent_at) - SETTLING
-        frame = decoded(answer, query, absent=self._settings.absent)
+        frame = decoded(answer, query, absent=settings.absent)
         notes = notes_of(answer)
-        self._settings.quota.has_notes |= notes is not None
-        self.notes += notes or ()
+        settings.quota.has_notes |= notes is not None
+        self._notes += notes or ()
         return Part(query, frame, notes, self._window.closed(sure), sure)
+
+    def _believed(self, part: Part, frame: pl.DataFrame) -> Flow[None]:
+        """Take the points of an answer that is whole, and cache them."""
+        frame = within(frame, part.query.start, part.query.end).drop(wire.DATA_UNTIL, strict=False)
+        self.frames.append(frame)
+        notes = part.notes or ()
+        # That the service has no such data, or the tier does not see them, may be otherwise tomorrow.
+        is_lacking = frame.is_empty() and {note.code for note in notes} & {NoteCode.NO_DATA, NoteCode.TIER}
+        if self._kept is not None and not is_lacking and not is_clashing(frame, part.query):
+            span = part.query.start, part.query.end
+            store = partial(self._kept.store, span, frame, closed=part.closed, now=part.now, notes=notes)
+            yield Call(lambda: _spared(store))
+
+    def _flag(self, error: TidytapeError, missing: Sequence[Span]) -> None:
+        """Note what is missing and why, where that is to be flagged; else raise the error."""
+        if self._settings.partial != "flag" or isinstance(error, AuthenticationError | TierError):
+            raise error
+        self.missing += missing
+        self._failures.append(error)
 
     # --- answers that end early ---
 
-    def _settled(self, bar: Bar) -> Flow[None]:
-        """Find out which of the doubtful answers were cut: those with most rows first, for they tell of the others."""
-        doubtful = sorted(self._doubtful, key=lambda part: part.frame.height, reverse=True)
-        for part in doubtful:
+    def settled(self, bar: Bar) -> Flow[None]:
+        """Check which doubtful answers the service cut; the longest first, because a whole one clears shorter ones."""
+        for part in sorted(self._doubtful, key=lambda part: part.frame.height, reverse=True):
             try:
                 frame = yield from self._made_whole(part, bar)
             except (IncompleteDataError, ServiceError, BudgetError) as error:
-                if self._settings.partial != "flag" or isinstance(error, AuthenticationError | TierError):
-                    raise
                 named = error.missing if isinstance(error, IncompleteDataError) else ()
-                self._missing += named or list(filter(None, lacking(part))) or [part.span]
-                self._failures.append(error)
+                self._flag(error, named or list(filter(None, lacking(part))) or [part.span])
                 frame = within(part.frame, part.query.start, part.query.end)
                 self.frames.append(frame.drop(wire.DATA_UNTIL, strict=False))
             else:
@@ -342,12 +327,12 @@ class _Gathered:
         return part.frame
 
     def _once_more(self, span: Span, bar: Bar) -> Flow[Part]:
-        """Ask for a part of what was asked for before."""
-        (part,) = yield Together([self._answered(self._window.request(*span), bar)])
+        """Send a request for part of the window again."""
+        (part,) = yield Together([self._asked(self._window.request(*span), bar)])
         return part  # type: ignore[no-any-return]  # of the one flow
 
     def _asked_again(self, part: Part, probe: Part, spent: int, bar: Bar) -> Flow[pl.DataFrame]:
-        """Ask again for what a service cut, for so little at a time that no answer reaches the size of the cut one."""
+        """Fetch a cut answer again, in requests so short that no answer reaches the size of the cut one."""
         whole, step, limit = part.span, part.query.step, part.size
         series = series_of(part.frame) | series_of(probe.frame)
         is_one = names_one_series(part.query)
@@ -385,8 +370,8 @@ class _Gathered:
             points = min(10 * points, points * (limit.rows - 1) // max(1, rows))
         return wire.concatenated([frame for frame in frames if frame.width])
 
-    def told(self, frame: pl.DataFrame) -> Metadata:
-        """Return what the fetch was."""
+    def metadata(self, frame: pl.DataFrame) -> Metadata:
+        """Return the metadata of the finished fetch."""
         window = self._window
         return Metadata(
             window.query,
@@ -395,17 +380,17 @@ class _Gathered:
             self._tally.requests,
             self._tally.weight,
             tuple(self._cached),
-            tuple(union(self._missing)),
+            tuple(union(self.missing)),
             tuple(self._failures),
             datetime.now(UTC),
             frame,
-            reasons_of(window, dict.fromkeys(self.notes), frame, now=time.time()),
-            not self._missing if is_dense(window.query) else None,
+            reasons_of(window, dict.fromkeys(self._notes), frame, now=time.time()),
+            not self.missing if is_dense(window.query) else None,
         )
 
 
 def _shorter(query: PointsQuery, error: QueryError) -> int:
-    """Return how long a window to ask for instead of one with more trades than the service gives at once. [s]
+    """Return a shorter window for one with more trades than the service gives at once. [s]
 
     As long as the service says that one may be, else half as long. Nothing is charged for a request that is refused.
 
@@ -435,13 +420,55 @@ def _check_filled(frame: pl.DataFrame, window: Window) -> None:
     gaps = counts.filter((pl.col("last") - pl.col("first")) // step + 1 != pl.col("n"))
     if gaps.is_empty():
         return
-    found = []
+    gap_spans = []
     for names in gaps.select(series).iter_rows(named=True):
-        of_it = frame.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in names.items()))
-        at = of_it["timestamp"].dt.epoch("s").sort().to_list()
-        found += [(one + step, other) for one, other in pairwise(at) if other - one > step]
-    missing = union(found)
+        of_series = frame.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in names.items()))
+        at = of_series["timestamp"].dt.epoch("s").sort().to_list()
+        gap_spans += [
+            (second + step, next_second)
+            for second, next_second in pairwise(at)
+            if next_second - second > step
+        ]
+    missing = union(gap_spans)
     raise IncompleteDataError(
         f"{window.data_type}: asked for without gaps, the service left {spans(missing)}",
         missing=tuple(missing),
     )
+
+
+# --- plans ---
+
+
+def planned(settings: Settings, windows: Sequence[Window]) -> Flow[Plan]:
+    """Plan fetches of several windows: nothing that weighs anything is sent."""
+    lacking = yield Call(lambda: [_missing(settings, window) for window in windows])
+    if any(lacking):
+        yield from informed(settings)
+    now = time.time()
+    parts: list[PlanPart] = []
+    coming: dict[tuple[tuple[str, str], ...], list[Span]] = {}
+    for window, missing in zip(windows, lacking, strict=True):
+        left = missing
+        if settings.cache is not None and not settings.offline:  # what one part fetches is kept for the next
+            series = coming.setdefault(tuple(window.params), [])
+            left = [rest for span in missing for rest in without(span, series)]
+            series += intersected((0, window.closed(now - SETTLING)), missing)
+        cached = () if settings.cache is None else tuple(without(window.span, left))
+        if settings.offline:
+            parts.append(PlanPart(window.query, window.start, window.end, (), cached, lacking=tuple(left)))
+            continue
+        burst = settings.quota.burst
+        requests = tuple(covering(window, left, burst=burst))
+        beyond = ahead(window, left, now=now, burst=burst)
+        certain = settings.is_certain
+        parts.append(
+            PlanPart(window.query, window.start, window.end, requests, cached, beyond, is_certain=certain)
+        )
+    plan = Plan(tuple(parts), None)
+    return Plan(plan.parts, settings.quota.seconds_for(plan.weight)) if settings.quota.is_known else plan
+
+
+def _missing(settings: Settings, window: Window) -> list[Span]:
+    if settings.cache is None:
+        return [window.asked]
+    return settings.cache.series(settings.base_url, window, absent=settings.absent).missing(window.span)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
-from tidytape.client.series.wanted import given
+from tidytape.client.series import given
 from tidytape.errors import QueryError
 from tidytape.query import MarketsQuery, MetaQuery
 from tidytape.query.values import Names, TimeLike

@@ -32,49 +32,10 @@ from tidytape.lake import Lake
 if TYPE_CHECKING:
     from starlette.types import ASGIApp
 
-__all__ = ["async_connection", "async_demo_connection", "connection", "demo_connection"]
+__all__ = ["AppTransport", "AsyncAppTransport", "connection"]
 
 _UNPACKED = "identity"  # memory is no wire
 _UNLIMITED = Tier("local", 10**9, 10**9, None, aggregation=True, rank=TierName.ENTERPRISE)
-
-
-def connection(lake: str | Path) -> dict[str, Any]:
-    """Return the arguments that make a ``Client`` speak to a service over a lake."""
-    app, key = _service(lake)
-    return _arguments(key, AppTransport(app))
-
-
-def async_connection(lake: str | Path) -> dict[str, Any]:
-    """Return the arguments that make an ``AsyncClient`` speak to a service over a lake."""
-    app, key = _service(lake)
-    return _arguments(key, AsyncAppTransport(app))
-
-
-def demo_connection() -> dict[str, Any]:
-    """Return the arguments that make a ``Client`` speak to a service over a fresh demo lake."""
-    folder = _demo_lake()
-    app, key = _service(folder)
-    return _arguments(key, AppTransport(app, folder=folder))
-
-
-def async_demo_connection() -> dict[str, Any]:
-    """Return the arguments that make an ``AsyncClient`` speak to a service over a fresh demo lake."""
-    folder = _demo_lake()
-    app, key = _service(folder)
-    return _arguments(key, AsyncAppTransport(app, folder=folder))
-
-
-def _arguments(key: str, transport: httpx.BaseTransport | httpx.AsyncBaseTransport) -> dict[str, Any]:
-    # Its own process is not what a client has to be guarded from.
-    return {"base_url": LOCAL, "api_key": key, "transport": transport, "max_body": sys.maxsize}
-
-
-def _service(lake: str | Path) -> tuple[ASGIApp, str]:
-    from tidytape.service import Key, Keys, create_app, hashed
-
-    key = secrets.token_urlsafe(32)
-    keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])
-    return create_app(Lake(lake), keys, tiers={_UNLIMITED.name: _UNLIMITED}), key
 
 
 def _demo_lake() -> str:
@@ -163,8 +124,32 @@ class AsyncAppTransport(httpx.ASGITransport):
         self._finalizer()
 
 
+def connection(
+    lake: str | Path | None,
+    transport: type[AppTransport | AsyncAppTransport] = AppTransport,
+    **options: Any,
+) -> dict[str, Any]:
+    """Return the arguments that make a client speak to a service over a lake; over a fresh demo lake where None."""
+    from tidytape.service import Key, Keys, create_app, hashed
+
+    if fixed := options.keys() & {"base_url", "api_key", "transport"}:
+        raise TypeError(f"a client in this process has its own {min(fixed)}")
+    path = _demo_lake() if lake is None else lake
+    key = secrets.token_urlsafe(32)
+    keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])
+    app = create_app(Lake(path), keys, tiers={_UNLIMITED.name: _UNLIMITED})
+    # A client need not be guarded from the service in its own process.
+    return {
+        "base_url": LOCAL,
+        "api_key": key,
+        "transport": transport(app, folder=str(path) if lake is None else None),
+        "max_body": sys.maxsize,
+        **options,
+    }
+
+
 class _Held:
-    """What a local client holds: the demo's lake, and a loop in a thread once one is asked for.
+    """The resources of a local client: the demo's lake, and an event loop in a thread once it is needed.
 
     A fork copies the objects but neither the thread nor the right to the lake, so all of it belongs to the process that
     made it. The loop is not one of anyio's portals: those wait for their thread when they are collected, which in a
@@ -217,7 +202,7 @@ class _Held:
         await self._over.wait()
 
     def let_go(self) -> None:
-        """Stop the loop, what still runs on it too, and remove the demo's lake."""
+        """Stop the loop and everything that runs on it, and remove the demo's lake."""
         if os.getpid() != self._process:
             return
         with self._lock:

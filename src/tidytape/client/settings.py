@@ -1,31 +1,277 @@
-"""How a client reaches the service: address, key, patience. Validated once, and the key is never shown."""
+"""How a client reaches the service: address, key, proxies and certificates, patience. The key is never shown."""
 
 from __future__ import annotations
 
+import logging
+import math
 import os
 import re
-from dataclasses import dataclass, field
+import ssl
+import urllib.request
+import warnings
+import weakref
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from ipaddress import ip_address
 from typing import Any, Literal, NoReturn, TypedDict, get_args
 
 import httpx
 
+from tidytape.client.budget import Quota, quota_of
 from tidytape.client.cache import LIMIT, Cache
-from tidytape.client.network import is_loopback, warn_unencrypted
-from tidytape.client.quota import Quota, quota_of
-from tidytape.client.secret import Secret
-from tidytape.errors import AuthenticationError, QueryError
+from tidytape.client.steps import Answer, Failure
+from tidytape.errors import (
+    AuthenticationError,
+    CertificateError,
+    ProxyError,
+    QueryError,
+    TransportError,
+    UnencryptedKeyWarning,
+)
 
 __all__ = [
     "CACHE_LIMIT",
     "LOCAL",
     "MAX_BODY",
+    "MAX_WAIT",
     "Absent",
     "Backend",
     "OnLimit",
     "Options",
     "Partial",
+    "Secret",
     "Settings",
+    "connection_options",
+    "is_loopback",
+    "one_of",
+    "transport_error",
+    "warn_unencrypted",
 ]
+
+
+_SHORTEST = 8
+"""A shorter key is no secret, and may be part of any word."""
+
+_LONGEST_NUMBER = 20
+"""A key of fewer digits than this, and nothing else, may be any number."""
+
+_ESCAPED = "\"'/\\"
+"""What may have a backslash before it."""
+
+_LOGGERS = ("httpx", *(f"httpcore.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
+
+
+class Secret:
+    r"""An API key.
+
+    Parameters
+    ----------
+    value : str
+        The key, of printable ASCII.
+
+    Examples
+    --------
+    >>> secret = Secret("the-secret/key")
+    >>> secret
+    Secret('…')
+    >>> secret.hidden(r"got the-secret/key, the-secret%2Fkey and \u0074he-secret\/key")
+    'got <key>, <key> and <key>'
+    """
+
+    def __init__(self, value: str) -> None:
+        self.value = value
+        is_number = value.isdecimal() and len(value) < _LONGEST_NUMBER
+        is_secret = len(value) >= _SHORTEST and not is_number
+        escaped = (f"\\{one}" for one in set(value) & set(_ESCAPED))
+        self._plain = {value, value.replace(" ", "+"), "%"} if is_secret else set()
+        self._escapes = {r"\u00", r"\x", *escaped} if is_secret else set()
+        _watch(self)
+
+    @cached_property
+    def _pattern(self) -> str:
+        return "".join(map(_spellings, self.value))
+
+    @cached_property
+    def _in_text(self) -> re.Pattern[str]:
+        return re.compile(self._pattern)
+
+    @cached_property
+    def _in_bytes(self) -> re.Pattern[bytes]:
+        return re.compile(self._pattern.encode())
+
+    def __repr__(self) -> str:
+        """Return nothing of the key."""
+        return "Secret('…')"
+
+    def _may_be_in(self, has: Callable[[str], bool]) -> bool:
+        """Return whether a text may have the key or an escape of it; this is fast, for most texts have neither."""
+        return any(map(has, self._plain)) or (has("\\") and any(map(has, self._escapes)))
+
+    def hidden(self, text: str) -> str:
+        """Return a text without the key, whether written as it is, or escaped as in URLs or JSON."""
+        return self._in_text.sub("<key>", text) if self._may_be_in(text.__contains__) else text
+
+    def hidden_answer(self, answer: Answer) -> Answer:
+        """Return an answer whose headers and body do not have the key; asterisks take its place in the body.
+
+        The body keeps its length, so that an Arrow stream remains one.
+        """
+        headers, content = answer.headers, answer.content
+        pairs = [(name, self.hidden(value)) for name, value in headers.multi_items()]
+        if pairs != headers.multi_items():
+            headers = httpx.Headers(pairs)
+        if self._may_be_in(lambda hint: hint.encode() in content):
+            content = self._in_bytes.sub(lambda found: b"*" * len(found[0]), content)
+        return replace(answer, headers=headers, content=content)
+
+
+def _spellings(character: str) -> str:
+    """Return a pattern that matches a character itself and its escapes in URLs, JSON and Python literals.
+
+    Each alternative begins with a literal, so that the search skips what begins with none of them, and repeats are
+    bounded, so that its time is in proportion to the text.
+    """
+    code = f"{ord(character):02x}"
+    any_case = "".join(f"[{digit}{digit.upper()}]" if digit.isalpha() else digit for digit in code)
+    plain = re.escape(character)
+    several = r"\\\\{0,3}"
+    spellings = [plain, f"%{any_case}", f"{several}u00{any_case}", f"{several}x{any_case}"]
+    if character in _ESCAPED:
+        spellings.append(several + plain)
+    if character == " ":
+        spellings.append(r"\+")
+    return f"(?:{'|'.join(spellings)})"
+
+
+class _Filter(logging.Filter):
+    """Hides the keys of all clients in log records of the HTTP libraries."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Keep every record."""
+        message = hidden = record.getMessage()
+        for reference in _secrets:
+            secret = reference()
+            hidden = hidden if secret is None else secret.hidden(hidden)
+        if hidden != message:
+            record.msg, record.args = hidden, ()
+        return True
+
+
+_secrets: tuple[weakref.ref[Secret], ...] = ()
+_filter = _Filter()
+
+
+def _watch(secret: Secret) -> None:
+    global _secrets  # noqa: PLW0603 - replaced as a whole, for other threads may be reading it
+    _secrets = (*(one for one in _secrets if one() is not None), weakref.ref(secret))
+    for name in _LOGGERS:
+        logging.getLogger(name).addFilter(_filter)  # once, however often it is added
+
+
+# --- ---
+
+
+_PROXY = "HTTP_PROXY, HTTPS_PROXY or ALL_PROXY names"
+
+
+def is_loopback(address: str) -> bool:
+    """Return whether a service is on this machine."""
+    host = httpx.URL(address).host
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost" or host.endswith(".localhost")
+
+
+def warn_unencrypted(address: str) -> None:
+    """Warn that the key travels where others can read it."""
+    url = httpx.URL(address)
+    if url.scheme == "http" and not is_loopback(address):
+        warnings.warn(
+            f"the key is sent to {url.host} over plain http, and everyone on the way can read it; use https",
+            UnencryptedKeyWarning,
+            stacklevel=4,  # of who makes the client
+        )
+
+
+@contextmanager
+def connection_options(address: str, transport: object) -> Iterator[dict[str, Any]]:
+    """Yield the options of an httpx client.
+
+    A redirect is not followed: it would carry the key to wherever it points. A service on this machine is asked without
+    the proxy that the environment names, which could not reach it.
+
+    Raises
+    ------
+    TransportError
+        If the proxy or the certificates that the environment names are not usable.
+    """
+    options: dict[str, Any] = {"follow_redirects": False, "transport": transport}
+    try:
+        if transport is None and is_loopback(address):
+            options |= {"trust_env": False, "verify": httpx.create_ssl_context()}
+        yield options
+    except OSError as error:
+        raise CertificateError(
+            f"the certificates that SSL_CERT_FILE or SSL_CERT_DIR names cannot be read: {error.strerror or error}"
+        ) from None
+    except (ValueError, ImportError, httpx.InvalidURL):
+        # The address of a proxy may have a password in it.
+        raise ProxyError(
+            f"the proxy that {_PROXY} cannot be used; expected e.g. http://proxy.example.org:3128, and for socks5:// "
+            "the package httpx[socks]; NO_PROXY names the hosts that are reached without"
+        ) from None
+
+
+def transport_error(failure: Failure, url: httpx.URL, why: str, weight: int) -> TransportError:
+    """Return the error of a request that brought no usable response.
+
+    Parameters
+    ----------
+    failure : Failure
+    url : httpx.URL
+        What was asked.
+    said : str
+        What the failure says, fit to be shown.
+    weight : int
+        Of the request. [weight]
+    """
+    where = f"{url.scheme}://{url.netloc.decode('ascii')}"
+    facts: dict[str, Any] = {"url": str(url), "weight": weight}
+    if isinstance(failure, httpx.ProxyError):
+        return ProxyError(
+            f"{where}: {why}; the proxy that {_PROXY} refused; NO_PROXY={url.host} goes without it", **facts
+        )
+    if _is_of_certificates(failure):
+        return CertificateError(
+            f"{where}: {why}; if an authority of your own signed the certificate, SSL_CERT_FILE names its file",
+            **facts,
+        )
+    if isinstance(failure, httpx.ConnectError):
+        is_proxied = _has_proxy(url)
+        why += f"; is the proxy running that {_PROXY}?" if is_proxied else "; is a service running there?"
+    return TransportError(f"{where}: {why}", **facts)
+
+
+def _is_of_certificates(failure: BaseException | None) -> bool:
+    while failure is not None:
+        if isinstance(failure, ssl.SSLCertVerificationError):
+            return True
+        failure = failure.__cause__ or failure.__context__
+    return False
+
+
+def _has_proxy(url: httpx.URL) -> bool:
+    proxies = urllib.request.getproxies()
+    if not {url.scheme, "all"} & proxies.keys() or is_loopback(str(url)):
+        return False
+    return not urllib.request.proxy_bypass(url.host)
+
+
+# --- ---
+
 
 Backend = Literal["polars", "pandas"]
 OnLimit = Literal["wait", "raise"]
@@ -45,8 +291,12 @@ MAX_BODY = 512 * 2**20
 """Longest body a client reads unless it is told otherwise: several times the longest answer. [byte]"""
 
 
+MAX_WAIT = 900.0
+"""Longest time that the budget may make a fetch wait unless a client is told otherwise. [s]"""
+
+
 class Options(TypedDict, total=False):
-    """The settings that a client may be given by name; `Client` says what each is."""
+    """The keyword options of a client; `Client` describes each."""
 
     auth_header: str
     timeout: float
@@ -72,7 +322,7 @@ _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """What every request of a client shares.
+    """The settings that all requests of a client share.
 
     Attributes
     ----------
@@ -126,7 +376,7 @@ class Settings:
 
     @property
     def is_certain(self) -> bool:
-        """Whether the service is known to say where it has no points, so that no answer of it has to be doubted."""
+        """Whether the service says which markets have no points, so that the client need not probe its answers."""
         return self.quota.has_notes or self.base_url == LOCAL
 
     def __reduce__(self) -> NoReturn:
@@ -188,9 +438,9 @@ class Settings:
             _seconds("deadline", deadline),
             _count("attempts", attempts),
             _count("max_body", max_body),
-            _patience(_one_of("on_limit", on_limit, get_args(OnLimit)), max_wait),
-            _one_of("partial", partial, get_args(Partial)),
-            _one_of("absent", absent, get_args(Absent)),
+            _patience(one_of("on_limit", on_limit, get_args(OnLimit)), max_wait),
+            one_of("partial", partial, get_args(Partial)),
+            one_of("absent", absent, get_args(Absent)),
             _count("parallel", parallel),
             bool(offline),
             progress,
@@ -202,34 +452,37 @@ class Settings:
         return settings
 
 
-def _one_of(name: str, given: object, known: tuple[Any, ...]) -> Any:
-    if given not in known:
-        raise QueryError(name, got=given, expected=" or ".join(map(repr, known)))
-    return given
+def one_of(name: str, value: object, known: tuple[Any, ...]) -> Any:
+    """Return a value that is one of the known ones; raise QueryError where it is not."""
+    if value not in known:
+        raise QueryError(name, got=value, expected=" or ".join(map(repr, known)))
+    return value
 
 
 def _patience(on_limit: str, max_wait: object) -> float | None:
     """Return the longest wait for the budget; None where it has no bound."""
     if on_limit == "raise":
-        if max_wait is not None:
+        if max_wait not in (None, MAX_WAIT):
             raise QueryError(
                 "max_wait", got=max_wait, expected="nothing where on_limit is 'raise': it waits not at all"
             )
         return 0.0
-    if max_wait is not None and not isinstance(max_wait, bool) and max_wait == 0:
+    if max_wait is None or max_wait == math.inf:
+        return None
+    if not isinstance(max_wait, bool) and max_wait == 0:
         raise QueryError(
             "max_wait",
             got=max_wait,
             expected="a number of seconds above 0",
             hint="on_limit='raise' waits not at all",
         )
-    return None if max_wait is None else _seconds("max_wait", max_wait)
+    return _seconds("max_wait", max_wait)
 
 
-def _header(given: object) -> str:
-    if not isinstance(given, str) or not _TOKEN.fullmatch(given):
-        raise QueryError("auth_header", got=given, expected="the name of an HTTP header")
-    return given
+def _header(name: object) -> str:
+    if not isinstance(name, str) or not _TOKEN.fullmatch(name):
+        raise QueryError("auth_header", got=name, expected="the name of an HTTP header")
+    return name
 
 
 def _seconds(name: str, value: object) -> float:
@@ -244,16 +497,16 @@ def _count(name: str, value: object) -> int:
     return value
 
 
-def _address(given: str | None) -> str:
+def _address(address: str | None) -> str:
     expected = "the address of the service, e.g. 'http://127.0.0.1:8000'"
-    if not given:
-        raise QueryError("base_url", got=given, expected=expected, hint=f"or set {_BASE_URL}")
+    if not address:
+        raise QueryError("base_url", got=address, expected=expected, hint=f"or set {_BASE_URL}")
     try:
-        url = httpx.URL(given)
+        url = httpx.URL(address)
     except (httpx.InvalidURL, TypeError):
-        raise QueryError("base_url", got=given, expected=expected) from None
+        raise QueryError("base_url", got=address, expected=expected) from None
     if url.scheme not in {"http", "https"} or not url.host:
-        raise QueryError("base_url", got=given, expected=expected)
+        raise QueryError("base_url", got=address, expected=expected)
     if url.userinfo or url.query or url.fragment:
         # Not shown: a password or a key may be in it.
         raise QueryError(
@@ -264,14 +517,14 @@ def _address(given: str | None) -> str:
     return str(url).rstrip("/").removesuffix("/v1")
 
 
-def _key(given: object) -> str:
-    if not given:
+def _key(key: object) -> str:
+    if not key:
         raise AuthenticationError(f"api_key: got nothing, expected the key of the service; or set {_API_KEY}")
-    if not isinstance(given, str):
-        raise AuthenticationError(f"api_key: got a value of type {type(given).__name__}, expected a str")
-    if not (given.isascii() and given.isprintable() and given.strip() == given):
+    if not isinstance(key, str):
+        raise AuthenticationError(f"api_key: got a value of type {type(key).__name__}, expected a str")
+    if not (key.isascii() and key.isprintable() and key.strip() == key):
         raise AuthenticationError(
-            f"api_key: got {len(given)} characters that no header can carry, expected printable ASCII without "
+            f"api_key: got {len(key)} characters that no header can carry, expected printable ASCII without "
             "spaces around it"
         )
-    return given
+    return key

@@ -8,7 +8,7 @@ step           what to do                                      what comes of it
 =============  ==============================================  ================================
 `Send`         send a request and gather its answer            an `Answer`, or the failure
 `Wait`         let time pass                                   nothing
-`Call`         call a function that may take time: files       what it returns, or its error
+`Call`         run a function that may block: files            what it returns, or its error
 `Together`     carry out several flows at once                 their results, or the first error
 =============  ==============================================  ================================
 """
@@ -62,7 +62,7 @@ class Send:
 
     @property
     def remaining(self) -> float:
-        """What is left of the time. [s]"""
+        """Time until the request is given up. [s]"""
         return max(0.0, self.until - time.monotonic())
 
 
@@ -101,14 +101,14 @@ Failure = httpx.HTTPError | httpx.InvalidURL | UnicodeError | TimeoutError
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Call this function, where nobody waits for it who should not."""
+    """Run a blocking function; the async driver runs it in a thread."""
 
     function: Callable[[], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """Carry these flows out, at once as far as the client has places for them."""
+    """Run these flows at the same time, at most ``parallel`` of the client at once."""
 
     flows: Sequence[Flow[Any]]
 
@@ -195,7 +195,7 @@ _GZIP = ("gzip", "x-gzip")
 
 
 def is_readable(headers: httpx.Headers) -> bool:
-    """Return whether a body is packed in the way that was asked for, or not at all."""
+    """Return whether a body is gzip, as the client asked for, or not compressed."""
     return _encoding(headers) in {"", "identity", *_GZIP}
 
 
@@ -210,7 +210,7 @@ class _Gunzip:
         self._member = zlib.decompressobj(wbits=_GZIP_BITS)
 
     def add(self, packed: bytes) -> bytes:
-        """Return what the next part unpacks to."""
+        """Decompress the next part."""
         parts = []
         while packed:
             if self._member.eof:
@@ -250,7 +250,7 @@ def closed_error() -> TransportError:
 
 
 def outward(error: TidytapeError) -> TidytapeError:
-    """Return an error as it leaves the library: it says all that there is to say, so it leads to nothing inside.
+    """Return an error without its cause and traceback inside the library; its message says everything.
 
     Raise it outside of the ``except`` that caught it, so that what the caller handles at the time is its only context.
     """

@@ -14,20 +14,20 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 import httpx
 import polars as pl
 
-from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, first, noting, wanted_of
-from tidytape.client.network import connection_options
-from tidytape.client.planning import Plan
-from tidytape.client.quota import Usage
-from tidytape.client.reasons import Reason, in_every_part, warn_of_empty
+from tidytape.client.budget import Usage
+from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, wanted_of
+from tidytape.client.metadata import Plan
 from tidytape.client.settings import (
     CACHE_LIMIT,
     MAX_BODY,
+    MAX_WAIT,
     Absent,
     Backend,
     OnLimit,
     Options,
     Partial,
     Settings,
+    connection_options,
 )
 from tidytape.client.steps import (
     FAILURES,
@@ -44,7 +44,6 @@ from tidytape.client.steps import (
     outward,
 )
 from tidytape.client.tape import NO_NETWORK, Replayer
-from tidytape.client.window import Window
 from tidytape.errors import TidytapeError
 
 if TYPE_CHECKING:
@@ -88,9 +87,10 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     on_limit : {"wait", "raise"}
         What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
-    max_wait : float, optional
-        Longest time the budget may make one fetch wait: where it would be longer, `BudgetError` says how long, before
-        anything is sent. Without one there is no bound; a long wait is told on the progress bar, or in the log. [s]
+    max_wait : float or None
+        Longest time the budget may make one fetch wait. [s] Where it would be longer, `BudgetError` says how long,
+        before anything is sent. None is without bound. A wait of more than ten seconds is announced on the progress
+        bar, or in the log.
     partial : {"raise", "flag"}
         What to do where a part of a window is not answered: raise, or return the rest and list it in the metadata.
     absent : {"null", "zero"}
@@ -109,7 +109,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
     progress : bool, optional
         Show how far a fetch is; if left out, where it takes several requests and someone is looking.
     transport : httpx.BaseTransport, optional
-        What carries requests, instead of the network.
+        Carries the requests instead of the network.
 
     Raises
     ------
@@ -168,7 +168,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         attempts: int = 6,
         max_body: int = MAX_BODY,
         on_limit: OnLimit = "wait",
-        max_wait: float | None = None,
+        max_wait: float | None = MAX_WAIT,
         partial: Partial = "raise",
         absent: Absent = "null",
         parallel: int = 4,
@@ -204,14 +204,18 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
 
     @overload
     @staticmethod
-    def local(lake: str | Path, *, backend: Literal["polars"] = "polars") -> Client[pl.DataFrame]: ...
+    def local(
+        lake: str | Path, *, backend: Literal["polars"] = "polars", **options: Unpack[Options]
+    ) -> Client[pl.DataFrame]: ...
 
     @overload
     @staticmethod
-    def local(lake: str | Path, *, backend: Literal["pandas"]) -> Client[pd.DataFrame]: ...
+    def local(
+        lake: str | Path, *, backend: Literal["pandas"], **options: Unpack[Options]
+    ) -> Client[pd.DataFrame]: ...
 
     @staticmethod
-    def local(lake: str | Path, *, backend: Backend = "polars") -> Client[Any]:
+    def local(lake: str | Path, *, backend: Backend = "polars", **options: Unpack[Options]) -> Client[Any]:
         """Return a client of the service over a lake, in this process: no key, no network, no bill.
 
         Parameters
@@ -229,20 +233,22 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         LakeError
             If there is no lake.
         """
-        from tidytape.client import local
+        from tidytape.client.local import connection
 
-        return Client(**local.connection(lake), backend=backend)
-
-    @overload
-    @staticmethod
-    def demo(*, backend: Literal["polars"] = "polars") -> Client[pl.DataFrame]: ...
+        return Client(**connection(lake, **options), backend=backend)
 
     @overload
     @staticmethod
-    def demo(*, backend: Literal["pandas"]) -> Client[pd.DataFrame]: ...
+    def demo(
+        *, backend: Literal["polars"] = "polars", **options: Unpack[Options]
+    ) -> Client[pl.DataFrame]: ...
+
+    @overload
+    @staticmethod
+    def demo(*, backend: Literal["pandas"], **options: Unpack[Options]) -> Client[pd.DataFrame]: ...
 
     @staticmethod
-    def demo(*, backend: Backend = "polars") -> Client[Any]:
+    def demo(*, backend: Backend = "polars", **options: Unpack[Options]) -> Client[Any]:
         """Return a client of the service over a small simulated market, made on the spot and the same everywhere.
 
         It has two days, from 2024-08-07 to 2024-08-09 00:00 UTC, of one coin, BTC:
@@ -275,22 +281,26 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         ...     client.usage().used
         0
         """
-        from tidytape.client import local
+        from tidytape.client.local import connection
 
-        return Client(**local.demo_connection(), backend=backend)
+        return Client(**connection(None, **options), backend=backend)
 
     @overload
     @staticmethod
     def replay(
-        tape: str | os.PathLike[str], *, backend: Literal["polars"] = "polars"
+        tape: str | os.PathLike[str], *, backend: Literal["polars"] = "polars", **options: Unpack[Options]
     ) -> Client[pl.DataFrame]: ...
 
     @overload
     @staticmethod
-    def replay(tape: str | os.PathLike[str], *, backend: Literal["pandas"]) -> Client[pd.DataFrame]: ...
+    def replay(
+        tape: str | os.PathLike[str], *, backend: Literal["pandas"], **options: Unpack[Options]
+    ) -> Client[pd.DataFrame]: ...
 
     @staticmethod
-    def replay(tape: str | os.PathLike[str], *, backend: Backend = "polars") -> Client[Any]:
+    def replay(
+        tape: str | os.PathLike[str], *, backend: Backend = "polars", **options: Unpack[Options]
+    ) -> Client[Any]:
         """Return a client that answers from a tape, with no network: what was asked, as it was answered.
 
         Parameters
@@ -322,8 +332,9 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         (True, 0)
         """
         replayer = Replayer(tape)
+        arguments: dict[str, Any] = {**options, "cache": False, "offline": False}
         client: Client[Any] = Client(
-            replayer.base_url, "replayed", cache=False, backend=backend, transport=NO_NETWORK
+            replayer.base_url, "replayed", backend=backend, transport=NO_NETWORK, **arguments
         )
         client._tape = replayer
         return client
@@ -336,16 +347,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
     @property
     def _of_process(self) -> tuple[httpx.Client, threading.BoundedSemaphore]:
         """Connections and places of this process: on a socket that a fork shares each reads answers of the other."""
-        found = self._processes.get(os.getpid())
-        return found or self._processes.setdefault(os.getpid(), self._opened())
-
-    @property
-    def _http(self) -> httpx.Client:
-        return self._of_process[0]
-
-    @property
-    def _places(self) -> threading.BoundedSemaphore:
-        return self._of_process[1]
+        return self._processes.get(os.getpid()) or self._processes.setdefault(os.getpid(), self._opened())
 
     def _run(self, steps: Flow[R]) -> R:
         """Carry out a flow for a caller."""
@@ -392,10 +394,10 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         def work() -> None:
             while not stop.is_set():
                 with guard:
-                    found = next(todo, None)
-                if found is None:
+                    numbered = next(todo, None)
+                if numbered is None:
                     return
-                number, steps = found
+                number, steps = numbered
                 try:
                     with self._place(stop):
                         results[number] = self._follow(steps, stop)
@@ -410,11 +412,11 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             for _ in range(min(self._settings.parallel, len(step.flows)))
         ]
         try:
-            for one in crew:
-                one.start()
-            for one in crew:
-                while one.is_alive():
-                    one.join(_HEEDFUL)
+            for thread in crew:
+                thread.start()
+            for thread in crew:
+                while thread.is_alive():
+                    thread.join(_HEEDFUL)
         finally:
             stop.set()  # also where Ctrl-C ends the waiting; they let go of places and weight soon after
         for error in errors:
@@ -425,7 +427,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
     @contextmanager
     def _place(self, stop: threading.Event | None = None) -> Iterator[None]:
         """Hold one of the places that all fetches of this client share."""
-        places = self._places
+        _, places = self._of_process
         while not places.acquire(timeout=_HEEDFUL):
             if stop is not None and stop.is_set():
                 raise _StoppedError
@@ -449,7 +451,8 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             raise
 
     def _answer(self, step: Send) -> Answer:
-        with closing(self._http.send(step.request, stream=True)) as response:
+        http, _ = self._of_process
+        with closing(http.send(step.request, stream=True)) as response:
             gathering = Gathering(step, response)
             if gathering.readable:
                 for part in (response.content,) if gathering.is_read else response.iter_raw():
@@ -484,17 +487,15 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         ...     [frame.height for frame in client.iter_frames(asked)]
         [24]
         """
-        wanted = wanted_of(query)
-        reasons: list[tuple[Reason, ...]] = []
-        for part in self._parts(wanted):
-            frames = self._framed(first(noting(reasons, self._answered(part))), wanted.schema)
-            yield self._run(frames)
-        warn_of_empty(in_every_part(Window.of(wanted.queries), reasons))
+        wanted = self._run(self._dated(wanted_of(query)))
+        for steps in self._frames(wanted):
+            yield self._run(steps)
 
     def close(self) -> None:
         """Let go of connections."""
         self._closed = True
-        self._http.close()
+        http, _ = self._of_process
+        http.close()
 
     def __enter__(self) -> Client[FrameT]:
         """Return the client."""
@@ -516,7 +517,7 @@ class _StoppedError(Exception):
 
 
 def _within(seconds: float, call: Callable[[], R], stop: threading.Event | None) -> R:
-    """Return what a call returns, or raise TimeoutError after so long, or as soon as it is of no more use.
+    """Run a call in a thread; raise TimeoutError after so long, or stop waiting when another request failed.
 
     httpx bounds every single read, so a server that sends a header byte now and then, or interim responses without
     end, holds a blocking call for ever; looking up a name has no timeout at all. A thread to leave behind bounds all of

@@ -17,6 +17,7 @@ tape without its last line, and all answers that it had.
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import io
 import os
@@ -29,16 +30,17 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any
 
 import httpx
 import orjson
 import polars as pl
+import pyarrow as pa
 
 from tidytape._version import __version__
+from tidytape.client.budget import Usage
 from tidytape.client.display import described
-from tidytape.client.fingerprint import fingerprint
-from tidytape.client.quota import Usage
+from tidytape.client.metadata import fingerprint
 from tidytape.client.steps import printable
 from tidytape.errors import TapeError
 
@@ -55,6 +57,7 @@ __all__ = [
     "opened",
     "verify",
 ]
+
 
 _FORMAT = 2
 _OPENING, _BETWEEN, _CLOSING = b'{"sha256":"', b'","entry":', b"}\n"
@@ -96,32 +99,32 @@ class TapeEntry:
     told: dict[str, Any]
 
 
-class Tape(Protocol):
-    """What a client records on, or replays from."""
+class Tape:
+    """What a client records on or replays from. This base class does neither."""
 
-    def found(self, ask: Ask) -> tuple[Answered, TapeEntry] | None:
-        """Return the recorded answer to a question; None where the service is to be asked."""
+    replayed: Path | None = None
+    """The folder that a client replays from."""
+
+    def found(self, ask: Ask, *, moves_on: bool = True) -> tuple[Answered, TapeEntry] | None:
+        """Return the recorded answer to a question, or None if the client must ask the service."""
+        return None
+
+    def has(self, ask: Ask) -> bool:
+        """Return whether the tape answers a question, so that nothing is sent for it."""
+        return False
 
     def add(self, ask: Ask, answered: Answered, told: Mapping[str, Any] | None = None) -> None:
         """Keep an answer."""
 
 
-class _NoTape:
-    def found(self, ask: Ask) -> None:
-        return None
-
-    def add(self, ask: Ask, answered: Answered, told: Mapping[str, Any] | None = None) -> None:
-        pass
-
-
-NO_TAPE: Tape = _NoTape()
+NO_TAPE = Tape()
 """The tape of a client that neither records nor replays."""
 
 
 # --- writing --------------------------------------------------------------------------------------------------------
 
 
-class Recorder:
+class Recorder(Tape):
     """Writes a tape: a context manager, whose end makes the tape whole.
 
     Parameters
@@ -157,10 +160,6 @@ class Recorder:
             raise _unwritable(self.path, error) from None
         versions = {"tidytape": __version__, "polars": pl.__version__, "python": sys.version.split()[0]}
         self._put({"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions})
-
-    def found(self, ask: Ask) -> None:
-        """Return None: the service is asked."""
-        return
 
     def add(self, ask: Ask, answered: Answered, told: Mapping[str, Any] | None = None) -> None:
         """Record an answer."""
@@ -207,7 +206,7 @@ class Recorder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Make it whole; what a study did before it failed is recorded too, and that it did."""
+        """Finish the tape. If the study failed, the tape has its answers and the name of the error."""
         self.close(failed=None if kind is None else kind.__name__)
 
 
@@ -224,9 +223,9 @@ def _remove(path: Path) -> None:
     if path.is_file():
         path.unlink()
         return
-    for kept in contents.answers:
+    for recorded in contents.answers:
         for suffix in ("arrow", "json"):
-            (path / f"{kept.entry.number}.{suffix}").unlink(missing_ok=True)
+            (path / f"{recorded.entry.number}.{suffix}").unlink(missing_ok=True)
     (path / _MANIFEST).unlink()
     with suppress(OSError):
         path.rmdir()  # it stays where other files are in it
@@ -241,7 +240,7 @@ def _now() -> str:
 
 
 def _written(answered: Answered) -> tuple[str, bytes, str]:
-    """Return how an answer is kept: kind and content of its file, and its hash."""
+    """Return the suffix and the content of an answer's file, and the answer's hash."""
     if isinstance(answered, pl.DataFrame):
         file = io.BytesIO()
         answered.write_ipc(file, compression="zstd")
@@ -271,7 +270,7 @@ class _Kept:
 
 @dataclass(slots=True)
 class TapeContents:
-    """What a tape has, up to the first line that is not as it was recorded."""
+    """The answers of a tape, up to the first line that was changed."""
 
     service: str
     answers: list[_Kept] = field(default_factory=list)
@@ -283,7 +282,7 @@ class TapeContents:
     """The error that ended the study."""
 
 
-class Replayer:
+class Replayer(Tape):
     """Gives the answers of a tape, in the order in which they were recorded; the last of a question for ever.
 
     Parameters
@@ -298,27 +297,27 @@ class Replayer:
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self.path = Path(path)
+        self.replayed = self.path = Path(path)
         self._lock = threading.Lock()
         contents = opened(self.path)
         self.base_url, self._broken = contents.service, contents.broken
-        self._kept: dict[bytes, list[_Kept]] = {}
+        self._recorded: dict[bytes, list[_Kept]] = {}
         self._turns: dict[bytes, int] = {}
-        for one in contents.answers:
-            self._kept.setdefault(_key(one.entry.ask), []).append(one)
+        for recorded in contents.answers:
+            self._recorded.setdefault(_key(recorded.entry.ask), []).append(recorded)
 
-    def found(self, ask: Ask) -> tuple[Answered, TapeEntry]:
-        """Return the answer to a question, and its entry.
+    def found(self, ask: Ask, *, moves_on: bool = True) -> tuple[Answered, TapeEntry]:
+        """Return the answer to a question, and its entry; the next one the next time, if it moves on.
 
         Raises
         ------
         TapeError
             If the tape has none, or it is not what was recorded.
         """
-        self.check(ask)
+        self.has(ask)
         key = _key(ask)
         with self._lock:
-            kept, turn = self._kept[key], self._turns.get(key, 0)
+            kept, turn = self._recorded[key], self._turns.get(key, 0)
             if turn == len(kept) and self._broken:
                 raise TapeError(
                     f"{self.path} has no more answers to {described_ask(ask)}, and may have had some: {self._broken}",
@@ -326,22 +325,19 @@ class Replayer:
                     entries=(kept[-1].entry.number + 1,),
                 )
             turn = min(turn, len(kept) - 1)
-            self._turns[key] = turn + 1
+            self._turns[key] = turn + moves_on
         return kept[turn].read(), kept[turn].entry
 
-    def add(self, ask: Ask, answered: Answered, told: Mapping[str, Any] | None = None) -> None:
-        """Do nothing: it is on the tape."""
-
-    def check(self, ask: Ask) -> None:
-        """Do nothing where the tape has an answer to a question, and do not give it.
+    def has(self, ask: Ask) -> bool:
+        """Return True where the tape has an answer to a question, and do not give it.
 
         Raises
         ------
         TapeError
             If the tape has none.
         """
-        if _key(ask) in self._kept:
-            return
+        if _key(ask) in self._recorded:
+            return True
         why = self._broken or "it was not asked when the tape was recorded, or it failed then"
         near = self._nearest(ask)
         raise TapeError(
@@ -354,7 +350,9 @@ class Replayer:
         """Describe the entry that differs least from a question: of the same kind, in the fewest parameters."""
         asked = _facts(ask)
         alike = [
-            kept[0].entry for kept in self._kept.values() if kept[0].entry.ask.get("ask") == ask.get("ask")
+            kept[0].entry
+            for kept in self._recorded.values()
+            if kept[0].entry.ask.get("ask") == ask.get("ask")
         ]
         if not alike:
             return None
@@ -369,7 +367,7 @@ class Replayer:
 
 
 def described_ask(ask: Ask, method: str | None = None) -> str:
-    """Return what was asked as people write it, times in ISO 8601; by a method that has no data type of its own.
+    """Return a question as text, with times in ISO 8601. ``method`` names one that has no data type of its own.
 
     Examples
     --------
@@ -379,13 +377,13 @@ def described_ask(ask: Ask, method: str | None = None) -> str:
     'TRADE, 1970-01-01T00:00:00Z to 1970-01-01T00:01:00Z'
     """
     try:
-        said = described(ask.get("params") or [])
+        text = described(ask.get("params") or [])
     except (ValueError, TypeError, OverflowError, OSError):  # a tape may hold anything
-        said = orjson.dumps(ask.get("params")).decode()
+        text = orjson.dumps(ask.get("params")).decode()
     name = ask.get("ask")
     if method:
-        name, said = method, said.partition(" ")[2]
-    return printable(said if name == "points" else f"{name} {said}".strip())
+        name, text = method, text.partition(" ")[2]
+    return printable(text if name == "points" else f"{name} {text}".strip())
 
 
 def _facts(ask: Ask) -> set[tuple[str, ...]]:
@@ -397,18 +395,18 @@ def _key(ask: Ask) -> bytes:
 
 
 def entries(path: str | os.PathLike[str]) -> list[TapeEntry]:
-    """Return what a tape has: one entry per answer, in the order of recording, up to where it is not as recorded.
+    """Return one entry per answer of a tape, in the order of recording, up to the first damaged line.
 
     Raises
     ------
     TapeError
         If it cannot be read.
     """
-    return [one.entry for one in opened(Path(path)).answers]
+    return [recorded.entry for recorded in opened(Path(path)).answers]
 
 
 def verify(path: str | os.PathLike[str]) -> list[str]:
-    """Return what is wrong with a tape; nothing where it is whole and as it was recorded.
+    """Return a list of what is wrong with a tape; it is empty if the tape is whole and unchanged.
 
     Raises
     ------
@@ -417,9 +415,9 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
     """
     contents = opened(Path(path))
     wrong = []
-    for one in contents.answers:
+    for recorded in contents.answers:
         try:
-            one.read()
+            recorded.read()
         except TapeError as error:
             wrong.append(str(error))
     if contents.failed:
@@ -429,17 +427,15 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
 
 
 def opened(path: Path) -> TapeContents:
-    """Read what a tape has.
+    """Read the contents of a tape.
 
     Raises
     ------
     TapeError
         If it cannot be read, or is no tape.
     """
-    from tidytape.client.old_tape import lines_of
-
     try:
-        return _contents(path, lines_of(path) if path.is_file() else _lines_of(path))
+        return _contents(path, _lines_of_file(path) if path.is_file() else _lines_of(path))
     except OSError as error:
         raise TapeError(f"{path} cannot be read: {error.strerror}", path=str(path)) from None
     except (ValueError, TypeError, AttributeError, KeyError):
@@ -475,18 +471,18 @@ def _is_entry(entry: dict[str, Any], number: int) -> bool:
     if "end" in entry:
         return bool(entry["end"] == number - 1)
     kinds = {"number": int, "ask": dict, "at": str, "hash": str, "told": dict}
-    is_whole = "rows" in entry and all(isinstance(entry.get(one), kind) for one, kind in kinds.items())
+    is_whole = "rows" in entry and all(isinstance(entry.get(name), kind) for name, kind in kinds.items())
     return is_whole and entry["number"] == number
 
 
 def _lines_of(folder: Path) -> Iterator[Line]:
-    """Give the lines of a manifest, up to the first that is not as it was recorded."""
-    told = hashlib.sha256()
+    """Yield the lines of a manifest, up to the first that was changed."""
+    digest = hashlib.sha256()
     with (folder / _MANIFEST).open("rb") as manifest:
         for line in manifest:
             content = line[CONTENT]
-            told.update(content)
-            if line != framed(told.hexdigest(), content):
+            digest.update(content)
+            if line != framed(digest.hexdigest(), content):
                 yield None
                 return
             yield orjson.loads(content), partial(_file_of, folder, content)
@@ -505,8 +501,8 @@ def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answe
     try:
         content = read()
         if entry["rows"] is None:
-            said = orjson.loads(content)
-            return Usage(**said) if isinstance(said, dict) else list(said)
+            value = orjson.loads(content)
+            return Usage(**value) if isinstance(value, dict) else list(value)
         is_old = entry.get("form") == "arrow"  # a tape of one file keeps a frame as a stream
         read_frame = pl.read_ipc_stream if is_old else pl.read_ipc
         frame = read_frame(io.BytesIO(content))
@@ -521,3 +517,41 @@ def _read(path: Path, entry: dict[str, Any], read: Callable[[], bytes]) -> Answe
         raise TapeError(
             f"{path}: entry {number} is damaged: {why}", path=str(path), entries=(number,)
         ) from None
+
+
+# --- ---
+
+
+_MOST_PACKED = 100_000
+"""No body is smaller than that part of what it was: whoever says so wants memory."""
+
+
+def _lines_of_file(path: Path) -> Iterator[Line]:
+    """Yield the lines of a tape of one file, up to the first that was changed."""
+    before, offset = "", 0
+    with path.open("rb") as file:
+        for line in file:
+            content = line[CONTENT]
+            digest = hashlib.sha256(content).hexdigest()
+            if line != framed(digest, content):
+                yield None
+                return
+            entry = orjson.loads(content)
+            entry.pop("body", None)
+            follows = entry.get("before") == before
+            yield (entry, partial(_body, path, offset, len(line))) if follows else None
+            before, offset = digest, offset + len(line)
+
+
+def _body(path: Path, offset: int, length: int) -> bytes:
+    """Return the body of the entry of a line."""
+    with path.open("rb") as file:
+        file.seek(offset)
+        entry: dict[str, Any] = orjson.loads(file.read(length)[CONTENT])
+    try:
+        packed, size = base64.b64decode(entry["body"]), int(entry["size"])
+        if not 0 <= size <= len(packed) * _MOST_PACKED:
+            raise ValueError(f"{len(packed)} bytes cannot become {size}")
+        return bytes(pa.Codec("zstd").decompress(packed, decompressed_size=size, asbytes=True))
+    except (KeyError, TypeError, pa.ArrowException, OSError, SystemError) as error:
+        raise ValueError(str(error)) from None

@@ -5,17 +5,21 @@ Spans are half-open pairs of epoch seconds, ``(start, end)``. [s]
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from tidytape.budget import weight
 from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSession
 from tidytape.errors import BudgetError, QueryError
 from tidytape.query import PointsQuery
+from tidytape.query.values import TimeLike, epoch_seconds, whole_number
 from tidytape.times import Span
 
-__all__ = ["SETTLING", "Window", "ahead", "covering", "longest"]
+__all__ = ["SETTLING", "Times", "Window", "ahead", "covering", "longest"]
 
 
 SETTLING = 60
@@ -26,7 +30,7 @@ _LONGEST_SESSION = {TPOSession.DAILY: 86_400, TPOSession.WEEKLY: 7 * 86_400, TPO
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """What is asked, over a time that may be longer than one request can cover.
+    """A query over a window of any length, also longer than one request may cover.
 
     Attributes
     ----------
@@ -49,27 +53,27 @@ class Window:
         QueryError
             If there are none, they differ in more than time, leave a gap, or are of more than one data type.
         """
-        asked = [queries] if isinstance(queries, PointsQuery) else queries
-        is_several: object = isinstance(asked, Sequence)  # whatever a caller without types gives
-        if not (is_several and asked and all(isinstance(one, PointsQuery) for one in asked)):
+        queries_ = [queries] if isinstance(queries, PointsQuery) else queries
+        is_several: object = isinstance(queries_, Sequence)  # whatever a caller without types gives
+        if not (is_several and queries_ and all(isinstance(query, PointsQuery) for query in queries_)):
             raise QueryError("query", got=queries, expected="a PointsQuery, or those of PointsQuery.split")
-        first = asked[0]
+        first = queries_[0]
         if len(first.type) != 1:
             raise QueryError(
                 "type", got=list(first.type), expected="one data type; each has a frame of its own"
             )
-        if not cls.differ_in_time_alone(asked):
+        if not cls.differ_in_time_alone(queries_):
             raise QueryError(
-                "query", got=f"{len(asked)} queries", expected="queries that differ in time alone"
+                "query", got=f"{len(queries_)} queries", expected="queries that differ in time alone"
             )
-        asked = sorted(asked, key=lambda one: one.start)
-        if any(one.end != other.start for one, other in pairwise(asked)):
-            raise QueryError("query", got=f"{len(asked)} queries", expected="windows that adjoin")
-        return cls(first, asked[0].start, asked[-1].end)
+        queries_ = sorted(queries_, key=lambda query: query.start)
+        if any(query.end != following.start for query, following in pairwise(queries_)):
+            raise QueryError("query", got=f"{len(queries_)} queries", expected="windows that adjoin")
+        return cls(first, queries_[0].start, queries_[-1].end)
 
     @staticmethod
     def differ_in_time_alone(queries: Sequence[PointsQuery]) -> bool:
-        """Whether they ask for the same over several times."""
+        """Whether queries are equal but for their times."""
         return len({_timeless(one) for one in queries}) <= 1
 
     @property
@@ -79,7 +83,7 @@ class Window:
 
     @property
     def asked(self) -> Span:
-        """The window as it was asked for: where nothing is kept, nothing has to lie on a grid."""
+        """The window as the caller gave it, not aligned to intervals."""
         return self.start, self.end
 
     @property
@@ -98,7 +102,7 @@ class Window:
         ]
 
     def closed(self, now: float) -> int:
-        """Return the end of what can no longer change: points that start before it were over by then."""
+        """Return the time before which every point was over at ``now``."""
         grid = self.query.grid
         return int(now) if grid is None else ceiled(int(now) - longest(self.query) + 1, grid)
 
@@ -118,7 +122,7 @@ class Window:
 
 
 def longest(query: PointsQuery) -> int:
-    """Return how long what a point is made of may last; a second where it is of no interval. [s]"""
+    """Return the longest time that one point may cover; one second if the query has no interval. [s]"""
     grid, session = query.grid, query.tpo_session
     return 1 if grid is None else max(grid.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
 
@@ -133,11 +137,104 @@ def ceiled(second: int, interval: Interval) -> int:
     return -(-(second - offset) // step) * step + offset
 
 
+# --- times ----------------------------------------------------------------------------------------------------------
+
+_AGO = re.compile(r"-(\d{1,9})([smhdw])", re.ASCII)
+_UNITS = {"s": 1, "m": 60, "h": 3_600, "d": 86_400, "w": 604_800}
+_MOST_INTERVALS = 10**9
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """The window of a fetch as the caller writes it.
+
+    Attributes
+    ----------
+    start, end : time or str, optional
+        Times, or ``-30d``: so long before now, in seconds, minutes, hours, days or weeks. Without an end the window
+        ends now.
+    limit : int, optional
+        Instead of a start: the last so many intervals that begin before the end.
+
+    Examples
+    --------
+    >>> day = {"type": "TRADE_AGG", "exchange": "X", "coin": "BTC", "interval": "1h", "start": 0, "end": 1}
+    >>> Times(None, "1970-01-02", 3).resolved(lambda: PointsQuery(**day))
+    (75600, 86400)
+    >>> Times("-30d").are_relative, Times(0, 60).are_relative
+    (True, False)
+    """
+
+    start: TimeLike | None = None
+    end: TimeLike | None = None
+    limit: int | None = None
+
+    @property
+    def are_relative(self) -> bool:
+        """Whether the window depends on when it is asked for."""
+        return self.end is None or any(map(_ago, (self.start, self.end)))
+
+    @property
+    def written(self) -> tuple[tuple[str, str], ...]:
+        """Name and value of each, as written."""
+        times = {"start": self.start, "end": self.end, "limit": self.limit}
+        return tuple((name, str(value)) for name, value in times.items() if value is not None)
+
+    def resolved(self, probe: Callable[[], PointsQuery]) -> tuple[TimeLike, TimeLike]:
+        """Return start and end, by the clock of the client in whole seconds.
+
+        Parameters
+        ----------
+        probe : callable
+            Returns the query with any times; only a limit needs it.
+
+        Raises
+        ------
+        QueryError
+            If there is neither start nor limit, or both, or the interval has no fixed length.
+        """
+        now = int(time.time())
+        end = now if self.end is None else _moment(self.end, "end", now)
+        if self.limit is None:
+            if self.start is None:
+                expected = "a time, '-30d' to count back from now, or limit instead"
+                raise QueryError("start", got=None, expected=expected)
+            return _moment(self.start, "start", now), end
+        if self.start is not None:
+            raise QueryError("limit", got=self.limit, expected="nothing where start is given")
+        query = probe()
+        if query.grid is None or query.tpo_session is not None:
+            hint = "give start instead"
+            raise QueryError("limit", got=self.limit, expected="intervals of a fixed length", hint=hint)
+        count = whole_number(self.limit, "limit", low=1, high=_MOST_INTERVALS)
+        end = epoch_seconds(end, "end")
+        start = ceiled(end, query.grid) - count * query.grid.seconds
+        if start < 0:
+            raise QueryError("limit", got=self.limit, expected="intervals since 1970-01-01")
+        return start, end
+
+
+def _ago(value: object) -> re.Match[str] | None:
+    return _AGO.fullmatch(value.strip()) if isinstance(value, str) else None
+
+
+def _moment(value: Any, parameter: str, now: int) -> TimeLike:
+    """Return the time that ``-30d`` names, and any other time as it is."""
+    if ago := _ago(value):
+        return now - int(ago[1]) * _UNITS[ago[2]]
+    is_list = hasattr(value, "__len__") and not isinstance(value, str)
+    if is_list and getattr(value, "ndim", None) != 0:  # numpy has times without dimensions
+        kind = type(value).__name__
+        hint = "of an index take index[0], or index.min() and index.max()"
+        raise QueryError(parameter, got=f"{kind} of {len(value)}", expected="one time", hint=hint)
+    return value
+
+
 # --- requests -------------------------------------------------------------------------------------------------------
 
 
 def covering(window: Window, missing: Sequence[Span], *, burst: int | None = None) -> list[PointsQuery]:
-    """Return the requests for what is missing of a window, oldest first.
+    """Return the requests that cover the missing spans of a window, oldest first.
 
     A request pays for whole thousands of points, so every cut but the last lies on a multiple of 1,000 points from
     where its span starts. A span is joined with the spans before it where that costs no more. Of one span the requests
@@ -183,7 +280,7 @@ AHEAD = 86_400
 
 
 def ahead(window: Window, missing: Sequence[Span], *, now: float, burst: int | None = None) -> int:
-    """Return what the requests of a window weigh for a time that is more than a day ahead. [weight]
+    """Return the weight of a window's requests that is for a time more than a day ahead of now. [weight]
 
     It is asked for all the same: whose clock is wrong, and what a service knows of tomorrow, cannot be told from here.
     """
@@ -216,7 +313,7 @@ class _Cuts:
         self._most = most
 
     def cost(self, start: int, end: int) -> int:
-        """Return what the requests of a span weigh."""
+        """Return the weight of the requests of a span."""
         return self._best(-(-(end - start) // self._thousand))[0]
 
     def requests(self, start: int, end: int) -> list[PointsQuery]:
@@ -230,8 +327,8 @@ class _Cuts:
         if thousands not in self._found:
             lengths = [thousands] if thousands <= self._most else range(1, self._most + 1)
             costs = [
-                (thousands // one * self._weight(one) + self._weight(thousands % one), -one)
-                for one in lengths
+                (thousands // length * self._weight(length) + self._weight(thousands % length), -length)
+                for length in lengths
             ]
             cost, shortest = min(costs)
             self._found[thousands] = cost, -shortest

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tidytape.demo.journey import Journey, journey
 from tidytape.demo.lake import fill
 
-__all__ = ["Journey", "fill", "journey"]
+__all__ = ["fill"]

@@ -16,7 +16,7 @@ import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
 from tidytape.errors import QueryError
-from tidytape.frames.ordered import within
+from tidytape.frames.rows import within
 from tidytape.frames.table import Table
 
 AMOUNT_UNIT: Final = "amount_unit"

@@ -5,19 +5,19 @@ A lake is a folder, local or in an object store, with one Delta table per folder
     lake/
     ├── trades/    one row per trade                          partitions exchange, raw_symbol
     ├── book/      one row per level of an update or snapshot  partitions exchange, raw_symbol
-    ├── …          every other kind of event, see `TABLES`
-    ├── candles_1m/, …   minutes of events, where a rollup keeps them, see `tidytape.lake.rollup`
-    ├── prediction_markets/  what was reported of prediction markets
-    └── markets/   one row per instrument
+    ├── …          every other type of event, see `TABLES`
+    ├── candles_1m/, …   minutes of events, if a rollup made them, see `tidytape.lake.rollup`
+    ├── prediction_markets/  reports of prediction markets
+    └── markets/   one row per market
 
-Times are int64 nanoseconds since the Unix epoch in UTC, because Delta Lake itself keeps microseconds. `TABLES` holds
-every column with dtype, unit and meaning, and each table's key; the same text is written into the tables as column
-comments. Spark, DuckDB, Trino, Daft and Dask read the tables as they are.
+Times are int64 nanoseconds since the Unix epoch in UTC, because Delta Lake itself keeps microseconds. `TABLES` has
+every column with dtype, unit and meaning, and each table's key; the same text is in the tables as column comments.
+Spark, DuckDB, Trino, Daft and Dask read the tables as they are.
 
-A commit is all or nothing. The source of the rows is noted in the commit that adds them, so a source is added once
-however often it is offered, and whenever the process may have died. Rows from overlapping sources are added once
-each, by their key; a row that contradicts the one it repeats is an error. Writers may run at the same time.
-`tidytape.lake.hygiene` says what is in a lake, checks it, and keeps it small.
+A commit is all or nothing. The commit that adds rows notes their source, so a source is added once however often it is
+offered, and whenever a process dies. Rows from overlapping sources are added once each, by their key; a row that
+contradicts another of the same key is an error. Writers may run at the same time. `tidytape.lake.hygiene` says what is
+in a lake, checks it, and keeps it small.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name):
-        # Loaded when they are first used, because reading a lake needs none of them.
+        # Loaded on first use, because reading a lake needs none of them.
         if name in {"hygiene", "ingest", "rollup"}:
             return import_module(f"tidytape.lake.{name}")
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

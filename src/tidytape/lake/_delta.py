@@ -1,15 +1,22 @@
-"""Delta Lake, as little of it as the lake needs: open, create, read and commit one table."""
+"""Open, create and read one Delta table: its rows, what its log says of its files, and its notes.
+
+A note is a Delta transaction: a name with a number, in the commit that it belongs to. It says which source a commit
+added, and up to where the minutes of a market are made.
+
+An older release stored fewer columns: an absent column that may be null reads as null. A newer release stored more:
+this release keeps a column that it does not know, and writes null there. It refuses by name, before anything is
+written, what it cannot keep so: an unknown column that may not be null, a known column of another dtype, a table format
+that this release does not write.
+"""
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import re
-import shutil
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -17,48 +24,25 @@ from urllib.parse import unquote, urlsplit
 
 import polars as pl
 import pyarrow as pa
-from deltalake import (
-    CommitProperties,
-    DeltaTable,
-    Schema,
-    Transaction,
-    WriterProperties,
-    write_deltalake,
-)
-from deltalake.exceptions import CommitFailedError, DeltaError
-from deltalake.transaction import AddAction
-from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
+import pyarrow.fs
+import pyarrow.parquet as pq
+from deltalake import DeltaTable, Field, Schema
+from deltalake.exceptions import DeltaError
+from deltalake.schema import ArrayType, PrimitiveType
 
 from tidytape.errors import LakeError
 from tidytape.lake import _object_store
-from tidytape.lake._columns import (
-    absent,
-    arrow_types,
-    field_of,
-    require_readable,
-    require_rewritable,
-    require_writable,
-)
-from tidytape.lake._notes import all_notes
-from tidytape.lake._parquet import filed, filesystem, removed, written
-from tidytape.lake.batch import Batch
-from tidytape.lake.table import ROW_GROUP, Table
-
-_WRITER = WriterProperties(compression="ZSTD", max_row_group_size=ROW_GROUP)
+from tidytape.lake._parquet import filesystem
+from tidytape.lake.table import Table
+from tidytape.schema import Column, Dtype
 
 # What Delta Lake calls the commits that leave a table's rows as they are.
 _SAME_ROWS = {"CREATE TABLE", "OPTIMIZE", "VACUUM START", "VACUUM END", "SET TBLPROPERTIES", "ADD COLUMN"}
 
 _FRESH = 60.0  # seconds
 
-_ROOM = 2**18
-"""Room that a commit and its log take beside the rows. [bytes]"""
-
 _MANY_NOTES = 32
 """From so many notes on it is quicker to read the whole log than to look each of them up."""
-
-_ATTEMPTS = 30
-_WAIT = wait_random_exponential(multiplier=0.02, max=2)
 
 # What the libraries below misread in a local path, each of them tried: delta-rs takes an escape for what it stands for
 # and a backslash for a slash, and stops at brackets, ^ and |; polars takes a folder with = for a column.
@@ -69,15 +53,29 @@ _MISREAD = re.compile(
 SPANS = "tidytape.spans"
 """What a commit says of its rows: ``[[*partition values, first, last], …]`` as JSON, times in ns since the epoch."""
 
+_DTYPES: Mapping[Dtype, PrimitiveType | ArrayType] = {
+    "string": PrimitiveType("string"),
+    "float64": PrimitiveType("double"),
+    "int64": PrimitiveType("long"),
+    "bool": PrimitiveType("boolean"),
+    "list[string]": ArrayType(PrimitiveType("string")),
+    "list[float64]": ArrayType(PrimitiveType("double")),
+}
+
+_WRITER = 2  # the version in which this release makes tables; from 7 on a table lists its features instead
+_FEATURES = frozenset({"appendOnly", "invariants", "timestampNtz", "v2Checkpoint"})
+"""Features that change nothing in the files that this release writes."""
+
 Options = Mapping[str, str] | None
+Partition = tuple[str, ...]
 T = TypeVar("T")
 
 
 class Opened(DeltaTable):
-    """A table whose local files are named as they are on disk.
+    """An open table, which keeps what it has read of the log of its version.
 
-    A lake keeps its tables open and asks the same of them at every query, so what the log of a version says is read
-    once: delta-rs takes milliseconds to list a hundred files, and half of one to find a note.
+    A lake keeps its tables open and asks the same of them at every query, but delta-rs takes milliseconds to list a
+    hundred files, and half of one to find a note.
     """
 
     def __init__(self, *args: Any, **more: Any) -> None:
@@ -87,33 +85,33 @@ class Opened(DeltaTable):
         """Folder of the log of a local table."""
         if self.table_uri.startswith("file://"):
             self.log = unquote(self.table_uri.removeprefix("file://")).rstrip("/") + "/_delta_log"
-        self._said: tuple[int, dict[Any, Any]] = -1, {}
+        self._kept: tuple[int, dict[Any, Any]] = -1, {}
 
-    def once(self, what: Any, read: Callable[[], T]) -> T:
-        """Return what ``read`` returned when it was first asked for at this version."""
+    def once(self, key: Any, read: Callable[[], T]) -> T:
+        """Return the result of ``read``, which is called once per key and version."""
         version = self.version()
-        if self._said[0] != version:
-            self._said = version, {}
-        _, said = self._said
-        if what not in said:
-            said[what] = read()
-        return said[what]  # type: ignore[no-any-return]
+        if self._kept[0] != version:
+            self._kept = version, {}
+        results = self._kept[1]
+        if key not in results:
+            results[key] = read()
+        return results[key]  # type: ignore[no-any-return]
 
     def get_add_actions(self, flatten: bool = False) -> Any:  # noqa: FBT001, FBT002 - as delta-rs has it
         """Return what the log says of the files."""
         return self.once(("files", flatten), lambda: super(Opened, self).get_add_actions(flatten))
 
     def transaction_version(self, app_id: str) -> int | None:
-        """Return what a note says."""
+        """Return the number of a note."""
         if self.version() == 0:
-            return None  # the commit that made the table notes nothing
-        if self._said[0] == self.version() and (notes := self._said[1].get("notes")) is not None:
+            return None  # the commit that made the table has no notes
+        if self._kept[0] == self.version() and (notes := self._kept[1].get("notes")) is not None:
             return notes.get(app_id)  # type: ignore[no-any-return]
         return self.once(("note", app_id), lambda: super(Opened, self).transaction_version(app_id))
 
-    def read_notes(self, wanted: int) -> None:
-        """Prepare for so many notes to be asked for: of many, all that there are are read at once."""
-        if self.version() > 0 and wanted >= _MANY_NOTES:
+    def read_notes(self, count: int) -> None:
+        """Read all notes at once, if many markets' notes are about to be looked up."""
+        if self.version() > 0 and count >= _MANY_NOTES:
             store = filesystem(self.table_uri, self._storage_options)
             self.once("notes", lambda: all_notes(store, self.version()))
 
@@ -124,6 +122,9 @@ class Opened(DeltaTable):
             return uris
         root = self.table_uri.removeprefix("file://")
         return [unquote(root) + uri.removeprefix(root) for uri in uris]
+
+
+# -- opening -------------------------------------------------------------------------------------------------------
 
 
 def root_of(path: str | Path) -> str:
@@ -153,30 +154,29 @@ def root_of(path: str | Path) -> str:
 
 
 @contextmanager
-def failing(what: str, uri: str, options: Options = None) -> Iterator[None]:
-    """Turn what the libraries below raise, a panic of their Rust included, into LakeError."""
+def failing(action: str, uri: str, options: Options = None) -> Iterator[None]:
+    """Turn the errors of the libraries below, a panic of their Rust included, into LakeError."""
     try:
         yield
-    except (DeltaError, OSError, pl.exceptions.PolarsError) as error:
-        said = _object_store.explained(error, uri, options)
-        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from _object_store.cause(error, options)
     except BaseException as error:
-        # No Exception, and of another type in every library, none of which can be imported from all.
-        if type(error).__name__ != "PanicException":
+        # A Rust panic is a BaseException whose class differs per library, so match it by name.
+        is_panic = type(error).__name__ == "PanicException"
+        if not is_panic and not isinstance(error, DeltaError | OSError | pl.exceptions.PolarsError):
             raise
-        said = _object_store.explained(error, uri, options)
-        raise LakeError(f"cannot {what} at {uri}: {said}", path=uri) from _object_store.cause(error, options)
+        reason = _object_store.explained(error, uri, options)
+        cause = _object_store.cause(error, options)
+        raise LakeError(f"cannot {action} at {uri}: {reason}", path=uri) from cause
 
 
 def exists(uri: str, options: Options) -> bool:
-    """Whether there is a Delta table at ``uri``."""
-    knock = _object_store.knocking(options) if "://" in uri else _dict(options)
+    """Return whether there is a Delta table at ``uri``."""
+    impatient = _object_store.impatient(options) if "://" in uri else as_dict(options)
     with failing("look for a lake", uri, options):
-        return DeltaTable.is_deltatable(uri, storage_options=knock)
+        return DeltaTable.is_deltatable(uri, storage_options=impatient)
 
 
 def create(uri: str, table: Table, options: Options) -> None:
-    """Create the table unless it is there, its documentation in its comments."""
+    """Create the table unless it exists, with its documentation as comments."""
     schema = Schema([field_of(column) for column in table.columns])
     try:
         with failing(f"create table {table.name!r}", uri, options):
@@ -187,7 +187,7 @@ def create(uri: str, table: Table, options: Options) -> None:
                 partition_by=list(table.partitions),
                 name=table.name,
                 description=table.rows,
-                storage_options=_dict(options),
+                storage_options=as_dict(options),
             )
     except LakeError:
         if not exists(uri, options):  # another process may have been faster
@@ -195,10 +195,10 @@ def create(uri: str, table: Table, options: Options) -> None:
 
 
 def is_old(delta: Opened) -> bool:
-    """Whether an opened table may have a newer version.
+    """Return whether an open table may have a newer version.
 
-    Of a local table a look for the next commit tells. It could have been made and cleaned away since, and of object
-    stores nothing short of opening tells, so what was opened long ago is old in any case.
+    For a local table a look for the next commit decides. That commit could have been made and cleaned away since, and
+    in an object store only opening the table decides, so a table that was opened long ago counts as old.
     """
     if delta.log is None or time.monotonic() - delta.opened_at > _FRESH:
         return True
@@ -209,201 +209,118 @@ def is_old(delta: Opened) -> bool:
 def opened(uri: str, options: Options) -> Opened:
     """Return the newest version of the table."""
     with failing("open the table", uri, options):
-        return Opened(uri, storage_options=_dict(options))
+        return Opened(uri, storage_options=as_dict(options))
 
 
 def scanned(delta: DeltaTable | None, table: Table, options: Options, *, every: bool = False) -> pl.LazyFrame:
     """Return a lazy frame of one version of the table, columns in the documented order.
 
-    A table that is not there has no rows, and a column that may be null and is not there is null: an older version
-    of this library made the lake. Columns that this release does not know follow where ``every`` column is wanted, to
-    be written again.
+    A table that does not exist has no rows, and a column that may be null and is not stored is null: an older release
+    made the lake. With ``every`` the columns that this release does not know follow, so that they can be written again.
     """
     if delta is None:
         return table.empty().lazy()
     require_readable(delta, table)
     dtypes = table.polars()
     nulls = [pl.lit(None, dtypes[column.name]).alias(column.name) for column in absent(delta, table)]
-    names = [*table.names, *(arrow_types(delta, table) if every else [])]
-    return (
-        pl.scan_delta(delta, storage_options=_object_store.for_polars(options))
-        .with_columns(nulls)
-        .select(names)
+    names = [*table.names, *(field.name for field in unknown(delta, table) if every)]
+    frame = pl.scan_delta(delta, storage_options=_object_store.for_polars(options))
+    return frame.with_columns(nulls).select(names)
+
+
+def as_dict(options: Options) -> dict[str, str] | None:
+    """Return the storage options as delta-rs takes them."""
+    return dict(options) if options else None
+
+
+# -- the columns that are stored -------------------------------------------------------------------------------------
+
+
+def field_of(column: Column) -> Field:
+    """Return a column as Delta Lake describes it."""
+    return Field(
+        column.name,
+        _DTYPES[column.dtype],
+        nullable=column.nullable,
+        metadata={"comment": column.doc, "unit": column.unit},
     )
 
 
-def commit(delta: Opened, batch: Batch, *, source: str, options: Options) -> None:
-    """Append the rows and note their source in one commit, against the version that ``delta`` holds.
+def absent(delta: DeltaTable, table: Table) -> list[Column]:
+    """Return the columns of a table that are not stored."""
+    stored = {field.name for field in delta.schema().fields}
+    return [column for column in table.columns if column.name not in stored]
 
-    The version of each instrument is counted up in the same commit. Of two commits that began at the same version and
-    touch the same instrument, the second fails: it has not seen the rows of the first.
+
+def unknown(delta: DeltaTable, table: Table) -> list[Field]:
+    """Return the stored columns that this release does not know."""
+    return [field for field in delta.schema().fields if field.name not in table.names]
+
+
+def require_readable(delta: DeltaTable, table: Table) -> None:
+    """Raise LakeError if a column has an unexpected dtype, or is absent and may not be null."""
+    stored = {field.name: field.type for field in delta.schema().fields}
+    for column in table.columns:
+        if column.name not in stored and not column.nullable:
+            raise _refused(delta, table, f"has no column {column.name!r}: not a table of this library")
+    for column in table.columns:
+        dtype, expected = stored.get(column.name), _DTYPES[column.dtype]
+        if dtype is not None and _comparable(dtype) != _comparable(expected):
+            raise _refused(
+                delta,
+                table,
+                f"column {column.name!r} is {_name(dtype)}, this release expects {_name(expected)}; "
+                "a newer release of tidytape may read it",
+            )
+
+
+def require_rewritable(delta: DeltaTable, table: Table) -> None:
+    """Raise LakeError if this release cannot put the rows of a table into other files without loss.
+
+    That is so if `require_readable` refuses the table, or if it has a format that this release does not write.
     """
-    _widen(delta, batch.table)
-    counted = _counters(delta, batch.instruments)
-    files = filesystem(delta.table_uri, _dict(options))
-    actions = written(batch.parts, batch.table, files)
-    try:
-        delta.create_write_transaction(
-            list(actions),
-            "append",
-            delta.schema(),
-            partition_by=list(batch.table.partitions),
-            commit_properties=CommitProperties(
-                app_transactions=[Transaction(source, 1), *counted], custom_metadata={SPANS: _spans(batch)}
-            ),
-        )
-    except CommitFailedError:
-        removed(actions, files)  # only here is it known that nothing of them was committed
-        raise
+    require_readable(delta, table)
+    protocol = delta.protocol()
+    features = sorted(set(protocol.writer_features or []) - _FEATURES)
+    if features or (protocol.min_writer_version > _WRITER and protocol.writer_features is None):
+        what = features[0] if features else f"writer version {protocol.min_writer_version}"
+        raise _refused(delta, table, f"has the format {what!r}, which this release does not write")
 
 
-def replace(delta: DeltaTable, table: Table, frame: pl.DataFrame, *, sources: Iterable[str] = ()) -> None:
-    """Put ``frame`` in the place of the whole table, and note its sources in the same commit.
+def require_writable(delta: DeltaTable, table: Table) -> None:
+    """Raise LakeError if this release cannot add rows to a table.
 
-    Fails if another did so since ``delta`` was opened.
+    That is so if `require_rewritable` refuses the table, or if it has an unknown column that may not be null.
     """
-    _widen(delta, table)
-    _require_room(delta, frame.estimated_size())
-    notes = [Transaction(source, 1) for source in sources]
-    write_deltalake(
-        delta,
-        _whole(delta, table, frame),
-        mode="overwrite",
-        writer_properties=_WRITER,
-        commit_properties=CommitProperties(app_transactions=[_counted(delta, "replaced"), *notes]),
-    )
+    require_rewritable(delta, table)
+    for field in unknown(delta, table):
+        if not field.nullable:
+            raise _refused(
+                delta,
+                table,
+                f"column {field.name!r} may not be null, and this release does not know it; a newer release of "
+                "tidytape can write to it",
+            )
 
 
-def replace_spans(
-    delta: Opened,
-    table: Table,
-    rows: pl.DataFrame,
-    names: tuple[str, ...],
-    spans: Iterable[tuple[int, int]],
-    *,
-    notes: list[Transaction],
-) -> None:
-    """Put ``rows`` in the place of those of one partition and some half-open spans of time, with notes, in one commit.
-
-    Of two commits that note the same at once, the second fails.
-    """
-    require_writable(delta, table)
-    spans = list(spans)
-    # Files that hold other times too are written anew.
-    there = [file for file in files(delta, names) if any(file.may_hold(*span) for span in spans)]
-    _require_room(delta, rows.estimated_size() + sum(file.bytes for file in there))
-    here = [f"{column} = '{_escaped(name)}'" for column, name in zip(table.partitions, names, strict=True)]
-    times = [f"(timestamp >= {first} AND timestamp < {last})" for first, last in spans]
-    write_deltalake(
-        delta,
-        _whole(delta, table, rows),
-        mode="overwrite",
-        predicate=" AND ".join([*here, f"({' OR '.join(times)})"]),
-        writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=table.row_group),
-        # Counted as an instrument that is written to, so that a compaction at the same time is noticed.
-        commit_properties=CommitProperties(app_transactions=[*notes, _counted(delta, _counter(names))]),
-    )
+def _comparable(dtype: object) -> object:
+    # Two lists of one element type differ if only one of them may contain nulls; both can be read.
+    return ("list", dtype.element_type) if isinstance(dtype, ArrayType) else dtype
 
 
-def append_spans(
-    delta: Opened,
-    table: Table,
-    rows: pl.DataFrame,
-    partitions: Iterable[tuple[str, ...]],
-    *,
-    notes: list[Transaction],
-    options: Options,
-) -> None:
-    """Add rows of some partitions, in the table's order, with notes, in one commit.
-
-    For spans of time of which a partition has no row yet. Of two commits that note the same at once, the second fails.
-    """
-    require_writable(delta, table)
-    counted = _counters(delta, list(partitions))
-    store = filesystem(delta.table_uri, _dict(options))
-    actions: list[AddAction] = []
-    try:
-        for names, part in rows.partition_by(table.partitions, as_dict=True, maintain_order=True).items():
-            values = dict(zip(table.partitions, names, strict=True))
-            actions += filed([part], values, table, store)
-    except BaseException:
-        removed(actions, store)
-        raise
-    try:
-        delta.create_write_transaction(
-            list(actions),
-            "append",
-            delta.schema(),
-            partition_by=list(table.partitions),
-            commit_properties=CommitProperties(app_transactions=[*notes, *counted]),
-        )
-    except CommitFailedError:
-        removed(actions, store)  # only here is it known that nothing of them was committed
-        raise
+def _name(dtype: object) -> str:
+    return str(getattr(dtype, "type", dtype))
 
 
-def _require_room(delta: DeltaTable, size: float) -> None:
-    """Raise OSError if the disk of a local table certainly has no room for so many bytes.
-
-    The writer of delta-rs panics where the disk is full, and prints that before it raises an error.
-    """
-    if delta.table_uri.startswith("file://"):
-        folder = unquote(delta.table_uri.removeprefix("file://"))
-        if shutil.disk_usage(folder).free < size + _ROOM:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
+def _refused(delta: DeltaTable, table: Table, reason: str) -> LakeError:
+    return LakeError(f"table {table.name!r}: {reason}", path=delta.table_uri)
 
 
-def _whole(delta: DeltaTable, table: Table, frame: pl.DataFrame) -> pa.Table:
-    """The rows with every stored column, null where the frame does not have it."""
-    rows = frame.to_arrow()
-    known = table.empty().to_arrow().schema
-    types = {**{field.name: field.type for field in known}, **arrow_types(delta, table)}
-    columns = {
-        name: rows[name].cast(dtype) if name in rows.column_names else pa.nulls(rows.num_rows, dtype)
-        for name, dtype in types.items()
-    }
-    return pa.table(columns)
-
-
-def noted(delta: DeltaTable, notes: list[Transaction]) -> None:
-    """Commit notes alone."""
-    delta.create_write_transaction(
-        [],
-        "append",
-        delta.schema(),
-        partition_by=delta.metadata().partition_columns,
-        commit_properties=CommitProperties(app_transactions=notes, custom_metadata={SPANS: "[]"}),
-    )
-
-
-def spans_since(delta: Opened, version: int) -> dict[tuple[str, ...], list[tuple[int, int]]] | None:
-    """Return what the commits after a version said of their rows, by partition, see `SPANS`.
-
-    None if that is not known of a commit.
-    """
-    newer = delta.version() - version
-    if newer <= 0:
-        return {}
-    # Asked for every instrument of a rollup.
-    return delta.once(("spans", version), lambda: _said(delta, version, newer))
-
-
-def _said(delta: DeltaTable, version: int, newer: int) -> dict[tuple[str, ...], list[tuple[int, int]]] | None:
-    commits = delta.history(newer)
-    if len(commits) < newer or any(commit["version"] <= version for commit in commits):
-        return None  # the log was cleaned up
-    spans: dict[tuple[str, ...], list[tuple[int, int]]] = {}
-    for commit in commits:
-        if SPANS in commit:
-            for *names, first, last in json.loads(commit[SPANS]):
-                spans.setdefault(tuple(names), []).append((first, last))
-        elif commit["operation"] not in _SAME_ROWS:
-            return None
-    return spans
+# -- what the log says -----------------------------------------------------------------------------------------------
 
 
 class Facts(NamedTuple):
-    """What the log says of a file: how many rows, their timestamps and prices; None where it does not say."""
+    """What the log says of a file: rows, bounds of timestamp and price, bytes; None where it does not say."""
 
     rows: int | None
     first: int | None
@@ -413,181 +330,179 @@ class Facts(NamedTuple):
     bytes: int = 0
 
     def may_hold(self, start: int, end: int) -> bool:
-        """Whether it may hold rows of a span of time; one whose times the log does not say may."""
+        """Return whether the file may hold rows of a span; it may where the log does not say its times."""
         return not (
             (self.last is not None and self.last < start) or (self.first is not None and self.first >= end)
         )
 
+    def share(self, start: int, end: int) -> float:
+        """Return the share of the file's time that lies in a span; 1 where the log does not say its times."""
+        if self.first is None or self.last is None:
+            return 1.0
+        inside = min(self.last + 1, end) - max(self.first, start)
+        return max(0, inside) / (self.last + 1 - self.first)
 
-def files(delta: Opened, names: tuple[str, ...]) -> list[Facts]:
+
+def file_log(delta: Opened) -> pl.DataFrame:
+    """Read from the log of a table which files one version has, with their rows, times and partitions.
+
+    Returns
+    -------
+    polars.DataFrame, one row per file, in the order of the log
+        The partition columns, ``rows``, ``first`` and ``last`` timestamp [ns since the epoch], ``low`` and ``high``
+        price, ``bytes``, and ``path``. What a writer did not note is null.
+    """
+    return delta.once("file log", lambda: _file_log(delta))
+
+
+def _file_log(delta: DeltaTable) -> pl.DataFrame:
+    sources: dict[str, tuple[str, type[pl.DataType]]] = {
+        **{name: (f"partition.{name}", pl.String) for name in delta.metadata().partition_columns},
+        "rows": ("num_records", pl.Int64),
+        "first": ("min.timestamp", pl.Int64),
+        "last": ("max.timestamp", pl.Int64),
+        "low": ("min.price", pl.Float64),
+        "high": ("max.price", pl.Float64),
+        "bytes": ("size_bytes", pl.Int64),
+        "path": ("path", pl.String),
+    }
+    actions = pl.DataFrame(delta.get_add_actions(flatten=True))
+    # The log has a column of statistics only if some file has them.
+    files = actions.select(
+        (pl.col(column) if column in actions.columns else pl.lit(None)).cast(dtype).alias(name)
+        for name, (column, dtype) in sources.items()
+    )
+    # The log writes paths as URLs do; the store knows them by their own names.
+    return files.with_columns(path=pl.Series([unquote(path) for path in files["path"]], dtype=pl.String))
+
+
+def _with_rows(delta: Opened) -> pl.DataFrame:
+    return file_log(delta).filter(pl.col("rows").ne_missing(0))  # null: the log does not say how many
+
+
+def files(delta: Opened, names: Partition) -> list[Facts]:
     """Return what the log says of the files of one partition."""
     return delta.once("by partition", lambda: _by_partition(delta)).get(names, [])
 
 
-def _by_partition(delta: Opened) -> dict[tuple[str, ...], list[Facts]]:
-    # Asked for thousands of instruments one after the other, so these are no frames.
-    by_partition: dict[tuple[str, ...], list[Facts]] = {}
-    added = delta.once("added", lambda: _added(delta))
-    for *names, rows, first, last, low, high, size in added.iter_rows():
+def _by_partition(delta: Opened) -> dict[Partition, list[Facts]]:
+    # Looked up for thousands of markets one after the other, so these are no frames.
+    by_partition: dict[Partition, list[Facts]] = {}
+    for *names, rows, first, last, low, high, size in _with_rows(delta).drop("path").iter_rows():
         by_partition.setdefault(tuple(names), []).append(Facts(rows, first, last, low, high, size))
     return by_partition
 
 
-def may_hold(delta: Opened, names: tuple[str, ...], *, start: int, end: int) -> bool:
-    """Whether files of one partition may hold rows of a span of time; one whose times the log does not say may."""
+def may_hold(delta: Opened, names: Partition, *, start: int, end: int) -> bool:
+    """Return whether files of one partition may hold rows of a span."""
     return any(file.may_hold(start, end) for file in files(delta, names))
 
 
-def partitions(delta: Opened) -> list[tuple[str, ...]]:
-    """Return the partitions that have files, sorted."""
-    added = delta.once("added", lambda: _added(delta))
-    columns = [name for name in added.columns if name.startswith("partition.")]
-    return sorted(added.select(columns).unique().iter_rows())
+def partitions(delta: Opened) -> list[Partition]:
+    """Return the partitions that have rows, sorted."""
+    names = delta.metadata().partition_columns
+    return _with_rows(delta).select(names).unique().sort(names).rows() if names else []
 
 
 def extents(delta: Opened) -> pl.DataFrame:
-    """Return the ``first`` and ``last`` timestamp of every partition that has files, sorted, as the log says."""
+    """Return the ``first`` and ``last`` timestamp of every partition that has rows, sorted."""
     return delta.once("extents", lambda: _extents(delta))
 
 
 def _extents(delta: Opened) -> pl.DataFrame:
     names = delta.metadata().partition_columns
-    return (
-        delta.once("added", lambda: _added(delta))
-        .rename({f"partition.{name}": name for name in names})
-        .group_by(names)
-        .agg(pl.col("first").min(), pl.col("last").max())
-        .drop_nulls()
-        .sort(names)
-    )
+    bounds = _with_rows(delta).group_by(names).agg(pl.col("first").min(), pl.col("last").max())
+    return bounds.drop_nulls().sort(names)
 
 
 def highest(delta: Opened, column: str) -> pl.DataFrame | None:
-    """Return the ``highest`` value of a column in every partition, as the log says; None where it does not tell."""
+    """Return the ``highest`` value of a column in every partition; None if the log does not say it of a file."""
     names = delta.metadata().partition_columns
-    added = pl.DataFrame(delta.get_add_actions(flatten=True))
+    actions = pl.DataFrame(delta.get_add_actions(flatten=True))
     most = f"max.{column}"
     if (
-        most not in added.columns
-        or added.filter(pl.col("num_records").ne_missing(0), pl.col(most).is_null()).height
+        most not in actions.columns
+        or actions.filter(pl.col("num_records").ne_missing(0), pl.col(most).is_null()).height
     ):
         return None
-    return added.group_by([pl.col(f"partition.{name}").alias(name) for name in names]).agg(
-        pl.col(most).max().alias("highest")
-    )
+    by = [pl.col(f"partition.{name}").alias(name) for name in names]
+    return actions.group_by(by).agg(highest=pl.col(most).max())
 
 
-def _added(delta: DeltaTable) -> pl.DataFrame:
-    schema = delta.metadata().partition_columns
-    added = pl.DataFrame(delta.get_add_actions(flatten=True))
-    if added.is_empty():
-        names: dict[str, type[pl.DataType]] = dict.fromkeys(
-            (f"partition.{name}" for name in schema), pl.String
-        )
-        numbers: dict[str, type[pl.DataType]] = {
-            "rows": pl.Int64,
-            "first": pl.Int64,
-            "last": pl.Int64,
-            "low": pl.Float64,
-            "high": pl.Float64,
-            "bytes": pl.Int64,
-        }
-        return pl.DataFrame(schema=names | numbers)
-    low, high = (
-        pl.col(name) if name in added.columns else pl.lit(None, pl.Float64)
-        for name in ("min.price", "max.price")
-    )
-    return added.select(
-        *(f"partition.{name}" for name in schema),
-        pl.col("num_records").alias("rows"),
-        pl.col("min.timestamp").alias("first"),
-        pl.col("max.timestamp").alias("last"),
-        low.alias("low"),
-        high.alias("high"),
-        pl.col("size_bytes").alias("bytes"),
-    ).filter(pl.col("rows").ne_missing(0))  # others may not say how many
+def spans_since(delta: Opened, version: int) -> dict[Partition, list[tuple[int, int]]] | None:
+    """Return the spans of the rows that the commits after a version added, by partition, see `SPANS`.
 
-
-def rewritten(delta: DeltaTable, table: Table, values: Mapping[str, str], files: Sequence[AddAction]) -> None:
-    """Put files of the same rows in the place of those of one partition, against the version that ``delta`` holds.
-
-    The instrument's count goes up as if it were appended to, so whoever writes to it at the same time is noticed; the
-    span of the commit says that no row is new.
+    None if a commit does not say them.
     """
-    require_rewritable(delta, table)
-    delta.create_write_transaction(
-        list(files),
-        "overwrite",
-        delta.schema(),
-        partition_by=list(table.partitions),
-        partition_filters=[(name, "=", value) for name, value in values.items()] or None,
-        commit_properties=CommitProperties(
-            app_transactions=[_counted(delta, _counter(values.values()))],
-            custom_metadata={SPANS: "[]"},
-        ),
-    )
+    newer = delta.version() - version
+    if newer <= 0:
+        return {}
+    # Looked up for every market of a rollup.
+    return delta.once(("spans", version), lambda: _spans_of(delta, version, newer))
 
 
-def retrying(uri: str, attempt: Callable[[Opened], T], options: Options, *, known: Opened | None = None) -> T:
-    """Call ``attempt`` with the newest version of a table, again with a newer one each time it loses a race.
+def _spans_of(delta: DeltaTable, version: int, newer: int) -> dict[Partition, list[tuple[int, int]]] | None:
+    commits = delta.history(newer)
+    if len(commits) < newer or any(commit["version"] <= version for commit in commits):
+        return None  # the log was cleaned up
+    spans: dict[Partition, list[tuple[int, int]]] = {}
+    for commit in commits:
+        if SPANS in commit:
+            for *names, first, last in json.loads(commit[SPANS]):
+                spans.setdefault(tuple(names), []).append((first, last))
+        elif commit["operation"] not in _SAME_ROWS:
+            return None
+    return spans
 
-    What is ``known``, if given, is what the first attempt is made with. It is changed by what it commits.
+
+# -- notes -----------------------------------------------------------------------------------------------------------
+
+
+def all_notes(files: pyarrow.fs.FileSystem, version: int) -> dict[str, int] | None:
+    """Return the newest number of each note in the log of a table, up to a version.
+
+    delta-rs looks one note up in 6 ms if the log has 8,000 of them, and cannot list all: for 2,000 markets with three
+    notes each that took 26 s.
+
+    Returns
+    -------
+    dict of str to int, or None
+        None if the log is not laid out as delta-rs lays it out: commits of JSON after at most one checkpoint, which
+        is one Parquet file.
     """
-    first: Iterator[Opened] = iter([] if known is None else [known])
-    with failing("write to the table", uri, options):
-        return Retrying(
-            retry=retry_if_exception_type(CommitFailedError),
-            stop=stop_after_attempt(_ATTEMPTS),
-            wait=_WAIT,
-            reraise=True,
-        )(lambda: attempt(next(first, None) or opened(uri, options)))
+    try:
+        checkpoint = _newest_checkpoint(files, version)
+        notes = {} if checkpoint is None else _notes_of_checkpoint(files, checkpoint)
+        for number in range(0 if checkpoint is None else checkpoint + 1, version + 1):
+            with files.open_input_file(f"_delta_log/{number:020}.json") as file:
+                lines = file.read().splitlines()
+            # Most lines are files, and take long to parse.
+            actions = (json.loads(line) for line in lines if b'"txn"' in line)
+            notes |= {
+                action["txn"]["appId"]: action["txn"]["version"] for action in actions if "txn" in action
+            }
+    except (OSError, ValueError, KeyError, pa.ArrowException):
+        return None
+    return notes
 
 
-def _widen(delta: DeltaTable, table: Table) -> None:
-    """Refuse a table that this release cannot write; give an older one the columns and the nulls it lacks.
-
-    These are commits of their own. Then ``delta`` may stand after the commits of others whose rows were not looked at,
-    so what was to be written counts as a lost race: `retrying` looks again.
-    """
-    require_writable(delta, table)
-    new = absent(delta, table)
-    required = {field.name for field in delta.schema().fields if not field.nullable}
-    loosened = [column.name for column in table.columns if column.nullable and column.name in required]
-    if not new and not loosened:
-        return
-    if new:
-        delta.alter.add_columns([field_of(column) for column in new])
-    for name in loosened:
-        delta.alter.drop_column_not_null(name)
-    raise CommitFailedError(f"table {table.name!r} has another schema since it was opened")
+def _newest_checkpoint(files: pyarrow.fs.FileSystem, version: int) -> int | None:
+    """Return the version of the checkpoint to begin with; None to begin with the first commit."""
+    pointer = "_delta_log/_last_checkpoint"
+    if files.get_file_info(pointer).type == pyarrow.fs.FileType.NotFound:
+        return None
+    with files.open_input_file(pointer) as file:
+        facts = json.loads(file.read())
+    if facts.get("parts") is not None or facts.get("v2Checkpoint") is not None:
+        raise ValueError("a checkpoint of several files")
+    newest = int(facts["version"])
+    return newest if newest <= version else None
 
 
-def _spans(batch: Batch) -> str:
-    """First and last timestamp of the new rows of each instrument, so that what depends on them can be made anew."""
-    spans: dict[tuple[str, ...], tuple[int, int]] = {}
-    for part in batch:
-        for names in part.instruments:
-            first, last = spans.get(names, (part.first, part.last))
-            spans[names] = min(first, part.first), max(last, part.last)
-    return json.dumps([[*names, *span] for names, span in sorted(spans.items())])
-
-
-def _escaped(text: str) -> str:
-    return text.replace("'", "''")
-
-
-def _counter(values: Iterable[str]) -> str:
-    return "instrument:" + "/".join(values)
-
-
-def _counted(delta: DeltaTable, name: str) -> Transaction:
-    return Transaction(name, (delta.transaction_version(name) or 0) + 1)
-
-
-def _counters(delta: Opened, partitions: Sequence[tuple[str, ...]]) -> list[Transaction]:
-    delta.read_notes(len(partitions))
-    return [_counted(delta, _counter(names)) for names in partitions]
-
-
-def _dict(options: Options) -> dict[str, str] | None:
-    return dict(options) if options else None
+def _notes_of_checkpoint(files: pyarrow.fs.FileSystem, version: int) -> dict[str, int]:
+    path = f"_delta_log/{version:020}.checkpoint.parquet"
+    table = pq.read_table(path, columns=["txn"], filesystem=files)
+    notes = table.column("txn").drop_null().combine_chunks()
+    # By column, because a dict per note takes six times as long.
+    names, numbers = notes.field("appId").to_pylist(), notes.field("version").to_pylist()
+    return {name: number for name, number in zip(names, numbers, strict=True) if name is not None}

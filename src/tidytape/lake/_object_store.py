@@ -1,4 +1,4 @@
-"""What an object store needs beside its address: patience that ends, and errors a reader can use."""
+"""Object stores: options with short timeouts, and error messages that a user can act on."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-_KNOCK = {"max_retries": "2", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "20s"}
-"""For the first word with a store: what is misspelt or not there answers now, not after the three minutes of retries
-that a long transfer is worth."""
+_IMPATIENT = {"max_retries": "2", "retry_timeout": "10s", "connect_timeout": "5s", "timeout": "20s"}
+"""For the first request to a store: a wrong address fails now, not after the three minutes of retries that a long
+transfer is worth."""
 
 _SECRET = re.compile(r"secret|token|key|password|sas|credential", re.IGNORECASE)
 _STORES = ("AWS_", "AZURE_", "GOOGLE_", "S3_")
@@ -34,13 +34,13 @@ _HINTS = (
 )
 
 
-def knocking(options: Mapping[str, str] | None) -> dict[str, str]:
-    """Return options under which a store that is not there says so within seconds; what is given stands."""
-    return _KNOCK | dict(options or {})
+def impatient(options: Mapping[str, str] | None) -> dict[str, str]:
+    """Return the options with short timeouts, so that a store that does not answer is an error within seconds."""
+    return _IMPATIENT | dict(options or {})
 
 
 def for_polars(options: Mapping[str, str] | None) -> dict[str, Any] | None:
-    """Return the options with the one as a number that delta-rs takes as text and polars does not."""
+    """Return the options for polars, which takes ``max_retries`` as a number and delta-rs as text."""
     return {
         name: int(value) if name == "max_retries" and value.isdecimal() else value
         for name, value in (options or {}).items()
@@ -48,7 +48,7 @@ def for_polars(options: Mapping[str, str] | None) -> dict[str, Any] | None:
 
 
 def explained(error: BaseException, uri: str, options: Mapping[str, str] | None = None) -> str:
-    """Return what an error says on one line, no credential in it, and in an object store with a hint.
+    """Return the message of an error on one line, without credentials, and for an object store with a hint.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def explained(error: BaseException, uri: str, options: Mapping[str, str] | None 
 
 
 def cause(error: BaseException, options: Mapping[str, str] | None = None) -> BaseException | None:
-    """Return the error, to be shown as the cause of another; None where it says a credential."""
+    """Return the error, to be shown as the cause of another; None if it shows a credential."""
     text = str(error)
     return None if any(value in text for value in _secrets(options)) else error
 

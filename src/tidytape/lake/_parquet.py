@@ -1,7 +1,7 @@
-"""Parts of a batch as Parquet files of a Delta table, in memory that does not grow with the batch.
+"""Write rows as the Parquet files of a Delta table, in the order of time and in bounded memory (ADR 11).
 
-The writer of delta-rs holds all rows of a partition until it closes a file, in several copies: 3 GB for 20 million
-trades. Here a row group is written as soon as no later part can hold a row that belongs before it.
+The writer of delta-rs puts the batches of a stream into a file in no order, and readers skip by time only where a file
+is in order. Here a row group is written as soon as no later part of a batch can hold a row that belongs before it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import math
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import zip_longest
-from types import MappingProxyType
 from typing import Any
 from urllib.parse import quote
 
@@ -20,6 +20,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.fs
 import pyarrow.parquet as pq
+from deltalake import DeltaTable
 from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 
@@ -32,28 +33,32 @@ _WAITING = 8 * ROW_GROUP
 """Rows of all partitions that wait for others to be sorted among them; beyond it a partition is cut into files."""
 
 _OPEN = 128
-"""Files that are written to at once: of a day of a thousand instruments each is its own. [files]"""
+"""Files that are open at once: each of a thousand markets of one day has its own. [files]"""
 
 _LONGEST = 256
-"""Text beyond this is not worth its place in the log; without it a reader does not skip. [characters]"""
+"""The log leaves out the bounds of longer text; readers then do not skip by it. [characters]"""
 
 _LAST_PLANE = "\U00100000"
 
 
-def filesystem(uri: str, options: dict[str, str] | None) -> pyarrow.fs.FileSystem:
+def filesystem(uri: str, options: Mapping[str, str] | None) -> pyarrow.fs.FileSystem:
     """Return the folder of a table as delta-rs reaches it, local or in an object store."""
-    return pyarrow.fs.PyFileSystem(DeltaStorageHandler(uri, options))
+    return pyarrow.fs.PyFileSystem(DeltaStorageHandler(uri, dict(options) if options else None))
 
 
-def written(parts: Sequence[Part], table: Table, files: pyarrow.fs.FileSystem) -> list[AddAction]:
-    """Write rows as new files, which are nobody's until they are committed.
+def write_parts(
+    parts: Sequence[Part], delta: DeltaTable, table: Table, files: pyarrow.fs.FileSystem
+) -> list[AddAction]:
+    """Write the parts of a batch as new files, which belong to no version until they are committed.
 
     Parameters
     ----------
     parts : sequence of Part
         The rows, in any order.
+    delta : DeltaTable
+        The table as it is stored.
     table : Table
-        Whose rows they are.
+        The table as this release knows it.
     files : pyarrow.fs.FileSystem
         The table's folder.
 
@@ -62,113 +67,99 @@ def written(parts: Sequence[Part], table: Table, files: pyarrow.fs.FileSystem) -
     list of AddAction
         One per file. The rows of a file are in the table's order, in row groups of at most `ROW_GROUP` rows.
     """
-    tapes: dict[tuple[Any, ...], _Tape] = {}
-    actions: list[AddAction] = []
-    try:
-        # By their beginning: then no later part holds a row from before the beginning of the next.
+    schema = pa.schema(delta.schema().to_arrow())
+    writers: dict[tuple[Any, ...], _PartitionWriter] = {}
+    with _removed_on_failure(files, writers) as actions:
+        # Sorted by their first time, so that no later part holds a row from before the first of the next one.
         ordered = sorted(parts, key=lambda part: part.first)
         for part, following in zip_longest(ordered, ordered[1:]):
-            for values, rows in _by_partition(part.frame().select(table.names), table):
-                if values not in tapes:
-                    tapes[values] = _Tape(values, table, files, actions)
-                tapes[values].add(rows)
+            for names, rows in _by_partition(part.frame().select(table.names), table):
+                if names not in writers:
+                    values = dict(zip(table.partitions, names, strict=True))
+                    writers[names] = _PartitionWriter(values, table, schema, files, actions)
+                writers[names].add(rows)
             if following is not None:
-                for tape in tapes.values():
-                    tape.write(before=following.first)
-                _make_room(list(tapes.values()))
-        for tape in tapes.values():
-            tape.close()
-    except BaseException:
-        for tape in tapes.values():
-            tape.abandon()
-        removed(actions, files)
-        raise
+                for writer in writers.values():
+                    writer.write_before(following.first)
+                _make_room(list(writers.values()))
+        for writer in writers.values():
+            writer.write_all()
+            writer.end_file()
     return actions
 
 
-def filed(
+def write_sorted(
     frames: Iterable[pl.DataFrame],
     values: Mapping[str, str],
+    delta: DeltaTable,
     table: Table,
     files: pyarrow.fs.FileSystem,
     *,
-    target: float = math.inf,
-    new: bool = True,
-    others: Mapping[str, pa.DataType] = MappingProxyType({}),
+    target: float,
 ) -> list[AddAction]:
-    """Write the rows of one partition as new files, which are nobody's until they are committed.
+    """Write sorted rows of one partition, which the table holds already, as new files.
 
     Parameters
     ----------
     frames : iterable of polars.DataFrame
-        The rows, in the table's order.
+        The rows, in the table's order, with every stored column.
     values : mapping of str to str
         The partition.
-    table : Table
-        Whose rows they are.
-    files : pyarrow.fs.FileSystem
-        The table's folder.
+    delta, table, files
+        As of `write_parts`.
     target : float
         A file that has reached this size is ended. [bytes]
-    new : bool
-        Whether the table does not have these rows yet.
-    others : mapping of str to pyarrow.DataType
-        Types of the columns of ``frames`` that are none of the table's.
 
     Returns
     -------
     list of AddAction
         One per file.
     """
-    actions: list[AddAction] = []
-    file: _File | None = None
-    try:
+    schema = pa.schema(delta.schema().to_arrow())
+    writers: dict[tuple[Any, ...], _PartitionWriter] = {}
+    with _removed_on_failure(files, writers) as actions:
+        writer = _PartitionWriter(values, table, schema, files, actions, target=target)
+        writers[()] = writer
         for frame in frames:
-            for group in frame.drop(values.keys()).iter_slices(table.row_group):
-                if file is None:
-                    file = _File(values, group, files, dictionaries=_dictionaries(table), others=others)
-                file.write(group)
-                if file.size >= target:
-                    actions.append(file.close(new=new))
-                    file = None
-        if file is not None:
-            actions.append(file.close(new=new))
-    except BaseException:
-        if file is not None:
-            file.abandon()
-        removed(actions, files)
-        raise
+            writer.write(frame.drop(values.keys()))
+        writer.end_file()
     return actions
 
 
-def _dictionaries(table: Table) -> list[str]:
-    """The columns worth a dictionary: numbers that count and ids are nearly all different."""
-    return [
-        column.name
-        for column in table.columns
-        if column.dtype != "int64" and column.name not in {table.identity, *table.partitions}
-    ]
-
-
-def _make_room(tapes: list[_Tape]) -> None:
-    """Write rows that wait, until few enough do, and end the longest files where too many are open."""
-    waiting = sum(tape.waiting for tape in tapes)
-    for tape in sorted(tapes, key=lambda tape: tape.waiting, reverse=True):
-        if waiting <= _WAITING:
-            break
-        waiting -= tape.waiting
-        tape.write_all()
-        if len([other for other in tapes if other.written]) > _OPEN:
-            max(tapes, key=lambda other: other.written).end()
-
-
-def removed(actions: Iterable[AddAction], files: pyarrow.fs.FileSystem) -> None:
-    """Remove files that were not committed; one that stays is harmless, and taken by a vacuum."""
+def remove(actions: Iterable[AddAction], files: pyarrow.fs.FileSystem) -> None:
+    """Remove files that were not committed; a file that cannot be removed is harmless, and a vacuum deletes it."""
     for action in actions:
         try:
             files.delete_file(action.path)
         except OSError:
             continue
+
+
+@contextmanager
+def _removed_on_failure(
+    files: pyarrow.fs.FileSystem, writers: Mapping[Any, _PartitionWriter]
+) -> Iterator[list[AddAction]]:
+    """Yield the list for the new files; if writing fails, remove them and the files that are still open."""
+    actions: list[AddAction] = []
+    try:
+        yield actions
+    except BaseException:
+        for writer in writers.values():
+            writer.abandon()
+        remove(actions, files)
+        raise
+
+
+def _make_room(writers: list[_PartitionWriter]) -> None:
+    """Write waiting rows until few enough wait, and end the longest file where too many are open."""
+    waiting = sum(writer.waiting for writer in writers)
+    for writer in sorted(writers, key=lambda writer: writer.waiting, reverse=True):
+        if waiting <= _WAITING:
+            break
+        waiting -= writer.waiting
+        writer.write_all()
+        if len([other for other in writers if other.rows_in_file]) > _OPEN:
+            max(writers, key=lambda other: other.rows_in_file).end_file()
 
 
 def _by_partition(frame: pl.DataFrame, table: Table) -> Iterator[tuple[tuple[Any, ...], pl.DataFrame]]:
@@ -178,117 +169,131 @@ def _by_partition(frame: pl.DataFrame, table: Table) -> Iterator[tuple[tuple[Any
     yield from frame.partition_by(table.partitions, as_dict=True, include_key=False).items()
 
 
-class _Tape:
-    """The rows of one partition on their way into files."""
+class _PartitionWriter:
+    """Writes the rows of one partition into files. With a ``target`` size the rows are sorted and not new."""
 
     def __init__(
-        self, values: tuple[Any, ...], table: Table, files: pyarrow.fs.FileSystem, actions: list[AddAction]
+        self,
+        values: Mapping[str, str],
+        table: Table,
+        schema: pa.Schema,
+        files: pyarrow.fs.FileSystem,
+        actions: list[AddAction],
+        *,
+        target: float | None = None,
     ) -> None:
-        self.values = dict(zip(table.partitions, values, strict=True))
-        self.order = [name for name in table.order if name not in table.partitions]
-        self.files = files
-        self.actions = actions
         self.waiting = 0
+        self._values = values
+        self._table = table
+        self._schema = schema
+        self._files = files
+        self._actions = actions
+        self._target = target
+        self._order = [name for name in table.order if name not in table.partitions]
+        self._group = min(table.row_group, ROW_GROUP)
         self._rows: list[pl.DataFrame] = []
-        self._dictionaries = _dictionaries(table)
         self._floor: int | None = None
         self._file: _File | None = None
 
     @property
-    def written(self) -> int:
-        """Rows in the file that is open, 0 where none is."""
+    def rows_in_file(self) -> int:
+        """Rows of the open file, 0 where none is open."""
         return 0 if self._file is None else self._file.rows
 
     def add(self, rows: pl.DataFrame) -> None:
-        """Take rows, in any order."""
+        """Take rows, in any order; they wait to be sorted among others."""
         self._rows.append(rows)
         self.waiting += rows.height
 
-    def write(self, *, before: int) -> None:
-        """Write whole row groups of what is from before a time, which no row to come is."""
-        if self.waiting < ROW_GROUP:
+    def write_before(self, time: int) -> None:
+        """Write whole row groups of the rows before a time, where all later parts begin at that time or after it."""
+        if self.waiting < self._group:
             return
         rows = self._sorted()
-        ready = rows["timestamp"].search_sorted(before)
-        self._write(rows, ready - ready % ROW_GROUP)
+        ready = rows["timestamp"].search_sorted(time)
+        self._take(rows, ready - ready % self._group)
 
     def write_all(self) -> None:
-        """Write everything, to make room. Rows that belong before its end go into another file."""
+        """Write every waiting row. Rows that come later and belong before the last of them go into another file."""
         rows = self._sorted()
-        self._write(rows, rows.height)
-        self._floor = rows["timestamp"][-1]
+        self._take(rows, rows.height)
+        self._floor = rows["timestamp"][-1] if rows.height else self._floor
 
-    def close(self) -> None:
-        """Write what is left, and end the file."""
-        rows = self._sorted()
-        self._write(rows, rows.height)
-        self.end()
+    def write(self, rows: pl.DataFrame) -> None:
+        """Write sorted rows, group by group."""
+        for group in rows.iter_slices(self._group):
+            if self._floor is not None and group["timestamp"][0] <= self._floor:
+                self.end_file()
+            if self._file is None:
+                new = self._target is None
+                self._file = _File(self._values, group, self._table, self._schema, self._files, new=new)
+            self._file.write(group)
+            if self._file.rows >= _FILE if self._target is None else self._file.size >= self._target:
+                self.end_file()
+
+    def end_file(self) -> None:
+        """End the open file; later rows go into another."""
+        self._floor = None
+        if self._file is not None:
+            self._actions.append(self._file.close())
+            self._file = None
 
     def abandon(self) -> None:
-        """End the file without its rows."""
+        """Remove the open file."""
         if self._file is not None:
             self._file.abandon()
 
     def _sorted(self) -> pl.DataFrame:
-        self._rows = [pl.concat(self._rows).sort(self.order)]
+        self._rows = [pl.concat(self._rows).sort(self._order)]
         return self._rows[0]
 
-    def _write(self, rows: pl.DataFrame, count: int) -> None:
-        for begin in range(0, count, ROW_GROUP):
-            group = rows.slice(begin, min(ROW_GROUP, count - begin))
-            if self._file is not None and (
-                self._file.rows >= _FILE or (self._floor is not None and group["timestamp"][0] <= self._floor)
-            ):
-                self.end()
-            if self._file is None:
-                self._file = _File(self.values, group, self.files, dictionaries=self._dictionaries)
-            self._file.write(group)
+    def _take(self, rows: pl.DataFrame, count: int) -> None:
+        self.write(rows.head(count))
         self._rows = [rows.slice(count)]
         self.waiting = rows.height - count
 
-    def end(self) -> None:
-        """End the file that is open; what comes goes into another."""
-        self._floor = None
-        if self._file is not None:
-            self.actions.append(self._file.close())
-            self._file = None
-
 
 class _File:
-    """One Parquet file, and what the log tells of it."""
+    """One Parquet file, and its entry in the log."""
 
     def __init__(
         self,
         values: Mapping[str, Any],
         rows: pl.DataFrame,
+        table: Table,
+        schema: pa.Schema,
         files: pyarrow.fs.FileSystem,
         *,
-        dictionaries: list[str],
-        others: Mapping[str, pa.DataType] = MappingProxyType({}),
+        new: bool,
     ) -> None:
-        self.values = values
         folder = "".join(f"{name}={quote(value, safe='-_.~')}/" for name, value in values.items())
         self.path = f"{folder}part-{uuid.uuid4()}.zstd.parquet"
         self.rows = 0
+        self._values = values
+        self._new = new
         self._files = files
-        self._facts: list[pl.DataFrame] = []
-        types = {name: others.get(name) or _ARROW[dtype] for name, dtype in rows.schema.items()}
-        self._schema = pa.schema(list(types.items()))
-        # What this release does not know may be a list, or a structure, which has no smallest value.
-        self._compared = [name for name in types if name not in others]
+        self._statistics: list[pl.DataFrame] = []
+        self._schema = pa.schema([(name, schema.field(name).type) for name in rows.columns])
+        # A column that this release does not know may be a list or a structure, which has no smallest value.
+        self._compared = [name for name in rows.columns if name in table.names]
         self._sink = files.open_output_stream(self.path)
         self._writer = pq.ParquetWriter(
             self._sink,
             self._schema,
             compression="zstd",
-            use_dictionary=dictionaries,
+            # Whole numbers and ids nearly all differ, so a dictionary of them would only take room.
+            use_dictionary=[
+                column.name
+                for column in table.columns
+                if column.dtype != "int64" and column.name not in {table.identity, *table.partitions}
+            ],
             store_schema=False,
             write_page_checksum=True,  # so that a check can tell a damaged page from another number
         )
 
     @property
     def size(self) -> int:
-        """What was written so far. [bytes]"""
+        """Size so far. [bytes]"""
         return int(self._sink.tell())
 
     def write(self, rows: pl.DataFrame) -> None:
@@ -296,7 +301,7 @@ class _File:
         self._writer.write_table(rows.to_arrow().cast(self._schema), row_group_size=ROW_GROUP)
         self.rows += rows.height
         compared = pl.col(self._compared)
-        self._facts.append(
+        self._statistics.append(
             rows.select(
                 compared.min().name.prefix("min "),
                 compared.max().name.prefix("max "),
@@ -304,17 +309,17 @@ class _File:
             )
         )
 
-    def close(self, *, new: bool = True) -> AddAction:
-        """End the file, and return what adds it to the table; whether its rows are new."""
+    def close(self) -> AddAction:
+        """End the file, and return the action that adds it to the table."""
         self._writer.close()
         size = self.size
         self._sink.close()
         return AddAction(
             path=self.path,
             size=size,
-            partition_values=self.values,
+            partition_values=self._values,
             modification_time=time.time_ns() // MILLISECOND,
-            data_change=new,
+            data_change=self._new,
             stats=self._stats(),
         )
 
@@ -328,32 +333,26 @@ class _File:
             return
 
     def _stats(self) -> str:
-        facts = pl.concat(self._facts)
-        least = {name: facts[f"min {name}"].min() for name in self._compared}
-        most = {name: facts[f"max {name}"].max() for name in self._compared}
-        told = [name for name in self._compared if _can_be_told(least[name]) and _can_be_told(most[name])]
+        statistics = pl.concat(self._statistics)
+        bounds = {
+            name: (statistics[f"min {name}"].min(), statistics[f"max {name}"].max())
+            for name in self._compared
+        }
+        bounded = {name: pair for name, pair in bounds.items() if all(map(_fits_the_log, pair))}
         return json.dumps(
             {
                 "numRecords": self.rows,
-                "minValues": {name: least[name] for name in told},
-                "maxValues": {name: most[name] for name in told},
-                "nullCount": {name: int(facts[f"null {name}"].sum()) for name in self._schema.names},
+                "minValues": {name: least for name, (least, _) in bounded.items()},
+                "maxValues": {name: most for name, (_, most) in bounded.items()},
+                "nullCount": {name: int(statistics[f"null {name}"].sum()) for name in self._schema.names},
             },
             allow_nan=False,
         )
 
 
-_ARROW = {
-    pl.String(): pa.string(),
-    pl.Float64(): pa.float64(),
-    pl.Int64(): pa.int64(),
-    pl.Boolean(): pa.bool_(),
-}
-
-
-def _can_be_told(value: Any) -> bool:
-    """Whether a smallest or largest value can stand in the log: no truth value has one there, and no NaN."""
+def _fits_the_log(value: Any) -> bool:
+    """Return whether the log can hold a bound: it holds no booleans, and JSON holds no NaN."""
     if isinstance(value, str):
-        # Tried: of text with characters of the last plane, polars skips files that hold what is looked for.
+        # Tried: polars skips files that hold the text it looks for if a bound has characters of the last plane.
         return len(value) <= _LONGEST and max(value, default="") < _LAST_PLANE
     return value is not None and not isinstance(value, bool) and math.isfinite(value)

@@ -23,23 +23,23 @@ IN_MEMORY = 256 * 2**20
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some rows of a batch, and what they span.
+    """Some rows of a batch, with their bounds.
 
     Attributes
     ----------
     instruments : frozenset of tuple of str
-        Their values of the table's partition columns: (exchange, raw_symbol), or (exchange, coin) of option quotes.
+        Values of the table's partition columns: (exchange, raw_symbol), or for option quotes (exchange, coin).
     first, last : int
         Their smallest and largest timestamp. [ns]
     low, high : str or int, or None
-        Smallest and largest value of the table's ``identity``; None where every one is null.
+        Smallest and largest value of the table's ``identity``; None if all are null.
     rows : int
         How many.
     held : polars.DataFrame or Path
-        The rows themselves, or where they are.
+        The rows, or the file that holds them.
     changes : tuple of callable
-        What is done to the rows whenever they are read, one after the other. No change may touch the instruments, the
-        timestamps, the identities or the number of the rows.
+        Functions that change the rows whenever they are read, one after the other. They keep the markets, the
+        timestamps, the identities and the number of rows.
     """
 
     instruments: frozenset[tuple[str, ...]]
@@ -59,11 +59,11 @@ class Part:
         return rows
 
     def changed(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> Part:
-        """Return the part with one more change; the rows are not touched before they are read."""
+        """Return the part with one more change, which is made when the rows are read."""
         return replace(self, changes=(*self.changes, change))
 
     def meets(self, other: Part) -> bool:
-        """Whether two parts could hold the same row."""
+        """Return whether two parts could hold the same row."""
         return (
             self.low is not None
             and other.low is not None
@@ -79,7 +79,7 @@ class Room:
     Parameters
     ----------
     size : float
-        How much there is. [bytes]
+        Its size. [bytes]
     """
 
     def __init__(self, size: float = IN_MEMORY) -> None:
@@ -87,25 +87,25 @@ class Room:
         self._lock = threading.Lock()
 
     def take(self, size: float) -> bool:
-        """Take some of it; False where there is not so much left."""
+        """Take some of it; return False if there is not enough left."""
         with self._lock:
             enough = size <= self._free
             self._free -= size if enough else 0
         return enough
 
     def give(self, size: float) -> None:
-        """Give some of it back."""
+        """Return some of it."""
         with self._lock:
             self._free += size
 
 
 class Spool:
-    """A temporary folder that takes what does not fit into memory. Empty on disk until it is needed.
+    """A temporary folder for frames that do not fit into memory, made when it is first needed.
 
     Parameters
     ----------
     limit : float or Room
-        Memory to fill before the disk: so much of its own [bytes], or what it shares with other spools.
+        Memory to fill before the disk: of its own [bytes], or shared with other spools.
     """
 
     def __init__(self, limit: float | Room = IN_MEMORY) -> None:
@@ -123,14 +123,14 @@ class Spool:
         self.close()
 
     def close(self) -> None:
-        """Forget what it holds: give the memory back, remove the folder."""
+        """Release the memory and remove the folder."""
         self._room.give(self._taken)
         self._taken = 0.0
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def hold(self, frame: pl.DataFrame) -> pl.DataFrame | Path:
-        """Return the frame while there is room, else the file it was put into."""
+        """Return the frame if there is room for it, else the file that it was written to."""
         size = frame.estimated_size()
         if self._room.take(size):
             self._taken += size
@@ -151,15 +151,15 @@ class Batch:
     table : Table
         Whose rows they are.
     spool : Spool, optional
-        Takes the parts that do not fit into memory; without one they stay in memory.
+        Holds the parts that do not fit into memory; without one they stay in memory.
 
     Attributes
     ----------
     parts : list of Part
         Its rows.
     counted : bool
-        Their ``sequence`` counts the lines of a file, so it says nothing about the order beside other files. Appended,
-        it counts on from what is there.
+        Whether ``sequence`` counts the lines of a file, which says nothing about its order beside other files. An
+        append counts on from the rows of the lake.
     """
 
     def __init__(self, table: Table, spool: Spool | None = None) -> None:
@@ -178,7 +178,7 @@ class Batch:
 
     @property
     def instruments(self) -> list[tuple[str, ...]]:
-        """Their values of the table's partition columns, sorted."""
+        """Values of the table's partition columns, sorted."""
         return sorted({instrument for part in self.parts for instrument in part.instruments})
 
     def add(self, frame: pl.DataFrame) -> None:
@@ -187,7 +187,7 @@ class Batch:
         Parameters
         ----------
         frame : polars.DataFrame, n rows
-            Nothing is added when it is empty. A column beside the table's helps a change, and is not stored.
+            An empty frame adds nothing. A column that is not the table's helps a change, and is not stored.
         """
         if frame.is_empty():
             return
@@ -195,7 +195,7 @@ class Batch:
         partitions = self.table.partitions
         self.parts.append(
             Part(
-                # A table without partitions is one.
+                # A table without partition columns is one partition.
                 instruments=frozenset(frame.select(partitions).unique().iter_rows() if partitions else [()]),
                 first=time.min(),  # type: ignore[arg-type]  # polars types every value it might hold
                 last=time.max(),  # type: ignore[arg-type]
@@ -207,11 +207,11 @@ class Batch:
         )
 
     def change(self, change: Callable[[pl.DataFrame], pl.DataFrame]) -> None:
-        """Change every row that is there, see `Part.changes`."""
+        """Change every row of the batch, see `Part.changes`."""
         self.parts = [part.changed(change) for part in self.parts]
 
     def order_by_id(self) -> None:
-        """Make the ``sequence`` of every row its id, all of which are integers of 64 bits."""
+        """Set the ``sequence`` of every row to its id; all ids are integers of 64 bits."""
         self.change(_by_id)
 
 

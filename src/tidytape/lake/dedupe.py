@@ -1,23 +1,25 @@
-"""The rows of a batch that are not there yet. A row that contradicts the one it repeats is an error, never a choice.
+"""Find the rows of a batch that are new, and their order among those of the lake.
 
-An event happens once, so two rows of one id must say the same, wherever they come from. A state may be told several
-times for one time of the exchange: venues stamp a burst of updates alike. Of those in one file the one that was
-received last holds, else the one on the later line, and the others are counted as superseded.
+A row that contradicts another of the same key is an error, never a choice.
+
+An event happens once, so two rows of one id must agree, wherever they come from. A state may be reported several times
+for one time of the exchange: exchanges stamp a burst of updates alike. Of the reports in one file the one that was
+received last counts, else the one on the later line; the others are counted as superseded.
 
 Between files a state that differs stays an error, because a wrong unit or symbol shows itself by nothing else. Two
 recorders of one feed agree: both saw the whole burst. Only where a recording begins or ends may it hold a part of one.
-So at the first and the last time that a file has of an instrument the lake's row stays, and the file's is counted as
+So at the first and the last time that a file has of a market the lake's row stays, and the file's is counted as
 superseded: both were true at that instant. (A file of a single time has no ends to be cut at: it must agree.) A second
 recording with gaps of its own is refused as soon as a gap cuts a burst in two.
 
 Memory is bounded by the parts, beside 8 bytes for each row of those parts that could hold the same ids: none of a tape
 whose ids rise, all of one whose ids are random. Such a tape is also compared with everything the lake has of its
-instrument, once per million rows.
+market, once per million rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from typing import Any
 
 import polars as pl
@@ -26,15 +28,16 @@ from tidytape.errors import IngestError
 from tidytape.lake.batch import Batch, Part
 from tidytape.lake.table import Table
 
-__all__ = ["Stored", "fresh"]
+__all__ = ["Stored", "counted_on", "fresh"]
 
 Stored = Callable[[frozenset[tuple[str, ...]], Any, Any], pl.LazyFrame]
-"""The rows of a table that some instruments have between two values, included, of its ``identity``."""
+"""Returns the rows of some markets between two values, both included, of the table's ``identity``."""
 
 _AT_ONCE = 2**20
-"""Rows that are looked for in the lake together. [rows]"""
+"""Rows that are looked up in the lake together. [rows]"""
 
 _HASH, _PART, _ROW = "__hash", "__part", "__row"
+_MARKET = ["exchange", "raw_symbol"]
 
 
 def fresh(batch: Batch, stored: Stored) -> tuple[Batch, int]:
@@ -43,7 +46,7 @@ def fresh(batch: Batch, stored: Stored) -> tuple[Batch, int]:
     Parameters
     ----------
     batch : Batch
-        What was read.
+        The rows that were read.
     stored : callable
         The rows of the table that could repeat some: at least the columns of its ``key`` and ``same``.
 
@@ -52,7 +55,7 @@ def fresh(batch: Batch, stored: Stored) -> tuple[Batch, int]:
     Batch
         Its new rows.
     int
-        How many states were left out because another one of their time holds.
+        How many states were left out because another one of the same time counts.
 
     Raises
     ------
@@ -206,3 +209,79 @@ def _refuse(wrong: pl.DataFrame, table: Table) -> None:
     raise IngestError(
         f"{table.name}: the same row with different content, {wrong.height} in all: {key} has {what}"
     )
+
+
+# -- the order of trades of one timestamp -----------------------------------------------------------------------------
+
+
+def counted_on(new: Batch, stored: Callable[[Collection[tuple[str, ...]], int, int], pl.LazyFrame]) -> Batch:
+    """Return a batch with its ``sequence`` counted on from the rows of the lake.
+
+    The lines of one file order its trades, and say nothing about another file. So a file that is added counts on from
+    what the lake holds between its first and its last new trade: of one timestamp, what comes later to the lake
+    happened later. One case is known better. If the file and the lake share only the timestamps at the file's ends,
+    they are pieces of one tape, and the file's trades at its last timestamp happened before those of the lake.
+
+    A tape cut anywhere into files is so put together again whatever the order in which they are added, oldest or newest
+    trade first; only the pieces of one single timestamp must be added in their order. The order is unknown between
+    trades that a later file has and an earlier one leaves out in the middle of a timestamp, and between trades with
+    integer ids and trades without.
+
+    Parameters
+    ----------
+    new : Batch
+        New rows, whose ``sequence`` orders those of one market and timestamp.
+    stored : callable
+        Returns the rows of some markets from one timestamp to another, both included.
+
+    Returns
+    -------
+    Batch
+        The same rows. No two rows of one market, new or in the lake, have the same (timestamp, sequence), unless those
+        of the lake have already.
+    """
+    if not new.parts:
+        return new
+    time, sequence = pl.col("timestamp"), pl.col("sequence")
+    spans = (
+        pl.concat(
+            part.frame()
+            .group_by(_MARKET)
+            .agg(first=time.min(), last=time.max(), low=sequence.min(), high=sequence.max())
+            for part in new
+        )
+        .group_by(_MARKET)
+        .agg(pl.col("first", "low").min(), pl.col("last", "high").max())
+    )
+    begin, end = min(part.first for part in new), max(part.last for part in new)
+    in_lake = (
+        stored(new.instruments, begin, end)
+        .select(*_MARKET, "timestamp", "sequence")
+        .join(spans.lazy(), on=_MARKET)
+        .filter(time.is_between("first", "last"))
+        .group_by(*_MARKET, "last", "low", "high")
+        .agg(
+            top=sequence.max(),
+            bottom=sequence.filter(time == pl.col("last")).min(),
+            apart=((time == pl.col("first")) | (time == pl.col("last"))).all()
+            & (pl.col("first") < pl.col("last")).all(),
+        )
+        .select(
+            *_MARKET,
+            "last",
+            up=pl.max_horizontal(pl.col("top") - pl.col("low") + 1, 0),
+            down=pl.when("apart").then(pl.min_horizontal(pl.col("bottom") - pl.col("high") - 1, 0)),
+        )
+        .collect()
+    )
+    if in_lake.is_empty():
+        return new
+    shift = pl.coalesce(pl.when(time == pl.col("last")).then("down"), "up").fill_null(0)
+
+    def shifted(rows: pl.DataFrame) -> pl.DataFrame:
+        with_shift = rows.join(in_lake, on=_MARKET, how="left", maintain_order="left")
+        return with_shift.with_columns(sequence=sequence + shift).select(rows.columns)
+
+    counted = Batch(new.table, new.spool)
+    counted.parts = [part.changed(shifted) for part in new]
+    return counted

@@ -1,4 +1,4 @@
-"""Names of venues and instruments: what can be stored, and asked for again."""
+"""Names of exchanges and markets: which can be stored, and queried again."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tidytape.query import values
 
 __all__ = ["is_storable", "storable", "unstorable"]
 
-_NOBODY = "__HIVE_DEFAULT_PARTITION__"
+_NULL = "__HIVE_DEFAULT_PARTITION__"
 _LONGEST = 255 - len("raw_symbol=")
-"""What a folder's name leaves to the value in it. [bytes]"""
+"""Longest value that fits into a folder's name. [bytes]"""
 
 
 def storable(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
-    """Read a name that is to be a folder of the lake: what a query takes, trimmed, and not longer than a folder's name.
+    """Read the name of a folder of the lake: trimmed, valid in a query, and no longer than a folder's name can be.
 
     Raises
     ------
@@ -30,7 +30,7 @@ def storable(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> 
     'BTC/USDT'
     """
     name = values.text(value, parameter=parameter, code=code)
-    if name == _NOBODY:
+    if name == _NULL:
         raise QueryError(parameter, got=value, expected="a name, and this one stands for none", code=code)
     if len(quote(name, safe="")) > _LONGEST:
         expected = (
@@ -41,7 +41,7 @@ def storable(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> 
 
 
 def unstorable(names: pl.Series) -> pl.Series:
-    """Return those of some names, each once, that cannot be stored as they stand."""
+    """Return the names that cannot be stored as they are, each once."""
     return (
         names.drop_nulls()
         .unique()
@@ -51,7 +51,7 @@ def unstorable(names: pl.Series) -> pl.Series:
 
 
 def is_storable(name: str) -> bool:
-    r"""Whether a name can be stored as it stands.
+    r"""Return whether a name can be stored as it is.
 
     Examples
     --------

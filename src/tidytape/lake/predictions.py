@@ -1,6 +1,6 @@
-"""Prediction markets: merging reports of them, and which instruments are theirs.
+"""Prediction markets: merge reports of them, and list the markets of their outcomes.
 
-A prediction market asks a question. Each outcome is an instrument of its venue, whose price between 0 and 1 is the
+A prediction market asks a question. Each outcome is a market of its exchange, whose price between 0 and 1 is the
 probability that the outcome happens.
 """
 
@@ -22,11 +22,11 @@ BLOCK_SIZE = 0.001
 _OWNER = ["exchange", "condition_id"]
 _REPORT = [*_OWNER, "reported"]
 _SINCE = "available_since"
-_TOLD = [name for name in PREDICTION_MARKETS.names if name not in _REPORT]
+_VALUES = [name for name in PREDICTION_MARKETS.names if name not in _REPORT]
 _MOST_NAMES_TO_COMPARE = 2_000
 
 _DECIMALS = 12  # of a probability: 1 - 0.9 is 0.1
-# Figures that a report gives of the first outcome, as they are of the second of two.
+# Values that a report has of the first outcome, converted to the second of two.
 _OPPOSITES = {
     "last_price": (1.0 - pl.col("last_price")).round(_DECIMALS),
     "one_day_price_change": 0.0 - pl.col("one_day_price_change"),
@@ -34,22 +34,22 @@ _OPPOSITES = {
 }
 
 
-def merged(registered: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
-    """Return the reports with more of them put in, each with only what no newer one tells.
+def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
+    """Return the reports with new ones merged in, each with only the values that no newer one has.
 
-    The result depends on the set of all reports ever put in, neither on their order nor on how often each came. Of
-    two reports of one time the larger value counts as the later. ``available_since`` is the earliest of all, and
-    stands in the newest report. Not a number counts as not told.
+    The result depends on the set of all reports ever merged, neither on their order nor on how often each came. Of two
+    reports of one time the larger value counts as the later. ``available_since`` is the earliest of all, in the newest
+    report. NaN counts as null.
 
     Parameters
     ----------
-    registered, said : polars.DataFrame, n and m rows, in any order
+    registered, new : polars.DataFrame, n and m rows, in any order
         The table PREDICTION_MARKETS. Columns of ``registered`` that a newer release stored stay as they are.
 
     Returns
     -------
-    polars.DataFrame, one row per report that still tells something, sorted by the key
-        The columns of ``registered``; of each market every column of PREDICTION_MARKETS is told by one report at most.
+    polars.DataFrame, one row per report that still has a value, sorted by the key
+        The columns of ``registered``; for each market at most one report has a value of a column.
 
     Examples
     --------
@@ -64,25 +64,25 @@ def merged(registered: pl.DataFrame, said: pl.DataFrame) -> pl.DataFrame:
     floats = [column.name for column in PREDICTION_MARKETS.columns if column.dtype == "float64"]
     others = [name for name in registered.columns if name not in PREDICTION_MARKETS.names]
     reports = (
-        pl.concat([registered, said], how="diagonal")
+        pl.concat([registered, new], how="diagonal")
         .with_columns(pl.col(floats).fill_nan(None))
         .group_by(_REPORT)
-        .agg(*(_larger(name) for name in _TOLD), *(pl.col(name).drop_nulls().first() for name in others))
+        .agg(*(_larger(name) for name in _VALUES), *(pl.col(name).drop_nulls().first() for name in others))
     )
     newest = pl.col("reported").max()
-    told = [
+    values = [
         pl.when(
             pl.col("reported") == pl.col("reported").filter(pl.col(name).is_not_null()).max().over(_OWNER)
         )
         .then(pl.col(name))
         .alias(name)
-        for name in _TOLD
+        for name in _VALUES
         if name != _SINCE
     ]
     since = pl.when(pl.col("reported") == newest.over(_OWNER)).then(pl.col(_SINCE).min().over(_OWNER))
-    pruned = reports.with_columns(*told, since.alias(_SINCE))
-    # The newest stays in any case: it says when the market was last seen.
-    stays = pl.any_horizontal(pl.col(*_TOLD, *others).is_not_null()) | (
+    pruned = reports.with_columns(*values, since.alias(_SINCE))
+    # The newest report stays in any case: it says when the market was last seen.
+    stays = pl.any_horizontal(pl.col(*_VALUES, *others).is_not_null()) | (
         pl.col("reported") == newest.over(_OWNER)
     )
     return pruned.filter(stays).select(*PREDICTION_MARKETS.names, *others).sort(_REPORT)
@@ -98,7 +98,7 @@ def _larger(name: str) -> pl.Expr:
 
 
 def latest(reports: pl.DataFrame) -> pl.DataFrame:
-    """Return what the newest report that tells it says of each prediction market.
+    """Return the prediction markets, each value from the newest report that has it.
 
     Parameters
     ----------
@@ -111,13 +111,13 @@ def latest(reports: pl.DataFrame) -> pl.DataFrame:
         The same columns; ``reported`` is the time of the newest.
     """
     folded = reports.group_by(_OWNER).agg(
-        pl.col("reported").max(), *(pl.col(name).drop_nulls().first() for name in _TOLD)
+        pl.col("reported").max(), *(pl.col(name).drop_nulls().first() for name in _VALUES)
     )
     return folded.select(PREDICTION_MARKETS.names).sort(_OWNER)
 
 
 def by_instrument(predictions: pl.DataFrame) -> pl.DataFrame:
-    """Return the prediction markets per instrument.
+    """Return the prediction markets, one row per market of an outcome.
 
     Parameters
     ----------
@@ -126,11 +126,11 @@ def by_instrument(predictions: pl.DataFrame) -> pl.DataFrame:
 
     Returns
     -------
-    polars.DataFrame, one row per outcome that has an instrument, in the order of ``predictions``
-        ``raw_symbol`` and ``outcome`` (null where it has no name), and its columns but ``raw_symbols``. A report gives
-        ``last_price``, ``one_day_price_change`` and ``prices`` of the first outcome; here they are those of each
-        outcome. Of two outcomes one will happen, so the probability of the second is 1 less that of the first. Those of
-        the second and later of three or more outcomes are null: no report gives them.
+    polars.DataFrame, one row per outcome that has a market, in the order of ``predictions``
+        ``raw_symbol`` and ``outcome`` (null if it has no name), and its columns except ``raw_symbols``. A report has
+        ``last_price``, ``one_day_price_change`` and ``prices`` of the first outcome; here each outcome has its own. Of
+        two outcomes one will happen, so the probability of the second is 1 less that of the first. The second and later
+        of three or more outcomes have nulls: no report has their values.
 
     Examples
     --------
@@ -208,21 +208,21 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
     Parameters
     ----------
     markets : polars.DataFrame, n rows, key (exchange, raw_symbol)
-        Markets of the venues asked for.
+        Markets of the exchanges of a query.
     predictions : polars.DataFrame
         What `Lake.prediction_markets` returns.
     slugs : collection of str
-        Slugs; none keeps every market.
+        Slugs; an empty one keeps every market.
 
     Returns
     -------
     polars.DataFrame, at most n rows, same order and columns
-        Empty where the venues have these events, and ``markets`` has no instrument of them.
+        Empty if the exchanges have these events, and ``markets`` has no market of them.
 
     Raises
     ------
     QueryError
-        If a slug is of no prediction market of the venues of ``markets``; the hint names the nearest.
+        If no prediction market of the exchanges of ``markets`` has a slug; the hint names the nearest.
 
     Examples
     --------
@@ -257,7 +257,7 @@ def of_events(markets: pl.DataFrame, predictions: pl.DataFrame, slugs: Collectio
 
 
 def _nearest(slug: str, known: pl.Series) -> str | None:
-    # A venue has a hundred thousand slugs, and comparing is slow: those that begin alike, if that is still too many.
+    # An exchange has a hundred thousand slugs, and comparing is slow: so only those with the longest common beginning.
     for length in range(1, len(slug) + 1):
         alike = known.filter(known.str.starts_with(slug[:length]))
         if len(known) <= _MOST_NAMES_TO_COMPARE or alike.is_empty():

@@ -1,4 +1,4 @@
-"""The law between an amount in coin and the amount in the quote: their ratio is a price at which it traded."""
+"""Compare amounts in coin with amounts in the quote: their ratio is a price at which the market traded."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def mismatched(rows: pl.LazyFrame, table: str, *, by: list[pl.Expr]) -> pl.DataF
     table : str
         Its name.
     by : list of expressions
-        What groups the rows.
+        Expressions that group the rows.
 
     Returns
     -------
@@ -62,12 +62,12 @@ def mismatched(rows: pl.LazyFrame, table: str, *, by: list[pl.Expr]) -> pl.DataF
         .filter(above | below)
         .with_columns(ratio=total / pl.when(above).then(most).otherwise(least))
         .drop("__quote", "__least", "__most")
-        .sort([one.meta.output_name() for one in by])
+        .sort([expression.meta.output_name() for expression in by])
         .collect(engine="streaming")
     )
 
 
 def description(table: str, ratio: float) -> str:
-    """Return what a mismatch means, for a message."""
+    """Describe a mismatch, for a message."""
     _, _, amount, quote = QUOTED[table]
     return f"{quote} is {ratio:.4g} times {amount} × price, so one of them counts something else"

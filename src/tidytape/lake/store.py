@@ -1,4 +1,4 @@
-"""The lake itself: opening, reading, appending, registering."""
+"""The lake itself: open it, read it, append to it, register markets."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
 from deltalake import DeltaTable
 
 from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError, did_you_mean
-from tidytape.lake import _delta
-from tidytape.lake._columns import require_writable
+from tidytape.lake import _commit, _delta
 from tidytape.lake._delta import Facts
 from tidytape.lake.batch import Batch
-from tidytape.lake.dedupe import fresh
+from tidytape.lake.dedupe import counted_on, fresh
 from tidytape.lake.names import is_storable
-from tidytape.lake.order import counted_on
 from tidytape.lake.predictions import latest
 from tidytape.lake.predictions import merged as merged_reports
-from tidytape.lake.registry import merged
 from tidytape.lake.table import Table
 from tidytape.lake.tables import MARKETS, MINUTES_OF, PREDICTION_MARKETS, REGISTRIES, TABLES, TRADES
+
+if TYPE_CHECKING:
+    from tidytape.lake.ingest import IngestReport, Market
 
 __all__ = ["Appended", "Facts", "Lake"]
 
 
 @dataclass(frozen=True, slots=True)
 class Appended:
-    """What an append did.
+    """The result of an append.
 
     Attributes
     ----------
@@ -43,9 +43,9 @@ class Appended:
     rows_new : int
         Rows that were added.
     already_ingested : bool
-        The source had been appended before, so its rows were not looked at.
+        Whether the source had been appended before, so that its rows were not looked at.
     superseded : int
-        Rows of states that were left out because another one of the same time holds, see `tidytape.lake.dedupe`.
+        Rows of states that were left out because another one of the same time counts `tidytape.lake.dedupe`.
     """
 
     table: str
@@ -57,7 +57,7 @@ class Appended:
 
     @property
     def duplicates(self) -> int:
-        """Rows that were there already, or came twice."""
+        """Rows that the lake had already, or that came twice."""
         return self.rows_read - self.rows_new - self.superseded
 
 
@@ -102,9 +102,7 @@ class Lake:
     """
 
     def __init__(self, path: str | Path, *, storage_options: Mapping[str, str] | None = None) -> None:
-        self.path = _delta.root_of(path)
-        self.storage_options = dict(storage_options) if storage_options else None
-        self._forget()
+        self._begin(path, storage_options)
         self._require_lake()
 
     @classmethod
@@ -128,9 +126,7 @@ class Lake:
             If something else is there, or it cannot be written.
         """
         lake = cls.__new__(cls)
-        lake.path = _delta.root_of(path)
-        lake.storage_options = dict(storage_options) if storage_options else None
-        lake._forget()
+        lake._begin(path, storage_options)
         if "://" not in lake.path:
             lake._refuse_foreign_folder()
         # The registry last: a lake is a lake once it has one.
@@ -179,20 +175,19 @@ class Lake:
             If it cannot be opened.
         """
         kind = _table(table)
-        delta = self._find(kind)
-        is_of_all = all(condition is not None for condition in (exchange, raw_symbol, start, end))
-        if delta is not None and is_of_all:
+        delta = self.find(kind)
+        is_of_one = all(condition is not None for condition in (exchange, raw_symbol, start, end))
+        if delta is not None and is_of_one:
             frame = self.scan_version(delta, kind)
         else:
             frame = _delta.scanned(delta, kind, self.storage_options)
-        wanted = {"exchange": exchange, "raw_symbol": raw_symbol}
-        return frame.filter(*_conditions(wanted, start, end))
+        return frame.filter(*_conditions({"exchange": exchange, "raw_symbol": raw_symbol}, start, end))
 
     def scan_version(self, delta: _delta.Opened, table: Table) -> pl.LazyFrame:
-        """Return the rows of an opened version of a table, to be filtered by market and time.
+        """Return the rows of an open version of a table, to be filtered by market and time.
 
-        The frame is the same for every query of a version. polars lists the files of a frame once, with the statistics
-        of the columns that its first query filters by; that takes as long as to read a thousand minutes.
+        Every query of a version shares one frame. polars lists the files of a frame once, with the statistics of the
+        columns that its first query filters by; that takes as long as to read a thousand minutes.
         """
         opened, version, frame = self._scans.get(table.name, (None, -1, None))
         if frame is None or opened is not delta or version != delta.version():
@@ -206,7 +201,7 @@ class Lake:
         Returns
         -------
         polars.DataFrame, one row per market, sorted by (exchange, raw_symbol, tenor)
-            Columns of `tidytape.lake.MARKETS`. Only the summaries of an option venue have a tenor, and then several.
+            Columns of `tidytape.lake.MARKETS`. Only the summaries of an option exchange have a tenor, and then several.
 
         Raises
         ------
@@ -216,7 +211,7 @@ class Lake:
         return self._registry(MARKETS)
 
     def prediction_markets(self) -> pl.DataFrame:
-        """Return what the newest report that tells it says of each prediction market.
+        """Return the prediction markets, each value from the newest report that has it.
 
         Returns
         -------
@@ -230,7 +225,7 @@ class Lake:
         """
         with _delta.failing("read the table", self.uri(PREDICTION_MARKETS.name), self.storage_options):
             return latest(
-                _registered(self._find(PREDICTION_MARKETS), PREDICTION_MARKETS, self.storage_options)
+                _registered(self.find(PREDICTION_MARKETS), PREDICTION_MARKETS, self.storage_options)
             )
 
     def version(self) -> dict[str, int]:
@@ -246,8 +241,8 @@ class Lake:
         LakeError
             If a table cannot be opened.
         """
-        found = {name: self._find(table) for name, table in TABLES.items()}
-        return {name: -1 if delta is None else delta.version() for name, delta in found.items()}
+        deltas = {name: self.find(table) for name, table in TABLES.items()}
+        return {name: -1 if delta is None else delta.version() for name, delta in deltas.items()}
 
     def instruments(self, table: str) -> list[tuple[str, ...]]:
         """Return the values of a table's partition columns that have rows, sorted, e.g. (exchange, raw_symbol).
@@ -268,11 +263,11 @@ class Lake:
         LakeError
             If it cannot be opened.
         """
-        delta = self._find(_table(table))
+        delta = self.find(_table(table))
         return [] if delta is None else _delta.partitions(delta)
 
     def extent(self, table: str, *partition: str) -> tuple[int, int] | tuple[None, None]:
-        """Return the first and the last timestamp of an instrument, as the table's log says, without reading rows.
+        """Return the first and the last timestamp of a market by the table's log, without reading rows.
 
         Parameters
         ----------
@@ -293,7 +288,7 @@ class Lake:
         LakeError
             If it cannot be opened.
         """
-        delta = self._find(_table(table))
+        delta = self.find(_table(table))
         if delta is None:
             return None, None
         files = _delta.files(delta, partition)
@@ -302,7 +297,7 @@ class Lake:
         return (min(firsts), max(lasts)) if firsts and lasts else (None, None)
 
     def may_hold(self, table: str, *partition: str, start: int, end: int) -> bool:
-        """Whether an instrument may have events in a span of time, as the table's log says, without reading rows.
+        """Return whether a market may have events in a span by the table's log, without reading rows.
 
         Parameters
         ----------
@@ -325,11 +320,11 @@ class Lake:
         LakeError
             If it cannot be opened.
         """
-        delta = self._find(_table(table))
+        delta = self.find(_table(table))
         return delta is not None and _delta.may_hold(delta, partition, start=start, end=end)
 
     def extents(self, table: str) -> pl.DataFrame:
-        """Return the first and the last timestamp of every instrument of a table, as its log says.
+        """Return the first and the last timestamp of every market of a table by its log.
 
         Parameters
         ----------
@@ -349,7 +344,7 @@ class Lake:
             If it cannot be opened.
         """
         kind = _table(table)
-        delta = self._find(kind)
+        delta = self.find(kind)
         if delta is None:
             names = dict.fromkeys(kind.partitions, pl.String)
             return pl.DataFrame(schema=names | dict.fromkeys(("first", "last"), pl.Int64))
@@ -379,7 +374,7 @@ class Lake:
         return _delta.files(self.delta(table), partition) if self.has_table(table) else []
 
     def highest(self, table: str, column: str) -> pl.DataFrame:
-        """Return the highest value that every instrument of a table ever had, as its log says, without reading rows.
+        """Return the highest value that every market of a table ever had, by its log and without reading rows.
 
         Parameters
         ----------
@@ -391,8 +386,8 @@ class Lake:
         Returns
         -------
         polars.DataFrame, one row per partition with a value, sorted
-            The table's partition columns, and ``highest``. Rows are read where the log does not tell, of files that
-            another tool wrote.
+            The table's partition columns, and ``highest``. If the log does not say it of a file, which another tool
+            wrote, the rows are read.
 
         Raises
         ------
@@ -403,15 +398,15 @@ class Lake:
         """
         kind = _table(table)
         names = list(kind.partitions)
-        delta = self._find(kind)
-        told = None if delta is None else _delta.highest(delta, column)
-        if told is None:
+        delta = self.find(kind)
+        values = None if delta is None else _delta.highest(delta, column)
+        if values is None:
             rows = self.scan(table).group_by(names).agg(highest=pl.col(column).max())
-            told = rows.collect(engine="streaming")
-        return told.drop_nulls("highest").select(*names, "highest").sort(names)
+            values = rows.collect(engine="streaming")
+        return values.drop_nulls("highest").select(*names, "highest").sort(names)
 
     def delta(self, table: str) -> _delta.Opened:
-        """Return a table as Delta Lake has it, in its newest version, for what reads Delta tables.
+        """Return the newest version of a table as a Delta table, for tools that read those.
 
         Parameters
         ----------
@@ -434,13 +429,13 @@ class Lake:
         return known
 
     def has_table(self, table: str) -> bool:
-        """Whether a table is there: rollups are made when they are first needed."""
+        """Return whether the lake has a table; those of minutes come with a rollup."""
         return table in self._tables or _delta.exists(self.uri(table), self.storage_options)
 
     def lost(self) -> tuple[str, ...]:
-        """Return the tables that are not there and certainly were, which reading them refuses.
+        """Return the tables that the lake has lost. Reading them raises an error.
 
-        An older lake lacks tables, but none lacks trades, and none has minutes without the events they are made of.
+        An older lake lacks tables, but every lake has trades, and none has minutes without the events they are made of.
 
         Returns
         -------
@@ -460,8 +455,88 @@ class Lake:
 
     # -- writing -----------------------------------------------------------------------------------------------------
 
+    def write(
+        self,
+        frame: Any,
+        *,
+        table: str = TRADES.name,
+        market: Market | None = None,
+        columns: Mapping[str, str] | None = None,
+        time_unit: str | Mapping[str, str] | None = None,
+        interval: str | None = None,
+        skip_bad: bool = False,
+    ) -> IngestReport:
+        """Put a frame into the lake, as `tidytape.lake.ingest.ingest` does with a file.
+
+        Values are checked, amounts converted and markets registered; rows that are there already are not added again,
+        and a frame that went in before changes nothing. To add rows that have every column of a table, see `append`.
+
+        Parameters
+        ----------
+        frame : polars.DataFrame or pandas.DataFrame, one row per event
+            Columns of the table, or of the map. A column of the same name in capitals, as ``Open``, is taken too, and
+            of pandas an index of times is ``timestamp``.
+        table : str
+            What the rows are, the name of one of `tidytape.lake.TABLES`.
+        market : tidytape.lake.ingest.Market, optional
+            What the frame does not say of its market: exchange and raw symbol, mostly.
+        columns : mapping of str to str, optional
+            Our columns to the frame's, e.g. ``{"price": "px"}``.
+        time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
+            How times are written that are whole numbers or text. Those with a zone need none; ``iso`` says that times
+            without a zone are in UTC, and ``date`` that dates stand for their first instant in UTC.
+        interval : str, optional
+            Of candles: how long all of them are, e.g. ``"1h"``.
+        skip_bad : bool
+            Leave broken rows out and count them, instead of failing. A line of the report is a row, from 1.
+
+        Returns
+        -------
+        tidytape.lake.ingest.IngestReport
+
+        Raises
+        ------
+        QueryError
+            If an argument cannot be right, a column is missing, or a time has neither zone nor unit.
+        IngestError
+            If a row is broken and ``skip_bad`` is not set, or contradicts the lake.
+        LakeError
+            If the lake cannot be written.
+
+        Examples
+        --------
+        Candles as ccxt returns them:
+
+        >>> import polars as pl, tempfile
+        >>> from tidytape.lake.ingest import Market
+        >>> ohlcv = [[1700000040000, 10.0, 12.0, 9.0, 11.0, 3.5]]
+        >>> candles = pl.DataFrame(
+        ...     ohlcv, schema=["timestamp", "open", "high", "low", "close", "volume"], orient="row"
+        ... )
+        >>> lake = Lake.create(tempfile.mkdtemp())
+        >>> report = lake.write(
+        ...     candles, table="candles", interval="1m", time_unit="ms",
+        ...     market=Market(exchange="KRAKEN", raw_symbol="BTC/USD"),
+        ... )
+        >>> print(report.files[0])
+        frame: 1 candle; times in ms
+        """
+        from tidytape.lake.ingest import frames
+        from tidytape.lake.ingest.market import Market
+
+        return frames.write(
+            self,
+            frame,
+            market or Market(),
+            table=table,
+            columns=columns,
+            time_unit=time_unit,
+            interval=interval,
+            skip_bad=skip_bad,
+        )
+
     def append(self, table: str, rows: pl.DataFrame | Batch, *, source: str) -> Appended:
-        """Add rows that are not there yet, all or none, and note their source in the same commit.
+        """Add the rows that the table does not have yet, all or none, and note their source in the same commit.
 
         A source that was appended before changes nothing. A row whose key is in the table already, at whatever time,
         is not added again. Several processes may append to one lake at once.
@@ -473,7 +548,7 @@ class Lake:
         rows : polars.DataFrame or Batch, n rows, in any order
             The table's columns; absent nullable ones are null.
         source : str
-            What names the origin once and for all, e.g. ``"sha256:…"`` of a file.
+            A permanent name of the origin, e.g. ``"sha256:…"`` of a file.
 
         Returns
         -------
@@ -486,7 +561,7 @@ class Lake:
         MissingColumnError
             If a column is absent.
         IngestError
-            If a value does not fit, a venue or symbol cannot be a folder, or a row contradicts one of the same key.
+            If a value does not fit, an exchange or symbol cannot be a folder, or a row contradicts one of the same key.
         LakeError
             If the table cannot be written.
         """
@@ -506,31 +581,31 @@ class Lake:
             new, superseded = self._fresh(delta, batch)
             if batch.counted:
                 new = counted_on(new, self._between(delta, kind))
-            # Committed even when nothing is new: then the next time the source need not be read.
-            _delta.commit(delta, new, source=_source(source), options=self.storage_options)
+            # Even if nothing is new: then the next time the source need not be read.
+            _commit.commit(delta, new, source=_source(source), options=self.storage_options)
             return Appended(table, source, batch.rows, new.rows, superseded=superseded)
 
-        return _delta.retrying(self.uri(table), attempt, self.storage_options)
+        return _commit.retrying(self.uri(table), attempt, self.storage_options)
 
     def check(self, batch: Batch) -> None:
         """Raise IngestError if appending the batch would, as the lake is now."""
         with _delta.failing("read the table", self.uri(batch.table.name), self.storage_options):
-            self._fresh(self._find(batch.table), batch)
+            self._fresh(self.find(batch.table), batch)
 
     def require_writable(self, *tables: Table) -> None:
         """Raise LakeError if this release cannot write to one of some tables; one that is not there can be made.
 
-        Who writes to several tables asks before the first commit, so that a lake of a newer release is written to as a
-        whole or not at all.
+        A writer of several tables calls it before the first commit, so that a lake of a newer release is written to as
+        a whole or not at all.
         """
         for table in tables:
-            delta = self._find(table)
+            delta = self.find(table)
             if delta is not None:
-                require_writable(delta, table)
+                _delta.require_writable(delta, table)
 
     def has_source(self, table: str, source: str) -> bool:
-        """Whether a source was appended to a table, or registered with its markets, before."""
-        delta = self._find(_table(table))
+        """Return whether a source was appended to a table, or registered with its markets, before."""
+        delta = self.find(_table(table))
         return delta is not None and delta.transaction_version(_source(source)) is not None
 
     def register(
@@ -559,25 +634,25 @@ class Lake:
         LakeError
             If the table cannot be written.
         """
-        said = MARKETS.conform(markets)
+        new = MARKETS.conform(markets)
         unknown = [name for name in replace if name not in MARKETS.names]
         if unknown:
             raise MissingColumnError(unknown, available=MARKETS.names)
-        if said.select(MARKETS.key).is_duplicated().any():
+        if new.select(MARKETS.key).is_duplicated().any():
             raise IngestError("markets: an instrument is named twice")
         size = pl.col("block_size")
-        wrong = said.filter(~((size > 0) & size.is_finite()))
+        wrong = new.filter(~((size > 0) & size.is_finite()))
         if wrong.height:
             exchange, symbol, got = wrong.select("exchange", "raw_symbol", "block_size").row(0)
             raise IngestError(f"markets: block_size of {exchange} {symbol} is {got!r}, no positive number")
 
-        self._rewrite(MARKETS, lambda before: merged(before, said, replace=replace), sources)
+        self._rewrite(MARKETS, lambda before: _merged_markets(before, new, replace=replace), sources)
 
     def register_prediction_markets(self, reports: pl.DataFrame, *, sources: Collection[str] = ()) -> None:
         """Register reports of prediction markets, in any order and however often.
 
-        Of each column the newest report that tells it counts; ``available_since`` is the earliest. Of two reports of
-        one time the larger value counts as the later.
+        For each column the newest report that has a value counts; ``available_since`` is the earliest. Of two reports
+        of one time the larger value counts as the later.
 
         Parameters
         ----------
@@ -596,17 +671,19 @@ class Lake:
         LakeError
             If the table cannot be written.
         """
-        said = PREDICTION_MARKETS.conform(reports)
+        new = PREDICTION_MARKETS.conform(reports)
         if "slug" not in reports.columns:
             raise MissingColumnError(["slug"], available=reports.columns)
-        if said["slug"].null_count():
+        if new["slug"].null_count():
             raise IngestError("prediction_markets: null in column 'slug' of a report, which may not be null")
-        self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, said), sources)
+        self._rewrite(PREDICTION_MARKETS, lambda before: merged_reports(before, new), sources)
 
     # -- inside ------------------------------------------------------------------------------------------------------
 
-    def _forget(self) -> None:
+    def _begin(self, path: str | Path, storage_options: Mapping[str, str] | None) -> None:
         """Begin with nothing opened or read."""
+        self.path = _delta.root_of(path)
+        self.storage_options = _delta.as_dict(storage_options)
         self._tables: dict[str, _delta.Opened] = {}
         self._scans: dict[str, tuple[_delta.Opened, int, pl.LazyFrame]] = {}
         self._registries: dict[str, tuple[int, pl.DataFrame]] = {}
@@ -614,7 +691,7 @@ class Lake:
     def _registry(self, table: Table) -> pl.DataFrame:
         """Return a registry, read once per version."""
         with _delta.failing("read the table", self.uri(table.name), self.storage_options):
-            delta = self._find(table)
+            delta = self.find(table)
             version = -1 if delta is None else delta.version()
             known, rows = self._registries.get(table.name, (None, None))
             if rows is None or known != version:
@@ -622,8 +699,8 @@ class Lake:
                 self._registries[table.name] = version, rows
             return rows
 
-    def _find(self, table: Table) -> _delta.Opened | None:
-        """Return the newest version of a table, None where the lake is older than it."""
+    def find(self, table: Table) -> _delta.Opened | None:
+        """Return the newest version of a table, None if the lake is older than the table."""
         if self.has_table(table.name):
             return self.delta(table.name)
         self._require_lake()  # else a lake that was removed would look like one without events
@@ -632,12 +709,12 @@ class Lake:
         return None
 
     def _had(self, table: str) -> bool:
-        """Whether a lake without a table is no older lake, but one that lost it."""
+        """Return whether a lake without this table has lost it; an older lake never had some tables."""
         return table == TRADES.name or (table in MINUTES_OF and self.has_table(MINUTES_OF[table]))
 
     def _require_lake(self) -> None:
         if not _delta.exists(self.uri(MARKETS.name), self.storage_options):
-            raise LakeError(f"no lake at {self.path}: {self._what_is_there()}", path=self.path)
+            raise LakeError(f"no lake at {self.path}: {self._contents()}", path=self.path)
 
     def _make(self, table: Table) -> None:
         if not _delta.exists(self.uri(table.name), self.storage_options):
@@ -646,29 +723,28 @@ class Lake:
     def _rewrite(
         self, table: Table, change: Callable[[pl.DataFrame], pl.DataFrame], sources: Collection[str]
     ) -> None:
-        """Put what ``change`` makes of a registry in its place, and note the sources; nothing new, no commit."""
+        """Replace a registry by ``change`` of it, and note the sources, unless nothing is new."""
 
         def attempt(delta: DeltaTable) -> None:
             before = _registered(delta, table, self.storage_options)
             after = change(before)
             unnoted = [name for name in map(_source, sources) if delta.transaction_version(name) is None]
             if unnoted or not after.equals(before):
-                _delta.replace(delta, table, after, sources=unnoted)
+                _commit.replace(delta, table, after, sources=unnoted)
 
         self._make(table)
-        _delta.retrying(self.uri(table.name), attempt, self.storage_options)
+        _commit.retrying(self.uri(table.name), attempt, self.storage_options)
 
     def _fresh(self, delta: DeltaTable | None, batch: Batch) -> tuple[Batch, int]:
         table = batch.table
         rows = _delta.scanned(delta, table, self.storage_options)
 
-        def stored(instruments: frozenset[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
-            # By no time: the same trade may come again by another clock. Ids in their range instead, by which the
-            # statistics of files and row groups skip: ids that rise with time, also made ones, which begin with it,
-            # touch next to nothing of an older tape. Random ones cost reading the instrument's key and facts whole.
+        def stored(markets: frozenset[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
+            # Not by time: the same trade may come again by another clock. Instead by the range of ids, by which the
+            # statistics of files and row groups skip: ids that rise with time, and made-up ones, which begin with it,
+            # touch next to nothing of an older tape. For random ids the market's key columns are read whole.
             known = pl.col(table.identity).is_between(pl.lit(low), pl.lit(high))
-            wanted = dict(zip(table.partitions, zip(*instruments, strict=True), strict=True))
-            return rows.filter(known, *_conditions(wanted, None, None))
+            return rows.filter(known, *_conditions(_values(table, markets), None, None))
 
         return fresh(batch, stored)
 
@@ -676,14 +752,11 @@ class Lake:
         self, delta: DeltaTable, table: Table
     ) -> Callable[[Collection[tuple[str, ...]], int, int], pl.LazyFrame]:
         rows = _delta.scanned(delta, table, self.storage_options)
+        return lambda markets, first, last: rows.filter(
+            *_conditions(_values(table, markets), first, last + 1)
+        )
 
-        def stored(instruments: Collection[tuple[str, ...]], first: int, last: int) -> pl.LazyFrame:
-            wanted = dict(zip(table.partitions, zip(*instruments, strict=True), strict=True))
-            return rows.filter(*_conditions(wanted, first, last + 1))
-
-        return stored
-
-    def _what_is_there(self) -> str:
+    def _contents(self) -> str:
         if "://" in self.path:
             return "nothing to open there"
         if not os.path.lexists(self.path):
@@ -695,7 +768,7 @@ class Lake:
         if not os.path.lexists(folder):
             return
         try:
-            # Another process may be making the same lake right now, so some of its tables are no surprise.
+            # Another process may be making the same lake right now, so its tables may be there.
             foreign = sorted({entry.name for entry in folder.iterdir()} - set(TABLES))
         except OSError as error:
             raise LakeError(f"cannot make a lake at {folder}: {error.strerror}", path=str(folder)) from error
@@ -706,7 +779,7 @@ class Lake:
 
 
 def _registered(delta: DeltaTable | None, table: Table, options: Mapping[str, str] | None) -> pl.DataFrame:
-    """The rows of a registry, with the columns that this release does not know."""
+    """Return the rows of a registry, with the columns that this release does not know."""
     return _delta.scanned(delta, table, options, every=True).collect().sort(table.key)
 
 
@@ -735,15 +808,20 @@ def _batch(table: Table, rows: pl.DataFrame) -> Batch:
     return batch
 
 
+def _values(table: Table, markets: Collection[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+    """Return the values of some markets by partition column."""
+    return dict(zip(table.partitions, zip(*markets, strict=True), strict=True))
+
+
 def _source(name: str) -> str:
     return f"source:{name}"
 
 
 def _conditions(
-    wanted: Mapping[str, str | Iterable[str] | None], start: int | None, end: int | None
+    names: Mapping[str, str | Iterable[str] | None], start: int | None, end: int | None
 ) -> list[pl.Expr]:
     conditions = []
-    for name, values in wanted.items():
+    for name, values in names.items():
         if isinstance(values, str):
             conditions.append(pl.col(name) == values)
         elif values is not None:
@@ -753,3 +831,28 @@ def _conditions(
     if end is not None:
         conditions.append(pl.col("timestamp") < end)
     return conditions
+
+
+def _merged_markets(
+    registered: pl.DataFrame, new: pl.DataFrame, *, replace: Collection[str] = ()
+) -> pl.DataFrame:
+    """Return the registered markets with new ones merged in.
+
+    A value that is registered stays, so that a block size never drifts; a null is filled; ``replace`` names the
+    columns in which the new value counts where it is not null. ``available_since`` becomes the earlier of the two.
+    Columns that a newer release stored stay as they are.
+    """
+    key = list(MARKETS.key)
+    both = registered.join(new, on=key, how="full", coalesce=True, suffix="_new", nulls_equal=True)
+    columns = []
+    for name in MARKETS.names:
+        if name in key:
+            columns.append(pl.col(name))
+        elif name == "available_since":
+            columns.append(pl.min_horizontal(name, f"{name}_new").alias(name))
+        elif name in replace:
+            columns.append(pl.coalesce(f"{name}_new", name).alias(name))
+        else:
+            columns.append(pl.coalesce(name, f"{name}_new"))
+    others = [name for name in registered.columns if name not in MARKETS.names]
+    return both.select(*columns, *others).sort(key)

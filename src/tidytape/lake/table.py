@@ -1,4 +1,4 @@
-"""What a table of a lake is: its columns with units, its key and how it is partitioned."""
+"""A table of a lake: its columns with units, its key and its partitions."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ class Table(Columns):
     columns : tuple of Column
         In the order of the frame.
     key : tuple of str
-        Columns that together name a row once. A row with a null among them is nobody's duplicate.
+        Columns that together identify a row. A row with a null among them duplicates no other.
     same : tuple of str
-        Columns in which two rows of one key must agree; where they do not, one of the sources is wrong.
+        Columns in which two rows of one key must agree; if they do not, one of the sources is wrong.
     partitions : tuple of str
         Columns that are folders.
     order : tuple of str
         Order of the rows inside a file, so that a reader can skip by time.
     identity : str, optional
-        Column of the key that tells the events of one instrument apart. A file whose range of it lies elsewhere holds
-        no repeated row.
+        Column of the key that tells the events of one market apart. A file whose range of it lies elsewhere holds no
+        repeated row.
     row_group : int
-        Most rows of a row group, the least that a reader reads: less where an answer takes a small part of a file.
+        Most rows of a row group, which a reader reads as a whole: fewer where an answer takes a small part of a file.
         [rows]
     """
 
@@ -51,7 +51,7 @@ class Table(Columns):
 
     @property
     def tells_states(self) -> bool:
-        """Whether a row tells how things stood at its time, instead of something that happened once."""
+        """Whether a row is a report of a state, instead of an event that happened once."""
         return self.identity == "timestamp"
 
     def conform(self, frame: pl.DataFrame) -> pl.DataFrame:

@@ -1,7 +1,6 @@
-"""The tables of a lake, as data: what a row is, its columns with units, its key and how it is partitioned.
+"""The tables of a lake as data: what a row is, its columns with units, its key and its partitions.
 
-Nothing here computes. The same facts are written into each Delta table as the comments of its columns, so that every
-engine that opens the table can show them.
+Each Delta table has the same text as comments of its columns, so that every engine that opens it can show them.
 
 Examples
 --------
@@ -125,7 +124,7 @@ def _value(name: str, unit: str, doc: str, *, nullable: bool = True) -> Column:
 
 
 def _ticks(name: str, rows: str, *columns: Column, same: tuple[str, ...]) -> Table:
-    """A table of states of an instrument, one row per time."""
+    """Return a table of reports of a state, one row per market and time."""
     return Table(
         name=name,
         rows=rows,
@@ -162,7 +161,7 @@ RECORDED_CANDLES = Table(
     order=("exchange", "raw_symbol", "interval", "timestamp"),
     identity="timestamp",
 )
-"""Candles as somebody else made them: what is known of an instrument whose trades are not."""
+"""Candles that another source made, for markets whose trades are not known."""
 
 OPEN_INTEREST = _ticks(
     "open_interest",
@@ -171,7 +170,7 @@ OPEN_INTEREST = _ticks(
     _value("quote_amount", "quote", "Open interest in terms of the quote"),
     same=("amount",),
 )
-"""Open interest. It is a stock: a report holds until the next one."""
+"""Open interest. It is a stock: a report counts until the next one."""
 
 FUNDING = _ticks(
     "funding",
@@ -286,7 +285,7 @@ QUOTE_RATES = Table(
     order=("quote_coin", "timestamp"),
     identity="timestamp",
 )
-"""Worth of quote assets that do not count as USD."""
+"""USD prices of quote assets that do not count as USD."""
 
 MARKETS = Table(
     name="markets",
@@ -347,10 +346,10 @@ MARKETS = Table(
     partitions=(),
     order=("exchange", "raw_symbol", "tenor"),
 )
-"""The instruments, and what is known about them that is no event.
+"""The markets, and the facts about them that are no events.
 
-A market entry's figures of the last 24 hours and its last price are not kept, also where a source reports them: they
-follow from the events of the lake, are stale when the next event comes, and two sources would contradict each other.
+The lake does not store the last price of a market and its values of the last 24 hours, even if a source reports them:
+they follow from the events, are stale when the next event comes, and two sources would contradict each other.
 """
 
 
@@ -387,15 +386,15 @@ PREDICTION_MARKETS = Table(
     partitions=(),
     order=("exchange", "condition_id", "reported"),
 )
-"""The prediction markets: every field of the entry, the instruments, and when it was reported.
+"""The prediction markets: every field of the entry, the markets of the outcomes, and when it was reported.
 
-The figures are the venue's own (its traders and its 24 hours cannot be had from a tape), so here they are kept. One
-prediction market has as many instruments as outcomes. Rows are merged by `tidytape.lake.predictions`, so most have one
-row; a second one stands for what only an older report told.
+The values are the exchange's own (its traders and its 24 hours do not follow from a tape), so the lake stores them. One
+prediction market has as many markets as outcomes. `tidytape.lake.predictions` merges the reports, so most have one row;
+a second one has the values that only an older report had.
 """
 
 REGISTRIES = (MARKETS, PREDICTION_MARKETS)
-"""The tables that are registered with, not appended to."""
+"""The tables that a lake registers rows in, instead of appending."""
 
 _ALL = (
     TRADES,
@@ -418,4 +417,4 @@ MINUTES_OF: Mapping[str, str] = MappingProxyType(
     {"trades": "candles_1m"}
     | {table.name: f"{table.name}_1m" for table in (BOOK, OPEN_INTEREST, FUNDING, LIQUIDATIONS)}
 )
-"""Of each table that a rollup reads, a table of minutes that is made once it has rows."""
+"""For each table that a rollup reads, a table of minutes that exists if it has rows."""

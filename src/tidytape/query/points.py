@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NoReturn, Self
 
 from pydantic import model_validator
 
@@ -17,14 +17,15 @@ from tidytape.catalogue import (
     GroupBy,
     Interval,
     Quote,
+    Selection,
     Side,
     SortDirection,
     Tenor,
     TPOSession,
 )
 from tidytape.errors import QueryError
-from tidytape.query import _rules, values
-from tidytape.query._base import Parameter, Query, whole
+from tidytape.query import values
+from tidytape.query._base import Parameter, Query, code_of, whole
 from tidytape.query.values import Names, TimeLike
 
 
@@ -197,13 +198,13 @@ class PointsQuery(Query):
             raise QueryError("type", got=None, expected="at least one data type", code="INVALID_TYPE")
         self._require_window(self.start, self.end)
         for kind in self.data_types:
-            _rules.check_interval(self, kind)
-            _rules.check_selection(self, kind)
-            _rules.check_options(self, kind)
-            _rules.check_group(self, kind)
+            _check_interval(self, kind)
+            _check_selection(self, kind)
+            _check_options(self, kind)
+            _check_group(self, kind)
         if not self.data_types and self.interval is None:
-            raise QueryError("interval", got=None, expected="an interval", code="INVALID_INTERVAL")
-        _rules.check_profile_options(self)
+            _refuse("interval", None, "an interval")
+        _check_profile_options(self)
         return self
 
     # --- reading ---
@@ -346,3 +347,110 @@ class PointsQuery(Query):
         most = min((kind.max_points for kind in probe.data_types), default=POINTS_PER_WEIGHT)
         length = most // POINTS_PER_WEIGHT * POINTS_PER_WEIGHT * probe.step
         return [cls(start=cut, end=min(cut + length, last), **read) for cut in range(first, last, length)]
+
+
+# --- the rules between values, all of which are known before sending ---
+
+_SELECTORS = ("raw_symbol", "normalized_symbol", "coin")
+
+
+def _check_interval(query: PointsQuery, kind: DataType) -> None:
+    """Refuse an interval that is missing, or more points than one request may have."""
+    if query.interval is None and not kind.interval_optional:
+        raise QueryError(
+            "interval",
+            got=None,
+            expected=f"an interval; {kind.name} needs one",
+            hint="for example '1m' or '1h'",
+            code="INVALID_INTERVAL",
+        )
+    # A query without an interval asks for trades, which the service counts.
+    if query.points > kind.max_points and query.interval is not None:
+        raise QueryError(
+            "end",
+            got=f"{query.points} points",
+            expected=f"at most {kind.max_points} points of {kind.name} in one request",
+            hint=f"{values.window_hint(kind.max_points * query.step)}, or a coarser interval",
+            code="POINT_LIMIT_EXCEEDED",
+        )
+
+
+def _check_selection(query: PointsQuery, kind: DataType) -> None:
+    """Refuse a way of picking markets that is not the type's."""
+    given = [name for name in _SELECTORS if getattr(query, name)]
+    needs = f"{kind.selection}, for {kind.name}"
+    if kind.selection in {Selection.INSTRUMENT, Selection.OPTION_SUMMARY} and not query.exchange:
+        _refuse("exchange", None, f"a venue; {kind.name} needs {kind.selection}")
+    if kind.selection is Selection.INSTRUMENT and len(given) != 1:
+        if not given:
+            _refuse("raw_symbol", None, needs)
+        _refuse(given[1], getattr(query, given[1]), f"{needs}; {' and '.join(given)} are given")
+    if kind.selection is Selection.OPTION_SUMMARY and not given:
+        _refuse("coin", None, needs)
+    if kind.selection is Selection.OPTION_SKEW:
+        for name in ("exchange", "coin", "raw_symbol", "tenor"):
+            if not getattr(query, name):
+                _refuse(name, None, f"a value; {kind.name} needs {kind.selection}")
+        if len(query.exchange) > 1:
+            expected = f"a single venue; {kind.name} cannot be aggregated"
+            _refuse("exchange", query.exchange, expected, "UNSUPPORTED")
+    if kind.selection is Selection.TOKEN and not (query.token_name or query.coin):
+        _refuse("token_name", None, needs)
+    if kind.selection is Selection.COIN and given != ["coin"]:
+        given_are = ", ".join(given) or "none"
+        _refuse("coin", query.coin or None, f"coin alone, for {kind.name}; given are {given_are}")
+
+
+def _check_options(query: PointsQuery, kind: DataType) -> None:
+    """Refuse options that the type does not have."""
+    if kind.categories and query.category and not set(kind.categories) & set(query.category):
+        expected = " or ".join(kind.categories)
+        _refuse(
+            "category", [str(one) for one in query.category], f"{expected}, for {kind.name}", "UNSUPPORTED"
+        )
+    if query.gapfill and not kind.gapfill:
+        able = ", ".join(name for name, other in DATA_TYPES.items() if other.gapfill)
+        _refuse("gapfill", query.gapfill, f"false for {kind.name}; only {able} can be filled", "UNSUPPORTED")
+    if query.quote and not kind.usd:
+        _refuse(
+            "quote", str(query.quote), f"no value; {kind.name} has no denomination to convert", "UNSUPPORTED"
+        )
+    if query.tenor and not kind.per_tenor:
+        _refuse("tenor", str(query.tenor), f"no value; {kind.name} has no tenors", "UNSUPPORTED")
+    if query.token_name and kind.selection is not Selection.TOKEN:
+        _refuse(
+            "token_name",
+            query.token_name,
+            f"no value; {kind.name} is of markets, not of tokens",
+            "UNSUPPORTED",
+        )
+
+
+def _check_group(query: PointsQuery, kind: DataType) -> None:
+    """Refuse an aggregation that the type does not have."""
+    if query.group_by is None:
+        return
+    if kind.group_by is None:
+        _refuse("group_by", str(query.group_by), f"no value; {kind.name} cannot be aggregated", "UNSUPPORTED")
+    if query.group_by is not kind.group_by:
+        _refuse("group_by", str(query.group_by), f"{kind.group_by} for {kind.name}", "UNSUPPORTED")
+    if query.raw_symbol and not kind.group_by_raw_symbol:
+        _refuse("raw_symbol", query.raw_symbol, f"coin instead, to aggregate {kind.name} across exchanges")
+
+
+def _check_profile_options(query: PointsQuery) -> None:
+    """Refuse the options of a family of types without such a type; unknown types may take anything."""
+    kinds = query.data_types
+    if len(kinds) < len(query.type):
+        return
+    for name in ("tpo_block_minutes", "tpo_session"):
+        if getattr(query, name) is not None and all(kind.name != "TPO_AGG" for kind in kinds):
+            _refuse(name, getattr(query, name), "no value; only TPO_AGG takes it", "UNSUPPORTED")
+    if query.block_size is not None and not any(kind.levels for kind in kinds):
+        _refuse(
+            "block_size", str(query.block_size), "no value; only profiles and heatmaps take it", "UNSUPPORTED"
+        )
+
+
+def _refuse(parameter: str, got: object, expected: str, code: str | None = None) -> NoReturn:
+    raise QueryError(parameter, got=got, expected=expected, code=code or code_of(parameter))

@@ -132,7 +132,7 @@ def many(value: object, parameter: str) -> tuple[object, ...]:
     try:
         if not isinstance(value, dict):
             return tuple(value)
-    except TypeError:  # it says it is iterable, and is not: an array of no dimension
+    except TypeError:  # an array without a dimension has __iter__, but cannot be iterated
         pass
     raise QueryError(parameter, got=value, expected="one value or a list of values")
 
@@ -161,7 +161,7 @@ def whole_number(value: object, parameter: str, *, low: int, high: int = _INT64 
 
 
 def _index(value: object) -> int | None:
-    """Return the integer that a value is, numpy's included, or None if it is none; a bool is none."""
+    """Return an integer as int, numpy's included; None for a bool and for every other value."""
     try:
         return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
     except TypeError:
@@ -250,7 +250,7 @@ def _moment(value: TimeLike, parameter: str) -> int | datetime:
     if isinstance(value, str):
         return _written_moment(value, parameter)
     if getattr(getattr(value, "dtype", None), "kind", "") == "M" and getattr(value, "ndim", None) == 0:
-        # numpy.datetime64; asked for by its methods, so that numpy need not be imported here.
+        # numpy.datetime64, recognised by its attributes, so that numpy need not be imported here.
         return _numpy_moment(value, parameter)
     if isinstance(value, datetime) and not _is_nat(value):
         return value
@@ -267,14 +267,14 @@ def _moment(value: TimeLike, parameter: str) -> int | datetime:
 
 
 def _is_nat(value: object) -> bool:
-    """Whether it is the moment that is none, of numpy or pandas: the only one unequal to itself."""
+    """Return whether the value is NaT, the only timestamp unequal to itself."""
     return bool(value != value)  # noqa: PLR0124
 
 
 def _written_moment(value: str, parameter: str) -> int | datetime:
     trimmed = value.strip()
     if _DATE_DIGITS.match(trimmed):
-        # It could be a date as well as a number of seconds, and neither is guessed.
+        # It could be a date or a number of seconds, and a guess could be wrong.
         raise QueryError(
             parameter,
             got=value,

@@ -6,26 +6,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from tidytape.service.accounts import Key, KeyFile, Keys, hashed, tiers_of
     from tidytape.service.app import KEY_HEADER, create_app
-    from tidytape.service.buckets import Buckets, MemoryBuckets
-    from tidytape.service.keys import Key, KeyFile, Keys, hashed
+    from tidytape.service.buckets import Buckets, MemoryBuckets, RedisBuckets
     from tidytape.service.processes import Processes
-    from tidytape.service.redis_buckets import RedisBuckets
-    from tidytape.service.tiers import tiers_of
 else:
     # Each name is imported when it is first used: a worker process loads the engine, and no web framework.
     _HOMES = {
         "KEY_HEADER": "app",
         "Buckets": "buckets",
-        "Key": "keys",
-        "KeyFile": "keys",
-        "Keys": "keys",
+        "Key": "accounts",
+        "KeyFile": "accounts",
+        "Keys": "accounts",
         "MemoryBuckets": "buckets",
         "Processes": "processes",
-        "RedisBuckets": "redis_buckets",
+        "RedisBuckets": "buckets",
         "create_app": "app",
-        "hashed": "keys",
-        "tiers_of": "tiers",
+        "hashed": "accounts",
+        "tiers_of": "accounts",
     }
 
     def __getattr__(name):

@@ -1,34 +1,54 @@
-"""Where the weight of every key is counted: in this process, or in a place that several share."""
+"""Token buckets of the keys: in this process, or in Redis, which replicas of the service share."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import re
 import time
 from collections.abc import Callable
-from typing import Protocol
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+from urllib.parse import quote, urlsplit
 
-from tidytape.budget import Admission, Tier, TokenBucket, refuse_impossible
+from tidytape.budget import (
+    MOST_BURST,
+    TIERS,
+    Admission,
+    Tier,
+    TokenBucket,
+    admission,
+    refuse_impossible,
+    refuse_negative,
+)
+from tidytape.errors import QueryError, TidytapeError
 from tidytape.times import MICROSECOND
 
-__all__ = ["Buckets", "MemoryBuckets", "UnreachableError"]
+if TYPE_CHECKING:
+    from redis.asyncio import Redis
+
+__all__ = ["Buckets", "MemoryBuckets", "RedisBuckets", "UnreachableError"]
+
+_log = logging.getLogger("tidytape.service")
 
 
 class UnreachableError(Exception):
-    """The buckets gave no answer. Nothing may be admitted that was not counted."""
+    """The bucket store did not answer. The service admits no request whose weight it cannot count."""
 
     def __init__(self) -> None:
         super().__init__("the bucket store cannot be reached")
 
 
 class Buckets(Protocol):
-    """A bucket for every owner and size: whose tier changes begins one of the new size.
+    """A bucket for every owner and size: a key whose tier changes starts a bucket of the new size.
 
-    An owner is the public id of a key, never the key. Every method but `close` raises `UnreachableError` where nobody
-    answers. Time is in whole microseconds, the finest that every store can tell, so that all of them answer the same.
+    An owner is the public id of a key, never the key. Every method but `close` raises `UnreachableError` if the store
+    does not answer. Times are whole microseconds, the finest that every store has, so that all stores answer alike.
 
     Attributes
     ----------
     faults : int
-        How many requests to it got no answer.
+        How many requests to the store got no answer.
     """
 
     faults: int
@@ -43,16 +63,16 @@ class Buckets(Protocol):
         """
 
     async def give_back(self, owner: str, tier: Tier, weight: int) -> Admission:
-        """Return a weight that was taken for an answer that was never given."""
+        """Put weight back into the bucket, because the service did not answer the request that took it."""
 
     async def look(self, owner: str, tier: Tier) -> Admission:
         """Return the state without taking anything."""
 
     async def check(self) -> None:
-        """Return where weight could be taken now."""
+        """Raise UnreachableError unless weight could be taken now."""
 
     async def close(self) -> None:
-        """Let go of what is held."""
+        """Close the connections."""
 
 
 class MemoryBuckets:
@@ -76,7 +96,7 @@ class MemoryBuckets:
         return self._bucket(owner, tier, now).take(weight, now_ns=now)
 
     async def give_back(self, owner: str, tier: Tier, weight: int) -> Admission:
-        """Return a weight that was taken for an answer that was never given."""
+        """Put weight back into the bucket, because the service did not answer the request that took it."""
         now = self._now()
         return self._bucket(owner, tier, now).give_back(weight, now_ns=now)
 
@@ -86,19 +106,164 @@ class MemoryBuckets:
         return self._bucket(owner, tier, now).look(now_ns=now)
 
     async def check(self) -> None:
-        """Return: there is nothing to reach."""
+        """Do nothing: memory is always there."""
 
     async def close(self) -> None:
-        """Return: there is nothing to let go of."""
+        """Do nothing: there are no connections."""
 
     def _now(self) -> int:
         return self._clock() // MICROSECOND * MICROSECOND
 
     def _bucket(self, owner: str, tier: Tier, now: int) -> TokenBucket:
-        found = self._buckets.get((owner, tier))
-        if found is None:
-            # Of two threads that find none, the second gets the bucket of the first.
-            found = self._buckets.setdefault(
+        bucket = self._buckets.get((owner, tier))
+        if bucket is None:
+            # If two threads find no bucket, the second one gets the bucket of the first.
+            bucket = self._buckets.setdefault(
                 (owner, tier), TokenBucket(tier.per_minute, tier.burst, now_ns=now)
             )
-        return found
+        return bucket
+
+
+_SCRIPT = Path(__file__).with_suffix(".lua")
+_CONNECTIONS = 32
+
+
+class RedisBuckets:
+    """Buckets in Redis: each request is one round trip and atomic.
+
+    It belongs to the event loop that uses it first.
+
+    Parameters
+    ----------
+    url : str
+        ``redis://[user:password@]host[:port][/database]``, ``rediss://`` with TLS, or ``unix://path``.
+    prefix : str
+        Prefix of its key names in Redis. The public id of a service key follows, never the key.
+    timeout : float
+        The longest that one request may take. [s]
+    clock : callable, optional
+        Returns epoch nanoseconds; by default the time of the Redis server, on which all replicas agree. [ns]
+
+    Raises
+    ------
+    QueryError
+        If the address cannot be read.
+    TidytapeError
+        If the extra is not installed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        prefix: str = "tidytape:",
+        timeout: float = 1.0,
+        clock: Callable[[], int] | None = None,
+    ) -> None:
+        self.faults = 0
+        self._redis = _opened(url)
+        self._ask = self._redis.register_script(_SCRIPT.read_text("utf-8"))
+        self._prefix = prefix
+        self._timeout = timeout
+        self._clock = clock
+        self._away = False
+
+    async def take(self, owner: str, tier: Tier, weight: int) -> Admission:
+        """Take a weight if the bucket holds it, else nothing.
+
+        Raises
+        ------
+        BudgetError
+            If the bucket can never hold so much.
+        UnreachableError
+            If Redis does not answer in time. The weight may have been taken, the request must not be admitted.
+        """
+        refuse_impossible(weight, tier.burst)
+        return await self._asked(self._name(owner, tier), tier, take=weight)
+
+    async def give_back(self, owner: str, tier: Tier, weight: int) -> Admission:
+        """Put weight back into the bucket, because the service did not answer the request that took it."""
+        refuse_negative(weight)
+        return await self._asked(self._name(owner, tier), tier, give_back=weight)
+
+    async def look(self, owner: str, tier: Tier) -> Admission:
+        """Return the state without taking anything."""
+        return await self._asked(self._name(owner, tier), tier)
+
+    async def check(self) -> None:
+        """Return where weight could be taken now: the same request, of a bucket that is nobody's."""
+        await self._asked(f"{self._prefix}check", TIERS["basic"])
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._redis.aclose()
+
+    def _name(self, owner: str, tier: Tier) -> str:
+        if tier.burst > MOST_BURST:
+            raise ValueError(f"tier {tier.name}: got a burst of {tier.burst}, expected at most {MOST_BURST}")
+        # The size is part of the name, as a bucket of another size is another one. Quoted, so that no two are alike.
+        words = (quote(owner, safe=""), quote(tier.name, safe=""), str(tier.per_minute), str(tier.burst))
+        return self._prefix + ":".join(words)
+
+    async def _asked(self, name: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
+        now_argument = "" if self._clock is None else self._clock() // MICROSECOND
+        arguments = [take, give_back, tier.per_minute, tier.burst, now_argument]
+        admitted, now, at, missing, used = await self._in_time(name, arguments)
+        return admission(
+            tier.per_minute,
+            tier.burst,
+            at_ns=at * MICROSECOND,
+            missing=missing * MICROSECOND,
+            used=used,
+            now_ns=now * MICROSECOND,
+            refused=0 if admitted else take,
+        )
+
+    async def _in_time(self, name: str, arguments: list[int | str]) -> list[int]:
+        from redis.exceptions import RedisError
+
+        try:
+            async with asyncio.timeout(self._timeout):
+                answer: list[int] = await self._ask(keys=[name], args=arguments)
+        except (RedisError, OSError, TimeoutError) as error:
+            self.faults += 1
+            if not self._away:
+                self._away = True
+                _log.error("the bucket store cannot be reached, requests get 503: %r", error)
+            raise UnreachableError from None
+        if self._away:
+            self._away = False
+            _log.warning("the bucket store answers again")
+        return answer
+
+
+def _opened(url: str) -> Redis:
+    try:
+        from redis.asyncio import BlockingConnectionPool, Redis
+        from redis.asyncio.retry import Retry
+        from redis.backoff import NoBackoff
+    except ImportError:
+        raise TidytapeError("buckets in Redis need an extra: pip install 'tidytape[redis]'") from None
+    # A request whose answer got lost was counted; sent again it would count twice.
+    once = Retry(NoBackoff(), 0)
+    try:
+        parts = urlsplit(url)
+        if parts.scheme != "unix" and not re.fullmatch(r"/?\d*", parts.path):
+            raise ValueError("a database is a number")
+        pool = BlockingConnectionPool.from_url(
+            url,
+            max_connections=_CONNECTIONS,
+            timeout=None,  # there is one limit, on the whole of a request
+            retry=once,
+            protocol=2,  # nothing but answers comes over a connection
+        )
+        # Says whether all settings in the address exist, and connects to nothing.
+        pool.make_connection()  # type: ignore[no-untyped-call]
+    except (TypeError, ValueError):
+        # Not what the library says: it may quote the address, and that may hold a password.
+        raise QueryError(
+            "buckets",
+            got="an address that cannot be read",
+            expected="redis://[user:password@]host[:port][/database], with special characters in percent-encoding",
+        ) from None
+    return Redis.from_pool(pool)

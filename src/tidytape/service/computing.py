@@ -1,4 +1,4 @@
-"""Where answers are computed: what the routes ask for, and the threads of this process as the simple way to do it."""
+"""What computes answers: the protocol that the routes use, and threads of this process as the simplest way."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ from typing import Protocol
 import anyio
 
 from tidytape.service.engine import Engine
-from tidytape.service.estimate import Limits
-from tidytape.service.parcels import Parcel
-from tidytape.service.work import Made, Task, computed
+from tidytape.service.scan import Limits
+from tidytape.service.task import Made, SharedBody, Task, computed
 
 __all__ = ["Answer", "Computing", "OverloadedError", "StoppedError", "Threads"]
 
@@ -20,29 +19,29 @@ _AT_ONCE = 8
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """An answer that was computed.
+    """A computed answer.
 
     Attributes
     ----------
-    body : bytes or Parcel
-        In the form and packing asked for. [byte]
+    body : bytes or SharedBody
+        In the form and the coding of the task. [byte]
     headers : mapping of str to str
-        The headers that say how it is packed.
+        The headers that say how it is compressed.
     rows : int
         Rows of its frames.
     """
 
-    body: bytes | Parcel
+    body: bytes | SharedBody
     headers: Mapping[str, str]
     rows: int
 
 
 class OverloadedError(Exception):
-    """So many tasks wait that this one is not taken, or the service is about to end."""
+    """Too many tasks wait, or the service is about to end: this task is refused."""
 
 
 class StoppedError(Exception):
-    """The worker ended before the answer was there: it took too long, or more memory than it may.
+    """The worker ended before it answered: it took too long, or more memory than it may.
 
     Attributes
     ----------
@@ -56,7 +55,7 @@ class StoppedError(Exception):
 
 
 class Computing(Protocol):
-    """Computes answers, off the event loop."""
+    """Computes answers off the event loop."""
 
     @property
     def limits(self) -> Limits:
@@ -68,14 +67,14 @@ class Computing(Protocol):
 
     @property
     def ended(self) -> int:
-        """How many workers ended before their answer was there."""
+        """How many workers ended before they answered."""
 
     async def answer(self, task: Task) -> Answer:
-        """Return the answer. A coroutine that is cancelled drops the task, unless computing it has begun."""
+        """Return the answer. Cancelling the coroutine drops the task unless its computation has begun."""
 
 
 class Threads:
-    """Computes in threads of this process, where nothing can stop what runs: for a client of its own process.
+    """Computes in threads of this process, which nothing can stop: for a client in the same process.
 
     Parameters
     ----------
@@ -100,7 +99,7 @@ class Threads:
 
     @property
     def ended(self) -> int:
-        """None: a thread cannot be ended."""
+        """Always 0: a thread cannot be ended."""
         return 0
 
     async def answer(self, task: Task) -> Answer:

@@ -1,6 +1,6 @@
-"""How the service listens: bounded requests, bounded patience, and the one error shape for what is no HTTP at all.
+"""How the service listens: bounded requests, bounded patience, and the one error shape for bytes that are not HTTP.
 
-The app never sees such bytes, so it cannot answer them; the server would, in words of its own.
+The app never sees such bytes; without this class uvicorn would answer them in a shape of its own.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from tidytape.errors import QueryError
 from tidytape.service.gate import LONGEST_TARGET
-from tidytape.service.refusals import refusal
+from tidytape.service.responses import error_response
 
 __all__ = ["LISTENING", "Connection", "require_free"]
 
 _log = logging.getLogger("tidytape.access")
-
 _LONGEST_HEAD = LONGEST_TARGET + (1 << 15)  # bytes of request line and headers
 _PATIENCE = 30.0  # seconds for a request to arrive
-_LINGER = 2.0  # seconds for a caller to read why it was refused
+_LINGER = 2.0  # seconds for a caller to read the refusal
 _TOO_LONG = 431
 _NOSNIFF = (b"x-content-type-options", b"nosniff")
 
@@ -42,19 +41,19 @@ class Connection(H11Protocol):
         self._deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as the server has it
-        """Begin to wait for a request."""
+        """Start the deadline of the first request."""
         super().connection_made(transport)
         self._wait(_PATIENCE)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Wait no more."""
+        """Cancel the deadline."""
         self._wait(None)
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Take what arrived; while nothing is being answered, the whole request has to arrive in time."""
+        """Read data; while no request is being answered, a whole request has to arrive before the deadline."""
         if self._refused:
-            return  # it is still sending, and is let finish so that it reads the answer
+            return  # the caller still sends; it reads the refusal once it has finished
         super().data_received(data)
         if self._is_answering():
             self._wait(None)
@@ -62,9 +61,9 @@ class Connection(H11Protocol):
             self._wait(_PATIENCE)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what is no HTTP request, or one whose head has no end; the server calls this as it catches why."""
+        """Refuse bytes that are not HTTP, or a head that is too long; uvicorn calls this in its `except` block."""
         if self._is_answering():
-            # A body that breaks off while its request is answered: there is one answer already, or none any more.
+            # The body breaks off while the request is being answered: there can be no second answer.
             self.cycle.disconnected = True
             self.cycle.message_event.set()
             self.transport.close()
@@ -84,7 +83,7 @@ class Connection(H11Protocol):
             h11.EndOfMessage(),
         )
         self.transport.write(b"".join(self.conn.send(part) or b"" for part in parts))
-        # To close now would reset the connection under a caller that has not read yet.
+        # Closing now would reset the connection before the caller has read the refusal.
         self._refused = True
         if self.transport.can_write_eof():
             self.transport.write_eof()
@@ -96,17 +95,17 @@ class Connection(H11Protocol):
 
     def _why(self, error: BaseException | None) -> Any:
         if getattr(error, "error_status_hint", None) != _TOO_LONG:
-            return refusal(
+            return error_response(
                 "INVALID_REQUEST", "request: got bytes that are no HTTP request, expected HTTP/1.1"
             )
         if b"\n" in self.conn.trailing_data[0]:
-            return refusal(
+            return error_response(
                 "HEADERS_TOO_LONG", f"headers: got more than {_LONGEST_HEAD} bytes with the request line"
             )
-        return refusal("URI_TOO_LONG", f"path and query: got more than {_LONGEST_HEAD} bytes")
+        return error_response("URI_TOO_LONG", f"path and query: got more than {_LONGEST_HEAD} bytes")
 
     def _wait(self, seconds: float | None) -> None:
-        """Close the connection after some time, or none."""
+        """Close the connection after some seconds, or never if None."""
         if self._deadline is not None:
             self._deadline.cancel()
         self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.close)
@@ -118,14 +117,14 @@ LISTENING: Mapping[str, Any] = MappingProxyType(
         "ws": "none",
         "h11_max_incomplete_event_size": _LONGEST_HEAD,
         "server_header": False,
-        "access_log": False,  # the service writes a log of its own, see `tidytape.service.observer`
+        "access_log": False,  # the service writes a log of its own, see `tidytape.service.monitoring`
     }
 )
 """Arguments of ``uvicorn.run``."""
 
 
 def require_free(host: str, port: int) -> None:
-    """Raise QueryError where nobody can listen on a port, before a service starts."""
+    """Raise QueryError if the port is not free, before the service starts."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
         socket.create_server(address[:2], family=family).close()

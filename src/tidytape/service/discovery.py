@@ -1,10 +1,10 @@
-"""Discovery, which weighs nothing: markets, the lists, what there is from when to when, and the caller's quota."""
+"""The routes that weigh nothing: markets, lists, holdings, and the quota of the key."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 
+import anyio
 import orjson
 from fastapi import APIRouter, Request, Response
 
@@ -13,60 +13,65 @@ from tidytape.catalogue import LISTS
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import MarketsQuery, MetaQuery, respelled
-from tidytape.service.figures import Figures
-from tidytape.service.holdings import Holdings
-from tidytape.service.limits import usage
-from tidytape.service.lists import listed
-from tidytape.service.markets import page
-from tidytape.service.spans import spans
-from tidytape.service.workers import Workers
+from tidytape.service.accounts import usage
+from tidytape.service.inventory import Inventory, entries, spans
+from tidytape.service.markets import MarketStatistics, markets_page
 
 __all__ = ["discovery"]
 
 
-def discovery(lake: Lake, workers: Workers, *, clock: Callable[[], int]) -> APIRouter:
+def discovery(lake: Lake, threads: anyio.CapacityLimiter, *, clock: Callable[[], int]) -> APIRouter:
     """Return the routes.
 
     Parameters
     ----------
     lake : Lake
-        What there is.
-    workers : Workers
-        Where it is looked for.
+        The lake that they describe.
+    threads : anyio.CapacityLimiter
+        Bounds the threads that read the lake.
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
     router = APIRouter()
-    holdings, figures = Holdings(lake), Figures(lake, clock=clock)
+    inventory, statistics = Inventory(lake), MarketStatistics(lake, clock=clock)
 
-    @router.get("/v1/markets")
-    async def markets(request: Request) -> Response:
-        request.state.facts["route"] = "markets"
-        query = MarketsQuery.from_params(request.query_params.multi_items())
-        body = await workers.run(partial(page, figures=figures), holdings, query)
-        return Response(body, media_type=wire.JSON_MIME)
+    def add_route(
+        path: str,
+        model: type[MarketsQuery] | type[MetaQuery],
+        body_of: Callable[..., bytes],
+        *,
+        in_schema: bool = True,
+    ) -> None:
+        """Add a route that reads a query from the URL and computes its body in a thread."""
+        name = path.rpartition("/")[2]
 
-    def list_route(name: str) -> None:
-        @router.get(f"/v1/{name}", name=name)
-        async def list_(request: Request) -> Response:
+        async def respond(request: Request) -> Response:
             request.state.facts["route"] = name
-            query = MetaQuery.from_params(request.query_params.multi_items())
+            query = model.from_params(request.query_params.multi_items())
             try:
-                found = await workers.run(listed, holdings, name, query)
+                body = await anyio.to_thread.run_sync(body_of, query, limiter=threads)
             except QueryError as error:
-                raise respelled(error, MetaQuery.WIRE) from None
-            return Response(orjson.dumps({LISTS[name]: found}), media_type=wire.JSON_MIME)
+                raise respelled(error, model.WIRE) from None
+            return Response(body, media_type=wire.JSON_MIME)
 
+        router.add_api_route(path, respond, name=name, include_in_schema=in_schema)
+
+    def add_list(name: str) -> None:
+        def body_of(query: MetaQuery) -> bytes:
+            return orjson.dumps({LISTS[name]: entries(inventory, name, query)})
+
+        add_route(f"/v1/{name}", MetaQuery, body_of)
+
+    add_route("/v1/markets", MarketsQuery, lambda query: markets_page(inventory, query, statistics))
     for name in LISTS:
-        list_route(name)
-
-    # Not below /v1, where there is the contract and nothing else.
-    @router.get("/holdings", include_in_schema=False)
-    async def held(request: Request) -> Response:
-        request.state.facts["route"] = "holdings"
-        query = MetaQuery.from_params(request.query_params.multi_items())
-        found = await workers.run(spans, holdings, query)
-        return Response(orjson.dumps({"holdings": found}), media_type=wire.JSON_MIME)
+        add_list(name)
+    # Below /v1 there is the contract and nothing else, so the holdings stand beside it.
+    add_route(
+        "/holdings",
+        MetaQuery,
+        lambda query: orjson.dumps({"holdings": spans(inventory, query)}),
+        in_schema=False,
+    )
 
     @router.get("/v1/usage")
     async def quota(request: Request) -> Response:

@@ -1,12 +1,12 @@
-"""From a query to tidy frames: pick the instruments, scan the lake, aggregate, give the frame its schema.
+"""From a query to tidy frames: select the markets, scan the lake, aggregate, give the frame its schema.
 
 Examples
 --------
 The engine answers one query with one frame per data type, in the schema the client decodes into::
 
     engine = Engine(Lake("lake"))
-    instruments = engine.instruments(query)   # refuses what the lake does not hold, before any weight is taken
-    frames = engine.frames(query, instruments)
+    markets = engine.instruments(query)   # refuses names that the lake does not hold
+    frames = engine.frames(query, markets)
 """
 
 from __future__ import annotations
@@ -22,16 +22,15 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
-from tidytape.service.describing import descriptions, with_descriptors
-from tidytape.service.estimate import UNHURRIED, Limits
-from tidytape.service.notes import able_intervals, noted
-from tidytape.service.options import Instrument, Subjects, grouped, last_closes
-from tidytape.service.plans import PLANS, Want, require_touched, tpo_of_members
-from tidytape.service.selection import selected
+from tidytape.service.candles import last_closes
+from tidytape.service.metadata import able_intervals, descriptions, notes_of, with_descriptors
+from tidytape.service.plans import PLANS, require_touched, tpo_of_members
+from tidytape.service.scan import UNHURRIED, Limits, Market, MarketsByType, MarketScan
+from tidytape.service.selection import grouped, selected
 from tidytape.times import DAY, SECOND
 from tidytape.wire import Note
 
-__all__ = ["Engine", "Instrument", "Subjects"]
+__all__ = ["Engine", "Market", "MarketsByType"]
 
 _CARRY = DAY
 
@@ -44,7 +43,7 @@ class Engine:
     lake : Lake
         The recorded events.
     clock : callable
-        Returns epoch nanoseconds: no gap is filled that has not begun. [ns]
+        Returns epoch nanoseconds: gaps are filled up to now. [ns]
     limits : Limits
         What one answer may take.
     """
@@ -56,77 +55,76 @@ class Engine:
         self.clock = clock
         self.limits = limits
 
-    def instruments(self, query: PointsQuery) -> Subjects:
-        """Return what a query selects: by data type, its subjects in the order of their names.
+    def instruments(self, query: PointsQuery) -> MarketsByType:
+        """Return the markets that a query selects, by data type, in the order of their names.
 
         Raises
         ------
         QueryError
-            If a type does not exist, a venue, a symbol or a coin is not in the lake (the hint names the nearest),
-            or the lake does not know what a market's quote is worth in USD where that is asked for.
+            If a type does not exist, or the lake has no such exchange, symbol or coin (the hint names the nearest), or
+            the query converts to USD and the lake does not know what a market's quote is worth.
         """
-        found = {}
+        markets_by_type = {}
         for name in query.type:
             if name not in PLANS:
                 _refuse(name)
-            subjects = selected(self.lake, query, name)
-            self.require_rates(name, query, subjects)  # before any weight is taken
-            found[name] = grouped(subjects) if query.group_by else subjects
-        return found
+            markets = selected(self.lake, query, name)
+            self.require_rates(name, query, markets)  # before any weight is taken
+            markets_by_type[name] = grouped(markets) if query.group_by else markets
+        return markets_by_type
 
-    def require_rates(self, name: str, query: PointsQuery, subjects: Iterable[Instrument]) -> None:
-        """Raise QueryError if USD is asked for and the lake does not know what the quote of a subject is worth."""
-        for one in subjects:
-            want = Want(self.lake, one, query)
-            if want.needs_rates and data_type(name).usd:
-                _ = want.rates
+    def require_rates(self, name: str, query: PointsQuery, markets: Iterable[Market]) -> None:
+        """Raise QueryError if the query converts to USD and the lake does not know what a market's quote is worth."""
+        for one in markets:
+            scan = MarketScan(self.lake, one, query)
+            if scan.needs_rates and data_type(name).usd:
+                _ = scan.rates
 
     def frames(
-        self, query: PointsQuery, instruments: Subjects, *, lists_once: bool = False
+        self, query: PointsQuery, markets: MarketsByType, *, lists_once: bool = False
     ) -> list[tuple[str, pl.DataFrame]]:
-        """Compute the answer: a tidy frame per data type, in the order asked for.
+        """Compute the answer: a tidy frame per data type, in the order of the query.
 
         Parameters
         ----------
         query : PointsQuery
-        instruments : dict of str to list of Instrument
+        markets : dict of str to list of Market
             What ``instruments`` returned for the same query.
         lists_once : bool
-            Leave the lists of market profiles null but on the first level of each session, where `tidytape.wire.encode`
-            reads them. On each level they take memory that grows with the square of the levels.
+            Keep the lists of market profiles on the first level of each session alone, where `tidytape.wire.encode`
+            reads them, and null on the others: on every level they take memory that grows with the square of levels.
 
         Returns
         -------
         list of (str, polars.DataFrame)
-            Each frame has its type's schema; rows by series, then by time in the direction asked for, then by price,
-            those of a book from the middle out.
+            Each frame has its type's schema; rows are ordered by series, then by time in the direction of the query,
+            then by price; levels of a book from the middle out.
         """
-        return [
-            (name, self._frame(name, query, instruments[name], lists_once=lists_once)) for name in query.type
-        ]
+        return [(name, self._frame(name, query, markets[name], lists_once=lists_once)) for name in query.type]
 
     def _frame(
-        self, name: str, query: PointsQuery, subjects: list[Instrument], *, lists_once: bool
+        self, name: str, query: PointsQuery, markets: list[Market], *, lists_once: bool
     ) -> pl.DataFrame:
         schema = schema_of(name, grouped=query.group_by is not None)
         interval = query.interval or Interval.MINUTE
-        # Open interest is a stock: what was last reported counts on, so a group needs the day before.
+        # Open interest is a stock: the last report counts on, so a group needs the day before.
         before = _CARRY if query.group_by and name == "OPEN_INTEREST_AGG" else 0
-        # Before the events are read: what comes in meanwhile is not taken as known.
-        described = descriptions(name, (Want(self.lake, one, query) for one in subjects))
-        wants = [
-            Want(self.lake, one, query, before, limits=self.limits, lists_once=lists_once) for one in subjects
+        # Before the events are read, so that events which arrive meanwhile do not count as known.
+        described = descriptions(name, (MarketScan(self.lake, one, query) for one in markets))
+        scans = [
+            MarketScan(self.lake, one, query, before, limits=self.limits, lists_once=lists_once)
+            for one in markets
         ]
         if name == "TPO_AGG":
-            require_touched(wants)
+            require_touched(scans)
         united = query.group_by is not None and name == "TPO_AGG"
-        frame = self._united(query, wants) if united else self._points(name, query, wants)
+        frame = self._united(query, scans) if united else self._points(name, query, scans)
         if query.group_by and name != "TPO_AGG":
-            weights = self._weights(query, subjects, frame) if name == "FUNDING_RATE_AGG" else None
+            weights = self._weights(query, markets, frame) if name == "FUNDING_RATE_AGG" else None
             frame = aggregate.group(frame, data_type=name, weights=weights)
             frame = frame.filter(pl.col("timestamp") >= query.span[0] * SECOND)
         if query.gapfill:
-            frame = self._filled(name, frame, query, subjects, interval)
+            frame = self._filled(name, frame, query, markets, interval)
         by_coin = query.group_by is not None or data_type(name).selection is Selection.TOKEN
         frame = with_descriptors(schema.conform(frame), described, name, by_coin=by_coin)
         newest_first = query.sort_direction is SortDirection.DESC
@@ -136,14 +134,14 @@ class Engine:
         return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
 
     def notes(
-        self, query: PointsQuery, instruments: Subjects, frames: Iterable[tuple[str, pl.DataFrame]]
+        self, query: PointsQuery, markets: MarketsByType, frames: Iterable[tuple[str, pl.DataFrame]]
     ) -> list[Note]:
-        """Return what `tidytape.service.notes` says of the markets whose points do not fill the window.
+        """Return a note for each market whose points do not fill the window, see `tidytape.service.metadata.notes_of`.
 
         Parameters
         ----------
         query : PointsQuery
-        instruments : dict of str to list of Instrument
+        markets : dict of str to list of Market
             What ``instruments`` returned for the query.
         frames : sequence of (str, polars.DataFrame)
             What ``frames`` returned for the query.
@@ -152,20 +150,22 @@ class Engine:
         return [
             note
             for name, frame in frames
-            for note in noted(self.lake, query, name, instruments[name], frame, now=now)
+            for note in notes_of(self.lake, query, name, markets[name], frame, now=now)
         ]
 
-    def refuse_finer(self, query: PointsQuery, instruments: Subjects) -> None:
-        """Raise QueryError where only recorded candles that are longer than is asked for tell of a window.
+    def refuse_finer(self, query: PointsQuery, markets: MarketsByType) -> None:
+        """Raise QueryError if the window has recorded candles that are all longer than the interval of the query.
 
-        Of a group, and of candles without gaps, any market with such a time is refused: a sum would leave it out, and a
-        gap would be filled where something was traded. Of other queries it is every market.
+        In a group and with ``gapfill`` one such market is enough: a sum would leave it out, and a gap would be filled
+        where something was traded. Other queries are refused only if all their markets are such.
         """
-        subjects = instruments.get("TRADE_SIDE_AGNOSTIC_AGG", [])
+        candle_markets = markets.get("TRADE_SIDE_AGNOSTIC_AGG", [])
         able = [
-            intervals for one in subjects if (intervals := able_intervals(self.lake, query, one)) is not None
+            intervals
+            for one in candle_markets
+            if (intervals := able_intervals(self.lake, query, one)) is not None
         ]
-        if able and (query.group_by is not None or query.gapfill or len(able) == len(subjects)):
+        if able and (query.group_by is not None or query.gapfill or len(able) == len(candle_markets)):
             intervals = [one for one in Interval if any(one in many for many in able)]
             raise QueryError(
                 "interval",
@@ -176,32 +176,32 @@ class Engine:
                 code="INVALID_INTERVAL",
             )
 
-    def _points(self, name: str, query: PointsQuery, wants: list[Want]) -> pl.DataFrame:
+    def _points(self, name: str, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
         interval = query.interval or Interval.MINUTE
-        plans = [PLANS[name](want).with_columns(*want.one.named(interval)) for want in wants]
+        plans = [PLANS[name].points(scan).with_columns(*scan.market.named(interval)) for scan in scans]
         return pl.concat(pl.collect_all(plans, engine="streaming"), how="diagonal")
 
-    def _united(self, query: PointsQuery, wants: list[Want]) -> pl.DataFrame:
-        """Return a market profile of each coin: what a block touched is known of the members, not of their profiles."""
-        coins: dict[str | None, list[Want]] = {}
-        for want in wants:
-            coins.setdefault(want.one.coin, []).append(want)
+    def _united(self, query: PointsQuery, scans: list[MarketScan]) -> pl.DataFrame:
+        """Return a market profile of each coin, made of its members' minute rows: profiles lack the blocks."""
+        coins: dict[str | None, list[MarketScan]] = {}
+        for scan in scans:
+            coins.setdefault(scan.market.coin, []).append(scan)
         interval = query.interval or Interval.MINUTE
         parts = pl.collect_all(map(tpo_of_members, coins.values()), engine="streaming")
         named = [
-            part.drop("exchange", "raw_symbol").with_columns(*members[0].one.named(interval))
+            part.drop("exchange", "raw_symbol").with_columns(*members[0].market.named(interval))
             for members, part in zip(coins.values(), parts, strict=True)
         ]
         is_known = pl.col("buy_volume").is_not_null() & pl.col("sell_volume").is_not_null()
         return pl.concat(named).with_columns(coverage=is_known.mean().over("coin", "timestamp"))
 
-    def _weights(self, query: PointsQuery, subjects: list[Instrument], rates: pl.DataFrame) -> pl.DataFrame:
-        """Return every member's open interest in USD at each bucket's close, as last reported, at most a day ago."""
-        wants = [Want(self.lake, one, query, _CARRY) for one in subjects]
-        reports = self._points("OPEN_INTEREST_AGG", query, wants)
+    def _weights(self, query: PointsQuery, markets: list[Market], rates: pl.DataFrame) -> pl.DataFrame:
+        """Return each member's open interest in USD at each bucket's close: its last report, at most a day old."""
+        scans = [MarketScan(self.lake, one, query, _CARRY) for one in markets]
+        reports = self._points("OPEN_INTEREST_AGG", query, scans)
         member = ["exchange", "raw_symbol"]
         members = pl.DataFrame(
-            [(one.exchange, one.raw_symbol, one.coin) for one in subjects],
+            [(one.exchange, one.raw_symbol, one.coin) for one in markets],
             schema=dict.fromkeys([*member, "coin"], pl.String),
             orient="row",
         )
@@ -216,7 +216,7 @@ class Engine:
                 by=member,
                 strategy="backward",
                 tolerance=_CARRY,
-                check_sortedness=False,  # sorted by time just now, which is not seen by group
+                check_sortedness=False,  # sorted by time above; polars does not see that per group
             )
             .select(*member, "coin", "timestamp", "close")
         )
@@ -226,7 +226,7 @@ class Engine:
         name: str,
         frame: pl.DataFrame,
         query: PointsQuery,
-        instruments: list[Instrument],
+        instruments: list[Market],
         interval: Interval,
     ) -> pl.DataFrame:
         start, end = (second * SECOND for second in query.span)
@@ -241,7 +241,7 @@ class Engine:
 
 
 def _closest_first(frame: pl.DataFrame, order: Sequence[str], query: PointsQuery) -> pl.DataFrame:
-    """Return a book with the levels of each side from the middle out, and of a group no more than were asked for."""
+    """Sort the levels of each side of a book from the middle out; cut those of a group at ``max_depth``."""
     book = [name for name in order if name != "price"]
     is_bid = pl.col("side") == BookSide.BID.value
     away = pl.when(is_bid).then(-pl.col("price")).otherwise(pl.col("price"))
@@ -249,12 +249,12 @@ def _closest_first(frame: pl.DataFrame, order: Sequence[str], query: PointsQuery
     backwards = [newest_first and name == "timestamp" for name in book]
     frame = frame.sort(*book, away, descending=[*backwards, False])
     if query.group_by is None or query.max_depth is None:
-        return frame  # of one market the plan has seen to it
+        return frame  # the plan of a single market has cut them already
     return frame.filter(pl.int_range(pl.len()).over(book) < query.max_depth)
 
 
 def _refuse(name: str) -> None:
-    schema_of(name)  # a type that does not exist is INVALID_TYPE
+    schema_of(name)  # raises INVALID_TYPE if the type does not exist
     raise QueryError(
         "type", got=name, expected="a type this service answers: " + ", ".join(PLANS), code="UNSUPPORTED"
     )

@@ -1,4 +1,4 @@
-"""The gate before every route with data: a key or nothing, rate-limit headers on the way out, no secret in errors."""
+"""The gate before every route with data: it requires a key, adds the rate-limit headers, and hides internal errors."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from urllib.parse import unquote
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from tidytape.service.accounts import Account, Accounts, rate_limit_headers
 from tidytape.service.buckets import UnreachableError
-from tidytape.service.limits import Account, Accounts, rate_limit_headers
-from tidytape.service.refusals import refusal
+from tidytape.service.responses import error_response
 
 __all__ = ["LONGEST_TARGET", "Gate"]
 
@@ -19,18 +19,18 @@ _PAUSE = 2  # seconds
 _GUARDED = ("/v1/", "/holdings")
 
 LONGEST_TARGET = 1 << 16
-"""Longest path and query that are read: some thousand symbols, and milliseconds of work. [byte]"""
+"""Longest path and query that the service reads: some thousand symbols, and milliseconds of work. [byte]"""
 
 
 class Gate:
     """ASGI middleware that finds the account of a request and puts it into ``scope["state"]["account"]``.
 
-    It stands behind `tidytape.service.observer.Observer`, which names the request.
+    It stands inside `tidytape.service.monitoring.RequestLog`, which names the request.
 
     Parameters
     ----------
     app : ASGI application
-        What answers once the key is known.
+        The app behind the gate.
     accounts : Accounts
     key_header : str
         Name of the header that carries the key.
@@ -54,7 +54,7 @@ class Gate:
             if message["type"] == "http.response.start":
                 account: Account | None = scope["state"].get("account")
                 if account is not None:
-                    # Who took weight was told how its bucket stands; it is not asked again.
+                    # A request that took weight knows the state of its bucket.
                     state = account.state or await account.look()
                     MutableHeaders(scope=message).update(rate_limit_headers(state))
                 started = True
@@ -65,28 +65,28 @@ class Gate:
                 await self._through(scope, receive, send_with_headers)
             except UnreachableError:
                 raise
-            except Exception:  # noqa: BLE001 - whatever it is, the caller must get the one error shape
-                # The log has the reason; the caller gets an id to ask for, and nothing else.
+            except Exception:  # noqa: BLE001 - every failure gets the one error shape
+                # The log has the reason; the caller gets an id and nothing else.
                 number = scope["state"]["facts"]["id"]
                 _log.exception("request %s failed", number)
                 if not started:
-                    answer = refusal("INTERNAL_ERROR", f"the service failed; request {number}")
+                    answer = error_response("INTERNAL_ERROR", f"the service failed; request {number}")
                     await answer(scope, receive, send_with_headers)
         except UnreachableError as error:
-            # From taking weight, or from looking when the response starts: nothing has been sent.
-            answer = refusal("UNAVAILABLE", f"{error}; try again", retry_after=_PAUSE)
+            # Raised by taking weight, or by looking when the response starts: nothing has been sent.
+            answer = error_response("UNAVAILABLE", f"{error}; try again", retry_after=_PAUSE)
             await answer(scope, receive, send)
 
     async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let a request through that has a key, or needs none."""
+        """Pass on a request that has a key or needs none."""
         is_ambiguous = _is_ambiguous(scope)
-        # Where an ambiguous body ends is not known, nor where the next request begins.
+        # After a body of ambiguous length nobody knows where the next request begins.
         closing = {"Connection": "close"} if is_ambiguous else {}
         if scope["path"].startswith(_GUARDED):
             secret = Headers(scope=scope).get(self._key_header)
             account = self._accounts.of(secret) if secret else None
             if account is None:
-                answer = refusal(
+                answer = error_response(
                     "INVALID_API_KEY",
                     f"{self._key_header}: got {'an unknown or expired key' if secret else 'no key'}, "
                     "expected a valid API key",
@@ -97,7 +97,7 @@ class Gate:
             scope["state"]["account"] = account
             scope["state"]["facts"].update(key=account.key.id, tier=account.tier.name)
         if is_ambiguous:
-            answer = refusal(
+            answer = error_response(
                 "INVALID_REQUEST", "headers: got Content-Length and Transfer-Encoding, expected one"
             )
             answer.headers.update(closing)
@@ -106,13 +106,13 @@ class Gate:
         length = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
         if length > LONGEST_TARGET:
             message = f"path and query: got {length} bytes, expected at most {LONGEST_TARGET}"
-            await refusal("URI_TOO_LONG", message)(scope, receive, send)
+            await error_response("URI_TOO_LONG", message)(scope, receive, send)
             return
         await self._app(scope, receive, send)
 
 
 def _in_origin_form(scope: Scope) -> None:
-    """Read ``GET http://host/path`` as ``GET /path``: HTTP/1.1 has every server accept both."""
+    """Read ``GET http://host/path`` as ``GET /path``: HTTP/1.1 requires servers to accept both."""
     raw = scope.get("raw_path") or b""
     if not raw.lower().startswith((b"http://", b"https://")):
         return
@@ -122,6 +122,6 @@ def _in_origin_form(scope: Scope) -> None:
 
 
 def _is_ambiguous(scope: Scope) -> bool:
-    """Whether two headers say where the body ends, which a proxy before the service may read differently."""
+    """Return whether two headers say where the body ends, which a proxy may read differently."""
     names = {name for name, _ in scope["headers"]}
     return {b"content-length", b"transfer-encoding"} <= names

@@ -1,4 +1,4 @@
-"""``GET /v1/points``: who may ask, what it weighs, and the answer in the form the caller takes."""
+"""``GET /v1/points``: checks the tier, takes the weight, and sends the answer in the form that the caller accepts."""
 
 from __future__ import annotations
 
@@ -14,45 +14,42 @@ from tidytape.budget import weight
 from tidytape.errors import LakeError, QueryError, counted
 from tidytape.query import PointsQuery, respelled
 from tidytape.query.values import written_time
+from tidytape.service.accounts import Account
 from tidytape.service.buckets import UnreachableError
 from tidytape.service.computing import Computing, OverloadedError, StoppedError
-from tidytape.service.engine import Engine, Subjects
-from tidytape.service.estimate import Estimate, estimated, require_trades
-from tidytape.service.limits import Account
-from tidytape.service.parcels import Parcel
-from tidytape.service.refusals import refusal
-from tidytape.service.sending import ParcelResponse
-from tidytape.service.statistics import LakeStatistics
-from tidytape.service.validators import etag, is_known
-from tidytape.service.work import Task
-from tidytape.service.workers import Workers
+from tidytape.service.engine import Engine
+from tidytape.service.estimate import Estimate, Statistics, estimated, require_trades
+from tidytape.service.responses import SharedBodyResponse, error_response, etag, is_known
+from tidytape.service.scan import MarketsByType
+from tidytape.service.task import SharedBody, Task
 from tidytape.times import SECOND
 
 __all__ = ["points"]
 
 R = TypeVar("R")
-
 _log = logging.getLogger("tidytape.service")
 _PAUSE = 2  # seconds
-_GONE = 499  # for the log: the caller hung up, so nobody reads it
+_GONE = 499  # for the log alone: the caller has hung up
 
 
-def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Callable[[], int]) -> APIRouter:
+def points(
+    engine: Engine, threads: anyio.CapacityLimiter, computing: Computing, *, clock: Callable[[], int]
+) -> APIRouter:
     """Return the route.
 
     Parameters
     ----------
     engine : Engine
-        Knows what a query selects.
-    workers : Workers
-        Where that is looked up.
+        Finds the markets that a query selects.
+    threads : anyio.CapacityLimiter
+        Bounds the threads that read the lake's logs.
     computing : Computing
         Computes the answers.
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
     router = APIRouter()
-    statistics = LakeStatistics(engine.lake)
+    statistics = Statistics(engine.lake)
 
     @router.get("/v1/points")
     async def answer_points(request: Request) -> Response:
@@ -63,7 +60,7 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         _require_tier(account, query, now=clock() // SECOND)
         form = wire.ARROW_MIME if len(query.type) == 1 and _takes_arrow(accept) else wire.JSON_MIME
 
-        def known() -> tuple[Subjects, str | None, Estimate]:
+        def look_up() -> tuple[MarketsByType, str | None, Estimate]:
             subjects = engine.instruments(query)
             tag = etag(engine.lake, query, form=form, now=clock() // SECOND)
             estimate = estimated(query, subjects, statistics)
@@ -72,7 +69,9 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
             return subjects, tag, estimate
 
         try:
-            looked_up = await _while_connected(request, lambda: workers.run(known))
+            looked_up = await _while_connected(
+                request, lambda: anyio.to_thread.run_sync(look_up, limiter=threads)
+            )
         except QueryError as error:
             raise respelled(error, PointsQuery.WIRE) from None
         if looked_up is None:
@@ -80,69 +79,71 @@ def points(engine: Engine, workers: Workers, computing: Computing, *, clock: Cal
         instruments, tag, estimate = looked_up
         if is_known(tag, request.headers.get("if-none-match")):
             return Response(status_code=304, headers=_headers(tag))
-        cost = weight(query)
-        admission = await account.take(cost)
+        query_weight = weight(query)
+        admission = await account.take(query_weight)
         if not admission.admitted:
-            return refusal(
+            return error_response(
                 "RATE_LIMITED",
-                f"weight {cost} is more than the {admission.remaining} left; wait {admission.retry_after} s",
+                f"weight {query_weight} is more than the {admission.remaining} left; wait {admission.retry_after} s",
                 retry_after=admission.retry_after,
             )
-        facts.update(weight=cost)
+        facts.update(weight=query_weight)
         coding = request.headers.get("accept-encoding", "")
         task = Task(query, instruments, form, coding, key=account.key.id, heavy=estimate.is_heavy)
         is_charged = False
         try:
             answer = await _while_connected(request, lambda: computing.answer(task))
-            # A caller who hangs up pays for what had begun, as it is computed to its end all the same.
+            # A caller who hangs up pays for an answer whose computation has begun: it runs to its end.
             is_charged = answer is not None or task.begun
         except QueryError as error:
             raise respelled(error, PointsQuery.WIRE) from None
         except OverloadedError:
-            return refusal("UNAVAILABLE", "too many queries are waiting; try again", retry_after=_PAUSE)
+            return error_response(
+                "UNAVAILABLE", "too many queries are waiting; try again", retry_after=_PAUSE
+            )
         except StoppedError as error:
             _log.error("request %s: its worker %s", facts["id"], error)
             if error.too_long:
-                is_charged = True  # else it would cost nothing to keep the service busy
-                return refusal("TIMEOUT", f"the answer took too long; request {facts['id']}")
-            return refusal(
+                is_charged = True  # otherwise keeping the service busy would be free
+                return error_response("TIMEOUT", f"the answer took too long; request {facts['id']}")
+            return error_response(
                 "INTERNAL_ERROR", f"the worker ended before the answer was there; request {facts['id']}"
             )
         finally:
             if not is_charged:
-                await _give_back(account, cost, facts)
+                await _give_back(account, query_weight, facts)
         if answer is None:
             return Response(status_code=_GONE)
         facts["rows"] = answer.rows
         headers = {**_headers(tag), **answer.headers}
-        if isinstance(answer.body, Parcel):
-            return ParcelResponse(answer.body, headers=headers, media_type=form)
+        if isinstance(answer.body, SharedBody):
+            return SharedBodyResponse(answer.body, headers=headers, media_type=form)
         return Response(answer.body, headers=headers, media_type=form)
 
     return router
 
 
-async def _give_back(account: Account, cost: int, facts: dict[str, object]) -> None:
-    """Give the weight back, or tell the operator who is owed it."""
+async def _give_back(account: Account, weight: int, facts: dict[str, object]) -> None:
+    """Give the weight back; log the key and the weight if the bucket store cannot be reached."""
     with anyio.CancelScope(shield=True):
         try:
-            await account.give_back(cost)
+            await account.give_back(weight)
         except UnreachableError as error:
-            _log.error("weight %d was not given back to key %s: %s", cost, account.key.id, error)
+            _log.error("weight %d was not given back to key %s: %s", weight, account.key.id, error)
         else:
             facts.pop("weight")
 
 
 async def _while_connected(request: Request, work: Callable[[], Awaitable[R]]) -> R | None:
-    """Return what the work returns; None where the caller hung up before, and the work was cancelled."""
+    """Return the result of the work; None if the caller hung up first, which cancels the work."""
     result, failure = None, None
     async with anyio.create_task_group() as group:
         group.start_soon(_cancel_when_gone, request, group.cancel_scope)
         try:
             result = await work()
         except (QueryError, LakeError, OverloadedError, StoppedError) as error:
-            failure = error  # raised outside, for a task group raises groups
-        if group.cancel_scope.cancel_called:  # while a thread was busy with it, which nothing can interrupt
+            failure = error  # raised outside, because a task group raises exception groups
+        if group.cancel_scope.cancel_called:  # while a thread computed it: nothing interrupts a thread
             result, failure = None, None
         group.cancel_scope.cancel()
     if failure is not None:
@@ -158,7 +159,7 @@ async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
 
 
 def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
-    """Raise QueryError if the tier of an account does not include what is asked for."""
+    """Raise QueryError if the tier of an account does not include the query."""
     for kind in query.data_types:
         if not account.tier.permits(kind):
             raise QueryError(
@@ -189,7 +190,7 @@ def _headers(tag: str | None) -> dict[str, str]:
 
 
 def _takes_arrow(accept: str) -> bool:
-    """Whether a caller asks for Arrow by name; ``*/*`` is answered in JSON."""
+    """Return whether a caller names Arrow in ``Accept``; ``*/*`` is answered in JSON."""
     for choice in accept.lower().split(","):
         kind, *options = (part.strip() for part in choice.split(";"))
         if kind == wire.ARROW_MIME:

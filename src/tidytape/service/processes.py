@@ -17,10 +17,9 @@ from typing import Any
 
 from tidytape.lake import Lake
 from tidytape.service.computing import Answer, OverloadedError, StoppedError
-from tidytape.service.estimate import Limits
-from tidytape.service.parcels import Parcel
-from tidytape.service.turns import Turns
-from tidytape.service.work import Task
+from tidytape.service.fair_queue import FairQueue
+from tidytape.service.scan import Limits
+from tidytape.service.task import SharedBody, Task
 from tidytape.service.worker import Begin, Job
 
 __all__ = ["Processes"]
@@ -35,16 +34,16 @@ _GRACE = 2.0
 
 
 class Processes:
-    """Computes in worker processes. Tasks that find no worker idle wait, and keys take turns.
+    """Computes in worker processes. Tasks wait while no worker is idle, and keys take turns.
 
     Heavy tasks never take the last worker, and run at a lower priority of the operating system. A worker is ended
-    only where its task exceeds the limit on time or memory; a spare worker that is ready takes its place. A task whose
-    caller has gone leaves the queue, or is finished and thrown away.
+    only if its task exceeds the limit on time or memory; a spare worker takes its place. A task whose caller has hung
+    up leaves the queue; if its computation has begun, the service computes it to its end and drops the answer.
 
     Parameters
     ----------
     lake : Lake
-        What the answers are from; every worker opens it.
+        The lake that every worker opens.
     workers : int
         How many answers are computed at once; one per processor, at least 2 and at most 4, if left out. Of several
         workers one is kept free of heavy tasks; a single one computes them all.
@@ -64,7 +63,7 @@ class Processes:
     limits : Limits
         What one answer may take, so that it keeps within the limits on time and memory.
     ended : int
-        How many workers ended before their answer was there, whatever the reason.
+        How many workers ended before they answered, whatever the reason.
     """
 
     command: Sequence[str] = (sys.executable, "-m", "tidytape.service.worker")
@@ -85,7 +84,7 @@ class Processes:
         self.limits = Limits.of(seconds=seconds, memory=memory)
         self._begin = Begin(lake.path, lake.storage_options, memory, self.limits)
         self._lock = threading.Lock()
-        self._turns: Turns[_Waiting] = Turns(most=waiting, most_of_key=waiting_of_key)
+        self._turns: FairQueue[_Waiting] = FairQueue(most=waiting, most_of_key=waiting_of_key)
         self._closed = False
         self._desks = [_Desk(number, self._new_worker()) for number in range(self.workers)]
         self._spares: SimpleQueue[_Worker] = SimpleQueue()
@@ -135,13 +134,13 @@ class Processes:
             raise
 
     def drain(self) -> None:
-        """Refuse the tasks that wait, and from now on those that find no worker idle."""
+        """Refuse the tasks that wait, and from now on every task that finds no idle worker."""
         with self._lock:
             self._turns.most = 0
             self._refuse_surplus()
 
     def close(self) -> None:
-        """Take nothing more, finish what is being computed, and end the workers."""
+        """Refuse new tasks, finish the answers in progress, and end the workers."""
         self.drain()
         with self._lock:
             self._closed = True
@@ -163,7 +162,7 @@ class Processes:
         return _Worker(self.command, self._begin)
 
     def _hand_out(self) -> None:
-        """Give tasks to idle desks, while there are both; the lock is held."""
+        """Hand waiting tasks to idle desks. The caller holds the lock."""
         for desk in sorted(self._idle, key=lambda desk: desk.number):
             for heavy in self._lanes_of(desk):
                 if (waiting := self._turns.next(heavy=heavy)) is not None:
@@ -173,7 +172,7 @@ class Processes:
                     break
 
     def _refuse_surplus(self) -> None:
-        """Refuse tasks that wait until the others fit; the lock is held."""
+        """Refuse waiting tasks until the queue is within its bounds. The caller holds the lock."""
         while (surplus := self._turns.surplus()) is not None:
             surplus.refuse()
 
@@ -190,7 +189,7 @@ class Processes:
                 waiting.task.begun = True
                 try:
                     waiting.future.set_result(self._computed(desk, waiting.task))
-                except BaseException as error:  # noqa: BLE001 - whatever it is, its caller waits for it
+                except BaseException as error:  # noqa: BLE001 - the caller waits for any outcome
                     waiting.future.set_exception(error)
             with self._lock:
                 self._idle.append(desk)
@@ -199,7 +198,7 @@ class Processes:
     def _computed(self, desk: _Desk, task: Task) -> Answer:
         while not desk.worker.is_alive:  # ended by somebody else, while it was idle, as the spare may be
             self._replace(desk)
-        parcel = Parcel()
+        parcel = SharedBody()
         yields = task.heavy and self.workers > 1
         try:
             body, headers, rows = desk.worker.answer(Job(task, parcel.path, yields), seconds=self._seconds)
@@ -215,7 +214,7 @@ class Processes:
         return Answer(parcel if body is None else body, headers, rows)
 
     def _replace(self, desk: _Desk) -> None:
-        """Put the spare in the place of a worker that has ended, and start another spare."""
+        """Replace a worker that has ended by the spare, and start another spare."""
         desk.worker.dismiss()
         desk.worker.wait()
         with self._lock:
@@ -232,7 +231,7 @@ class _Waiting:
         self.future: Future[Answer] = Future()
 
     def refuse(self) -> None:
-        """Answer that it is not taken, unless its caller has gone."""
+        """Refuse the task, unless its caller has hung up."""
         if self.future.set_running_or_notify_cancel():
             self.future.set_exception(OverloadedError())
 
@@ -263,7 +262,7 @@ class _Worker:
         return self._process.poll() is None
 
     def answer(self, job: Job, *, seconds: float) -> Any:
-        """Return what the worker makes of a job, or raise what it ended with.
+        """Return the worker's answer to a job, or raise the exception that the worker sent.
 
         Raises
         ------

@@ -1,8 +1,8 @@
-"""A worker process: it computes one answer at a time and hands it to the service through a pipe.
+"""A worker process: it computes one answer at a time and sends it to the service through a pipe.
 
 ``python -m tidytape.service.worker`` reads pickles from its standard input, first how to begin, then tasks, and writes
-one pickle per task to what was its standard output. It ends when its input does. It loads what answers need and no
-more: no command line, no client, no web framework.
+one pickle per task to its original standard output. It ends when its input does. It loads no command line, no client
+and no web framework.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ from queue import SimpleQueue
 from typing import Any
 
 from tidytape.lake import Lake
-from tidytape.service import work
+from tidytape.service import task
 from tidytape.service.engine import Engine
-from tidytape.service.estimate import Limits
-from tidytape.service.parcels import laid_down
-from tidytape.service.work import Task
+from tidytape.service.scan import Limits
+from tidytape.service.task import Task, left_in_memory
 
 if sys.platform != "win32":
     import resource
@@ -33,8 +32,10 @@ if sys.platform != "win32":
 __all__ = ["Begin", "Job", "main"]
 
 _NICENESS = 10
-"""Niceness of a worker that gives way. Where others want every processor it still gets about a tenth of one; at 19 it
-would get next to nothing, and its answers would take too long."""
+"""Niceness of a worker with heavy tasks.
+
+On a busy machine it still gets a tenth of a processor; at 19 its answers would take too long.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +47,11 @@ class Begin:
     path : str
         Address of the lake.
     options : mapping of str to str, or None
-        What an object store needs.
+        Options of the object store.
     memory : int or None
         The most that the process may allocate. [byte]
     limits : Limits
-        What one answer may take.
+        What one answer may cost to compute.
     """
 
     path: str
@@ -67,9 +68,9 @@ class Job:
     ----------
     task : Task
     place : str or None
-        Where a large body is written instead of going through the pipe.
+        The path that a large body is written to; None if it goes through the pipe.
     yields : bool
-        Whether this worker gives way to others from now on: the operating system runs it at a lower priority.
+        Whether the operating system runs this worker at a lower priority from now on.
     """
 
     task: Task
@@ -79,16 +80,14 @@ class Job:
 
 def main() -> None:
     """Compute until the input ends."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the service too, which ends its workers
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C also reaches the service, which ends its workers
     output = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(
-        sys.stderr.fileno(), sys.stdout.fileno()
-    )  # what a library prints must not get between the answers
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # output of libraries must not mix with the answers
     messages: SimpleQueue[Any] = SimpleQueue()
     threading.Thread(target=_read, args=(messages,), daemon=True).start()
     begin: Begin = messages.get()
     if begin.memory is not None and sys.platform == "linux":
-        # An allocation beyond it fails, and that ends this process alone.
+        # An allocation beyond it fails and ends this process alone.
         resource.setrlimit(resource.RLIMIT_DATA, (begin.memory, begin.memory))
     engine = Engine(Lake(begin.path, storage_options=begin.options), limits=begin.limits)
     output.write(pickle.dumps(None))  # ready
@@ -102,7 +101,7 @@ def main() -> None:
 
 
 def _read(messages: SimpleQueue[Any]) -> None:
-    """Read messages; end the process, whatever it computes, when the service is gone."""
+    """Read messages; end the process in the middle of its work when the service is gone."""
     with suppress(EOFError, OSError):
         while True:
             messages.put(pickle.load(sys.stdin.buffer))
@@ -110,25 +109,25 @@ def _read(messages: SimpleQueue[Any]) -> None:
 
 
 def _answer(engine: Engine, job: Job) -> bytes:
-    """Return the pickle of an answer, or of the exception that it ended with."""
+    """Return the pickle of an answer, or of the exception that computing it raised."""
     try:
-        body, headers, rows = work.computed(engine, job.task)
-        return pickle.dumps((laid_down(body, job.place), headers, rows))
+        body, headers, rows = task.computed(engine, job.task)
+        return pickle.dumps((left_in_memory(body, job.place), headers, rows))
     except MemoryError:
         os._exit(1)
-    except BaseException as error:  # noqa: BLE001 - a Rust panic is no Exception
-        kept = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
-        kept.add_note(f"In the worker process:\n{traceback.format_exc()}")
+    except BaseException as error:  # noqa: BLE001 - a Rust panic is a BaseException
+        failure = error if isinstance(error, Exception) else RuntimeError(f"{type(error).__name__}: {error}")
+        failure.add_note(f"In the worker process:\n{traceback.format_exc()}")
         try:
-            said = pickle.dumps(kept)
-            pickle.loads(said)
-        except Exception:  # noqa: BLE001 - exceptions of others need not be made to be pickled
-            said = pickle.dumps(RuntimeError(traceback.format_exc()))
-        return said
+            message = pickle.dumps(failure)
+            pickle.loads(message)
+        except Exception:  # noqa: BLE001 - exceptions of libraries may not survive pickling
+            message = pickle.dumps(RuntimeError(traceback.format_exc()))
+        return message
 
 
 def _give_way() -> None:
-    """Give every thread of this process a lower priority; threads that start later have it from theirs."""
+    """Lower the priority of every thread of this process; later threads inherit it."""
     if sys.platform == "linux":
         for thread in Path("/proc/self/task").iterdir():
             with suppress(OSError):  # the thread has ended

@@ -255,8 +255,8 @@ def _type_of(values: list[Any]) -> Any:
     """Return the type of Arrow that holds all values unchanged; None where there is none."""
     kinds = frozenset(map(type, values))
     integers = [value for value in values if type(value) is int]
-    most = 2**63 - 1 if kinds == {int} else EXACT
-    fits = all(-most <= value <= most for value in integers)
+    least, most = (-(2**63), 2**63 - 1) if kinds == {int} else (-EXACT, EXACT)
+    fits = all(least <= value <= most for value in integers)
     return _TYPES.get(kinds) if fits else None
 
 

@@ -89,9 +89,14 @@ def decode(
     with placed(data_type) as place:
         check_containers(body)
         # What is absent and what is null look the same in columns.
-        parts = None if zeros and b"null" in body else _columnar.read(body, kind, types=types)
+        columnar = not (zeros and b"null" in body)
+        parts = _columnar.read(body, kind, types=types) if columnar else None
         if parts is None:
-            document = spelled(parsed(body, data_type), kind, place, types=types, zeros=zeros)
+            document = parsed(body, data_type)
+            unknown = _columnar.unknown_of_points(document, kind, len(body)) if columnar else {}
+            parts = _columnar.read(body, kind, types=types, unknown=unknown) if unknown else None
+        if parts is None:
+            document = spelled(document, kind, place, types=types, zeros=zeros)
             parts = _columnar.read_spelled(document, kind, len(body))
         elif zeros:
             parts = parts.with_zeros(kind)

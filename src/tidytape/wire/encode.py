@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from tidytape.catalogue import COVERAGE, DataType, Field
+from tidytape.catalogue import COVERAGE, DataType, Field, Interval
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as kind_of
@@ -22,6 +22,7 @@ from tidytape.wire.tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
 
 __all__ = ["encode", "encode_all"]
 
+_INTERVALS = {interval.alias: interval.value for interval in Interval}
 _SLICE = 16_384  # rows written by one core at a time: some megabytes, so that the pieces stay in its cache
 
 # Working columns; no column of a user has such a name.
@@ -239,6 +240,7 @@ def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
     end = pl.when(pl.int_range(pl.len()) > 0).then(pl.lit("]},"))
     columns = _series_columns(series, kind)
     fields = [field for field in SERIES_FIELDS if field.column in columns]
+    series = series.with_columns(pl.col("interval").cast(pl.String).replace(_INTERVALS))
     identity = [piece for field in fields for piece in member(field.name, series[field.column])]
     head = join(end, f'{{"id":{{"type":"{kind.name}"', *identity, '},"points":[')
     return series.select(head).to_series()

@@ -75,11 +75,9 @@ def write_notes(notes: Iterable[Note]) -> bytes:
 
 def read_notes(text: bytes) -> tuple[Note, ...] | None:
     """Read a JSON array of notes; None where it is no such array. A note that cannot be understood is left out."""
-    try:
-        found = orjson.loads(text)
-    except ValueError:
-        return None
-    return _read(found)
+    with suppress(ValueError):
+        return _read(orjson.loads(text))
+    return None
 
 
 def notes_in_json(body: bytes) -> tuple[Note, ...] | None:
@@ -97,11 +95,9 @@ def notes_in_json(body: bytes) -> tuple[Note, ...] | None:
     at = body.rfind(b'"notes"')
     if at < 0 or len(body) - at > _LONGEST:
         return None
-    try:
-        found = orjson.loads(b"{" + body[at:])
-    except ValueError:
-        return None  # the key of something else, further inside
-    return _read(found.get("notes"))
+    with suppress(ValueError):  # the key of something else, further inside
+        return _read(orjson.loads(b"{" + body[at:]).get("notes"))
+    return None
 
 
 def notes_in_arrow(body: bytes) -> tuple[Note, ...] | None:

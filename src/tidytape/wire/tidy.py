@@ -20,7 +20,7 @@ import numpy.typing as npt
 import polars as pl
 from polars.datatypes import DataTypeClass
 
-from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, DataType, Field
+from tidytape.catalogue import DESCRIPTOR_FIELDS, IDENTITY_FIELDS, AmountUnit, DataType, Field, Interval
 from tidytape.schema import schema_of
 from tidytape.times import INTERVALS, SECOND
 from tidytape.wire._faults import check_cells
@@ -206,17 +206,23 @@ SENT_UNIT = "series_amount_unit"
 
 _UNITS = {None, *(unit.value for unit in AmountUnit)}
 _EARLIEST = -(2**62)  # a length can be subtracted from it without leaving int64
-_LENGTHS = {name: interval.seconds * SECOND for name, interval in INTERVALS.items()}
+_ALIASES = {interval.value: interval.alias for interval in Interval}
 
 
 def with_known(frame: pl.DataFrame) -> pl.DataFrame:
     """Return a frame with null for amount units that we do not know, and for block sizes that are not positive.
+
+    Intervals that are sent by name, as ``HOUR``, become what a query calls them, ``1h``.
 
     If there are unknown units, the column `SENT_UNIT` is added: it keeps them as the service sent them.
     """
     if "block_size" in frame.columns:
         size = pl.col("block_size")
         frame = frame.with_columns(pl.when(size.is_finite() & (size > 0)).then(size))
+    if "interval" in frame.columns and not _ALIASES.keys().isdisjoint(frame["interval"].unique()):
+        frame = frame.with_columns(
+            pl.col("interval").cast(pl.String).replace(_ALIASES).cast(frame.schema["interval"])
+        )
     if "amount_unit" not in frame.columns or _UNITS.issuperset(frame["amount_unit"].unique().to_list()):
         return frame
     unit = pl.col("amount_unit").cast(pl.String)
@@ -257,8 +263,8 @@ def with_finality(frame: pl.DataFrame, data_type: str) -> pl.DataFrame:
         return frame
     length: pl.Expr = pl.lit(None, pl.Int64)
     if "period_end" not in schema.names:  # a session may be longer than the interval
-        for name in filter(None, frame["interval"].unique().to_list()):
-            length = pl.when(pl.col("interval") == name).then(_LENGTHS.get(name)).otherwise(length)
+        for name in INTERVALS.keys() & set(frame["interval"].unique()):
+            length = pl.when(interval=name).then(INTERVALS[name].seconds * SECOND).otherwise(length)
     return frame.with_columns(finality(frame.columns, until=pl.col(DATA_UNTIL), length=length))
 
 

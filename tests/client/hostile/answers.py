@@ -12,8 +12,8 @@ from client.hostile.streams import ARROW, arrow
 from tidytape.errors import (
     AuthenticationError,
     DecodeError,
-    QueryError,
     RateLimitError,
+    RefusedQueryError,
     ServerError,
     ServiceError,
     TidytapeError,
@@ -39,18 +39,18 @@ def statuses() -> Iterator[Case]:
         206: ServiceError,
         300: ServiceError,
         304: ServiceError,
-        400: QueryError,
+        400: RefusedQueryError,
         401: AuthenticationError,
         402: ServiceError,
         403: TierError,
         404: ServiceError,
         405: ServiceError,
         408: ServerError,
-        414: QueryError,
+        414: RefusedQueryError,
         418: ServiceError,
         425: ServerError,
         429: RateLimitError,
-        431: QueryError,
+        431: RefusedQueryError,
         500: ServerError,
         502: ServerError,
         503: ServerError,
@@ -68,9 +68,9 @@ def statuses() -> Iterator[Case]:
         yield Case(f"503 retry-after {value[:9]}", (refusal(503, retry_after=value), OK), RIGHT)
     yield Case("429 in thirty years", (refusal(429, retry_after="1e9"),), RateLimitError, sent=1)
     yield Case("503 in thirty years", (refusal(503, retry_after="1e9"),), ServerError, sent=1)
-    yield Case("too many points", (refusal(403, "POINT_LIMIT_EXCEEDED"),), QueryError)
-    yield Case("a code that is the key", (refusal(400, KEY),), QueryError)
-    yield Case("a refusal nested deep", (Answer(400, b'{"error":' * 9_000),), QueryError)
+    yield Case("too many points", (refusal(403, "POINT_LIMIT_EXCEEDED"),), RefusedQueryError)
+    yield Case("a code that is the key", (refusal(400, KEY),), RefusedQueryError)
+    yield Case("a refusal nested deep", (Answer(400, b'{"error":' * 9_000),), RefusedQueryError)
     yield Case("a refusal of bytes", (Answer(500, bytes(range(256))),), ServerError)
     yield Case("a refusal packed wrongly", (Answer(500, b"no", GZIP), OK), RIGHT)
     yield Case("a refusal in terminal codes", (Answer(403, b"\x1b]0;" + KEY.encode() + b"\x07"),), TierError)

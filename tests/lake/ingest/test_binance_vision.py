@@ -6,10 +6,11 @@ import zipfile
 
 import pytest
 
+from ingested import ingest
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.batch import Spool
-from tidytape.lake.ingest import binance_vision, ingest
-from tidytape.lake.ingest._job import Job
+from tidytape.lake.ingest import BinanceVision, Market
+from tidytape.lake.ingest.layout import Job
 
 MS = 10**6
 T = 1_723_075_200_000  # 2024-08-08 00:00 UTC [ms]
@@ -302,4 +303,6 @@ def test_the_recorded_liquidations_come_doubled(lake, recorded):
 
 def test_open_interest_is_in_coin_where_trades_are_contracts(recorded):
     path = recorded / "binance-vision_quoted_rows_BTCUSD_PERP_metrics.csv"
-    assert binance_vision.parse(Job(path, "X"), Spool(), lambda _: None).coins == {"open_interest"}
+    assert BinanceVision().read(Job(path, Market(exchange="X")), Spool(), lambda _: None).coins == {
+        "open_interest"
+    }

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ingested import ingest
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest import ingest
 
 MS = 10**6
 

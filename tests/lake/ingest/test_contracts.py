@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingested import ingest
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import TRADES, Batch, Lake
-from tidytape.lake.ingest import ingest
 from tidytape.lake.ingest.contracts import Contract, ContractKind, in_coin
 from tidytape.lake.tables import BOOK, LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES
 

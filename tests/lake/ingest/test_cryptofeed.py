@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from ingested import ingest
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake.ingest import ingest
 
 ADDRESS = "https://www.bitmex.com/api/v1/instrument/active -> 1626993367.384902: "
 CONTRACT = {

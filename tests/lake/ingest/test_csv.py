@@ -5,10 +5,10 @@ from __future__ import annotations
 import deltalake
 import pytest
 
+from ingested import ingest
 from tidytape.errors import IngestError, LakeError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.batch import Room
-from tidytape.lake.ingest import ingest
 
 HEAD = "id,timestamp,side,price,amount"
 DAY = 1_693_929_600  # 2023-09-05 16:00 UTC
@@ -548,7 +548,7 @@ def test_a_lake_that_cannot_be_written_ends_it(write, lake, monkeypatch, tmp_pat
     """What went in stays, and no reader leaves its rows behind on the disk."""
     (tmp_path / "temp").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temp"))
-    monkeypatch.setattr("tidytape.lake.ingest._read.Room", lambda: Room(0))
+    monkeypatch.setattr("tidytape.lake.ingest.run.Room", lambda: Room(0))
     append, calls = type(lake).append, []
 
     def once(self, *args, **options):

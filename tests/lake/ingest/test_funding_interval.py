@@ -7,10 +7,11 @@ import json
 
 import pytest
 
+from ingested import ingest
 from tidytape import Client
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake.ingest import LAYOUTS, ingest
-from tidytape.lake.ingest._funding import UNSTATED
+from tidytape.lake.ingest import LAYOUTS
+from tidytape.lake.ingest._write import UNSTATED
 from tidytape.query import PointsQuery
 
 HOUR = 3600 * 10**9
@@ -20,6 +21,9 @@ HEAD = (
     "open_interest,last_price,index_price,mark_price"
 )
 TICKER = f"binance-futures,BTCUSDT,{T}000000,{T}000160,,0.0001,,5,,,"
+
+
+KNOWN = {"binance-vision", "binance-ws", "cryptofeed", "deribit-chain", "tardis", "tardis-node"}
 
 
 def intervals(lake):
@@ -48,7 +52,7 @@ def test_the_service_answers_where_the_interval_is_known(write, lake, said, poin
     ingest(write(HEAD, TICKER), lake, layout="tardis", funding_interval=said)
     with Client.local(lake.path) as client:
         asked = {"exchange": "BINANCE_FUTURES", "raw_symbol": "BTCUSDT", "start": T - 3600, "end": T + 3600}
-        found = client.points(PointsQuery(type="FUNDING_RATE_AGG", interval="1h", **asked))
+        found = client.fetch(PointsQuery(type="FUNDING_RATE_AGG", interval="1h", **asked)).frame
     assert found["rate_close"].to_list() == [0.0002] * points  # over 8 h
 
 
@@ -84,7 +88,11 @@ def test_what_is_in_the_lake_cannot_get_another_silently(write, lake, first, has
 
 @pytest.mark.parametrize("layout", [None, *LAYOUTS])
 def test_layouts_without_funding_have_none_to_choose(write, lake, layout):
-    refused = layout in {"binance-ws", "deribit-chain", "csv", "jsonl", "parquet"}
+    mapped = {"csv", "jsonl", "parquet"}
+    refused = layout is not None and (
+        layout in mapped or "funding_interval" not in LAYOUTS[layout].market_options
+    )
+    assert refused == (layout in {"binance-ws", "deribit-chain", *mapped}) or layout not in KNOWN
     told = None
     try:
         ingest(write("nonsense"), lake, layout=layout, exchange="X", raw_symbol="Y", funding_interval="8h")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 from pathlib import Path
 
 import pytest
@@ -9,12 +10,14 @@ import pytest
 from tidytape.errors import QueryError
 from tidytape.lake import TABLES
 from tidytape.lake.batch import Spool
-from tidytape.lake.ingest._job import Job, Parsed
-from tidytape.lake.ingest._mapped import EVENTS, SAID, known_columns, needed_columns, reader
-from tidytape.lake.ingest._time import DATE, ISO, UNITS
-from tidytape.lake.ingest._time_format import DIRECTIVES
+from tidytape.lake.ingest import LAYOUTS
+from tidytape.lake.ingest._time import DATE, DIRECTIVES, ISO, UNITS
+from tidytape.lake.ingest.layout import Job, Parsed
+from tidytape.lake.ingest.mapped import EVENTS, SAID, Csv, Rows, known_columns, needed_columns
+from tidytape.lake.ingest.market import Market
 
-GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "recorded_files.md").read_text("utf-8")
+DOCS = Path(__file__).parents[3] / "docs"
+GUIDE = (DOCS / "guides" / "recorded_files.md").read_text("utf-8")
 
 
 def words(names):
@@ -48,9 +51,10 @@ def test_the_ways_of_writing_times_are_those_of_the_guide():
 
 
 def read(table, columns, **said):
-    job = Job(Path("a.csv"), table=table, **{"exchange": "X"} | said)
+    layout = Csv(table=table, interval=said.pop("interval", None))
+    job = Job(Path("a.csv"), Market(**{"exchange": "X"} | said), layout)
     with Spool() as spool:
-        return reader(job, columns, Parsed(spool))
+        return Rows(layout, job, columns, Parsed(spool))
 
 
 @pytest.mark.parametrize("table", EVENTS)
@@ -66,7 +70,7 @@ def test_what_the_guide_calls_needed_is_what_is_missed(table):
         with pytest.raises(QueryError, match=name):
             read(table, others)
         if name in SAID:
-            read(table, others, **{name: 60 * 10**9 if name == "interval" else "BTC"})
+            read(table, others, **{name: "1m" if name == "interval" else "BTC"})
 
 
 @pytest.mark.parametrize(("table", "instead"), [("trades", "buyer_is_maker"), ("liquidations", "order_side")])
@@ -74,3 +78,17 @@ def test_side_may_be_told_by_another_column(table, instead):
     needed = needed_columns(TABLES[table])
     read(table, [instead if name == "side" else name for name in needed])
     assert f"`{instead}`" in GUIDE
+
+
+def test_the_tables_of_layouts_are_filled_in_when_the_pages_are_built():
+    conf = runpy.run_path(str(DOCS / "conf.py"))
+    source = [GUIDE]
+    conf["fill"](None, "guides/recorded_files", source)
+    for name, layout in LAYOUTS.items():
+        assert f"| `{name}` | {layout.__doc__.splitlines()[0]} |" in source[0]
+        for decides in layout.amounts.values():
+            assert f"| {decides} |" in source[0]
+    page = ["<!-- ingest commands -->"]
+    conf["fill"](None, "reference/cli", page)
+    assert all(f"## tidytape ingest {name}\n" in page[0] for name in LAYOUTS)
+    assert "--funding-interval" in page[0]

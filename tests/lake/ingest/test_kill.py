@@ -11,20 +11,20 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from ingested import ingest
 from thorough import often
 from tidytape.lake import TABLES, Lake
-from tidytape.lake.ingest import ingest
 
 INGEST = """
 import sys
 from tidytape.lake import Lake
-from tidytape.lake.ingest import ingest
+from tidytape.lake.ingest import BinanceWs, Market, ingest
 lake, *files = sys.argv[1:]
 lake = Lake(lake)
 print("ready", flush=True)
 if sys.stdin.readline():
-    report = ingest(files, lake, layout="binance-ws", exchange="BINANCE", category="perpetual", contract="linear",
-                    contract_size="0.001", workers=2)
+    market = Market(exchange="BINANCE", category="perpetual", contract="linear", contract_size="0.001")
+    report = ingest(files, lake, BinanceWs(), market=market, workers=2)
     print(report.trades_new, report.book_rows_new, flush=True)
 """
 

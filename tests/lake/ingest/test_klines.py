@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from ingested import ingest
 from tidytape import Client, aggregate
 from tidytape.catalogue import Interval
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest import ingest
 from tidytape.lake.ingest._candles import LENGTHS, impossible, length
 from tidytape.lake.tables import RECORDED_CANDLES
 

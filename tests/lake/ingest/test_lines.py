@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ingested import ingest
 from tidytape.errors import IngestError
-from tidytape.lake.ingest import _lines, ingest
+from tidytape.lake.ingest import _lines
 from tidytape.lake.ingest._lines import BadLines, numbered
 
 

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ingested import ingest
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake.ingest import _lines, ingest, parquet
+from tidytape.lake.ingest import _lines, mapped
 
 T = 1_700_000_000  # [s]
 NS = 10**9
@@ -339,7 +340,7 @@ def test_dates_of_parquet(tmp_path, lake):
 
 
 def test_parquet_is_read_in_blocks(tmp_path, lake, monkeypatch):
-    monkeypatch.setattr(parquet, "ROWS", 100)
+    monkeypatch.setattr(mapped, "_ROWS", 100)
     path = tmp_path / "a"
     frame = pl.DataFrame({"timestamp": [T + n for n in range(1000)], "rate": [0.1] * 999 + [float("nan")]})
     frame.with_columns(unused=pl.lit([1, 2])).write_parquet(path)

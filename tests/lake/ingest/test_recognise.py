@@ -6,12 +6,15 @@ import os
 
 import pytest
 
+from ingested import ingest
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake.ingest import ingest, recognise
-from tidytape.lake.ingest.layouts import LAYOUTS, MAPPED
-from tidytape.lake.ingest.recognise import RECOGNISERS, recognised
+from tidytape.lake.ingest import LAYOUTS, layouts
+from tidytape.lake.ingest.layout import Layout
+from tidytape.lake.ingest.layouts import recognised as layout_of
+from tidytape.lake.ingest.mapped import Mapped
 
 RECORDED = {
+    "lean_bybit_btcusdt_1m_20221213_trade.zip": "lean",
     "binance-spot_ws_btcusdt_20240808.gz": "binance-ws",
     "binance-usdm_ws_btcusdt_20240808.gz": "binance-ws",
     "binance-vision_quoted_rows_BTCUSD_PERP_liquidationSnapshot.csv": "binance-vision",
@@ -30,14 +33,19 @@ UNKNOWN = (
     "binance-vision_BTCUSDT_1h_Cleaned.csv.gz",
     "coinbase_btc-usd_trades_20230905.csv.gz",
     "hathix_coingecko_bitcoin.csv",
-    "lean_bybit_btcusdt_1m_20221213_trade.zip",
     "lukmol_btc_funding_daily.csv.gz",
     "nautilus_polymarket_gamma_market.json",
 )
 
 
+def recognised(path):
+    return layout_of(path).name
+
+
 def test_every_layout_is_recognised_or_mapped():
-    assert sorted([*RECOGNISERS, *MAPPED]) == sorted(LAYOUTS)
+    for layout in LAYOUTS.values():
+        is_recognised = layout.recognises.__func__ is not Layout.recognises.__func__
+        assert is_recognised != issubclass(layout, Mapped)
 
 
 @pytest.mark.parametrize(("name", "layout"), RECORDED.items())
@@ -56,8 +64,11 @@ def test_a_name_alone_can_tell(write):
 
 
 def test_several_layouts_are_named(write, monkeypatch):
-    both = {"one": lambda *_: True, "other": lambda *_: True, "none": lambda *_: False}
-    monkeypatch.setattr(recognise, "RECOGNISERS", both)
+    def layout(name, answer):
+        return type(name, (Layout,), {"name": name, "recognises": lambda *_: answer})
+
+    some = {name: layout(name, name != "none") for name in ("one", "other", "none")}
+    monkeypatch.setattr(layouts, "LAYOUTS", some)
     with pytest.raises(QueryError, match="one of the layouts it could be: one, other"):
         recognised(write("x"))
 

@@ -6,9 +6,10 @@ import gzip
 
 import pytest
 
+from ingested import ingest
 from tidytape.aggregate import book_at, book_runs
 from tidytape.errors import IngestError
-from tidytape.lake.ingest import TableCount, _lines, ingest
+from tidytape.lake.ingest import TableCount, _lines
 from tidytape.lake.tables import FUNDING, OPEN_INTEREST
 
 US = 1000

@@ -7,11 +7,12 @@ import json
 import polars as pl
 import pytest
 
+from ingested import ingest
 from tidytape.errors import IngestError
 from tidytape.lake.batch import Spool
-from tidytape.lake.ingest import ingest, tardis_node
-from tidytape.lake.ingest._job import Job
+from tidytape.lake.ingest import TardisNode
 from tidytape.lake.ingest._lines import BadLines, numbered
+from tidytape.lake.ingest.layout import Job
 from tidytape.lake.tables import FUNDING, OPEN_INTEREST
 
 HEAD = {"symbol": "BTCUSDT", "exchange": "binance-futures"}
@@ -109,7 +110,7 @@ def test_a_given_venue_is_that_of_one_venue(messages, lake):
 
 
 def parsed(recorded, kind):
-    return tardis_node.parse(Job(recorded / FILES[kind]), Spool(), lambda _: None)
+    return TardisNode().read(Job(recorded / FILES[kind]), Spool(), lambda _: None)
 
 
 # Every recorded message is a row, counted, or refused with a reason.

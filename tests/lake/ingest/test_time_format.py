@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ingested import ingest
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest import ingest
 from tidytape.lake.ingest._time import nanoseconds, told
 
 FORMATS = [

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ingested import ingest
 from tidytape import Client
 from tidytape.errors import QueryError
-from tidytape.lake.ingest import ingest
 from tidytape.query import PointsQuery
 
 T = 1_700_000_000
@@ -104,12 +104,12 @@ class TestTheService:
             Client.local(lake.path) as client,
             pytest.raises(QueryError, match="markets whose coin is known"),
         ):
-            client.points(query)
+            client.fetch(query)
 
     @pytest.mark.parametrize("kind", ["TRADE_AGG", "VOLUME_PROFILE_AGG", "TPO_AGG", "TRADE"])
     def test_answers_every_type_of_trades(self, lake, kind):
         with Client.local(lake.path) as client:
-            assert client.points(PointsQuery(type=kind, raw_symbol="BUSZ2", **WINDOW)).height
+            assert client.fetch(PointsQuery(type=kind, raw_symbol="BUSZ2", **WINDOW)).frame.height
 
 
 @pytest.mark.slow

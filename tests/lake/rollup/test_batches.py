@@ -119,7 +119,7 @@ def test_what_cannot_be_written_ends_the_rollup(lake: Lake, monkeypatch: pytest.
         tried.append("")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("tidytape.lake._delta.filed", full)
+    monkeypatch.setattr("tidytape.lake._commit.write_parts", full)
     with pytest.raises(LakeError, match="No space left on device"):
         rollup(lake)
     assert len(tried) == 1
@@ -138,7 +138,7 @@ def test_a_full_disk_is_one_clear_error_before_anything_is_written(
     lake.append("trades", late, source="late")  # its minutes are there already, and are replaced
     before = versions(lake)
     asked: list[object] = []
-    monkeypatch.setattr("tidytape.lake._delta.write_deltalake", lambda *_, **__: asked.append(""))
+    monkeypatch.setattr("tidytape.lake._commit.write_deltalake", lambda *_, **__: asked.append(""))
     monkeypatch.setattr(shutil, "disk_usage", lambda _: shutil._ntuple_diskusage(10**9, 10**9, 0))
     with pytest.raises(LakeError, match="No space left on device"):
         rollup(lake)

@@ -28,7 +28,7 @@ from tidytape.errors import NoMatchWarning, QueryError, nearest, shown
 from tidytape.frames import exact
 from tidytape.frames.door import require
 from tidytape.frames.joined import COVERAGE, as_of, joined, standing_sums, weighted
-from tidytape.frames.ordered import first
+from tidytape.frames.rows import first
 from tidytape.frames.table import IDENTITY, Table
 from tidytape.frames.times import length_of
 from tidytape.frames.units import AMOUNT_UNIT, counting

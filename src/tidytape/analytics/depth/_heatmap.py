@@ -15,11 +15,11 @@ from tidytape.analytics._arguments import nanoseconds, one_of, positive, whole
 from tidytape.catalogue import Interval
 from tidytape.frames import exact
 from tidytape.frames.grid import Grid
-from tidytape.frames.ordered import within
+from tidytape.frames.rows import within
 from tidytape.frames.table import Table
 from tidytape.frames.times import bucket_start
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one, on_blocks
-from tidytape.times import interval_of
+from tidytape.times import INTERVALS, interval_of
 
 _NOISE = 1e-12
 _TAKEN = ("timestamp", "side", "price", "size")
@@ -145,7 +145,7 @@ def regrid(
     if grid is not None:
         rows = rows.with_columns(price=grid.edge(price))
     keys = [*bucket, *sides, "price", *described]
-    labels = {} if wanted is None or "interval" not in series else {"interval": nw.lit(wanted.value)}
+    labels = {} if wanted is None or "interval" not in series else {"interval": nw.lit(wanted.alias)}
     result = (
         exact.in_parts(rows, value)
         .group_by(*keys)
@@ -165,9 +165,9 @@ def regrid(
 
 def _fits(wanted: Interval) -> nw.Expr:
     """Return whether the wanted interval is a whole multiple of a row's; also true of a row without an interval."""
-    others = [own for own in Interval if wanted.seconds % own.seconds]
-    names = [name for own in others for name in (own.value, own.alias)]
-    return ~nw.col("interval").cast(nw.String).is_in(names).fill_null(value=False)
+    return ~nw.col("interval").cast(nw.String).is_in(
+        [name for name, own in INTERVALS.items() if wanted.seconds % own.seconds]
+    ).fill_null(value=False)
 
 
 def walls(

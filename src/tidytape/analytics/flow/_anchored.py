@@ -26,7 +26,7 @@ from tidytape.catalogue import Interval
 from tidytape.errors import QueryError
 from tidytape.frames import exact
 from tidytape.frames.joined import EARLIEST
-from tidytape.frames.ordered import within
+from tidytape.frames.rows import within
 from tidytape.frames.table import Table
 from tidytape.frames.times import bucket_by, length_of
 from tidytape.frames.units import AMOUNT_UNIT, counting, of_one

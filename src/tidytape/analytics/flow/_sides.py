@@ -343,7 +343,7 @@ def buckets(
     # What was summed over more than is asked for cannot be told apart again. A trade was not.
     is_summed = has_intervals(table, table.names)
     fits = length_of(nw.col("interval")) <= wanted.seconds * SECOND if is_summed else nw.lit(value=True)
-    return bucket_start(time, wanted), fits, {"interval": nw.lit(str(wanted))} if "interval" in keys else {}
+    return bucket_start(time, wanted), fits, {"interval": nw.lit(wanted.alias)} if "interval" in keys else {}
 
 
 def amount_of(table: Table[Any], given: str | None, candidates: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ from tidytape.analytics._series import TWICE, Duration, finite, length, repeated
 from tidytape.analytics.funding._rates import own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.joined import joined
-from tidytape.frames.ordered import within
+from tidytape.frames.rows import within
 from tidytape.frames.table import Table
 from tidytape.frames.times import length_of
 from tidytape.query.values import TimeLike, epoch_seconds

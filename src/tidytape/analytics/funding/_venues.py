@@ -13,7 +13,7 @@ from tidytape.analytics._series import MARKET, TWICE, Duration, across, finite, 
 from tidytape.analytics.funding._rates import OWN, own_interval
 from tidytape.errors import QueryError
 from tidytape.frames.joined import joined
-from tidytape.frames.ordered import first
+from tidytape.frames.rows import first
 from tidytape.frames.table import Table
 from tidytape.times import DAY
 

@@ -18,8 +18,7 @@ from tidytape.analytics.options._maturity import at_maturities, maturities, sing
 from tidytape.analytics.options._svi import LEE, PARAMETERS
 from tidytape.errors import QueryError
 from tidytape.frames.door import listed
-from tidytape.frames.numbers import crossed
-from tidytape.frames.ordered import next_of, with_next
+from tidytape.frames.rows import crossed, next_of, with_next
 from tidytape.frames.table import Table
 
 _RANGE = ("lowest", "highest")

@@ -15,8 +15,7 @@ from tidytape.analytics._smile import Frame, is_above_zero
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
 from tidytape.frames.door import listed, require
-from tidytape.frames.numbers import crossed
-from tidytape.frames.ordered import interpolated, next_of, with_next
+from tidytape.frames.rows import crossed, interpolated, next_of, with_next
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, choice, epoch_seconds
 from tidytape.times import SECOND

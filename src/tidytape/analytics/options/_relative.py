@@ -17,7 +17,7 @@ from tidytape.analytics._series import finite, of_rows
 from tidytape.analytics.options._chain import number_column
 from tidytape.analytics.options._maturity import single
 from tidytape.errors import QueryError
-from tidytape.frames.ordered import starts_run
+from tidytape.frames.rows import starts_run
 from tidytape.frames.table import Table
 
 Ints = NDArray[np.int64]

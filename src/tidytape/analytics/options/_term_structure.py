@@ -22,7 +22,7 @@ from tidytape.analytics.options._maturity import (
 from tidytape.analytics.options._points import wing_points
 from tidytape.catalogue import Tenor
 from tidytape.errors import QueryError
-from tidytape.frames.ordered import next_of, with_next
+from tidytape.frames.rows import next_of, with_next
 from tidytape.frames.table import Table
 from tidytape.query.values import TimeLike, choice
 

@@ -31,7 +31,7 @@ from tidytape.analytics.profile._levels import (
     row_price,
 )
 from tidytape.frames.grid import quotient
-from tidytape.frames.ordered import starts_run
+from tidytape.frames.rows import starts_run
 
 POC_TIES: Final = ("center", "lower", "upper")
 WIDTHS: Final = {"two_row": 2, "one_row": 1}

@@ -27,7 +27,7 @@ from tidytape.analytics.profile._opening import SESSION, Profiles, is_of_blocks,
 from tidytape.errors import QueryError
 from tidytape.frames.door import in_sql
 from tidytape.frames.joined import joined
-from tidytape.frames.ordered import starts_run
+from tidytape.frames.rows import starts_run
 from tidytape.frames.table import Table
 from tidytape.frames.times import length_of
 from tidytape.frames.units import AMOUNT_UNIT, BLOCK_SIZE, of_one

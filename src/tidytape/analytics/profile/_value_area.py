@@ -25,7 +25,7 @@ from tidytape.analytics.profile._levels import (
 )
 from tidytape.analytics.profile._opening import LIST, SESSION, TOUCH, is_of_blocks, opened
 from tidytape.errors import QueryError
-from tidytape.frames.numbers import spread
+from tidytape.frames.rows import spread
 from tidytape.query.values import TimeLike, epoch_seconds
 from tidytape.times import MINUTE, SECOND
 

@@ -24,7 +24,7 @@ from tidytape.analytics.quality._gaps import Rows, count_of, with_grid
 from tidytape.catalogue import DATA_TYPES, BookSide, Side
 from tidytape.errors import QueryError
 from tidytape.frames.door import listed
-from tidytape.frames.ordered import within
+from tidytape.frames.rows import within
 from tidytape.frames.table import Table
 from tidytape.frames.times import bucket_by
 from tidytape.times import HOUR

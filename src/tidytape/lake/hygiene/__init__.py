@@ -6,7 +6,7 @@
 
     lake = Lake("lake")
     hygiene.info(lake)            # rows, files, bytes and times of each table
-    hygiene.instruments(lake)     # the same of each instrument
+    hygiene.instruments(lake)     # the same of each market
     hygiene.check(lake)           # is what is stored sound?
     hygiene.compact(lake)         # many small files -> few, in the order of time
     hygiene.vacuum(lake, dry_run=False)   # delete files that no version of the last week needs
@@ -16,12 +16,10 @@
 
 from __future__ import annotations
 
-from tidytape.lake.hygiene._tables import tables
-from tidytape.lake.hygiene.check import check
-from tidytape.lake.hygiene.compact import Compacted, compact
-from tidytape.lake.hygiene.finding import CheckReport, Finding
+from tidytape.lake.hygiene.check import CheckReport, Finding, check, require_readable
+from tidytape.lake.hygiene.files import Compacted, Vacuumed, compact, vacuum
 from tidytape.lake.hygiene.info import info, instruments
-from tidytape.lake.hygiene.vacuum import Vacuumed, vacuum
+from tidytape.lake.hygiene.info import tables_of as tables
 
 __all__ = [
     "CheckReport",
@@ -32,6 +30,7 @@ __all__ = [
     "compact",
     "info",
     "instruments",
+    "require_readable",
     "tables",
     "vacuum",
 ]

@@ -2,26 +2,66 @@
 
 from __future__ import annotations
 
-import polars as pl
-from deltalake import DeltaTable
+from collections.abc import Iterable
 
+import polars as pl
+
+from tidytape.errors import QueryError, did_you_mean
+from tidytape.lake import _delta
 from tidytape.lake.amount_units import AmountUnit
-from tidytape.lake.hygiene import _log
-from tidytape.lake.hygiene._tables import tables
+from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.lake.store import Lake
 from tidytape.lake.table import Table
-from tidytape.lake.tables import (
-    BOOK,
-    CME_OPEN_INTEREST,
-    LIQUIDATIONS,
-    OPEN_INTEREST,
-    RECORDED_CANDLES,
-    TRADES,
-)
+from tidytape.lake.tables import TABLES
 
-__all__ = ["info", "instruments"]
+__all__ = ["chosen", "info", "instruments", "tables_of"]
+
+_EVERY = {**TABLES, **ROLLUP_TABLES}
+_NAMES = ("exchange", "raw_symbol", "coin")
+_IN_CONTRACTS = ("trades", "book", "candles", "open_interest", "liquidations", "cme_open_interest")
+"""Tables whose amounts a contract converts to coin."""
 
 _TIME = pl.Datetime("ns", "UTC")
+_TOTALS = (
+    pl.col("rows").sum(),
+    pl.len().cast(pl.Int64).alias("files"),
+    pl.col("bytes").sum(),
+    pl.col("first").min().cast(_TIME),
+    pl.col("last").max().cast(_TIME),
+)
+
+
+def tables_of(lake: Lake, names: Iterable[str] | None) -> list[Table]:
+    """Return the tables that a lake has, raw events first: an older one lacks some, minutes come with a rollup.
+
+    Parameters
+    ----------
+    lake : Lake
+        Which one.
+    names : iterable of str, optional
+        Names of tables; all where left out.
+
+    Raises
+    ------
+    QueryError
+        If there is no such table.
+    """
+    return [_EVERY[name] for name in chosen("table", names, _EVERY) if lake.has_table(name)]
+
+
+def chosen(parameter: str, names: Iterable[str] | None, known: Iterable[str]) -> list[str]:
+    """Return the known names among those given, in the order of the known; raise QueryError for an unknown one."""
+    every = list(known)
+    wanted = every if names is None else list(names)
+    for name in wanted:
+        if name not in every:
+            raise QueryError(
+                parameter,
+                got=name,
+                expected="one of " + ", ".join(every),
+                hint=did_you_mean(name, every),
+            )
+    return [name for name in every if name in wanted]
 
 
 def info(lake: Lake) -> pl.DataFrame:
@@ -55,7 +95,22 @@ def info(lake: Lake) -> pl.DataFrame:
     >>> info(Lake.create(tempfile.mkdtemp())).select("table", "rows", "files").row(0)
     ('trades', 0, 0)
     """
-    return pl.concat(_of_table(lake, table) for table in tables(lake, None))
+    return pl.concat(_info_of(lake, table) for table in tables_of(lake, None))
+
+
+def _info_of(lake: Lake, table: Table) -> pl.DataFrame:
+    files = _files(lake, table)
+    parts = files.select(table.partitions).n_unique() if table.partitions else None
+    return files.select(*_TOTALS).select(
+        pl.lit(table.name).alias("table"),
+        "rows",
+        "files",
+        pl.lit(parts, pl.Int64).alias("instruments"),
+        "bytes",
+        "first",
+        "last",
+        pl.lit(lake.delta(table.name).version(), pl.Int64).alias("version"),
+    )
 
 
 def instruments(lake: Lake) -> pl.DataFrame:
@@ -89,101 +144,55 @@ def instruments(lake: Lake) -> pl.DataFrame:
     >>> instruments(Lake.create(tempfile.mkdtemp())).height
     0
     """
-    names = ("exchange", "raw_symbol", "coin")
-    found = []
-    for table in tables(lake, None):
-        if not table.partitions:
-            continue
-        files = _whole(lake, table)[1]
-        found.append(
-            files.with_columns(
-                pl.lit(None, pl.String).alias(name) for name in names if name not in files.columns
-            )
-            .group_by(names)
-            .agg(*_TOTALS)
-            .select(pl.lit(table.name).alias("table"), *names, *_TOTAL_NAMES)
-            .sort(names)
-        )
-    return _with_units(pl.concat(found), lake.markets())
+    totals = []
+    for table in tables_of(lake, None):
+        if table.partitions:
+            absent = [pl.lit(None, pl.String).alias(name) for name in _NAMES if name not in table.partitions]
+            by_market = _files(lake, table).with_columns(absent).group_by(_NAMES).agg(*_TOTALS).sort(_NAMES)
+            totals.append(by_market.select(pl.lit(table.name).alias("table"), pl.all()))
+    return _with_units(pl.concat(totals), lake.markets())
 
 
-def _with_units(found: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
+def _with_units(totals: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
     """Add what the amounts of the files counted: by table, else by the market's contract."""
-    said = markets.select(
-        "exchange",
-        "raw_symbol",
-        "amount_units",
-        __contract=pl.format(
-            "{} {}", "contract", pl.col("contract_size").cast(pl.String).str.strip_suffix(".0")
-        ),
+    size = pl.col("contract_size").cast(pl.String).str.strip_suffix(".0")
+    units = markets.select(
+        "exchange", "raw_symbol", "amount_units", __contract=pl.format("{} {}", "contract", size)
     ).unique(["exchange", "raw_symbol"])
-    unit = pl.format("(?:^|,){}=([a-z]+)", "table")
-    by_table = pl.col("amount_units").str.extract(unit, 1)
-    contract = pl.when(pl.col("table").is_in(_CONTRACTED)).then("__contract")
-    other = pl.when(by_table != AmountUnit.CONTRACTS.value).then(by_table)
-    recorded_in = pl.coalesce(other, contract)
-    joined = found.join(said, on=["exchange", "raw_symbol"], how="left", maintain_order="left")
-    return joined.with_columns(recorded_in=recorded_in).drop("amount_units", "__contract")
+    by_table = pl.col("amount_units").str.extract(pl.format("(?:^|,){}=([a-z]+)", "table"), 1)
+    stated = pl.when(by_table != AmountUnit.CONTRACTS.value).then(by_table)
+    contract = pl.when(pl.col("table").is_in(_IN_CONTRACTS)).then("__contract")
+    joined = totals.join(units, on=["exchange", "raw_symbol"], how="left", maintain_order="left")
+    return joined.with_columns(recorded_in=pl.coalesce(stated, contract)).drop("amount_units", "__contract")
 
 
-_CONTRACTED = tuple(
-    table.name for table in (TRADES, BOOK, RECORDED_CANDLES, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
-)
-_TOTALS = (
-    pl.col("rows").sum(),
-    pl.len().cast(pl.Int64).alias("files"),
-    pl.col("bytes").sum(),
-    pl.col("first").min().cast(_TIME),
-    pl.col("last").max().cast(_TIME),
-)
-_TOTAL_NAMES = ("rows", "files", "bytes", "first", "last")
+def _files(lake: Lake, table: Table) -> pl.DataFrame:
+    """Return the files of a table by its log, with rows and times even where another tool did not note them.
 
-
-def _of_table(lake: Lake, table: Table) -> pl.DataFrame:
-    delta, files = _whole(lake, table)
-    parts = files.select(table.partitions).n_unique() if table.partitions else None
-    return files.select(*_TOTALS).select(
-        pl.lit(table.name).alias("table"),
-        "rows",
-        "files",
-        pl.lit(parts, pl.Int64).alias("instruments"),
-        "bytes",
-        "first",
-        "last",
-        pl.lit(delta.version(), pl.Int64).alias("version"),
-    )
-
-
-def _whole(lake: Lake, table: Table) -> tuple[DeltaTable, pl.DataFrame]:
-    """The table and its files, with counts and times of all of them."""
-    delta = _log.opened(lake, table)
-    files = _log.files(delta, table)
+    There the rows are counted, and the first file of each market has the numbers of all its files, so that sums are
+    right.
+    """
+    delta = lake.delta(table.name)
+    files = _delta.file_log(delta)
     has_time = "timestamp" in table.names
     needed = ["rows", *(["first", "last"] if has_time else [])]
-    unknown = files.filter(pl.any_horizontal(pl.col(needed).is_null()) & pl.col("rows").ne_missing(0))
-    if unknown.is_empty():
-        return delta, files
+    unknown = pl.any_horizontal(pl.col(needed).is_null()) & pl.col("rows").ne_missing(0)
+    if files.filter(unknown).is_empty():
+        return files
+    key = table.partitions or ["__all"]
     time = pl.col("timestamp") if has_time else pl.lit(None, pl.Int64)
-    counted = (
-        _log.scanned(lake, delta, table)
-        .group_by(table.partitions or pl.lit(0).alias("__all"))
+    counts = (
+        _delta.scanned(delta, table, lake.storage_options)
+        .with_columns(__all=pl.lit(0))
+        .group_by(key)
         .agg(rows=pl.len().cast(pl.Int64), first=time.min(), last=time.max())
         .collect()
     )
-    return delta, _counted(files, counted, table)
-
-
-def _counted(files: pl.DataFrame, counted: pl.DataFrame, table: Table) -> pl.DataFrame:
-    """Files with the counts and times of their instrument on the first file of each, so that sums are right."""
-    key = list(table.partitions)
-    bare = files.drop("rows", "first", "last")
-    first_of = bare.with_columns(__place=pl.int_range(pl.len()).over(key) if key else pl.int_range(pl.len()))
-    joined = (
-        first_of.join(counted, on=key, how="left", nulls_equal=True)
-        if key
-        else first_of.join(counted.drop("__all"), how="cross")
+    is_first = pl.int_range(pl.len()).over(key) == 0
+    return (
+        files.drop("rows", "first", "last")
+        .with_columns(__all=pl.lit(0))
+        .join(counts, on=key, how="left", nulls_equal=True, maintain_order="left")
+        .with_columns(pl.when(is_first).then(name).alias(name) for name in ("rows", "first", "last"))
+        .select(files.columns)
     )
-    only = pl.col("__place") == 0
-    return joined.with_columns(
-        pl.when(only).then(name).alias(name) for name in ("rows", "first", "last")
-    ).select(files.columns)

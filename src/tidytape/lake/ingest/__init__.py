@@ -1,27 +1,31 @@
-"""Recorded files into a lake, one module per layout.
+"""Recorded files into a lake.
 
-========================= ===========================================================================
-layout                    module
-========================= ===========================================================================
-``binance-vision``        `binance_vision`: dumps of data.binance.vision
-``binance-ws``            `binance_ws`: WebSocket logs of trades and book events
-``cryptofeed``            `cryptofeed`: lists of BitMEX instruments
-``csv``                   `csv`: any delimited file, with a column map
-``deribit-chain``         `deribit_chain`: snapshots of option chains
-``jsonl``                 `jsonl`: lines of JSON objects, with a column map
-``parquet``               `parquet`: Parquet files, with a column map
-``tardis``                `tardis`: CSV datasets of tardis.dev
-``tardis-node``           `tardis_node`: normalised messages of tardis-node
-========================= ===========================================================================
+A layout says how files are written, and `Market` what the files do not say of their market::
 
-All but those with a column map are recognised by a file's name and first lines, see `recognise`.
+    ingest(files, lake, Csv(columns={"price": "px"}), market=Market(exchange="X", raw_symbol="BTC-USD"))
+
+`LAYOUTS` has every layout by its name. All but those with a column map are recognised by a file's name and first lines,
+where no layout is given. Frames go in with `tidytape.lake.Lake.write`.
 """
 
 from __future__ import annotations
 
-from tidytape.lake.ingest._summary import summary
-from tidytape.lake.ingest.layouts import LAYOUTS
-from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount
+from tidytape.lake.ingest import layouts
+from tidytape.lake.ingest.layout import Layout
+from tidytape.lake.ingest.layouts import *  # noqa: F403  # every layout, so that a new one is named once
+from tidytape.lake.ingest.market import Market
+from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount, summary
 from tidytape.lake.ingest.run import ingest
 
-__all__ = ["LAYOUTS", "FileReport", "IngestReport", "MarketReport", "Note", "TableCount", "ingest", "summary"]
+__all__ = [
+    "FileReport",
+    "IngestReport",
+    "Layout",
+    "Market",
+    "MarketReport",
+    "Note",
+    "TableCount",
+    "ingest",
+    "summary",
+]
+__all__ += layouts.__all__

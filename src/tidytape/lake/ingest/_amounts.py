@@ -8,17 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 
 import polars as pl
 
 from tidytape.errors import QueryError, counted
 from tidytape.frames.grid import exact
 from tidytape.lake.amount_units import AmountUnit
-from tidytape.lake.ingest._job import Parsed
-from tidytape.lake.ingest._markets import Given, Instrument
+from tidytape.lake.ingest._registration import Instrument
 from tidytape.lake.ingest.contracts import COUNTED, QUOTE, Contract, ContractKind
+from tidytape.lake.ingest.layout import Parsed
+from tidytape.lake.ingest.market import Market
+from tidytape.lake.ingest.report import Note
 from tidytape.lake.table import Table
-from tidytape.lake.tables import MARKETS, OPEN_INTEREST, RECORDED_CANDLES, TABLES, TRADES
+from tidytape.lake.tables import MARKETS, OPEN_INTEREST, OPTION_QUOTES, RECORDED_CANDLES, TABLES, TRADES
 
 _WITH_COINS = (OPEN_INTEREST, RECORDED_CANDLES)
 """Tables whose rows of coin-margined futures come with their coins."""
@@ -57,7 +60,7 @@ def units_of(text: str | None) -> dict[str, AmountUnit]:
 
 
 def conversions(
-    parsed: Parsed, given: Given, registered: pl.DataFrame, holds_events: HoldsEvents
+    parsed: Parsed, said: Market, registered: pl.DataFrame, holds_events: HoldsEvents
 ) -> Conversions:
     """Return how the amounts of a file become coins.
 
@@ -65,8 +68,8 @@ def conversions(
     ----------
     parsed : Parsed
         What was read.
-    given : Given
-        What the caller said; it holds for every market of the file.
+    said : Market
+        What the caller says; it holds for every market of the file.
     registered : polars.DataFrame
         The registry.
     holds_events : callable
@@ -80,13 +83,15 @@ def conversions(
     """
     known = _Registered.of(registered)
     found = Conversions({}, MARKETS.empty())
-    new_contracts = {} if given.as_contract is None else dict.fromkeys(_markets(parsed), given.as_contract)
+    new_contracts = (
+        {} if said.stated_contract is None else dict.fromkeys(_markets(parsed), said.stated_contract)
+    )
     new_units: dict[Instrument, dict[str, AmountUnit]] = {}
     unsaid: list[tuple[Table, Instrument, AmountUnit | None]] = []
     for table, market in _counted(parsed):
-        contract = _contract(market, given, known, parsed)
-        unit = _unit(table, market, given, known, parsed)
-        is_guess = unit is AmountUnit.QUOTE and (given.unit or known.unit(table, market)) is not unit
+        contract = _contract(market, said, known, parsed)
+        unit = _unit(table, market, said, known, parsed)
+        is_guess = unit is AmountUnit.QUOTE and (said.stated_unit or known.unit(table, market)) is not unit
         if unit is None or is_guess or (unit is AmountUnit.CONTRACTS and contract is None):
             unsaid.append((table, market, unit))
             continue
@@ -96,7 +101,7 @@ def conversions(
             found.contracts.setdefault(table.name, {})[market] = one
         if unit is AmountUnit.CONTRACTS and one is not None:
             new_contracts[market] = one
-        if given.amount_unit is not None or known.units.get(market, {}).get(table.name, unit) is not unit:
+        if said.amount_unit is not None or known.units.get(market, {}).get(table.name, unit) is not unit:
             new_units.setdefault(market, dict(known.units.get(market, {})))[table.name] = unit
     if unsaid:
         raise _unsaid(unsaid, parsed)
@@ -152,9 +157,9 @@ class _Registered:
         return said or (AmountUnit.CONTRACTS if market in self.contracts else None)
 
 
-def _contract(market: Instrument, given: Given, known: _Registered, parsed: Parsed) -> Contract | None:
+def _contract(market: Instrument, said: Market, known: _Registered, parsed: Parsed) -> Contract | None:
     """Return what one contract of a market is; QueryError if the file contradicts caller or registry."""
-    contract = given.as_contract or known.contracts.get(market)
+    contract = said.stated_contract or known.contracts.get(market)
     listed = parsed.contracts.get(market)
     if listed is not None and contract not in {None, listed}:
         raise QueryError(
@@ -163,10 +168,10 @@ def _contract(market: Instrument, given: Given, known: _Registered, parsed: Pars
             expected=f"what the list of instruments says of {' '.join(market)}: {_text(listed)}",
         )
     if market in parsed.inverse:
-        if given.unit not in {None, AmountUnit.CONTRACTS}:
+        if said.stated_unit not in {None, AmountUnit.CONTRACTS}:
             raise QueryError(
                 "amount_unit",
-                got=str(given.unit),
+                got=str(said.stated_unit),
                 expected=f"contracts: {' '.join(market)} is a future with margin in coin",
             )
         if contract is not None and contract.kind is not ContractKind.INVERSE:
@@ -179,12 +184,12 @@ def _contract(market: Instrument, given: Given, known: _Registered, parsed: Pars
 
 
 def _unit(
-    table: Table, market: Instrument, given: Given, known: _Registered, parsed: Parsed
+    table: Table, market: Instrument, said: Market, known: _Registered, parsed: Parsed
 ) -> AmountUnit | None:
     """Return what the amounts of a market count in a table, None if nothing says it."""
-    said = given.unit or known.unit(table, market)
-    if said is not None:
-        return said
+    unit = said.stated_unit or known.unit(table, market)
+    if unit is not None:
+        return unit
     if table is RECORDED_CANDLES and market in parsed.inverse:
         return AmountUnit.COIN  # the candles have their coins beside
     if market in parsed.contracts or market in parsed.inverse:
@@ -292,3 +297,46 @@ def _registry_rows(
 
 def _units_text(units: Mapping[str, AmountUnit]) -> str:
     return ",".join(f"{name}={units[name]}" for name in TABLES if name in units)
+
+
+_LEFT_OUT = (
+    "whose open interest counts contracts or an unknown unit and is left out; amount_unit (--amount-unit coin), or "
+    "contract and contract_size, say what it counts"
+)
+
+
+def known_option_interest(parsed: Parsed, said: Market) -> None:
+    """Convert the open interest of option quotes to coin; where its unit is unknown, make it null and note how many.
+
+    Options are no markets of the registry, and a chain is worth having without its open interest.
+    """
+    batch = parsed.batch(OPTION_QUOTES)
+    contract = said.stated_contract
+    if contract is not None and contract.kind is not ContractKind.INVERSE:
+        batch.change(partial(_times, size=float(contract.size)))
+        return
+    if said.stated_unit is AmountUnit.COIN:
+        return
+    unknown = [
+        exchange
+        for exchange in sorted({name[0] for name in batch.instruments})
+        if said.stated_unit is not None
+        or parsed.amount_unit(OPTION_QUOTES.name, exchange, "") is not AmountUnit.COIN
+    ]
+    if not unknown:
+        return
+    left_out = pl.col("exchange").is_in(unknown) & pl.col("open_interest").is_not_null()
+    for exchange in unknown:
+        count = sum(part.frame().filter(left_out & (pl.col("exchange") == exchange)).height for part in batch)
+        if count:
+            parsed.notes.append(Note("option quote", _LEFT_OUT, count, exchange))
+    batch.change(partial(_without, exchanges=unknown))
+
+
+def _times(quotes: pl.DataFrame, *, size: float) -> pl.DataFrame:
+    return quotes.with_columns(pl.col("open_interest") * size)
+
+
+def _without(quotes: pl.DataFrame, *, exchanges: list[str]) -> pl.DataFrame:
+    known = ~pl.col("exchange").is_in(exchanges)
+    return quotes.with_columns(open_interest=pl.when(known).then("open_interest"))

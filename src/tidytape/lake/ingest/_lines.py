@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
+import zipfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from io import BufferedReader
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import polars as pl
 
 from tidytape.errors import IngestError
-from tidytape.lake.ingest import _zip
 
 BLOCK = 16 * 2**20
 """Text that is parsed at once. [bytes]"""
@@ -22,6 +23,13 @@ BLOCK = 16 * 2**20
 _LONGEST = 64 * 2**20
 _SHOWN = 5
 _GZIP = b"\x1f\x8b"
+_ZIP = (b"PK\x03\x04", b"PK\x05\x06")
+"""How an archive begins: with a member, or without any."""
+
+_LARGEST_RATIO = 500
+"""Market data packs 5 to 50 times. Beyond this it is the same line over and over, and unpacking it fills the disk."""
+
+_ENCRYPTED = 0x1
 
 
 @dataclass(slots=True)
@@ -175,45 +183,98 @@ def first_text(path: Path, size: int = 64 * 2**10) -> str:
     return block[:size].decode("utf-8", errors="replace").removeprefix("\ufeff")
 
 
+def inner_name(path: Path) -> str:
+    """Return the name of the only file in a zip archive, the file's own name if it is none.
+
+    Raises
+    ------
+    IngestError
+        If the file cannot be read, or is a zip archive of other than one file.
+    """
+    with _opened(path) as file:
+        if file.read(len(_ZIP[0])) not in _ZIP:
+            return path.name
+        with _archive(file, path) as archive:
+            return Path(_only_member(archive, path).filename).name
+
+
 def _blocks(file: BinaryIO, path: Path, progress: Callable[[int], object]) -> Iterator[bytes | str]:
     """Yield the file's text in blocks; last, if a packed stream is broken, what is wrong with it."""
-
-    def read() -> bytes:
-        data = file.read(max(BLOCK // 4, len(_GZIP)))
-        progress(len(data))
-        return data
-
-    if file.read(len(_zip.MAGIC[0])) in _zip.MAGIC:
-        yield from _zip.member_blocks(file, str(path), BLOCK // 4, progress)
-        return
+    magic = file.read(len(_ZIP[0]))
     file.seek(0)
-    data = read()
-    if not data.startswith(_GZIP):
-        while data:
-            yield data
-            data = read()
-        return
-    while data:
-        stream = zlib.decompressobj(wbits=zlib.MAX_WBITS | 16)
-        while True:
+    if magic in _ZIP:
+        with _archive(file, path) as archive:
+            member = _only_member(archive, path)
             try:
-                # At most a block comes out at once, however well it was compressed.
-                text = stream.decompress(data, BLOCK)
-            except zlib.error as error:
-                yield f"the gzip stream is broken: {error}"
-                return
-            if text:
-                yield text
-            if stream.eof:
-                break
-            data = stream.unconsumed_tail
-            # After a full block there may be more text inside the stream, and no input left outside.
-            if not data and len(text) < BLOCK:
-                data = read()
-                if not data:
-                    yield "the gzip stream breaks off"
-                    return
-        # A file may hold several streams, one after the other, and zeros after the last.
-        data = stream.unused_data.lstrip(b"\0")
-        while not data and (more := read()):
-            data = more.lstrip(b"\0")
+                with archive.open(member) as text:
+                    share = member.compress_size / max(member.file_size, 1)
+                    yield from _unpacked(
+                        text, "zip archive", lambda: int(text.tell() * share), progress, BLOCK // 4
+                    )
+            except NotImplementedError as error:
+                message = f"{path}: a zip archive packed in a way not supported: {error}"
+                raise IngestError(message, path=str(path)) from error
+    elif magic.startswith(_GZIP):
+        with gzip.GzipFile(fileobj=file) as text:
+            yield from _unpacked(text, "gzip stream", file.tell, progress, BLOCK)
+    else:
+        yield from _unpacked(file, "file", file.tell, progress, BLOCK // 4)
+
+
+def _unpacked(
+    text: Any, what: str, taken: Callable[[], int], progress: Callable[[int], object], size: int
+) -> Iterator[bytes | str]:
+    """Yield the blocks of a stream; last, if it is broken, what is wrong with it."""
+    before = 0
+    broken: str | None = None
+    while broken is None:
+        parts: list[bytes] = []
+        try:
+            # A packed stream gives little at a time.
+            while left := size - sum(map(len, parts)):
+                part = text.read1(left)
+                if not part:
+                    break
+                parts.append(part)
+        except EOFError:
+            broken = f"the {what} breaks off"
+        except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
+            broken = f"the {what} is broken: {error}"
+        now = taken()
+        progress(now - before)
+        before = now
+        if parts:
+            yield b"".join(parts)
+        elif broken is None:
+            return
+    yield broken
+
+
+def _archive(file: BinaryIO, path: Path) -> zipfile.ZipFile:
+    try:
+        return zipfile.ZipFile(file)
+    except zipfile.BadZipFile as error:
+        # The table of contents is the archive's end.
+        message = f"{path}: no whole zip archive, or one that was cut off: {error}"
+        raise IngestError(message, path=str(path)) from error
+
+
+def _only_member(archive: zipfile.ZipFile, path: Path) -> zipfile.ZipInfo:
+    """Return the archive's only file; IngestError if there are others, or it is encrypted or suspiciously large."""
+    members = [member for member in archive.infolist() if not member.is_dir()]
+    reason = ""
+    if len(members) != 1:
+        names = ", ".join(member.filename for member in members[:5])
+        held = f"{len(members)} files: {names}{', …' if len(members) > 5 else ''}" if members else "no file"
+        reason = f"a zip archive of one file was expected, it holds {held}"
+    elif members[0].flag_bits & _ENCRYPTED:
+        reason = "the zip archive is encrypted"
+    elif members[0].file_size > _LARGEST_RATIO * max(members[0].compress_size, 1):
+        (member,) = members
+        reason = (
+            f"{member.filename} would unpack to {member.file_size:,} bytes from {member.compress_size:,}, more than "
+            f"{_LARGEST_RATIO} times as much; unpack it by hand if it is no zip bomb"
+        )
+    if reason:
+        raise IngestError(f"{path}: {reason}", path=str(path))
+    return members[0]

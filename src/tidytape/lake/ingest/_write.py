@@ -3,22 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from functools import partial
 
 import polars as pl
 
-from tidytape.lake.ingest._amounts import conversions
-from tidytape.lake.ingest._funding import require_fillable
-from tidytape.lake.ingest._job import Job, Parsed
-from tidytape.lake.ingest._markets import Given, Instrument, registry_rows
-from tidytape.lake.ingest._option_interest import in_coin_or_unknown
-from tidytape.lake.ingest._read import Read
+from tidytape.errors import IngestError, counted
+from tidytape.lake.ingest._amounts import conversions, known_option_interest
+from tidytape.lake.ingest._registration import Instrument, registry_rows
 from tidytape.lake.ingest.contracts import in_coin, require_quotes
-from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, TableCount
+from tidytape.lake.ingest.layout import Job, Parsed
+from tidytape.lake.ingest.market import Market
+from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount
 from tidytape.lake.store import Appended, Lake
 from tidytape.lake.table import Table
-from tidytape.lake.tables import MARKETS, TRADES
+from tidytape.lake.tables import FUNDING, MARKETS, TRADES
+from tidytape.times import HOUR
 
 _KEY = ["exchange", "raw_symbol"]
+
+UNSTATED = (
+    "without a funding interval and so not served; funding_interval (--funding-interval), said when a file first goes "
+    "in, fills it in"
+)
+"""What is noted of reports without one."""
 
 
 class Writer:
@@ -28,20 +35,20 @@ class Writer:
     ----------
     lake : Lake
         Where they go.
-    given : Given
-        What the caller said about their market.
+    market : Market
+        What the caller says of their market.
     """
 
-    def __init__(self, lake: Lake, given: Given) -> None:
+    def __init__(self, lake: Lake, market: Market) -> None:
         self._lake = lake
-        self._given = given
+        self._market = market
         self._files: list[FileReport] = []
         self._instruments: set[Instrument] = set()
         self._guesses: set[Instrument] = set()
         self._known: list[Job] = []
 
-    def put(self, read: Read) -> None:
-        """Put a file in, unless it is there.
+    def put(self, job: Job, parsed: Parsed | None, source: str) -> None:
+        """Put what was read of a file in; None stands for a file that went in before.
 
         Raises
         ------
@@ -51,16 +58,13 @@ class Writer:
         LakeError
             If the lake cannot be written.
         """
-        if read.error is not None:
-            raise read.error
-        path = str(read.job.path)
-        if read.parsed is None:
-            self._known.append(read.job)
+        path = str(job.path)
+        if parsed is None:
+            self._known.append(job)
             self._files.append(FileReport(path, already_ingested=True))
             return
-        parsed = read.parsed
-        require_fillable(read.job, parsed, self._lake)
-        appended = self._append(parsed, read.source)
+        _require_fillable(job, parsed, self._lake)
+        appended = self._append(parsed, source)
         already = [one.already_ingested for one in appended]
         self._files.append(
             FileReport(
@@ -80,14 +84,14 @@ class Writer:
 
     def _append(self, parsed: Parsed, source: str) -> list[Appended]:
         registered = self._lake.markets()
-        found = conversions(parsed, self._given, registered, self._holds_events)
+        found = conversions(parsed, self._market, registered, self._holds_events)
         stated = found.registry
         for batch in parsed.batches:
             in_coin(batch, found.contracts.get(batch.table.name, {}))
             if batch.table is not TRADES:  # whose amount in the quote is computed, never read
                 require_quotes(batch)
-        in_coin_or_unknown(parsed, self._given)
-        markets, guesses = registry_rows(parsed, self._given, registered, earlier=self._instruments)
+        known_option_interest(parsed, self._market)
+        markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._instruments)
         self._lake.require_writable(*(batch.table for batch in parsed.batches), MARKETS)
         # An append is all or nothing by itself, so only what follows the first write is checked before.
         for batch in parsed.batches if stated.height else parsed.batches[1:]:
@@ -97,7 +101,7 @@ class Writer:
             self._lake.register(stated, replace=["contract", "contract_size", "amount_units"])
         appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
         # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
-        self._lake.register(markets, replace=self._given.columns, sources=[source])
+        self._lake.register(markets, replace=self._market.replaced, sources=[source])
         self._instruments.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses
         return appended
@@ -143,3 +147,48 @@ class Writer:
         return (exchange, raw_symbol) in self._instruments or any(
             job.exchange == exchange and job.raw_symbol in {None, raw_symbol} for job in self._known
         )
+
+
+# A funding rate is one per funding interval, so a report that states none is never served, see
+# `tidytape.aggregate.funding`. An interval that is stated holds, whatever the caller says.
+
+
+def stated(job: Job, parsed: Parsed) -> None:
+    """Fill in the funding interval that the caller says, or note how many reports have none."""
+    batch = parsed.batch(FUNDING)
+    if job.market.funding_nanoseconds is not None:
+        batch.change(partial(_filled, interval=job.market.funding_nanoseconds))
+        return
+    count = sum(part.frame()["funding_interval"].null_count() for part in batch)
+    if count:
+        parsed.notes.append(Note("funding report", UNSTATED, count))
+
+
+def _require_fillable(job: Job, parsed: Parsed, lake: Lake) -> None:
+    """Raise IngestError where the lake has a report with another funding interval, or none, than the caller says.
+
+    What is in a lake stays as it is: without this the report would silently stay unserved, or be served over another.
+    """
+    if job.market.funding_nanoseconds is None:
+        return
+    for part in parsed.batch(FUNDING):
+        exchanges, symbols = (list(names) for names in zip(*part.instruments, strict=True))
+        there = lake.scan(
+            FUNDING.name, exchange=exchanges, raw_symbol=symbols, start=part.first, end=part.last + 1
+        )
+        ours = part.frame().lazy().select(*FUNDING.key, said="funding_interval")
+        other = pl.col("said").ne_missing(pl.col("funding_interval"))
+        wrong = there.join(ours, on=list(FUNDING.key)).filter(other).sort(FUNDING.key).collect()
+        if wrong.height:
+            row = wrong.row(0, named=True)
+            stored = "no" if row["funding_interval"] is None else f"{row['funding_interval'] / HOUR:g} h as"
+            raise IngestError(
+                f"{job.path}: {counted(wrong.height, 'funding report')} of it in the lake with {stored} funding "
+                f"interval, e.g. {row['exchange']} {row['raw_symbol']} at {row['timestamp']}; what is in a lake stays "
+                "as it is, so put the files into a new one",
+                path=str(job.path),
+            )
+
+
+def _filled(reports: pl.DataFrame, *, interval: int) -> pl.DataFrame:
+    return reports.with_columns(pl.col("funding_interval").fill_null(interval))

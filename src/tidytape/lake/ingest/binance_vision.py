@@ -10,7 +10,7 @@ dump                      becomes
 ``metrics``               open interest. The ratios of traders are left out
 ``liquidationSnapshot``   liquidations, at the average price and with the amount that was filled. Rows come doubled;
                           the repeated ones are counted, not kept
-``klines``                recorded candles, see `_klines`. They are served where a market has no trades
+``klines``                recorded candles. They are served where a market has no trades
 ``bookDepth``             nothing, an error: a row is the amount between the price and some percent off it. Which prices
                           it rests at is lost, so no level of a book can be made of it
 ``bookTicker``            nothing, an error: the best prices alone are no book
@@ -28,6 +28,15 @@ registered. Binance says 100 USD for BTC and mostly 10 USD for others [1]_: "mos
 The amounts in coin that ``trades`` hold beside must agree with it. ``metrics`` and ``klines`` tell coins as well, which
 are taken.
 
+How long they are the name tells, ``BTCUSDT-1m-2024-08-08.zip``; where it does not, the first row that closes one unit
+of time before another candle would open. Every row must agree. A month has no length, so its candles are refused.
+
+Dumps of candles of mark, index and premium prices have the same names and columns. They have no volume, though prices
+moved, and no such row is taken for trades.
+
+COIN-M futures count contracts, and tell the coins beside: those are the volume. The volume in terms of the quote is
+contracts times the size of one, so it is null while nobody said what a contract is.
+
 References
 ----------
 .. [1] Binance, "Coin-Margined Futures Contract Specifications", contract multiplier.
@@ -36,10 +45,10 @@ References
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from types import MappingProxyType
+from typing import ClassVar
 
 import polars as pl
 
@@ -47,8 +56,8 @@ from tidytape.catalogue import Side
 from tidytape.errors import IngestError, QueryError, counted
 from tidytape.lake.amount_units import is_coin_margined, of_binance
 from tidytape.lake.batch import Spool
-from tidytape.lake.ingest import _klines
-from tidytape.lake.ingest._delimited import split
+from tidytape.lake.ingest._candles import LENGTHS, impossible
+from tidytape.lake.ingest._decode import Header, delimited
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
     FLAG,
@@ -62,13 +71,12 @@ from tidytape.lake.ingest._fields import (
     time,
     word,
 )
-from tidytape.lake.ingest._job import Job, Parsed
-from tidytape.lake.ingest._lines import numbered
-from tidytape.lake.ingest._time import ISO, unit_of
-from tidytape.lake.tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES
+from tidytape.lake.ingest._time import ISO, UNITS, unit_of
+from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
+from tidytape.lake.tables import FUNDING, LIQUIDATIONS, OPEN_INTEREST, RECORDED_CANDLES, TRADES
 from tidytape.times import HOUR
 
-__all__ = ["parse", "recognises"]
+__all__ = ["BinanceVision"]
 
 _ANY_TIME = time("ms")  # a stand-in: the file's first time tells the unit
 _ORDER_CLOSES = {"sell": Side.BUY.value, "buy": Side.SELL.value}
@@ -191,118 +199,46 @@ _DUMPS: Mapping[str, _Dump] = MappingProxyType(
     }
 )  # fmt: skip
 
+_INTERVALS = r"\d{1,2}(?:s|m|h|d|w|mo)"
+"""How names write how long candles are."""
+
 _NAME = re.compile(
-    rf"([A-Z0-9_]{{2,40}})-({'|'.join(_DUMPS)}|{_klines.INTERVALS})-\d{{4}}-\d{{2}}(?:-\d{{2}})?\.(?:zip|csv|csv\.gz)"
+    rf"([A-Z0-9_]{{2,40}})-({'|'.join(_DUMPS)}|{_INTERVALS})-\d{{4}}-\d{{2}}(?:-\d{{2}})?\.(?:zip|csv|csv\.gz)"
 )
 
 
-def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
-    """Read one file.
+@dataclass(frozen=True, slots=True)
+class _Columns(Header):
+    """The columns of a dump, and which one it is."""
 
-    Parameters
-    ----------
-    job : Job
-        The file and its ``exchange``; ``raw_symbol`` where neither the name nor a column tells it.
-    spool : Spool
-        Takes the rows.
-    progress : callable
-        Called with the number of bytes read.
-
-    Returns
-    -------
-    Parsed
-
-    Raises
-    ------
-    QueryError
-        If no venue is given, or no instrument where the file does not tell it.
-    IngestError
-        If the file cannot be read, is no dump, or one that holds nothing a lake has a table for.
-    """
-    venue = job.venue
-    parsed = Parsed(spool, amount_unit=of_binance)
-    for kind, rows in _blocks(job.path, parsed, progress):
-        _PUT[kind](rows.with_columns(exchange=pl.lit(venue)), job, parsed)
-    return parsed
+    kind: str = ""
 
 
-def recognises(name: str, head: str) -> bool:
-    """Whether a file is a dump: by its name as Binance gives it, or by its header."""
-    return _NAME.fullmatch(name) is not None or _by_header(_split_header(head.partition("\n")[0])) is not None
-
-
-def _blocks(
-    path: Path, parsed: Parsed, progress: Callable[[int], object]
-) -> Iterator[tuple[str, pl.DataFrame]]:
-    """Yield the name of the dump and its rows, checked, block by block."""
-    kind = ""
-    columns: list[str] = []
-    for block in numbered(path, parsed.bad, progress):
-        lines = block
-        if not kind and lines.height:
-            kind, columns, has_header = _kind(path, lines["text"][0])
-            lines = lines[1:] if has_header else lines
-            if _DUMPS[kind].refusal:
-                raise _refused(path, _DUMPS[kind].refusal)
-        if not kind:
-            continue
-        # A column that only some versions have is read where it is.
-        wanted_fields = {
-            ours: column
-            for ours, column in _DUMPS[kind].fields.items()
-            if column.needed or column.name in columns
-        }
-        parsed.lines += lines.height
-        texts = split(lines, len(columns), ",", parsed.bad)
-        wanted = texts.select(
-            "line",
-            *(pl.col(f"c{columns.index(column.name)}").alias(ours) for ours, column in wanted_fields.items()),
-        )
-        if parsed.time_unit is None:
-            parsed.time_unit = unit_of(wanted["timestamp"])
-        unit = parsed.time_unit or "ms"
-        fields = {
-            ours: Field(column.name, time(unit)) if column.kind is _ANY_TIME else column
-            for ours, column in wanted_fields.items()
-        }
-        yield kind, parsed.bad.take(checked(wanted, fields))
-    if not kind:
-        if parsed.bad.first:
-            line, reason = parsed.bad.first[0]
-            raise IngestError(
-                f"{path}:{line}: {reason}", path=str(path), line=line, bad_lines=parsed.bad.count
-            )
-        raise _refused(path, "the file has no lines")
-
-
-def _kind(path: Path, first: str) -> tuple[str, list[str], bool]:
-    """Name of the dump, its columns, and whether the first line is a header."""
-    match = _NAME.fullmatch(path.name)
+def _described(job: Job, first: str) -> _Columns:
+    """Which dump a file is, and its columns, by its name and its first line."""
+    match = _NAME.fullmatch(job.path.name)
     named = None if match is None else match[2] if match[2] in _DUMPS else "klines"
-    header = _split_header(first)
-    told = _by_header(header)
-    if told is not None and named not in {None, told}:
-        raise _refused(path, f"its name says {named}, and its header {told}")
-    if told is not None:
-        return told, header, True
-    if named is None:
+    names = _split_header(first)
+    by_header = _by_header(names)
+    if by_header is not None and named not in {None, by_header}:
+        raise _refused(job, f"its name says {named}, and its header {by_header}")
+    kind = by_header or named
+    if kind is None:
         raise _refused(
-            path,
+            job,
             "neither the header nor the name tells which dump it is; a name is e.g. BTCUSDT-trades-2024-08-08.zip",
         )
-    dump = _DUMPS[named]
+    dump = _DUMPS[kind]
     if dump.refusal:
-        raise _refused(path, dump.refusal)
-    if len(header) not in dump.widths:
+        raise _refused(job, dump.refusal)
+    if by_header is not None:
+        return _Columns(names, kind=kind)
+    if not dump.widths:
+        raise _refused(job, f"{kind} without its header: {', '.join(dump.columns)}")
+    if len(names) not in dump.widths:
         widths = " or ".join(map(str, dump.widths))
-        what = f"no header of {named}, and " if dump.widths else f"{named} without its header: "
-        wanted = (
-            f"{counted(len(header), 'column')} instead of {widths}"
-            if dump.widths
-            else ", ".join(dump.columns)
-        )
-        raise _refused(path, what + wanted)
-    return named, [*dump.columns, *("",) * (len(header) - len(dump.columns))], False
+        raise _refused(job, f"no header of {kind}, and {counted(len(names), 'column')} instead of {widths}")
+    return _Columns([*dump.columns, *("",) * (len(names) - len(dump.columns))], is_line=False, kind=kind)
 
 
 def _split_header(line: str) -> list[str]:
@@ -310,16 +246,16 @@ def _split_header(line: str) -> list[str]:
 
 
 def _by_header(header: list[str]) -> str | None:
-    found = [
+    dumps = [
         name
         for name, dump in _DUMPS.items()
         if all(header.count(column) == 1 for column in dump.columns if column)
     ]
-    return found[0] if len(found) == 1 else None
+    return dumps[0] if len(dumps) == 1 else None
 
 
-def _refused(path: Path, reason: str) -> IngestError:
-    return IngestError(f"{path}: {reason}", path=str(path))
+def _refused(job: Job, reason: str) -> IngestError:
+    return IngestError(f"{job.path}: {reason}", path=str(job.path))
 
 
 def _symbol(job: Job) -> str:
@@ -344,7 +280,7 @@ def _coin_margined(job: Job, symbol: str, parsed: Parsed, *, has_coins: bool = F
     """
     found = has_coins or is_coin_margined(symbol)
     if found:
-        parsed.inverse.add((job.venue, symbol))
+        parsed.inverse.add((job.known_exchange, symbol))
     return found
 
 
@@ -370,7 +306,83 @@ def _trades(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
 def _candles(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
     symbol = _symbol(job)
     placed = rows.with_columns(raw_symbol=pl.lit(symbol))
-    _klines.put(placed, job, parsed, coin_margined=_coin_margined(job, symbol, parsed))
+    _put_candles(placed, job, parsed, coin_margined=_coin_margined(job, symbol, parsed))
+
+
+_NAMED = re.compile(rf"-({_INTERVALS})-\d{{4}}-")
+_WORDS = {length: word for word, length in LENGTHS.items() if word.islower()}
+
+
+def _named_length(job: Job) -> int | None:
+    """Return how long a file's candles are by its name, None where that does not tell. [ns]
+
+    Raises
+    ------
+    IngestError
+        If it names none that a candle of the lake can have.
+    """
+    match = _NAMED.search(job.path.name)
+    if match is None:
+        return None
+    if match[1].endswith("mo"):
+        reason = "klines of months: they differ in length, and a candle of the lake has one; take those of 1d"
+    elif match[1] not in LENGTHS:
+        reason = f"klines of {match[1]}: none of {', '.join(_WORDS[one] for one in sorted(_WORDS))}"
+    else:
+        return LENGTHS[match[1]]
+    raise IngestError(f"{job.path}: {reason}", path=str(job.path))
+
+
+def _put_candles(rows: pl.DataFrame, job: Job, parsed: Parsed, *, coin_margined: bool) -> None:
+    """Put checked rows into the table of recorded candles.
+
+    Parameters
+    ----------
+    rows : polars.DataFrame, one row per line
+        The columns of the dump by our names: ``close_time`` and ``trades`` beside those of the table.
+    job : Job
+        The file.
+    parsed : Parsed
+        Takes the rows; its ``time_unit`` is that of both times, and its ``interval`` what rows before told.
+    coin_margined : bool
+        The volumes are contracts, and those of the quote coin.
+    """
+    unit = 10 ** UNITS.get(parsed.time_unit or "ms", 6)
+    told = rows.with_columns(interval=pl.col("close_time") - pl.col("timestamp") + unit)
+    named = _named_length(job)
+    if parsed.interval is None:
+        known = told["interval"].filter(told["interval"].is_in(list(_WORDS)))
+        parsed.interval = named or (known[0] if known.len() else None)
+    good = parsed.bad.take(_agreeing(told, parsed.interval, named=named is not None))
+    idle = (pl.col("volume") == 0) & ((pl.col("trades") != 0) | (pl.col("high") != pl.col("low")))
+    good = parsed.bad.take(
+        good.with_columns(
+            reason=pl.when(idle).then(
+                pl.lit("no volume, but a price that moved: of a mark, index or premium, not of trades")
+            )
+        )
+    )
+    if coin_margined:
+        good = good.rename({"volume": "contracts", "buy_volume": "buy_contracts"}).rename(
+            {"quote_volume": "volume", "buy_quote_volume": "buy_volume"}
+        )
+    good = parsed.bad.take(impossible(good))
+    candles = RECORDED_CANDLES.conform(good)
+    if coin_margined:
+        candles = candles.with_columns(good["contracts"], good["buy_contracts"])
+    parsed.batch(RECORDED_CANDLES).add(candles)
+
+
+def _agreeing(rows: pl.DataFrame, wanted: int | None, *, named: bool) -> pl.DataFrame:
+    """The rows with a ``reason`` where one closes at another time than its length says."""
+    if wanted is None:
+        reason = "it closes when no candle would whose length is one of " + ", ".join(
+            _WORDS[one] for one in sorted(_WORDS)
+        )
+        return rows.with_columns(reason=pl.lit(reason))
+    before = "the name of the file" if named else "a row before it"
+    reason = f"it does not close after {_WORDS[wanted]}, as {before} says"
+    return rows.with_columns(reason=pl.when(pl.col("interval") != wanted).then(pl.lit(reason)))
 
 
 def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
@@ -436,3 +448,47 @@ _PUT: Mapping[str, Callable[[pl.DataFrame, Job, Parsed], None]] = {
     "metrics": _open_interest,
     "liquidationSnapshot": _liquidations,
 }
+
+
+class BinanceVision(Layout):
+    """Dumps of data.binance.vision: trades, candles, funding, open interest, liquidations."""
+
+    name = "binance-vision"
+    needs_exchange = True
+    amounts: ClassVar[Mapping[str, str]] = {
+        TRADES.name: "the symbol, or a column `base_qty`",
+        RECORDED_CANDLES.name: "the coins that the dump has beside contracts",
+        OPEN_INTEREST.name: "the value in coin that the dump has beside contracts",
+        LIQUIDATIONS.name: "the symbol",
+    }
+
+    @classmethod
+    def recognises(cls, name: str, head: str) -> bool:
+        """Return whether a file is a dump: by its name as Binance gives it, or by its header."""
+        return (
+            _NAME.fullmatch(name) is not None
+            or _by_header(_split_header(head.partition("\n")[0])) is not None
+        )
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one file."""
+        exchange = pl.lit(job.known_exchange)
+        parsed = Parsed(spool, amount_unit=of_binance)
+        for header, texts in delimited(job, parsed, progress, lambda _, first: _described(job, first)):
+            # A column that only some versions have is read where it is.
+            dump_fields = {
+                ours: column
+                for ours, column in _DUMPS[header.kind].fields.items()
+                if column.needed or column.name in header.names
+            }
+            wanted = header.chosen(texts, dump_fields)
+            if parsed.time_unit is None:
+                parsed.time_unit = unit_of(wanted["timestamp"])
+            times = time(parsed.time_unit or "ms")
+            fields = {
+                ours: Field(column.name, times) if column.kind is _ANY_TIME else column
+                for ours, column in dump_fields.items()
+            }
+            rows = parsed.bad.take(checked(wanted, fields))
+            _PUT[header.kind](rows.with_columns(exchange=exchange), job, parsed)
+        return parsed

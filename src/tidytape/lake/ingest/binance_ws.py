@@ -14,7 +14,8 @@ contracts of a fixed number of USD, under any exchange name, so the caller must 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Mapping
+from typing import ClassVar
 
 import polars as pl
 
@@ -22,14 +23,14 @@ from tidytape.catalogue import BookSide, Side
 from tidytape.errors import IngestError
 from tidytape.lake.amount_units import is_coin_margined, is_in_dollars, of_binance
 from tidytape.lake.batch import Spool
-from tidytape.lake.ingest._job import Job, Parsed
-from tidytape.lake.ingest._json import decoded
+from tidytape.lake.ingest._decode import decoded
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import nanoseconds
+from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
 from tidytape.lake.names import unstorable
 from tidytape.lake.tables import BOOK, TRADES
 
-__all__ = ["parse", "recognises"]
+__all__ = ["BinanceWs"]
 
 _HEAD = pl.Struct(
     {
@@ -61,52 +62,48 @@ _UPDATE = pl.Struct({"data": pl.Struct({"b": _LEVELS, "a": _LEVELS})})
 _SNAPSHOT = pl.Struct({"bids": _LEVELS, "asks": _LEVELS})
 
 
-def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
-    """Read one log.
+class BinanceWs(Layout):
+    """Recorded WebSocket logs: trades, depth updates and snapshots."""
 
-    Parameters
-    ----------
-    job : Job
-        The file; ``raw_symbol`` takes one instrument out of several.
-    spool : Spool
-        Takes the rows.
-    progress : callable
-        Called with the number of bytes read.
+    name = "binance-ws"
+    needs_exchange = True
+    market_options = tuple(name for name in Layout.market_options if name != "funding_interval")
+    amounts: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        (TRADES.name, BOOK.name), "`ps` in the messages, or the symbol"
+    )
 
-    Returns
-    -------
-    Parsed
+    @classmethod
+    def recognises(cls, name: str, head: str) -> bool:
+        """Return whether a file is such a log: its first line is a time in nanoseconds, a space and an object."""
+        return re.match(r"\d{19} \{", head) is not None
 
-    Raises
-    ------
-    IngestError
-        If the file cannot be read, or has events, but none of ``raw_symbol``.
-    """
-    parsed = Parsed(spool, amount_unit=of_binance)
-    snapshots: list[pl.DataFrame] = []
-    symbols: set[str] = set()
-    rows = 0
-    for lines in numbered(job.path, parsed.bad, progress):
-        parsed.lines += lines.height
-        messages = _messages(lines, parsed)
-        symbols.update(messages["symbol"].drop_nulls().unique())
-        parsed.inverse |= _coin_margined(messages, job.venue)
-        if job.raw_symbol is not None:
-            messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
-        parsed.batch(TRADES).add(_trades(messages, job.venue, parsed))
-        if messages.filter(kind="depthUpdate")["data"].struct.field("pu").is_not_null().any():
-            parsed.futures = True
-        updates = _levels(_updates(messages), job.venue, rows, parsed)
-        rows += updates.height
-        parsed.batch(BOOK).add(BOOK.conform(updates))
-        answers = _levels(_answers(messages), job.venue, rows, parsed)
-        rows += answers.height
-        snapshots.append(answers)
-    if job.raw_symbol is not None and symbols and job.raw_symbol not in symbols:
-        message = f"{job.path}: has no {job.raw_symbol!r}, only {', '.join(sorted(symbols))}"
-        raise IngestError(message, path=str(job.path))
-    _place(snapshots, symbols, job.raw_symbol, parsed)
-    return parsed
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one log."""
+        parsed = Parsed(spool, amount_unit=of_binance)
+        snapshots: list[pl.DataFrame] = []
+        symbols: set[str] = set()
+        rows = 0
+        for lines in numbered(job.path, parsed.bad, progress):
+            parsed.lines += lines.height
+            messages = _messages(lines, parsed)
+            symbols.update(messages["symbol"].drop_nulls().unique())
+            parsed.inverse |= _coin_margined(messages, job.known_exchange)
+            if job.raw_symbol is not None:
+                messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
+            parsed.batch(TRADES).add(_trades(messages, job.known_exchange, parsed))
+            if messages.filter(kind="depthUpdate")["data"].struct.field("pu").is_not_null().any():
+                parsed.futures = True
+            updates = _levels(_updates(messages), job.known_exchange, rows, parsed)
+            rows += updates.height
+            parsed.batch(BOOK).add(BOOK.conform(updates))
+            answers = _levels(_answers(messages), job.known_exchange, rows, parsed)
+            rows += answers.height
+            snapshots.append(answers)
+        if job.raw_symbol is not None and symbols and job.raw_symbol not in symbols:
+            message = f"{job.path}: has no {job.raw_symbol!r}, only {', '.join(sorted(symbols))}"
+            raise IngestError(message, path=str(job.path))
+        _place(snapshots, symbols, job.raw_symbol, parsed)
+        return parsed
 
 
 def _messages(lines: pl.DataFrame, parsed: Parsed) -> pl.DataFrame:
@@ -287,8 +284,3 @@ def _exchange_time(name: str) -> pl.Expr:
     """Epoch nanoseconds of a time in ms, or in us where the stream was asked for that; the two cannot be mixed up."""
     text = pl.col(name).cast(pl.String)
     return pl.coalesce(nanoseconds(text, "ms"), nanoseconds(text, "us"))
-
-
-def recognises(name: str, head: str) -> bool:
-    """Whether a file is such a log: its first line is a time in nanoseconds, a space and an object."""
-    return re.match(r"\d{19} \{", head) is not None

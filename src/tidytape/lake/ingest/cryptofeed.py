@@ -17,7 +17,8 @@ References
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Mapping
+from typing import ClassVar
 
 import orjson
 import polars as pl
@@ -26,14 +27,14 @@ from tidytape.frames.grid import exact
 from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.batch import Spool
 from tidytape.lake.ingest._fields import FLAG, NAME, NOT_NEGATIVE, NUMBER, TEXT, Field, checked, time
-from tidytape.lake.ingest._job import Job, Parsed
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import ISO, nanoseconds
 from tidytape.lake.ingest.contracts import Contract, ContractKind
+from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
 from tidytape.lake.tables import FUNDING, OPEN_INTEREST
 from tidytape.times import SECOND
 
-__all__ = ["parse", "recognises"]
+__all__ = ["Cryptofeed"]
 
 _ADDRESS = "https://www.bitmex.com/api/v1/instrument"
 _LINE = re.compile(r"(\S+) -> (\d+(?:\.\d+)?): (.*)", re.DOTALL)
@@ -54,43 +55,40 @@ _FIELDS = {
 }
 
 
-def parse(job: Job, spool: Spool, progress: Callable[[int], object]) -> Parsed:
-    """Read one file.
+class Cryptofeed(Layout):
+    """Lists of BitMEX instruments: funding and open interest."""
 
-    Parameters
-    ----------
-    job : Job
-        The file; ``exchange`` is BITMEX where left out, ``raw_symbol`` takes one contract out of it.
-    spool : Spool
-        Takes the rows.
-    progress : callable
-        Called with the number of bytes read.
+    name = "cryptofeed"
+    names_exchange = True
+    default_exchange = "BITMEX"
+    market_options = (
+        "exchange",
+        "raw_symbol",
+        "contract",
+        "contract_size",
+        "amount_unit",
+        "funding_interval",
+    )
+    amounts: ClassVar[Mapping[str, str]] = {OPEN_INTEREST.name: "the list of instruments itself"}
 
-    Returns
-    -------
-    Parsed
+    @classmethod
+    def recognises(cls, name: str, head: str) -> bool:
+        """Return whether a file is such a record: it begins with the address of the list."""
+        return head.startswith(_ADDRESS)
 
-    Raises
-    ------
-    IngestError
-        If the file cannot be read.
-    """
-    parsed = Parsed(spool, amount_unit=_contracts)
-    for lines in numbered(job.path, parsed.bad, progress):
-        parsed.lines += lines.height
-        # A line is a whole answer: few and long, so one by one.
-        for line, text in lines.iter_rows():
-            _take(line, text, job, parsed)
-    return parsed
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one file."""
+        parsed = Parsed(spool, amount_unit=_contracts)
+        for lines in numbered(job.path, parsed.bad, progress):
+            parsed.lines += lines.height
+            # A line is a whole answer: few and long, so one by one.
+            for line, text in lines.iter_rows():
+                _take(line, text, job, parsed)
+        return parsed
 
 
 def _contracts(table: str, exchange: str, raw_symbol: str) -> AmountUnit:
     return AmountUnit.CONTRACTS
-
-
-def recognises(name: str, head: str) -> bool:
-    """Whether a file is such a record: it begins with the address of the list."""
-    return head.startswith(_ADDRESS)
 
 
 def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
@@ -119,13 +117,9 @@ def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
         }
     ).with_columns(line=pl.lit(line, pl.Int64))
     rows = parsed.bad.take(checked(texts, _FIELDS))
-    if job.raw_symbol is not None:
-        others = rows.filter(pl.col("raw_symbol") != job.raw_symbol).height
-        if others:
-            parsed.ignore("contract of another symbol", others)
-        rows = rows.filter(pl.col("raw_symbol") == job.raw_symbol)
+    rows = parsed.only(rows, job.raw_symbol, others="contract of another symbol")
     placed = rows.with_columns(
-        exchange=pl.lit(job.exchange or "BITMEX"),
+        exchange=pl.lit(job.exchange or Cryptofeed.default_exchange),
         received=nanoseconds(pl.lit(match[2]), "s"),
         # A span is written as the time that it is after the year 2000.
         funding_interval=nanoseconds(pl.col("interval"), ISO) - _YEAR_2000,
@@ -133,15 +127,12 @@ def _take(line: int, text: str, job: Job, parsed: Parsed) -> None:
     has_funding = pl.any_horizontal(pl.col("rate", "predicted_rate").is_not_null())
     parsed.batch(FUNDING).add(FUNDING.conform(placed.filter(has_funding)))
     interest = placed.filter(pl.col("amount").is_not_null())
-    quanto = interest.filter("is_quanto").height
-    if quanto:
-        parsed.ignore("open interest of a quanto contract", quanto)
+    parsed.ignore("open interest of a quanto contract", interest.filter("is_quanto").height)
     interest = interest.filter(~pl.col("is_quanto").fill_null(value=False))
     parsed.contracts.update(_sizes(interest))
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(interest).with_columns(interest["price"]))
-    neither = placed.filter(~has_funding & pl.col("amount").is_null()).height
-    if neither:
-        parsed.ignore("contract without funding rate and open interest", neither)
+    neither = placed.filter(~has_funding & pl.col("amount").is_null())
+    parsed.ignore("contract without funding rate and open interest", neither.height)
 
 
 def _sizes(listed: pl.DataFrame) -> Iterator[tuple[tuple[str, str], Contract]]:

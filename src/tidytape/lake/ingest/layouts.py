@@ -1,45 +1,133 @@
-"""The layouts by name."""
+"""The registry of layouts, and which of them a file is written in."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
 from types import MappingProxyType
+from typing import Any
 
-from tidytape.lake.ingest import (
-    binance_vision,
-    binance_ws,
-    cryptofeed,
-    csv,
-    deribit_chain,
-    jsonl,
-    parquet,
-    tardis,
-    tardis_node,
-)
-from tidytape.lake.ingest._job import Layout
+from tidytape.errors import QueryError, did_you_mean
+from tidytape.lake.ingest._lines import first_text, inner_name
+from tidytape.lake.ingest.binance_vision import BinanceVision
+from tidytape.lake.ingest.binance_ws import BinanceWs
+from tidytape.lake.ingest.coinbase import Coinbase
+from tidytape.lake.ingest.cryptofeed import Cryptofeed
+from tidytape.lake.ingest.deribit_chain import DeribitChain
+from tidytape.lake.ingest.kraken import Kraken
+from tidytape.lake.ingest.layout import Layout, nothing_to_choose
+from tidytape.lake.ingest.lean import Lean
+from tidytape.lake.ingest.mapped import Csv, Jsonl, Mapped, Parquet
+from tidytape.lake.ingest.market import Market
+from tidytape.lake.ingest.tardis import Tardis, TardisNode
 
-__all__ = ["LAYOUTS", "MAPPED", "NAMING", "WITHOUT_FUNDING"]
+__all__ = [
+    "LAYOUTS",
+    "BinanceVision",
+    "BinanceWs",
+    "Coinbase",
+    "Cryptofeed",
+    "Csv",
+    "DeribitChain",
+    "Jsonl",
+    "Kraken",
+    "Lean",
+    "Parquet",
+    "Tardis",
+    "TardisNode",
+]
 
-LAYOUTS: Mapping[str, Layout] = MappingProxyType(
+LAYOUTS: Mapping[str, type[Layout]] = MappingProxyType(
     {
-        "binance-vision": binance_vision.parse,
-        "binance-ws": binance_ws.parse,
-        "cryptofeed": cryptofeed.parse,
-        "csv": csv.parse,
-        "deribit-chain": deribit_chain.parse,
-        "jsonl": jsonl.parse,
-        "parquet": parquet.parse,
-        "tardis": tardis.parse,
-        "tardis-node": tardis_node.parse,
+        layout.name: layout
+        for layout in (
+            BinanceVision,
+            BinanceWs,
+            Coinbase,
+            Cryptofeed,
+            Csv,
+            DeribitChain,
+            Jsonl,
+            Kraken,
+            Lean,
+            Parquet,
+            Tardis,
+            TardisNode,
+        )
     }
 )
-"""What reads each layout."""
+"""The layouts by name, in the order of the alphabet."""
 
-MAPPED = ("csv", "jsonl", "parquet")
-"""Those whose columns are mapped, for any table."""
 
-WITHOUT_FUNDING = ("binance-ws", "deribit-chain")
-"""Those that hold no funding."""
+def recognised(path: Path) -> Layout:
+    """Return the only layout that a file can be written in.
 
-NAMING = ("cryptofeed", "deribit-chain", "tardis", "tardis-node")
-"""Those that name their venues, or are of one alone."""
+    Parameters
+    ----------
+    path : Path
+        The file, plain or packed.
+
+    Raises
+    ------
+    QueryError
+        If no layout knows it, or several do.
+    IngestError
+        If the file cannot be read.
+    """
+    head = first_text(path)
+    names = {path.name, inner_name(path)} if head else {path.name}
+    candidates = [
+        layout for layout in LAYOUTS.values() if any(layout.recognises(name, head) for name in names)
+    ]
+    if len(candidates) == 1:
+        return candidates[0]()
+    if candidates:
+        could_be = ", ".join(layout.name for layout in candidates)
+        expected = f"one of the layouts it could be: {could_be}"
+    else:
+        known = ", ".join(name for name, layout in LAYOUTS.items() if not issubclass(layout, Mapped))
+        expected = (
+            f"a layout for {path.name}: it is recognised as none of {known}; "
+            "files of your own are csv, jsonl or parquet, with a column map"
+        )
+    raise QueryError("layout", got=None, expected=expected)
+
+
+def options_of(kind: type[Any]) -> dict[str, Mapping[str, Any]]:
+    """Return what the fields of a layout, or of `Market`, say of themselves as options, by name."""
+    if not is_dataclass(kind):
+        return {}
+    return {field.name: {"default": field.default, **field.metadata} for field in fields(kind)}
+
+
+def by_name(layout: str | None, options: Mapping[str, Any]) -> tuple[Layout | None, Market]:
+    """Return the layout and the market that options by name stand for, as the command line takes them.
+
+    Parameters
+    ----------
+    layout : str or None
+        Name of the layout; None to see from the files.
+    options : mapping
+        Attributes of the layout and of `Market`. None is left out.
+
+    Raises
+    ------
+    QueryError
+        If there is no such layout, it has no such option, or a value cannot be right.
+    """
+    if layout is not None and layout not in LAYOUTS:
+        raise QueryError(
+            "layout",
+            got=layout,
+            expected="one of " + ", ".join(LAYOUTS),
+            hint=did_you_mean(layout, LAYOUTS),
+        )
+    given = {name: value for name, value in options.items() if value is not None}
+    market = Market(**{name: given.pop(name) for name in options_of(Market) if name in given})
+    kind = None if layout is None else LAYOUTS[layout]
+    known = {} if kind is None else options_of(kind)
+    for name, value in given.items():
+        if name not in known:
+            raise nothing_to_choose(name, value, f"{layout or 'recognised'} files")
+    return (None if kind is None else kind(**given)), market

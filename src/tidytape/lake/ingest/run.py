@@ -1,30 +1,31 @@
-"""The ingest itself: files are read at once, and go into the lake one after the other."""
+"""The ingest itself: files are read at once, ahead of the lake, and go into it one after the other."""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from datetime import timedelta
-from decimal import Decimal
+import threading
+import warnings
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tqdm.auto import tqdm
 
-from tidytape.errors import IngestError, QueryError, TidytapeError, did_you_mean
-from tidytape.lake.ingest._candles import length
-from tidytape.lake.ingest._job import Job
-from tidytape.lake.ingest._markets import Given
-from tidytape.lake.ingest._read import Reader
-from tidytape.lake.ingest._time import told
-from tidytape.lake.ingest._write import Writer
-from tidytape.lake.ingest.layouts import LAYOUTS, MAPPED, WITHOUT_FUNDING
+from tidytape.errors import IngestError, QueryError, TidytapeError
+from tidytape.lake.batch import Room, Spool
+from tidytape.lake.ingest._lines import digest
+from tidytape.lake.ingest._write import Writer, stated
+from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
+from tidytape.lake.ingest.layouts import by_name, options_of, recognised
+from tidytape.lake.ingest.mapped import Csv
+from tidytape.lake.ingest.market import Market
 from tidytape.lake.ingest.report import IngestReport
-from tidytape.lake.names import storable
 from tidytape.lake.store import Lake
-from tidytape.lake.tables import FUNDING, RECORDED_CANDLES, TRADES
-from tidytape.query import values
-from tidytape.times import MILLISECOND
+from tidytape.lake.tables import MARKETS
 
 __all__ = ["ingest"]
 
@@ -34,95 +35,33 @@ _MOST_WORKERS = 4
 def ingest(
     files: str | Path | Iterable[str | Path],
     lake: Lake,
+    layout: Layout | str | None = None,
     *,
-    layout: str | None = None,
-    exchange: str | None = None,
-    table: str | None = None,
-    raw_symbol: str | None = None,
-    normalized_symbol: str | None = None,
-    coin: str | None = None,
-    category: str | None = None,
-    columns: Mapping[str, str] | None = None,
-    delimiter: str | None = None,
-    time_unit: str | Mapping[str, str] | None = None,
-    time_format: str | None = None,
-    tick_size: Decimal | float | str | None = None,
-    block_size: Decimal | float | str | None = None,
-    contract: str | None = None,
-    contract_size: Decimal | float | str | None = None,
-    amount_unit: str | None = None,
-    interval: str | None = None,
-    funding_interval: int | str | timedelta | None = None,
+    market: Market | None = None,
     skip_bad: bool = False,
     workers: int | None = None,
     progress: bool | None = None,
+    **keywords: Any,
 ) -> IngestReport:
     r"""Put recorded files into a lake.
 
     Each file goes in as a whole or not at all, in the order given: one that cannot be read, has broken lines or
     contradicts the lake is left out, the others go in, and at the end an error names what was left out. A file that
-    went in before, read the same way, is not read again; rows that came from another file are not added again. Whoever
-    is killed on the way runs it again, and has the lake of an undisturbed run.
+    went in before, read the same way, is not read again; rows that came from another file are not added again. An
+    ingest that was killed is run again, and leaves the lake of an undisturbed run.
 
     Parameters
     ----------
     files : path or iterable of paths
-        Plain, gzip or zip. A tape that was cut into files is put together again, see `tidytape.lake.order`.
+        Plain, gzip or zip. A tape that was cut into files is put together again, see `tidytape.lake.dedupe`.
     lake : Lake
         Where they go.
-    layout : str, optional
-        How the files are written, one of `LAYOUTS`. Where left out, each file's name and first lines tell; a ``csv``,
-        ``jsonl`` or ``parquet`` file of one's own is never told.
-    exchange : str, optional
-        Venue identifier, e.g. ``"BINANCE"``. Files of ``tardis`` and ``tardis-node`` name it themselves, and
-        ``cryptofeed`` has one; others need it.
-    table : str, optional
-        Of a ``csv``, ``jsonl`` or ``parquet``: what its rows are, the name of one of `tidytape.lake.TABLES`; trades
-        where left out.
-    raw_symbol : str, optional
-        The one instrument to take from the files. Files that do not name it need it.
-    normalized_symbol, coin : str, optional
-        What the instrument is called across exchanges, e.g. ``"BTC-USDT"`` and ``"BTC"``; read out of the raw symbol
-        where left out and not registered yet.
-    category : str, optional
-        Market class, by name or alias. Where left out, and the market is not registered yet: PERPETUAL of what has
-        funding, SPOT of what is traded; of layouts that tell of venues of every class, none.
-    columns : mapping of str to str, optional
-        Of a ``csv``, ``jsonl`` or ``parquet``: our columns to the file's, e.g. ``{"price": "px"}``.
-    delimiter : str, optional
-        Of a ``csv``: what stands between its columns; found in the header where left out.
-    time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
-        Of a ``csv``, ``jsonl`` or ``parquet``: how its times are written, in all columns or by our name of each, e.g.
-        ``{"timestamp": "iso", "expiry": "date"}``. Where left out, the first time that is a
-        written date and time, or a number that lies between the years 2000 and 2100 in exactly one unit, decides; the
-        report says which it was. Dates alone have to be said to be ``date``.
-    time_format : str, optional
-        Instead of ``time_unit``, of times written in another way: what they look like, in the directives of
-        ``strftime``, e.g. ``"%d-%m-%Y %H:%M:%S"``. Which number is the day is never found out. Without ``%z`` they are
-        in UTC.
-    tick_size : Decimal, int, float or str, optional
-        Smallest price step. [quote per coin]
-    block_size : Decimal, int, float or str, optional
-        Height of a price row of profiles. Where left out, and the market is not registered yet,
-        `tidytape.aggregate.recommended_block_size` of the first trade's price in the first file of it.
-        [quote per coin]
-    contract : {"INVERSE", "LINEAR", "VANILLA"}, optional
-        Amounts in the files are numbers of contracts, of this kind, and are converted, see
-        `tidytape.lake.ingest.contracts`. The registry keeps it: left out, the registered kind and size hold.
-    contract_size : Decimal, int, float or str, optional
-        Size of one contract; 1 for VANILLA. [quote per contract if INVERSE, else coin per contract]
-    amount_unit : {"coin", "quote", "contracts"}, optional
-        What amounts in the files count, volumes of candles included; it holds for all tables and markets of the files,
-        and the registry keeps it. Left out, the file, the symbol or the exchange has to say it, see
-        `tidytape.lake.amount_units`; what counts contracts or the quote, or an unknown unit, is refused.
-        ``"contracts"`` needs ``contract`` and ``contract_size``. Amounts in the quote are divided by their price;
-        candles have none, so their volume becomes ``quote_volume``, and their volume in coin is null.
-    interval : str, optional
-        Of a ``csv``, ``jsonl`` or ``parquet`` of candles: how long all of them are, e.g. ``"1h"``, where no column
-        tells.
-    funding_interval : int, str or timedelta, optional
-        Time between settlements of the funding reports that state none, e.g. ``"8h"``: without it they are not served.
-        One that a file states holds. A report that is in the lake without it cannot get it. [ms]
+    layout : Layout, optional
+        How the files are written, e.g. ``Tardis()`` or ``Csv(columns={"price": "px"})``. Where left out, each file's
+        name and first lines tell; a ``Csv``, ``Jsonl`` or ``Parquet`` file of one's own is never recognised.
+    market : Market, optional
+        What is to be said of the market that the files are of. An exchange is passed over by files that are
+        recognised and name theirs.
     skip_bad : bool
         Leave broken lines out and count them, instead of failing.
     workers : int, optional
@@ -130,6 +69,8 @@ def ingest(
         4 by default, and not more than there are processors. Each takes some 200 MB.
     progress : bool, optional
         Show a bar on the standard error; by default if that is a terminal.
+    **keywords
+        The attributes of the layout and of `Market`, and ``layout`` as a name: as before 0.1.0, with a FutureWarning.
 
     Returns
     -------
@@ -149,101 +90,50 @@ def ingest(
     Examples
     --------
     >>> import tempfile
+    >>> from tidytape.lake.ingest import Csv
     >>> folder = Path(tempfile.mkdtemp())
     >>> _ = (folder / "trades.csv").write_text("time,px,qty,side\n1693929601,100.5,2,buy\n")
     >>> report = ingest(
-    ...     folder / "trades.csv", Lake.create(folder / "lake"), layout="csv", exchange="COINBASE",
-    ...     raw_symbol="BTC-USD", columns={"timestamp": "time", "price": "px", "amount": "qty"},
+    ...     folder / "trades.csv", Lake.create(folder / "lake"),
+    ...     Csv(columns={"timestamp": "time", "price": "px", "amount": "qty"}),
+    ...     market=Market(exchange="COINBASE", raw_symbol="BTC-USD"),
     ... )
     >>> report.trades_new, report.files[0].time_unit, report.markets[0].normalized_symbol
     (1, 's', 'BTC-USD')
     """
+    if isinstance(layout, str) or keywords:
+        unknown = keywords.keys() - options_of(Market).keys() - options_of(Csv).keys()
+        if unknown:
+            raise TypeError(f"ingest() got an unexpected keyword argument {min(unknown)!r}")
+        if market is not None or isinstance(layout, Layout):
+            raise QueryError("market", got=market, expected=f"{', '.join(keywords)} inside layout or market")
+        warnings.warn(
+            "ingest takes layout=Csv(columns=…), market=Market(exchange=…); a layout by name, and what belongs to a "
+            "layout or a market as keywords, go with the next version",
+            FutureWarning,
+            stacklevel=2,
+        )
+        layout, market = by_name(layout, keywords)
+    market = market or Market()
     if layout is not None:
-        _known(layout)
-    given = Given(
-        normalized_symbol, coin, category, tick_size, block_size, contract, contract_size, amount_unit
-    )
-    if exchange is not None:
-        exchange = storable(exchange, parameter="exchange", code="INVALID_EXCHANGE")
-    raw_symbol = None if raw_symbol is None else storable(raw_symbol, parameter="raw_symbol")
-    _require_used(
-        layout,
-        columns=columns,
-        time_unit=time_unit,
-        time_format=time_format,
-        table=table,
-        delimiter=delimiter,
-        interval=interval,
-        funding_interval=funding_interval,
-    )
+        layout.require_used(market)
     if workers is None:
         workers = min(_MOST_WORKERS, os.cpu_count() or 1)
     elif workers < 1:
         raise QueryError("workers", got=workers, expected="a number from 1")
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
-    if table == TRADES.name:
-        table = None  # as where it is left out
-    # The base asset is a column of some tables; that of trades is the market's, see `Given`.
-    of_rows = None if table is None else coin
-    job = Job(
-        Path(),
-        exchange=exchange,
-        raw_symbol=raw_symbol,
-        columns=columns,
-        delimiter=delimiter,
-        time_unit=told(time_unit, time_format),
-        table=table,
-        coin=of_rows,
-        interval=None if interval is None else length(interval),
-        funding_interval=_nanoseconds(funding_interval),
-        layout=layout,
-    )
-    jobs = [replace(job, path=path) for path in paths]
-    # Saying something about the market takes reading, to know which one.
-    reader = Reader(lake=lake, skip_bad=skip_bad, again=bool(given.columns or given.unit))
-    writer = Writer(lake, given)
+    jobs = [Job(path, market, layout) for path in paths]
+    # To say something of the market takes reading, to know which one it is.
+    reader = Reader(lake=lake, skip_bad=skip_bad, again=bool(market.replaced or market.stated_unit))
+    writer = Writer(lake, market)
     failures = _put_all(jobs, reader, writer, workers=min(workers, len(jobs)), progress=progress)
     report = writer.report()
     if not failures:
         return report
     if not report.files and all(isinstance(error, QueryError) for _, error in failures):
-        # Whatever was asked is wrong for every file, so it is what was asked that is wrong.
+        # What the caller said is wrong for every file.
         raise failures[0][1]
     raise _failed(failures, report)
-
-
-def _known(layout: str) -> None:
-    if layout not in LAYOUTS:
-        raise QueryError(
-            "layout",
-            got=layout,
-            expected="one of " + ", ".join(LAYOUTS),
-            hint=did_you_mean(layout, LAYOUTS),
-        )
-
-
-def _require_used(layout: str | None, *, table: str | None, **said: object) -> None:
-    """Raise QueryError where something was said that means nothing to the layout and table."""
-    mapped = layout in MAPPED
-    uses = {
-        "columns": mapped,
-        "time_unit": mapped,
-        "time_format": mapped,
-        "table": mapped,
-        "delimiter": layout == "csv",
-        "interval": mapped and table == RECORDED_CANDLES.name,
-        "funding_interval": table == FUNDING.name if mapped else layout not in WITHOUT_FUNDING,
-    }
-    files = f"{layout} files of {table or TRADES.name}" if mapped else f"{layout or 'recognised'} files"
-    for name, value in {**said, "table": table}.items():
-        if value is not None and not uses[name]:
-            raise QueryError(name, got=value, expected=f"nothing, {files} have none to choose")
-
-
-def _nanoseconds(duration: int | str | timedelta | None) -> int | None:
-    if duration is None:
-        return None
-    return values.milliseconds(duration, parameter="funding_interval") * MILLISECOND
 
 
 def _put_all(
@@ -261,7 +151,9 @@ def _put_all(
             bar.set_description(read.job.path.name)
             with read.spool:
                 try:
-                    writer.put(read)
+                    if read.error is not None:
+                        raise read.error
+                    writer.put(read.job, read.parsed, read.source)
                 except (IngestError, QueryError) as error:
                     if len(jobs) == 1:
                         raise
@@ -272,7 +164,7 @@ def _put_all(
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size if path.is_file() else 0
-    except (OSError, ValueError):  # reading it will tell why
+    except (OSError, ValueError):  # reading it says why
         return 0
 
 
@@ -288,4 +180,143 @@ def _failed(failures: list[tuple[str, TidytapeError]], report: IngestReport) -> 
         f"{len(failures)} of {count} files did not go into the lake{others}:{lines}",
         failures=tuple(failures),
         report=report,
+    )
+
+
+@dataclass(slots=True)
+class Read:
+    """What came of reading one file.
+
+    Attributes
+    ----------
+    job : Job
+        How it was to be read.
+    spool : Spool
+        Holds its rows, and must be closed.
+    source : str
+        What names the file and the way it is read.
+    parsed : Parsed or None
+        What it holds; None where it went in before, or cannot go in.
+    error : IngestError or QueryError or None
+        Why it cannot go in.
+    """
+
+    job: Job
+    spool: Spool
+    source: str = ""
+    parsed: Parsed | None = None
+    error: IngestError | QueryError | None = None
+
+
+class _StoppedError(Exception):
+    """Nobody waits for the rest of the files."""
+
+
+class Reader:
+    """Reads files, each by its layout, and yields them in the order that was given.
+
+    Threads are enough: polars works outside Python's lock. Four files of 5 million trades took 37 s one by one, 20 s
+    in four threads and 16 s in four processes, which would need everything pickled and a guarded main module.
+
+    Parameters
+    ----------
+    lake : Lake
+        Knows which files went in before.
+    skip_bad : bool
+        Whether broken lines are left out.
+    again : bool
+        Read also what went in before.
+    """
+
+    def __init__(self, *, lake: Lake, skip_bad: bool, again: bool) -> None:
+        self._lake = lake
+        self._skip_bad = skip_bad
+        self._again = again
+        self._room = Room()
+        self._stop = threading.Event()
+
+    def read(self, jobs: Sequence[Job], *, workers: int, progress: Progress) -> Iterator[Read]:
+        """Yield what came of each file, in order.
+
+        Parameters
+        ----------
+        jobs : sequence of Job
+            The files.
+        workers : int
+            How many are read at once; with one, none is read ahead.
+        progress : callable
+            Called with the number of bytes read, by one thread at a time.
+        """
+        if workers <= 1:
+            for job in jobs:
+                yield self._one(job, progress)
+            return
+        lock = threading.Lock()
+
+        def report(count: int) -> None:
+            if self._stop.is_set():
+                raise _StoppedError
+            with lock:
+                progress(count)
+
+        waiting: deque[Future[Read]] = deque()
+        left = deque(jobs)
+        with ThreadPoolExecutor(workers, thread_name_prefix="tidytape-ingest") as pool:
+            try:
+                while left or waiting:
+                    # One more than there are workers, so that none rests while a file is written.
+                    while left and len(waiting) <= workers:
+                        waiting.append(pool.submit(self._one, left.popleft(), report))
+                    yield waiting.popleft().result()
+            finally:
+                self._stop.set()
+                for future in waiting:
+                    if not future.cancel() and future.exception() is None:
+                        future.result().spool.close()
+
+    def _one(self, job: Job, progress: Progress) -> Read:
+        read = Read(job, Spool(self._room))
+        try:
+            layout = job.layout or recognised(job.path)
+            if job.layout is None and layout.names_exchange:
+                # The caller means the files that do not name theirs.
+                job = job.of(exchange=None)
+            read.source = source_of(digest(job.path), job, layout, skip_bad=self._skip_bad)
+            # Markets are committed last, so their source stands for the whole file.
+            if self._again or not self._lake.has_source(MARKETS.name, read.source):
+                read.parsed = layout.read(job, read.spool, progress)
+                require_good(read.parsed, job, skip_bad=self._skip_bad)
+                stated(job, read.parsed)
+        except (IngestError, QueryError) as error:
+            read.error = error
+        except BaseException:
+            read.spool.close()
+            raise
+        return read
+
+
+def source_of(content: str, job: Job, layout: Layout, *, skip_bad: bool) -> str:
+    """Return what names some content, by its SHA-256, and the way it is read: read in another way it has other rows."""
+    way = {
+        "layout": layout.name,
+        "exchange": job.exchange,
+        "raw_symbol": job.raw_symbol,
+        "funding_interval": job.market.funding_nanoseconds,
+        "skip_bad": skip_bad,
+        **layout.identity(job.market),
+    }
+    named = {name: value for name, value in way.items() if value}
+    return f"sha256:{content} {json.dumps(named, sort_keys=True)}"
+
+
+def require_good(parsed: Parsed, job: Job, *, skip_bad: bool) -> None:
+    """Raise IngestError if a file has broken lines that are not to be left out, or no good ones."""
+    bad = parsed.bad
+    if not bad.count or (skip_bad and parsed.batches):
+        return
+    line, reason = bad.first[0]
+    more = f"; {bad.count} bad lines in all" if bad.count > 1 else ""
+    hint = " and no good one" if skip_bad else "; skip_bad (--skip-bad) leaves them out"
+    raise IngestError(
+        f"{job.path}:{line}: {reason}{more}{hint}", path=str(job.path), line=line, bad_lines=bad.count
     )

@@ -1,4 +1,4 @@
-"""Rollups: minutes of every instrument, kept beside its raw events so that queries cost what their answer does.
+"""Rollups: precomputed minutes of every market, which queries read instead of raw events.
 
 Examples
 --------
@@ -11,8 +11,7 @@ Examples
 from __future__ import annotations
 
 from tidytape.lake.rollup.build import RolledUp, rollup
-from tidytape.lake.rollup.many import minutes_of_many
-from tidytape.lake.rollup.read import minutes, sources
-from tidytape.lake.rollup.tables import ROLLUP_TABLES
+from tidytape.lake.rollup.read import minutes, minutes_of_many, sources
+from tidytape.lake.rollup.recipes import ROLLUP_TABLES
 
 __all__ = ["ROLLUP_TABLES", "RolledUp", "minutes", "minutes_of_many", "rollup", "sources"]

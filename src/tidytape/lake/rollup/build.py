@@ -1,7 +1,7 @@
-"""Making the minutes: only what is new or changed, batch by batch, each batch one commit.
+"""Compute and store minutes: only new or changed ones, batch by batch, each batch one commit.
 
-A batch holds the next minutes of as many instruments as memory allows. Minutes that are put in the place of others are
-a batch of their own, and so are those of a book, which may be far more than its events.
+A batch holds the next minutes of as many markets as memory allows. Minutes that replace others are a batch of their
+own, and so are those of a book, which may be far more than its events.
 """
 
 from __future__ import annotations
@@ -12,15 +12,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 from deltalake import DeltaTable, Transaction
 from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError, TidytapeError, counted
-from tidytape.lake import _delta
-from tidytape.lake._columns import require_readable, require_writable, unknown
+from tidytape.lake import _commit, _delta
 from tidytape.lake.rollup.recipes import RECIPES, Ask, Recipe, within
 from tidytape.lake.rollup.state import WHOLE, State, changed_since, edition, stale, state_of
 from tidytape.times import DAY, MINUTE, SECOND, Span
@@ -30,18 +29,18 @@ if TYPE_CHECKING:
 
 __all__ = ["RolledUp", "rollup"]
 
-Instrument = tuple[str, str]
+Market = tuple[str, str]
 """Exchange and symbol."""
 
 _LONGEST = 92 * DAY
 _PATCHES = 100
 _EVENTS = 10_000_000
-"""Raw events that a batch is made of, about: what memory has to hold."""
+"""Raw events that a batch is made of, about: as many as memory has room for."""
 
 
 @dataclass(frozen=True, slots=True)
 class RolledUp:
-    """What a rollup did to one table of minutes.
+    """What a rollup wrote to one table of minutes.
 
     Attributes
     ----------
@@ -62,12 +61,12 @@ class RolledUp:
 
 
 def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
-    """Keep the minutes of every instrument, so that queries need not read its events.
+    """Compute the minutes of every market and store them, so that queries need not read its events.
 
-    Only what is new since the last time is made. A process may be killed at any moment, and several may run at once:
-    a chunk of minutes is there with the note that it is, or not at all. The minute of an instrument's newest event is
-    left to the next time, for it may be in progress. An instrument whose minutes cannot be made keeps no others from
-    being made.
+    Only minutes that are new since the last rollup are computed. A process may be killed at any moment, and several may
+    run at once: a batch of minutes is committed with the note that it is stored, or not at all. The minute of a
+    market's newest event is left to the next rollup, for it may be in progress. If the minutes of one market cannot be
+    computed, those of the others are.
 
     Parameters
     ----------
@@ -83,9 +82,9 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     Raises
     ------
     LakeError
-        If the lake cannot be read or written, or the minutes of an instrument not be made: after all others are. Before
-        anything is written, if minutes have to be made anew that have values in a column of a newer release: this
-        release cannot compute them, and queries compute these minutes from the events meanwhile.
+        If the lake cannot be read or written, or the minutes of a market cannot be computed: after all others are.
+        Before anything is written, if minutes have to be computed anew that have values in a column of a newer release:
+        this release cannot compute those, and queries compute these minutes from the events meanwhile.
 
     Examples
     --------
@@ -102,143 +101,78 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     >>> rollup(lake)[0].rows, rollup(lake)[0].rows
     (1, 0)
     """
-    sizes = {
-        (exchange, symbol): None if size is None else Decimal(repr(size))
-        for exchange, symbol, size in lake.markets()
-        .select("exchange", "raw_symbol", "block_size")
-        .iter_rows()
-    }
+    block_sizes = lake.markets().select("exchange", "raw_symbol", "block_size").drop_nulls().rows()
+    sizes = {(exchange, symbol): Decimal(repr(size)) for exchange, symbol, size in block_sizes}
     for name, recipe in RECIPES.items():  # before the first commit
         if lake.has_table(recipe.raw.name):
-            require_readable(lake.delta(recipe.raw.name), recipe.raw)
+            _delta.require_readable(lake.delta(recipe.raw.name), recipe.raw)
         if lake.has_table(name):
-            require_writable(lake.delta(name), recipe.table)
-    passes = {name: _Pass.of(lake, recipe, sizes) for name, recipe in RECIPES.items()}
-    due = {name: one.due(lake) for name, one in passes.items()}
-    for name, one in passes.items():
-        _Maker(lake, one.recipe, sizes).require_kept(due[name])
-    written = dict.fromkeys(RECIPES, 0)
-    failed: list[tuple[str, TidytapeError]] = []
+            _delta.require_writable(lake.delta(name), recipe.table)
+    makers = [_Maker(lake, recipe, sizes) for recipe in RECIPES.values()]
+    due = [maker.due() for maker in makers]
+    for maker, markets in zip(makers, due, strict=True):
+        maker.require_kept(markets)
     with tqdm(
-        total=sum(map(len, due.values())),
+        total=sum(map(len, due)),
         unit=" instruments",
         disable=None if progress is None else not progress,
     ) as bar:
-        for name, one in passes.items():
-            bar.set_description(name)
-            maker = _Maker(lake, one.recipe, sizes, bar.update)
-            written[name] = maker.make(due[name])
-            failed += [(f"{name} {' '.join(names)}", error) for names, error in maker.failed]
-            one.failed = bool(maker.failed)
-    for one in passes.values():
-        one.note(lake)
+        for maker, markets in zip(makers, due, strict=True):
+            bar.set_description(maker.table.name)
+            maker.progress = bar.update
+            maker.make(markets)
+    for maker in makers:
+        maker.note_whole()
+    failed = [(maker.table.name, *failure) for maker in makers for failure in maker.failed]
     if failed:
-        (what, first), more = failed[0], len(failed) - 1
+        (table, market, first), more = failed[0], len(failed) - 1
         others = f"; so did {more} more" if more else ""
-        raise LakeError(f"rollup: {what} failed: {first}{others}", path=lake.path) from first
-    return tuple(RolledUp(name, len(passes[name].instruments), rows) for name, rows in written.items())
+        raise LakeError(
+            f"rollup: {table} {' '.join(market)} failed: {first}{others}", path=lake.path
+        ) from first
+    return tuple(RolledUp(maker.table.name, len(maker.markets), maker.rows) for maker in makers)
 
 
-@dataclass(slots=True)
-class _Pass:
-    """All instruments of one table of minutes: which of them may have something new.
-
-    With thousands of instruments it would take long to ask each. So a pass that has seen to all of them notes up to
-    where the events were known, and with which block sizes; the next one asks those that changed since.
-    """
-
-    recipe: Recipe
-    instruments: list[tuple[str, str]]
-    seen: int
-    sizes: int
-    failed: bool = False
-
-    @classmethod
-    def of(cls, lake: Lake, recipe: Recipe, sizes: Mapping[tuple[str, str], Decimal | None]) -> _Pass:
-        """Begin one, with the events as they are known now."""
-        names = [(exchange, symbol) for exchange, symbol in lake.instruments(recipe.raw.name)]
-        seen = edition(lake.delta(recipe.raw.name)) if names else 0
-        heights = [(one, str(sizes.get(one))) for one in names] if recipe.has_rows else []
-        return cls(recipe, names, seen, zlib.crc32(repr(heights).encode()))
-
-    def due(self, lake: Lake) -> list[tuple[str, str]]:
-        """The instruments that may have something new."""
-        kept = self._kept(lake)
-        if kept is None:
-            return self.instruments
-        whole, sizes = (kept.transaction_version(name) for name in (WHOLE, "sizes"))
-        if whole is None or sizes != self.sizes:
-            return self.instruments
-        changed = changed_since(lake.delta(self.recipe.raw.name), whole)
-        return self.instruments if changed is None else [one for one in self.instruments if one in changed]
-
-    def note(self, lake: Lake) -> None:
-        """Note that all instruments are seen to, unless that is noted or not so."""
-        kept = self._kept(lake)
-        if kept is None or self.failed:
-            return
-        notes = {WHOLE: self.seen, "sizes": self.sizes}
-
-        def attempt(delta: DeltaTable) -> None:
-            if any(delta.transaction_version(name) != value for name, value in notes.items()):
-                _delta.noted(delta, [Transaction(name, value) for name, value in notes.items()])
-
-        uri = lake.uri(self.recipe.table.name)
-        _delta.retrying(uri, attempt, lake.storage_options, known=kept)
-
-    def _kept(self, lake: Lake) -> _delta.Opened | None:
-        name = self.recipe.table.name
-        return lake.delta(name) if self.instruments and lake.has_table(name) else None
-
-
-@dataclass(frozen=True, slots=True)
-class _Missing:
-    """What is to be made of one instrument.
+class _Missing(NamedTuple):
+    """The minutes to be made of one market.
 
     Attributes
     ----------
     block_size : Decimal or None
-        Height of its price rows.
+        Height of its levels.
     old : list of Span
-        Minutes that are made and that later events changed.
+        Stored minutes that later events changed.
     rest : Span
-        Minutes that are not made yet; empty where it ends before it begins.
+        Minutes that are not stored yet; empty where it ends before it begins.
     """
 
     block_size: Decimal | None
     old: list[Span]
     rest: Span
 
-    @property
-    def spans(self) -> list[Span]:
-        """All of it."""
-        first, last = self.rest
-        return [*self.old, self.rest] if first < last else self.old
 
-
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """The next minutes to be made of one instrument.
+class _Step(NamedTuple):
+    """The next minutes to be made of one market.
 
     Attributes
     ----------
-    names : tuple of str
-        The instrument.
+    market : tuple of str
+        Exchange and symbol.
     spans : list of Span
         Which minutes.
     state : State
-        What is known of its minutes once they are made.
+        The state of its minutes once they are stored.
     block_size : Decimal or None
-        Height of their price rows.
+        Height of their levels.
     events : float
         Raw events that they are made of, about.
     replaces : bool
-        Whether other minutes may be kept there.
+        Whether other minutes may be stored there.
     is_last : bool
         Whether nothing is missing afterwards.
     """
 
-    names: Instrument
+    market: Market
     spans: list[Span]
     state: State
     block_size: Decimal | None
@@ -248,103 +182,130 @@ class _Step:
 
     @property
     def asks(self) -> list[Ask]:
-        """What is asked of a recipe, by span."""
-        return [Ask(*self.names, first, last, self.block_size) for first, last in self.spans]
+        """The minutes to ask the recipe for, by span."""
+        return [Ask(*self.market, first, last, self.block_size) for first, last in self.spans]
 
 
 class _Maker:
     """Makes the minutes of one table.
 
+    With thousands of markets it would take long to look at each. So a rollup that has seen to all of them notes up to
+    which edition of the events, and with which block sizes; the next one looks only at those that changed since.
+
     Parameters
     ----------
     lake : Lake
     recipe : Recipe
-    sizes : mapping of tuple to Decimal or None
-        Block size of each market.
-    progress : callable, optional
-        Takes the number of instruments that are done.
+    sizes : mapping of tuple to Decimal
+        Block size of each market that has one.
 
     Attributes
     ----------
+    table : Table
+        Whose minutes.
+    markets : list of tuple of str
+        All markets with such events.
+    progress : callable
+        Takes the number of markets that are done.
+    rows : int
+        Rows that were written.
     failed : list of (tuple of str, TidytapeError)
-        Instruments whose minutes could not be made.
+        Markets whose minutes could not be made.
     """
 
-    def __init__(
-        self,
-        lake: Lake,
-        recipe: Recipe,
-        sizes: Mapping[Instrument, Decimal | None],
-        progress: Callable[[int], object] = lambda _: None,
-    ) -> None:
+    def __init__(self, lake: Lake, recipe: Recipe, sizes: Mapping[Market, Decimal]) -> None:
         self.lake = lake
         self.recipe = recipe
-        self.failed: list[tuple[Instrument, TidytapeError]] = []
+        self.table = recipe.table
+        self.markets = [(exchange, symbol) for exchange, symbol in lake.instruments(recipe.raw.name)]
+        self.progress: Callable[[int], object] = lambda _: None
+        self.rows = 0
+        self.failed: list[tuple[Market, TidytapeError]] = []
         self._sizes = sizes
-        self._progress = progress
         self._steps: list[_Step] = []
         self._is_made = False
+        heights = [(market, str(sizes.get(market))) for market in self.markets] if recipe.has_rows else []
+        # The edition as it is now, before the first event is read.
+        seen = edition(lake.delta(recipe.raw.name)) if self.markets else 0
+        self._notes = {WHOLE: seen, "sizes": zlib.crc32(repr(heights).encode())}
 
-    def require_kept(self, instruments: Sequence[Instrument]) -> None:
-        """Raise LakeError if making what is missing of some instruments would lose values of a newer release."""
-        lake, table = self.lake, self.recipe.table
-        if not instruments or not lake.has_table(table.name):
-            return
-        kept = lake.delta(table.name)
-        if not unknown(kept, table):
-            return
-        kept.read_notes(len(instruments))
-        raw = lake.delta(self.recipe.raw.name)
-        missing = ((names, self._missing(kept, raw, names)) for names in instruments)
-        asks = [Ask(*names, *span) for names, what in missing if what is not None for span in what.spans]
-        _require_kept(lake, kept, self.recipe, asks)
+    def due(self) -> list[Market]:
+        """Return the markets that may have new events."""
+        stored = self._stored()
+        if stored is None:
+            return self.markets
+        whole, sizes = (stored.transaction_version(name) for name in self._notes)
+        if whole is None or sizes != self._notes["sizes"]:
+            return self.markets
+        changed = changed_since(self.lake.delta(self.recipe.raw.name), whole)
+        return self.markets if changed is None else [market for market in self.markets if market in changed]
 
-    def make(self, instruments: Sequence[Instrument]) -> int:
-        """Make what is missing of some instruments; return how many rows were written."""
-        lake, table, written = self.lake, self.recipe.table, 0
-        if instruments and not lake.has_table(table.name):
-            _delta.create(lake.uri(table.name), table, lake.storage_options)
-        waiting = list(instruments)
+    def note_whole(self) -> None:
+        """Note that all markets are seen to, unless that is noted already or some failed."""
+        stored = self._stored()
+        if stored is None or self.failed:
+            return
+
+        def attempt(delta: DeltaTable) -> None:
+            if any(delta.transaction_version(name) != value for name, value in self._notes.items()):
+                _commit.note(delta, [Transaction(name, value) for name, value in self._notes.items()])
+
+        _commit.retrying(self.lake.uri(self.table.name), attempt, self.lake.storage_options, known=stored)
+
+    def _stored(self) -> _delta.Opened | None:
+        name = self.table.name
+        return self.lake.delta(name) if self.markets and self.lake.has_table(name) else None
+
+    def require_kept(self, markets: Sequence[Market]) -> None:
+        """Raise LakeError if making what is missing of some markets would lose values of a newer release."""
+        stored = self._stored()
+        if not markets or stored is None or not _delta.unknown(stored, self.table):
+            return
+        stored.read_notes(len(markets))
+        raw = self.lake.delta(self.recipe.raw.name)
+        missing = ((market, self._missing(stored, raw, market)) for market in markets)
+        asks = [Ask(*market, *span) for market, what in missing if what for span in (*what.old, what.rest)]
+        self._require_kept(stored, asks)
+
+    def make(self, markets: Sequence[Market]) -> None:
+        """Make what is missing of some markets."""
+        lake, uri = self.lake, self.lake.uri(self.table.name)
+        if markets and not lake.has_table(self.table.name):
+            _delta.create(uri, self.table, lake.storage_options)
+        waiting = list(markets)
         while waiting:
             try:
-                # What is open already will do for the first attempt: opening a table takes long.
-                rows, left = _delta.retrying(
-                    lake.uri(table.name),
+                # The first attempt takes the open table: opening one takes long.
+                left = _commit.retrying(
+                    uri,
                     partial(self._batch, waiting),
                     lake.storage_options,
-                    known=lake.delta(table.name),
+                    known=lake.delta(self.table.name),
                 )
             except TidytapeError as error:
                 if len(self._steps) == 1:
-                    rows, failed = 0, self._steps[0].names
+                    failed = self._steps[0].market
                     self.failed.append((failed, error))
-                    left = [names for names in waiting if names != failed]
+                    left = [market for market in waiting if market != failed]
                 elif self._is_made:
                     raise  # what keeps a batch from being written keeps all others from it too
                 else:
-                    # One instrument with bad events keeps no other from being made: it is looked for by halves.
+                    # One market with bad events keeps no other from being made: halves find it.
                     half = len(waiting) // 2
-                    return written + self.make(waiting[:half]) + self.make(waiting[half:])
-            written += rows
-            self._progress(len(waiting) - len(left))
+                    self.make(waiting[:half])
+                    self.make(waiting[half:])
+                    return
+            self.progress(len(waiting) - len(left))
             waiting = left
-        return written
 
-    def _batch(self, waiting: list[Instrument], kept: _delta.Opened) -> tuple[int, list[Instrument]]:
-        """Make the next minutes of some instruments in one commit.
-
-        Returns
-        -------
-        int
-            Rows that were written.
-        list of tuple of str
-            Instruments of which more may be missing.
-        """
-        self._steps, self._is_made, left = [], False, []
-        kept.read_notes(len(waiting))
+    def _batch(self, waiting: list[Market], stored: _delta.Opened) -> list[Market]:
+        """Make the next minutes of some markets in one commit; return those of which more may be missing."""
+        self._steps, self._is_made = [], False
+        left: list[Market] = []
+        stored.read_notes(len(waiting))
         raw, events = self.lake.delta(self.recipe.raw.name), 0.0
-        for place, names in enumerate(waiting):
-            step = self._step(kept, raw, names)
+        for place, market in enumerate(waiting):
+            step = self._step(stored, raw, market)
             if step is None:
                 continue
             alone = step.replaces or self.recipe.lasts
@@ -354,103 +315,101 @@ class _Maker:
             self._steps.append(step)
             events += step.events
             if not step.is_last:
-                left.append(names)
+                left.append(market)
             if alone:
                 left += waiting[place + 1 :]
                 break
-        return self._written(kept, self._steps) if self._steps else 0, left
+        if self._steps:
+            self.rows += self._written(stored, self._steps)
+        return left
 
-    def _missing(self, kept: _delta.Opened, raw: _delta.Opened, names: Instrument) -> _Missing | None:
-        """Return what is to be made of an instrument, None where no minutes can be made of it."""
-        size = self._sizes.get(names) if self.recipe.has_rows else None
+    def _missing(self, stored: _delta.Opened, raw: _delta.Opened, market: Market) -> _Missing | None:
+        """Return what is to be made of a market, None if no minutes can be made of it."""
+        size = self._sizes.get(market) if self.recipe.has_rows else None
         if size is None and self.recipe.has_rows:
-            return None  # its price rows have no height
-        first, last = self.lake.extent(self.recipe.raw.name, *names)
+            return None  # its levels have no height
+        first, last = self.lake.extent(self.recipe.raw.name, *market)
         if first is None or last is None:
-            return None  # without a file, or another tool wrote them and did not note their times; a check says so
+            return (
+                None  # no file, or another tool wrote them and did not note their times; a check reports that
+            )
         begin, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
-        state = state_of(kept, names, size)
+        state = state_of(stored, market, size)
         if state is None:
             return _Missing(size, [], (begin, newest))
-        old = stale(self.recipe, raw, names, state)
+        old = stale(self.recipe, raw, market, state)
         if sum(last - first for first, last in old) > _LONGEST or len(old) > _PATCHES:
-            # Too much to mend at once: from the first of it on, all is made anew. Rows further on stay until they
-            # are replaced, but nobody reads what lies beyond the note.
+            # Too much to mend: from the first of it on, all is made anew. Later rows stay until they are replaced, but
+            # nobody reads rows beyond the note.
             return _Missing(size, [], (max(old[0][0], begin), newest))
         return _Missing(size, old, (state.until, newest))
 
-    def _step(self, kept: _delta.Opened, raw: _delta.Opened, names: Instrument) -> _Step | None:
-        """Return the next minutes to be made of an instrument, None where nothing is missing."""
-        missing = self._missing(kept, raw, names)
+    def _step(self, stored: _delta.Opened, raw: _delta.Opened, market: Market) -> _Step | None:
+        """Return the next minutes to be made of a market, None if nothing is missing."""
+        missing = self._missing(stored, raw, market)
         if missing is None:
             return None
-        size, (at, newest) = missing.block_size, missing.rest
-        if missing.old:
+        size, old, (at, newest) = missing
+        if old:
             state = State(edition(raw), at)
-            return _Step(names, missing.old, state, size, 0.0, replaces=True, is_last=False)
+            return _Step(market, old, state, size, 0.0, replaces=True, is_last=False)
         if at >= newest:
             return None
-        until, events = _chunk(_delta.files(raw, names), at, newest)
-        return _Step(
-            names,
-            [(at, until)],
-            State(edition(raw), until),
-            size,
-            events,
-            replaces=_delta.may_hold(kept, names, start=at, end=until),
-            is_last=until == newest,
-        )
+        until, events = _chunk(_delta.files(raw, market), at, newest)
+        replaces = _delta.may_hold(stored, market, start=at, end=until)
+        state = State(edition(raw), until)
+        return _Step(market, [(at, until)], state, size, events, replaces, is_last=until == newest)
 
-    def _written(self, kept: _delta.Opened, steps: list[_Step]) -> int:
+    def _written(self, stored: _delta.Opened, steps: list[_Step]) -> int:
         """Make the minutes of some steps, and commit them with their states; return how many rows."""
-        table = self.recipe.table
-        # Only a step that is a batch by itself has several spans.
-        parts = (
-            [[ask] for ask in steps[0].asks]
-            if len(steps) == 1
-            else [[ask for step in steps for ask in step.asks]]
-        )
-        with _delta.failing(f"make the minutes of {steps[0].names[0]} {steps[0].names[1]}", self.lake.path):
-            made = [self.recipe.minutes(self.lake, *asks).select(table.names) for asks in parts]
-            rows = table.conform(pl.concat(pl.collect_all(made, engine="streaming"))).sort(table.order)
+        first, asks = steps[0], [ask for step in steps for ask in step.asks]
+        # Only a step that is a batch by itself has several spans, which are read one by one.
+        parts = [[ask] for ask in asks] if len(steps) == 1 else [asks]
+        with _delta.failing(f"make the minutes of {' '.join(first.market)}", self.lake.path):
+            made = [self.recipe.minutes(self.lake, *part).select(self.table.names) for part in parts]
+            rows = self.table.conform(pl.concat(pl.collect_all(made, engine="streaming"))).sort(
+                self.table.order
+            )
         self._is_made = True
-        notes = [note for step in steps for note in step.state.notes(step.names, step.block_size)]
-        if steps[0].replaces:
-            _require_kept(
-                self.lake, kept, self.recipe, steps[0].asks
-            )  # events may have come late since the rollup began
-            _delta.replace_spans(kept, table, rows, steps[0].names, steps[0].spans, notes=notes)
+        notes = [note for step in steps for note in step.state.notes(step.market, step.block_size)]
+        if first.replaces:
+            self._require_kept(stored, asks)  # events may have come late since the rollup began
+            _commit.replace_minutes(stored, self.table, rows, first.market, first.spans, notes=notes)
         else:
-            names = [step.names for step in steps]
-            _delta.append_spans(kept, table, rows, names, notes=notes, options=self.lake.storage_options)
+            markets = [step.market for step in steps]
+            _commit.add_minutes(
+                stored, self.table, rows, markets, notes=notes, options=self.lake.storage_options
+            )
         return rows.height
 
+    def _require_kept(self, stored: _delta.Opened, asks: Sequence[Ask]) -> None:
+        """Raise LakeError if some minutes have values in columns that this release does not know.
 
-def _require_kept(lake: Lake, kept: _delta.Opened, recipe: Recipe, asks: Sequence[Ask]) -> None:
-    """Raise LakeError if some minutes have values in columns that this release does not know.
-
-    Made anew they would be null for good: a newer release reads in the notes that these minutes are made.
-    """
-    names = [field.name for field in unknown(kept, recipe.table)]
-    if not names or not asks:
-        return
-    has_value = [pl.col(name).is_not_null() for name in names]
-    rows = _delta.scanned(kept, recipe.table, lake.storage_options, every=True)
-    first = within(rows.filter(pl.any_horizontal(has_value)), asks).select(
-        "exchange", "raw_symbol", "timestamp", *has_value
-    )
-    with _delta.failing("read the table", kept.table_uri, lake.storage_options):
-        lost = first.sort("timestamp").head(1).collect(engine="streaming")
-    if lost.is_empty():
-        return
-    exchange, symbol, time, *has = lost.row(0)
-    column = names[has.index(True)]
-    when = datetime.fromtimestamp(time // SECOND, UTC).isoformat()
-    raise LakeError(
-        f"table {recipe.table.name!r}: column {column!r} has values in minutes that have to be made anew, the first "
-        f"{exchange} {symbol} {when}, and this release does not know it; a newer release of tidytape can make them",
-        path=lake.uri(recipe.table.name),
-    )
+        Made anew they would be null for good: a newer release reads in the notes that these minutes are stored.
+        """
+        names = [field.name for field in _delta.unknown(stored, self.table)]
+        if not names or not asks:
+            return
+        has_value = [pl.col(name).is_not_null() for name in names]
+        rows = _delta.scanned(stored, self.table, self.lake.storage_options, every=True)
+        with_values = within(rows.filter(pl.any_horizontal(has_value)), asks)
+        with _delta.failing("read the table", stored.table_uri, self.lake.storage_options):
+            lost = (
+                with_values.select("exchange", "raw_symbol", "timestamp", *has_value)
+                .sort("timestamp")
+                .head(1)
+                .collect(engine="streaming")
+            )
+        if lost.is_empty():
+            return
+        exchange, symbol, time, *has = lost.row(0)
+        when = datetime.fromtimestamp(time // SECOND, UTC).isoformat()
+        raise LakeError(
+            f"table {self.table.name!r}: column {names[has.index(True)]!r} has values in minutes that have to be made "
+            f"anew, the first {exchange} {symbol} {when}, and this release does not know it; a newer release of "
+            "tidytape can make them",
+            path=self.lake.uri(self.table.name),
+        )
 
 
 def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, float]:
@@ -458,25 +417,14 @@ def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, fl
 
     They are the longest run of whole days that holds no more events than a batch may, and one day at least.
     """
-    day = at // DAY
-    until = min(newest, (day + _LONGEST // DAY) * DAY)
-    events = _events_within(files, at, until)
-    if events <= _EVENTS:
-        return until, events
-    previous = min(newest, (day + 1) * DAY)
-    for days in range(2, _LONGEST // DAY + 1):
-        end = min(newest, (day + days) * DAY)
-        if _events_within(files, at, end) > _EVENTS:
-            break
-        previous = end
-    return previous, _events_within(files, at, previous)
+    ends = [min(newest, (at // DAY + days) * DAY) for days in range(1, _LONGEST // DAY + 1)]
+    until, events = ends[-1], _events_within(files, at, ends[-1])
+    while events > _EVENTS and len(ends) > 1:
+        ends.pop()
+        until, events = ends[-1], _events_within(files, at, ends[-1])
+    return until, events
 
 
 def _events_within(files: Sequence[_delta.Facts], start: int, end: int) -> float:
-    """About how many events some files hold of a span: those of a file as if they lay evenly in its time."""
-    total = 0.0
-    for rows, first, last, *_ in files:
-        if rows is not None and first is not None and last is not None:
-            inside = min(last + 1, end) - max(first, start)
-            total += rows * min(max(inside / (last - first + 1), 0.0), 1.0)
-    return total
+    """Estimate the events of a span, as if the events of a file were spread evenly over its time."""
+    return sum((file.rows or 0) * file.share(start, end) for file in files)

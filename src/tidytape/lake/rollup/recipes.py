@@ -1,4 +1,4 @@
-"""What minutes are made of, one recipe per table: raw events in, minutes out."""
+"""The tables of minutes, and how each is computed from raw events."""
 
 from __future__ import annotations
 
@@ -13,41 +13,145 @@ import polars as pl
 from tidytape import aggregate
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.frames.table import planned
-from tidytape.lake.rollup.tables import (
-    BOOKS,
-    CANDLES,
-    CANDLES_OF_BOTH,
-    FUNDINGS,
-    LIQUIDATED,
-    OPEN_INTERESTS,
-    PROFILES,
-)
 from tidytape.lake.table import Table
 from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES
+from tidytape.schema import Column
 from tidytape.times import MINUTE
 
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake
 
-__all__ = ["RECIPES", "SKEW", "Ask", "Recipe", "within"]
+__all__ = ["RECIPES", "ROLLUP_TABLES", "SKEW", "Ask", "Recipe", "within"]
 
+# -- the tables of minutes --------------------------------------------------------------------------------------------
+
+_INSTRUMENT = ("exchange", "raw_symbol")
+_MINUTE = Column("timestamp", "int64", "ns since the epoch, UTC", "Start of the minute")
+# A week of candles is 20,000 rows of a file of 200,000; of price rows a minute has many.
+_ROW_GROUP, _ROW_GROUP_OF_ROWS = 8_192, 32_768
+
+_ROW = Column("price", "float64", "quote per coin", "Low edge of the price row")
+
+
+def _minutes(raw: Table, name: str, rows: str, *columns: Column, key: tuple[str, ...] = ()) -> Table:
+    """Return a table of minutes of the markets of ``raw``."""
+    order = (*_INSTRUMENT, "timestamp", *key)
+    return Table(
+        name=f"{name}_1m",
+        rows=f"one row per instrument, minute{''.join(f', {part}' for part in key)} {rows}",
+        columns=(*(raw[part] for part in _INSTRUMENT), _MINUTE, *columns),
+        key=order,
+        same=(),
+        partitions=_INSTRUMENT,
+        order=order,
+        row_group=_ROW_GROUP_OF_ROWS if _ROW in columns else _ROW_GROUP,
+    )
+
+
+def _numbers(unit: str, **docs: str) -> tuple[Column, ...]:
+    return tuple(Column(name, "float64", unit, doc) for name, doc in docs.items())
+
+
+def _maybe(unit: str, **docs: str) -> tuple[Column, ...]:
+    return tuple(Column(name, "float64", unit, doc, nullable=True) for name, doc in docs.items())
+
+
+_CANDLE = (
+    *_numbers("quote per coin", open="First price", high="Highest", low="Lowest", close="Last price"),
+    *_numbers("coin", volume="Amount traded"),
+    *_numbers("quote", quote_volume="Amount traded in terms of the quote"),
+    *(
+        Column(f"{end}_{name}", "int64", unit, f"Of the {end} trade")
+        for name, unit in (("timestamp", "ns since the epoch, UTC"), ("sequence", ""))
+        for end in ("first", "last")
+    ),
+    Column("trades", "int64", "", "How many"),
+)
+
+CANDLES = _minutes(TRADES, "candles", "with a trade", TRADES["side"], *_CANDLE, key=("side",))
+"""Minutes of trades, per side, for candles of sides."""
+
+CANDLES_OF_BOTH = _minutes(TRADES, "candles_of_both", "with a trade, whichever side's", *_CANDLE)
+"""Minutes of trades, of both sides together. The most frequent queries read them. They follow from those of sides, at
+several times the cost of reading them."""
+
+PROFILES = _minutes(
+    TRADES,
+    "profile",
+    "with a trade; of the block size that the market had when they were made",
+    _ROW,
+    *_numbers("coin", buy_volume="Bought on the row", sell_volume="Sold on the row"),
+    *_numbers("quote", buy_quote_volume="The same in terms of the quote", sell_quote_volume="The same"),
+    key=("price",),
+)
+"""Minutes of trades, per level, for volume profiles, and together with candles for market profiles."""
+
+OPEN_INTERESTS = _minutes(
+    OPEN_INTEREST,
+    "open_interest",
+    "with a report",
+    *_maybe("coin", open="First report", high="Highest", low="Lowest", close="Last report"),
+)
+"""Minutes of open interest."""
+
+FUNDINGS = _minutes(
+    FUNDING,
+    "funding",
+    "with a rate",
+    *_maybe(
+        "1 per 8 hours",
+        **{
+            f"{of}_{end}": f"{word} {of} rate"
+            for of in ("rate", "predicted")
+            for end, word in zip(
+                ("open", "high", "low", "close"), ("First", "Highest", "Lowest", "Last"), strict=True
+            )
+        },
+    ),
+)
+"""Minutes of funding rates, brought to 8 hours."""
+
+LIQUIDATED = _minutes(
+    LIQUIDATIONS,
+    "liquidations",
+    "with a liquidation",
+    LIQUIDATIONS["side"],
+    *_numbers("coin", liquidations="Amount liquidated"),
+    *_numbers("quote", quote_liquidations="Amount liquidated in terms of the quote"),
+    key=("side",),
+)
+"""Minutes of liquidations, per side of the liquidated position."""
+
+BOOKS = _minutes(
+    BOOK,
+    "book",
+    "with resting size, as the book stood when the minute ended",
+    BOOK["side"],
+    _ROW,
+    *_numbers("coin", size="Resting on the row"),
+    *_numbers("quote", quote_size="The same, at the prices of its orders"),
+    key=("side", "price"),
+)
+"""Books at the ends of minutes, per level."""
+
+# -- how they are made -----------------------------------------------------------------------------------------------
 
 SKEW = 5 * MINUTE
-"""A snapshot may be timed by a clock that runs so far before or after that of the updates around it. [ns]"""
+"""How far the clock of a snapshot may differ from that of the updates around it. [ns]"""
 
 
 @dataclass(frozen=True, slots=True)
 class Ask:
-    """Some minutes of one instrument.
+    """Some minutes of one market.
 
     Attributes
     ----------
     exchange, raw_symbol : str
-        The instrument.
+        The market.
     start, end : int
         Minutes that start at ``start <= timestamp < end``, both on the minute. [ns since the epoch]
     block_size : Decimal or None
-        Height of their price rows, where they have any. [quote per coin]
+        Height of their levels, if they have any. [quote per coin]
     """
 
     exchange: str
@@ -58,26 +162,26 @@ class Ask:
 
     @property
     def names(self) -> tuple[str, str]:
-        """The instrument."""
+        """The market."""
         return self.exchange, self.raw_symbol
 
 
 @dataclass(frozen=True, slots=True)
 class Recipe:
-    """How the minutes of a table are made.
+    """How the minutes of a table are computed.
 
     Attributes
     ----------
     table : Table
         Whose minutes.
     raw : Table
-        The events they are made of.
+        The events they are computed from.
     make : callable
-        From a lake and what is asked of some instruments to their minutes, computed from raw events alone; in no order.
+        Takes a lake and some asks, and returns their minutes, computed from raw events alone, in no order.
     has_rows : bool
-        Whether they are of price rows, so of a block size.
+        Whether they have levels, so a block size.
     lasts : bool
-        Whether an event shows in minutes after its own: all minutes from there on depend on it.
+        Whether all minutes after an event depend on it, as those of a book.
     """
 
     table: Table
@@ -87,14 +191,14 @@ class Recipe:
     lasts: bool = False
 
     def minutes(self, lake: Lake, *asks: Ask) -> pl.LazyFrame:
-        """Return the minutes of some instruments, one span of each, computed from raw events alone; in no order."""
+        """Return the minutes of some asks, computed from raw events alone, in no order."""
         return self.make(lake, asks)
 
 
 def within(rows: pl.LazyFrame, asks: Sequence[Ask]) -> pl.LazyFrame:
-    """Return the rows of some instruments in the spans asked for. Spans of one instrument lie apart."""
+    """Return the rows in the spans of some asks. Spans of one market do not overlap."""
     exchange, symbol, time = pl.col("exchange"), pl.col("raw_symbol"), pl.col("timestamp")
-    # By these conditions files are skipped, whoever is asked for; the join then leaves out what lies between.
+    # These conditions let the reader skip files; the join then leaves out the rows between the spans.
     near = rows.filter(
         exchange.is_in(sorted({ask.exchange for ask in asks})),
         symbol.is_in(sorted({ask.raw_symbol for ask in asks})),
@@ -160,7 +264,7 @@ def _books(lake: Lake, asks: Sequence[Ask]) -> pl.LazyFrame:
 def _book(lake: Lake, ask: Ask) -> pl.LazyFrame:
     events = lake.scan(BOOK.name, exchange=ask.exchange, raw_symbol=ask.raw_symbol)
     time = pl.col("timestamp")
-    # A book is known from a snapshot on, so the last one before is where to begin.
+    # A book is known from a snapshot on, so begin at the last one before.
     begin = events.filter("is_snapshot", time <= ask.start - SKEW).select(time.max())
     since = begin.collect(engine="streaming").item()
     first = ask.start - SKEW if since is None else since
@@ -188,4 +292,9 @@ _ALL = (
 )
 
 RECIPES: Mapping[str, Recipe] = MappingProxyType({recipe.table.name: recipe for recipe in _ALL})
-"""How each table of minutes is made."""
+"""The recipe of each table of minutes."""
+
+ROLLUP_TABLES: Mapping[str, Table] = MappingProxyType(
+    {name: recipe.table for name, recipe in RECIPES.items()}
+)
+"""Every table of minutes by its name."""

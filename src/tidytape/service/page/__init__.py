@@ -6,17 +6,19 @@ through the routes that every other caller uses; see ``docs/adr/0015-a-page-at-t
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 from collections.abc import Mapping
 from functools import cache
 
+import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 
 from tidytape.budget import Tier
-from tidytape.service.packing import packed
 from tidytape.service.page.document import document, headers
 from tidytape.service.page.facts import facts
-from tidytape.service.validators import is_known
+from tidytape.service.responses import is_known
+from tidytape.service.task import compressed
 
 __all__ = ["page"]
 
@@ -38,13 +40,23 @@ def page(*, key_header: str, tiers: Mapping[str, Tier]) -> APIRouter:
         body = document(facts(key_header=key_header, tiers=tiers)).encode()
         return body, {**headers(), "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'}
 
+    @cache  # the page never changes, so it is worth the slowest level, once
+    def smallest(coding: str | None) -> bytes:
+        body, _ = made()
+        if coding == "gzip":
+            return gzip.compress(body, 9)
+        if coding == "zstd":
+            body = pa.Codec("zstd", compression_level=19).compress(body, asbytes=True)
+        return body
+
     @router.api_route("/", methods=["GET", "HEAD"])
     def root(request: Request) -> Response:
         request.state.facts["route"] = "page"
         body, sent = made()
         if is_known(sent["ETag"], request.headers.get("if-none-match")):
             return Response(status_code=304, headers=sent)
-        small, coding = packed(body, request.headers.get("accept-encoding", ""))
-        return Response(small, headers={**sent, **coding}, media_type="text/html")
+        _, coding = compressed(body, request.headers.get("accept-encoding", ""))
+        smallest_body = smallest(coding.get("Content-Encoding"))
+        return Response(smallest_body, headers={**sent, **coding}, media_type="text/html")
 
     return router

@@ -13,12 +13,13 @@ import orjson
 __all__ = ["SCRIPTS", "document", "headers"]
 
 SCRIPTS = (
-    "dom", "facts", "format", "weight", "query", "service", "quota", "answer", "table", "axes", "candles", "lines",
-    "profile", "heatmap", "chart", "controls", "window", "lake", "builder", "main",
+    "dom", "facts", "format", "weight", "query", "service", "quota", "answer", "table", "plot", "series", "profile",
+    "heatmap", "chart", "controls", "window", "lake", "builder", "main",
 )  # fmt: skip
-"""Parts of the script in the order in which they are joined: each may use what those before it define."""
+"""Parts of our script in the order in which they are joined: each may use what those before it define."""
 
 _HERE = files("tidytape.service.page")
+_STRICT = '"use strict";'  # before the library, since it has to be the first statement of a script
 
 
 def document(facts: Mapping[str, Any]) -> str:
@@ -74,11 +75,12 @@ def _hash(text: str) -> str:
 
 
 def _script() -> str:
-    return "\n" + "\n".join(_read(f"script/{name}.js") for name in SCRIPTS)
+    ours = [_read(f"script/{name}.js") for name in SCRIPTS]
+    return "\n".join(["", _STRICT, _read("uplot/uPlot.iife.min.js"), *ours])
 
 
 def _style() -> str:
-    return "\n" + _read("page.css")
+    return "\n".join(["", _read("uplot/uPlot.min.css"), _read("page.css")])
 
 
 def _read(name: str) -> str:

@@ -1,8 +1,4 @@
-"use strict";
-
 // --- elements: text only ever becomes text, for nothing on this page parses markup ---
-
-const SVG = "http://www.w3.org/2000/svg";
 
 const byId = (id) => document.getElementById(id);
 
@@ -15,9 +11,6 @@ function filled(element, attributes, children) {
 }
 
 const html = (tag, attributes = {}, ...children) => filled(document.createElement(tag), attributes, children);
-
-const svg = (tag, attributes = {}, ...children) =>
-  filled(document.createElementNS(SVG, tag), attributes, children);
 
 function toggled(element, isShown) {
   element.hidden = !isShown;

@@ -66,3 +66,20 @@ function durationText(seconds) {
   ];
   return counted(seconds / size, name);
 }
+
+const priceText = (value, step) => grouped(value, decimalsOf(step));
+
+// A short text, or more digits of it where short texts of neighbours would be alike.
+function amountText(value, step) {
+  const [size, letter] = MAGNITUDES.find(([least]) => Math.abs(value) >= least) ?? [1, ""];
+  return grouped(value / size, decimalsOf(step / size)) + letter;
+}
+
+function extentOf(values) {
+  let [low, high] = [Infinity, -Infinity];
+  for (const value of values) {
+    if (value < low) low = value;
+    if (value > high) high = value;
+  }
+  return [low, high];
+}

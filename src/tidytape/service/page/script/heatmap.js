@@ -1,157 +1,182 @@
 // --- heatmaps: how much at which price over time, one colour per side of a book ---
 
 const USUAL = 0.99; // quantile that has the full colour; what is above it has it too
-const PIXELS_PER_ROW = 2;
+const PIXELS_PER_CELL = 2; // of its height
 
-function drawHeatmap({ answer, series: [one], width, height: pixels }) {
-  const box = boxOf(width, pixels);
-  const span = windowOf(answer.query);
-  const cells = cellsOf(answer, one, box);
-  if (!cells) return null;
-  const x = linear(span, [box.left, box.right]);
-  const domain = [cells.low, cells.low + cells.rows * cells.height];
-  const y = linear(domain, [box.bottom, box.top]);
-  const unit = unitOf(answer.kind.levels[0].fields.at(-1).unit, one.id);
-  const strong = quantileOf(
-    cells.layers.flatMap(({ sums }) => [...sums.values()]),
-    USUAL,
-  );
-  const column = (place) => x(cells.start + place * cells.step);
-  return {
-    canvas: {
-      shape: painted(cells, strong),
-      left: column(0),
-      right: column(cells.columns),
-      top: box.top,
-      bottom: box.bottom,
-    },
-    parts: [
-      titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id))),
-      valueAxis(y, domain, box, priceText),
-      timeAxis(x, span, box),
-      svg("path", { class: "middle", d: middleLine(answer, one, x, y) }),
-    ],
-    caption: heatmapCaption(one, cells, `${short(strong)} ${unit}`),
-    legend: cells.layers.map(({ tone, name }) => [tone, name]),
-    along: "x",
-    stops: Array.from({ length: cells.columns }, (_, place) => column(place + 0.5)),
-    tell: (stop, { y: at }) =>
-      heatmapText(cells, stop, Math.floor((y.inverse(at) - cells.low) / cells.height), unit),
-  };
-}
-
-// The grid, and on it a layer per array of levels: its sums by row * columns + column, none where nothing was.
-function cellsOf(answer, { points }, box) {
-  const ordered = inOrder(answer, points);
-  const layers = layersOf(answer.kind, ordered);
-  const prices = layers.flatMap(({ columns }) =>
-    columns.flatMap((levels) => levels.map(({ price }) => price)),
-  );
-  if (!prices.length) return null;
-  const grid = { ...timesOf(answer, ordered, box), ...pricesOf(prices, box) };
-  return { ...grid, layers: layers.map((layer) => ({ ...layer, sums: sumsOf(layer, ordered, grid) })) };
-}
-
-function layersOf(kind, points) {
-  return kind.levels.map((levels) => ({
-    name: levels.bookSide ?? levels.fields.at(-1).column,
-    tone: levels.bookSide === "ASK" ? "sell" : "buy",
-    amount: levels.fields.at(-1).name,
-    columns: points.map((point) => [...levelsOf(point, levels)]),
-  }));
-}
-
-// Where intervals are more than pixels, a column has several: a book stands, so it is one of theirs; a flow adds up.
-function timesOf({ kind, query }, points, box) {
-  const interval = stepOf(query);
-  const joined = Math.max(1, Math.ceil(query.period / interval / (box.right - box.left)));
-  const step = interval * joined;
-  const start = secondsOf(points[0].timestamp);
-  const columns = Math.floor((secondsOf(points.at(-1).timestamp) - start) / step) + 1;
-  return { start, step, columns, joined, isStock: kind.levels.some(({ bookSide }) => bookSide) };
-}
-
-function pricesOf(prices, box) {
+function drawHeatmap({ answer, series: [market] }) {
+  const { query, kind } = answer;
+  const points = inOrder(answer, market.points);
+  const layers = kind.levels.map((levels) => layerOf(points, levels));
+  const prices = new Set();
+  for (const layer of layers) layer.prices.forEach((price) => prices.add(price));
+  if (!prices.size) return null;
   const level = heightOf(prices);
   const [lowest, highest] = extentOf(prices);
-  const least = (((highest - lowest) / level + 1) * PIXELS_PER_ROW) / (box.bottom - box.top);
-  const summed = least <= 1 ? 1 : Math.ceil(stepFor(least, 1));
-  const height = level * summed;
-  const rowOf = (price) => Math.floor(price / height + 1e-6) - Math.floor(lowest / height + 1e-6);
+  const unit = unitOf(kind.levels[0].fields.at(-1).unit, market.id);
+  const step = stepOf(query);
+  const heat = { points, layers, level, lowest, highest, query, isStock: Boolean(kind.levels[0].bookSide) };
+  const canvas = html("canvas", { class: "heat" });
+  let cells = null; // that are painted, of the part that was shown then
+  let repaint = 0;
+
+  function paintCells(plot) {
+    cells = cellsOf(heat, plot);
+    paintHeat(canvas, cells);
+    place(plot);
+  }
+
+  // Zooming stretches the canvas; once it rests, its cells are made anew.
+  function place({ valToPos, bbox, under }) {
+    if (!canvas.isConnected) under.append(canvas);
+    const [left, right] = [cells.start, cells.start + cells.columns * cells.step].map((at) =>
+      valToPos(at, "x"),
+    );
+    const [top, bottom] = [cells.low + cells.rows * cells.height, cells.low].map((price) =>
+      valToPos(price, "y"),
+    );
+    Object.assign(canvas.style, {
+      left: `${left}px`,
+      top: `${top}px`,
+      width: `${right - left}px`,
+      height: `${bottom - top}px`,
+    });
+  }
+
   return {
-    level,
-    summed,
-    height,
-    rowOf,
-    rows: rowOf(highest) + 1,
-    low: Math.floor(lowest / height + 1e-6) * height,
+    ...overTime(query),
+    joined: () => 1,
+    rows: () => points.map((point) => middleRow(kind, point, step)),
+    hasCrosshair: true,
+    titles: [withUnit("Price", fieldUnit(kind, "price", market.id))],
+    series: [{ name: "middle", stroke: colour("ink"), width: 1.4, points: { show: false } }],
+    scales: { y: { range: [lowest - level / 2, highest + level * 1.5] } },
+    axes: [timeAxis(), valueAxis("y", priceText)],
+    viewed(plot, changed) {
+      clearTimeout(repaint);
+      if (!cells) {
+        paintCells(plot);
+        return;
+      }
+      place(plot);
+      repaint = setTimeout(() => {
+        if (!plot.root.isConnected) return; // another answer took its place
+        paintCells(plot);
+        changed();
+      }, 80);
+    },
+    caption: () => heatmapCaption(market, cells, unit),
+    legend: layers.map(({ tone, name }) => [tone, name]),
+    tell: (row, _, plot) => heatmapText(cells, row.start, plot.posToVal(plot.cursor.top, "y"), unit),
   };
 }
 
-function sumsOf({ amount, columns: levels }, points, { start, step, columns, joined, isStock, rowOf }) {
-  const sums = new Map();
-  points.forEach((point, place) => {
-    const since = secondsOf(point.timestamp) - start;
-    if (isStock && Math.round((since * joined) / step) % joined) return;
-    for (const { price, [amount]: value } of levels[place]) {
-      const cell = rowOf(price) * columns + Math.floor(since / step);
-      sums.set(cell, (sums.get(cell) ?? 0) + value);
-    }
-  });
-  return sums;
-}
-
-function quantileOf(values, share) {
-  const ordered = Float64Array.from(values.filter((value) => value > 0)).sort();
-  return ordered[Math.min(ordered.length - 1, Math.floor(ordered.length * share))] ?? 1;
-}
-
-// A pixel per cell; the browser stretches it without smoothing, which would blur one interval into the next.
-function painted({ layers, columns, rows }, strong) {
-  const canvas = html("canvas", { width: columns, height: rows });
-  const context = canvas.getContext("2d");
-  const image = context.createImageData(columns, rows);
-  for (const { sums, tone } of layers) {
-    const colour = rgbOf(`--${tone}-heat`);
-    for (const [cell, amount] of sums) {
-      const [row, column] = [Math.floor(cell / columns), cell % columns];
-      const opacity = amount > 0 ? 0.08 + 0.92 * Math.sqrt(Math.min(1, amount / strong)) : 0;
-      image.data.set([...colour, Math.round(255 * opacity)], ((rows - 1 - row) * columns + column) * 4);
-    }
+// Prices and amounts of all points in a row; `ends` says where those of each point end.
+function layerOf(points, levels) {
+  const names = levels.fields.map(({ name }) => name);
+  const amount = names.at(-1);
+  const [prices, amounts, ends] = [[], [], []];
+  const note = (price, value) => {
+    prices.push(price);
+    amounts.push(value);
+  };
+  for (const { [levels.name]: values = [] } of points) {
+    if (!levels.flat) values.forEach((level) => note(level.price, level[amount]));
+    for (let at = 0; levels.flat && at < values.length; at += names.length)
+      note(values[at + names.indexOf("price")], values[at + names.length - 1]);
+    ends.push(prices.length);
   }
-  context.putImageData(image, 0, 0);
-  return canvas;
-}
-
-// A colour of the style sheet, "#rrggbb", as three bytes.
-function rgbOf(name) {
-  const text = getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  return [1, 3, 5].map((at) => parseInt(text.slice(at, at + 2), 16));
+  const tone = levels.bookSide === "ASK" ? "sell" : "buy";
+  return { name: levels.bookSide ?? levels.fields.at(-1).column, tone, prices, amounts, ends };
 }
 
 // Between the best bid and the best ask, which are the first of their arrays; nothing where there is only one array.
-function middleLine(answer, { points }, x, y) {
-  const [bids, asks] = answer.kind.levels;
-  if (!asks) return "";
-  const middle = (point) => (point[bids.name]?.[0] + point[asks.name]?.[0]) / 2;
-  const known = inOrder(answer, points).filter((point) => isNumber(middle(point)));
-  const place = (point) => `${x(secondsOf(point.timestamp) + stepOf(answer.query) / 2)} ${y(middle(point))}`;
-  return known.length > 1 ? `M${known.map(place).join("L")}` : "";
+function middleRow({ levels: [bids, asks] }, point, step) {
+  const start = secondsOf(point.timestamp);
+  const middle = asks && (point[bids.name]?.[0] + point[asks.name]?.[0]) / 2;
+  return { at: start + step / 2, start, middle: isNumber(middle) ? middle : null };
 }
 
-function heatmapCaption({ label, points }, { level, summed, joined, isStock }, strong) {
+// --- cells: of the part that is shown, no more columns and rows than can be seen ---
+
+function cellsOf(heat, { scales: { x }, width, height: pixels }) {
+  const { points, layers, level, lowest, highest, query, isStock } = heat;
+  const interval = stepOf(query);
+  const joined = joinedOf((x.max - x.min) / interval, width);
+  const step = interval * joined;
+  const times = points.map(({ timestamp }) => secondsOf(timestamp));
+  const shown = times.filter((time) => time + interval > x.min && time < x.max);
+  const start = times[0] + Math.floor(((shown[0] ?? times[0]) - times[0]) / step) * step;
+  const columns = Math.floor(((shown.at(-1) ?? times[0]) - start) / step) + 1;
+  const summed = levelsJoined((highest - lowest) / level + 1, pixels / PIXELS_PER_CELL);
+  const height = level * summed;
+  const bottom = Math.floor(lowest / height + 1e-6);
+  const rows = Math.floor(highest / height + 1e-6) - bottom + 1;
+  const sums = layers.map(() => new Float64Array(rows * columns));
+  times.forEach((time, place) => {
+    const column = Math.floor((time - start) / step);
+    if (column < 0 || column >= columns) return;
+    // A column may have several intervals. A book is a stock, so the first one is drawn; a flow is summed.
+    if (isStock && Math.round((time - start) / interval) % joined) return;
+    layers.forEach(({ prices, amounts, ends }, layer) => {
+      for (let at = ends[place - 1] ?? 0; at < ends[place]; at += 1) {
+        const row = Math.floor(prices[at] / height + 1e-6) - bottom;
+        sums[layer][row * columns + column] += amounts[at];
+      }
+    });
+  });
+  const strong = quantileOf(sums, USUAL);
+  const grid = { start, step, joined, columns, low: bottom * height, height, level, summed, rows };
+  return {
+    ...grid,
+    isStock,
+    strong,
+    layers: layers.map(({ name, tone }, layer) => ({ name, tone, sums: sums[layer] })),
+  };
+}
+
+function quantileOf(layers, share) {
+  const positive = layers.flatMap((sums) => Array.from(sums.filter((amount) => amount > 0)));
+  const amounts = new Float64Array(positive).sort();
+  return amounts[Math.min(amounts.length - 1, Math.floor(amounts.length * share))] ?? 1;
+}
+
+// A pixel per cell; the browser stretches it without smoothing, which would blur one interval into the next.
+function paintHeat(canvas, { layers, columns, rows, strong }) {
+  Object.assign(canvas, { width: columns, height: rows });
+  const context = canvas.getContext("2d");
+  const image = context.createImageData(columns, rows);
+  for (const { sums, tone } of layers) {
+    const rgb = colour(`${tone}-heat`)
+      .match(/\w\w/g)
+      .map((byte) => parseInt(byte, 16));
+    sums.forEach((amount, cell) => {
+      if (!(amount > 0)) return;
+      const [row, column] = [Math.floor(cell / columns), cell % columns];
+      const opacity = 0.08 + 0.92 * Math.sqrt(Math.min(1, amount / strong));
+      const at = ((rows - 1 - row) * columns + column) * 4;
+      for (let part = 0; part < 3; part += 1) image.data[at + part] = rgb[part];
+      image.data[at + 3] = Math.round(255 * opacity);
+    });
+  }
+  context.putImageData(image, 0, 0);
+}
+
+function heatmapCaption({ label, points }, { level, summed, joined, isStock, strong }, unit) {
   const parts = [`${label}: ${counted(points.length, "point")}`, `levels of ${level}`];
   if (summed > 1) parts.push(`${summed} summed in each row`);
   if (joined > 1)
     parts.push(isStock ? `one point in ${joined} drawn` : `${joined} intervals summed in each column`);
-  return `${parts.join(", ")}. The full colour is ${strong} and more, which 1% of the cells have.`;
+  return `${parts.join(", ")}. The full colour is ${short(strong)} ${unit} and more, which 1% of the cells have.`;
 }
 
-function heatmapText({ layers, columns, rows, start, step, low, height }, column, row, unit) {
-  const time = minuteText(start + column * step);
-  if (row < 0 || row >= rows) return time;
-  const told = layers
-    .filter(({ sums }) => sums.has(row * columns + column))
-    .map(({ name, sums }) => `${name} ${short(sums.get(row * columns + column))} ${unit}`);
-  return [time, rowText(low + row * height, height), ...told].join(" · ");
+function heatmapText({ layers, columns, rows, start, step, low, height }, time, price, unit) {
+  const column = Math.floor((time - start) / step);
+  const row = Math.floor((price - low) / height);
+  const begin = minuteText(start + column * step);
+  if (row < 0 || row >= rows || column < 0 || column >= columns) return minuteText(time);
+  const amounts = layers
+    .map(({ name, sums }) => [name, sums[row * columns + column]])
+    .filter(([, amount]) => amount > 0)
+    .map(([name, amount]) => `${name} ${short(amount)} ${unit}`);
+  return [begin, rowText(low + row * height, height), ...amounts].join(" · ");
 }

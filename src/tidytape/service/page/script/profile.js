@@ -1,10 +1,10 @@
 // --- profiles: how much at which price, of one point ---
 
-const PIXELS_PER_LEVEL = 3;
+const PIXELS_PER_LEVEL = 3; // else several levels are joined in one bar
 
 // The height of a level: the least distance of two prices, as the decimal it is.
 function heightOf(prices) {
-  const ordered = [...new Set(prices)].toSorted((a, b) => a - b);
+  const ordered = [...new Set(prices)].sort((a, b) => a - b);
   const gaps = ordered
     .slice(1)
     .map((price, place) => price - ordered[place])
@@ -12,182 +12,184 @@ function heightOf(prices) {
   return gaps.length ? Number(extentOf(gaps)[0].toPrecision(6)) : Math.abs(ordered[0]) / 1000 || 1;
 }
 
-// Levels in rows of one height, so many levels in each that a row can be seen.
-function rowsOfLevels(levels, pixels) {
-  const height = heightOf(levels.map(({ price }) => price));
-  const [low, high] = extentOf(levels.map(({ price }) => Math.round(price / height)));
-  const least = ((high - low + 1) * PIXELS_PER_LEVEL) / pixels;
-  const joined = least <= 1 ? 1 : Math.ceil(stepFor(least, 1));
-  const rows = Map.groupBy(levels, ({ price }) => Math.floor(Math.round(price / height) / joined));
-  const found = [...rows].map(([row, members]) => ({ price: row * joined * height, members }));
+// So many levels are joined that a bar can be seen: 1, 2, 5, 10, 20 ...
+function levelsJoined(levels, most) {
+  const least = levels / most;
+  if (least <= 1) return 1;
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((digit) => digit * power).find((joined) => joined >= least);
+}
+
+// What profiles share: `levels` of one point in bars of one or more levels, prices upwards.
+function uprightDrawing({ kind }, { id }, levels, rowOf) {
+  const prices = levels.map(({ price }) => price);
+  const height = heightOf(prices);
+  const [low, high] = extentOf(prices);
+  const unit = fieldUnit(kind, "price", id);
   return {
-    rows: found.toSorted((a, b) => a.price - b.price),
-    height: height * joined,
-    level: height,
-    joined,
+    isUpright: true,
+    extent: [low, high + height],
+    step: height,
+    least: 4 * height,
+    joined: (span, pixels) => levelsJoined(span / height, pixels / PIXELS_PER_LEVEL),
+    rows(joined) {
+      const bars = Map.groupBy(levels, ({ price }) => Math.floor(Math.round(price / height) / joined));
+      const rows = [...bars].map(([bar, members]) => {
+        const price = bar * joined * height;
+        return { at: price + (joined * height) / 2, price, ...rowOf(members) };
+      });
+      return rows.sort((a, b) => a.at - b.at);
+    },
+    titles: [withUnit("Price", unit)],
+    scales: { y: { ori: 0, range: (_, low, high) => [0, (high || 1) * 1.02] } },
   };
 }
 
-function priceScale(rows, height, box) {
-  const [low, high] = extentOf(rows.map(({ price }) => price));
-  const domain = [low, high + height];
-  return { y: linear(domain, [box.bottom, box.top]), domain };
-}
-
-const sumOf = (members, name) => members.reduce((sum, one) => sum + (one[name] ?? 0), 0);
-
-function drawProfile({ answer, series: [one], point: place, width, height: pixels }) {
-  const box = boxOf(width, pixels);
-  const point = inOrder(answer, one.points)[place];
-  const levels = point ? [...levelsOf(point, answer.kind.levels[0])] : [];
-  if (!levels.length) return null;
-  const { rows, height, level, joined } = rowsOfLevels(levels, box.bottom - box.top);
-  const sums = rows.map(({ price, members }) => ({
-    price,
-    buy: sumOf(members, "buyVolume"),
-    sell: sumOf(members, "sellVolume"),
-  }));
-  const { y, domain } = priceScale(sums, height, box);
-  const most = [0, extentOf(sums.map(({ buy, sell }) => buy + sell))[1] * 1.02 || 1];
-  const x = linear(most, [box.left, box.right]);
-  const largest = levels.toSorted((a, b) => b.buyVolume + b.sellVolume - (a.buyVolume + a.sellVolume))[0];
-  return {
-    parts: [
-      titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id))),
-      valueAxis(y, domain, box, priceText),
-      amountAxis(
-        x,
-        most,
-        box,
-        withUnit("Volume", unitOf(fieldOf(answer.kind, "buyVolume").unit, one.id)),
-      ),
-      ...sums.flatMap((row) => profileShapes(row, height, x, y)),
-      ...priceMark("largest", largest.price + level / 2, y, box),
-    ],
-    caption: `${one.label}: ${counted(levels.length, "level")} of ${level}${joinedText(joined)}`,
-    legend: [
-      ["buy", "aggressive buys"],
-      ["sell", "aggressive sells"],
-    ],
-    along: "y",
-    stops: sums.map(({ price }) => y(price + height / 2)),
-    tell: (stop) =>
-      `${rowText(sums[stop].price, height)} · buy ${short(sums[stop].buy)} · sell ${short(sums[stop].sell)}`,
-  };
-}
+const uprightAxes = (label, text) => [
+  valueAxis("x", priceText, { side: 3, space: 30 }),
+  valueAxis("y", text, { side: 2, size: 26, space: 70, label }),
+];
 
 const joinedText = (joined) => (joined > 1 ? `, ${joined} in each bar. ${AS_SERVED}` : ".");
 
 const rowText = (price, height) => `from ${priceText(price, height)} to ${priceText(price + height, height)}`;
 
-function profileShapes({ price, buy, sell }, height, x, y) {
-  const whole = y(price) - y(price + height);
-  const thick = whole > 5 ? whole - 1 : whole;
-  const bar = (name, from, to) =>
-    svg("rect", {
-      class: `level ${name}`,
-      x: x(from),
-      y: y(price + height),
-      width: Math.max(0, x(to) - x(from)),
-      height: thick,
-    });
-  return [bar("buy", 0, buy), bar("sell", buy, buy + sell)];
+// A price that has a name.
+function markPrice({ ctx, bbox, valToPos }, price, name) {
+  if (!isNumber(price)) return;
+  const y = Math.round(valToPos(price, "x", true));
+  const ratio = uPlot.pxRatio;
+  const right = bbox.left + bbox.width;
+  ctx.strokeStyle = ctx.fillStyle = colour("ink");
+  ctx.lineWidth = ratio;
+  ctx.setLineDash([5 * ratio, 3 * ratio]);
+  ctx.beginPath();
+  ctx.moveTo(bbox.left, y);
+  ctx.lineTo(right, y);
+  ctx.stroke();
+  ctx.setLineDash([]);
+  ctx.font = `600 ${12 * ratio}px system-ui, sans-serif`;
+  ctx.textAlign = "right";
+  ctx.textBaseline = "bottom";
+  ctx.lineWidth = 3 * ratio;
+  ctx.strokeStyle = colour("card"); // so that it is read on bars too
+  ctx.strokeText(name, right - 4 * ratio, y - ratio);
+  ctx.fillText(name, right - 4 * ratio, y - ratio);
 }
 
-function priceMark(name, price, y, box) {
-  if (!isNumber(price)) return [];
-  return [
-    svg("path", { class: "mark", d: `M${box.left} ${y(price)}H${box.right}` }),
-    svg("text", { class: "mark-name", x: box.right, y: y(price) - 4, "text-anchor": "end" }, name),
-  ];
+// --- volume profile ---
+
+const sumOf = (members, name) => members.reduce((sum, level) => sum + (level[name] ?? 0), 0);
+
+const volumeOf = ({ buyVolume = 0, sellVolume = 0 }) => buyVolume + sellVolume;
+
+function drawProfile({ answer, series: [market], point: place }) {
+  const point = inOrder(answer, market.points)[place];
+  const levels = point ? [...levelsOf(point, answer.kind.levels[0])] : [];
+  if (!levels.length) return null;
+  const largest = levels.reduce((most, level) => (volumeOf(level) > volumeOf(most) ? level : most));
+  const drawing = uprightDrawing(answer, market, levels, (members) => {
+    const [buy, sell] = [sumOf(members, "buyVolume"), sumOf(members, "sellVolume")];
+    return { buy, sell, total: buy + sell };
+  });
+  const unit = fieldUnit(answer.kind, "buyVolume", market.id);
+  return {
+    ...drawing,
+    series: [unseen("total")],
+    axes: uprightAxes(withUnit("Volume", unit), amountText),
+    paint(plot, rows, step) {
+      fillBoxes(
+        plot,
+        colour("buy"),
+        rows.map(({ price, buy }) => [price, price + step, 0, buy]),
+      );
+      fillBoxes(
+        plot,
+        colour("sell"),
+        rows.map(({ price, buy, total }) => [price, price + step, buy, total]),
+      );
+      markPrice(plot, largest.price + drawing.step / 2, "largest");
+    },
+    caption: (joined) =>
+      `${market.label}: ${counted(levels.length, "level")} of ${drawing.step}${joinedText(joined)}`,
+    legend: [
+      ["buy", "aggressive buys"],
+      ["sell", "aggressive sells"],
+    ],
+    tell: ({ price, buy, sell }, step) =>
+      `${rowText(price, step)} · buy ${short(buy)} · sell ${short(sell)} ${unit}`,
+  };
 }
 
 // --- market profile: a cell per time block that touched a level ---
 
-const MOST_CELLS = 8000;
-const WIDEST_CELL = 26;
+const WIDEST_CELL = 26; // pixels
 const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-function drawTpo({ answer, series: [one], point: place, width, height: pixels }) {
-  const box = boxOf(width, pixels);
-  const point = inOrder(answer, one.points)[place];
+function drawTpo({ answer, series: [market], point: place }) {
+  const point = inOrder(answer, market.points)[place];
   if (!point?.levels?.length) return null;
-  const { rows, height, level, joined } = rowsOfLevels(point.levels, box.bottom - box.top);
-  const counts = rows.map(({ price, members }) => ({
-    price,
-    blocks: [...new Set(members.flatMap((member) => member.block_ids))].toSorted((a, b) => a - b),
-  }));
-  const { y, domain } = priceScale(counts, height, box);
-  const longest = extentOf(counts.map(({ blocks }) => blocks.length))[1];
-  const most = [0, Math.max(longest * 1.02, (box.right - box.left) / WIDEST_CELL)];
-  const x = linear(most, [box.left, box.right]);
+  const drawing = uprightDrawing(answer, market, point.levels, (members) => {
+    const blocks = [...new Set(members.flatMap((member) => member.block_ids))].sort((a, b) => a - b);
+    return { blocks, count: blocks.length };
+  });
+  const last = Math.max(1, ...point.levels.flatMap(({ block_ids: blocks }) => blocks));
+  const middle = drawing.step / 2;
   return {
-    parts: [
-      titleOf(box, withUnit("Price", unitOf(fieldOf(answer.kind, "price").unit, one.id))),
-      valueAxis(y, domain, box, priceText),
-      amountAxis(x, most, box, "Time blocks that touched the price [TPO]"),
-      ...initialBalance(point, level, y, box),
-      ...tpoShapes(counts, height, x, y),
-      ...priceMark("POC", point.poc_price + level / 2, y, box),
-      ...priceMark("VAH", point.vah_price + level / 2, y, box),
-      ...priceMark("VAL", point.val_price + level / 2, y, box),
-    ],
-    caption: [
-      `${one.label}: ${counted(point.total_tpo_count ?? 0, "TPO")} of ${point.block_size_minutes} minutes`,
-      `on ${counted(point.levels.length, "level")} of ${level}${joinedText(joined)}`,
-    ].join(" "),
+    ...drawing,
+    series: [unseen("count")],
+    scales: {
+      y: { ori: 0, range: (plot, low, high) => [0, Math.max(high * 1.02, plot.width / WIDEST_CELL)] },
+    },
+    axes: uprightAxes("Time blocks that touched the price [TPO]", amountText),
+    paint(plot, rows, step) {
+      paintBlocks(plot, rows, step, last);
+      const { ibr_low: low, ibr_high: high } = point;
+      const breadth = plot.scales.y.max / 200;
+      if (isNumber(low) && isNumber(high))
+        fillBoxes(plot, colour("quiet"), [[low, high + drawing.step, 0, breadth]]);
+      markPrice(plot, point.poc_price + middle, "POC");
+      markPrice(plot, point.vah_price + middle, "VAH");
+      markPrice(plot, point.val_price + middle, "VAL");
+    },
+    caption: (joined) =>
+      [
+        `${market.label}: ${counted(point.total_tpo_count ?? 0, "TPO")} of ${point.block_size_minutes} minutes`,
+        `on ${counted(point.levels.length, "level")} of ${drawing.step}${joinedText(joined)}`,
+      ].join(" "),
     legend: [
       ["first-block", "first block"],
       ["last-block", "last block"],
       ["balance", "initial balance"],
     ],
-    along: "y",
-    stops: counts.map(({ price }) => y(price + height / 2)),
-    tell: (stop) => {
-      const { price, blocks } = counts[stop];
-      return `${rowText(price, height)} · ${counted(blocks.length, "block")}: ${blocks.join(", ")}`;
-    },
+    tell: ({ price, blocks }, step) =>
+      `${rowText(price, step)} · ${counted(blocks.length, "block")}: ${blocks.join(", ")}`,
   };
 }
 
-function tpoShapes(counts, height, x, y) {
-  const total = counts.reduce((sum, { blocks }) => sum + blocks.length, 0);
-  const last = Math.max(1, ...counts.map(({ blocks }) => blocks.at(-1)));
-  const [breadth, thick] = [x(1) - x(0), y(0) - y(height)];
-  const gap = Math.min(1, breadth * 0.15, thick * 0.15);
-  const hasLetters = breadth >= 9 && thick >= 9;
-  const cell = (price, block, place) => {
-    const at = { x: x(place), y: y(price + height), width: breadth - gap, height: thick - gap };
-    const shape = svg("rect", { class: "tpo", ...at });
-    shape.style.fill = `color-mix(in oklab, var(--last-block) ${(100 * block) / last}%, var(--first-block))`;
-    if (!hasLetters) return [shape];
+// A colour per block, from the first's to the last's, and its letter where there is room.
+function paintBlocks(plot, rows, step, last) {
+  const { ctx, valToPos } = plot;
+  const breadth = valToPos(1, "y", true) - valToPos(0, "y", true);
+  const height = valToPos(0, "x", true) - valToPos(step, "x", true);
+  const hasLetters = Math.min(breadth, height) >= 9 * uPlot.pxRatio;
+  const cells = rows.flatMap(({ price, blocks }) => blocks.map((block, place) => ({ price, block, place })));
+  const [first, end] = [colour("first-block"), colour("last-block")];
+  for (const [block, alike] of Map.groupBy(cells, (cell) => cell.block)) {
+    const fill = `color-mix(in oklab, ${end} ${(100 * block) / last}%, ${first})`;
+    fillBoxes(
+      plot,
+      fill,
+      alike.map(({ price, place }) => [price + step * 0.08, price + step, place, place + 0.92]),
+    );
+  }
+  if (!hasLetters) return;
+  ctx.fillStyle = colour("card");
+  ctx.font = `${9 * uPlot.pxRatio}px system-ui, sans-serif`;
+  ctx.textAlign = "center";
+  ctx.textBaseline = "middle";
+  for (const { price, block, place } of cells) {
     const letter = LETTERS[block % LETTERS.length];
-    return [
-      shape,
-      svg(
-        "text",
-        { class: "letter", x: at.x + breadth / 2, y: at.y + thick / 2 + 3.5, "text-anchor": "middle" },
-        letter,
-      ),
-    ];
-  };
-  if (total <= MOST_CELLS)
-    return counts.flatMap(({ price, blocks }) => blocks.flatMap((block, place) => cell(price, block, place)));
-  return counts.map(({ price, blocks }) =>
-    svg("rect", {
-      class: "tpo plain",
-      x: x(0),
-      y: y(price + height),
-      width: x(blocks.length) - x(0),
-      height: thick - gap,
-    }),
-  );
-}
-
-function initialBalance({ ibr_low: low, ibr_high: high }, level, y, box) {
-  if (!isNumber(low) || !isNumber(high)) return [];
-  const top = y(high + level);
-  return [
-    svg("rect", { class: "balance", x: box.left - 4, y: top, width: 3, height: Math.max(1, y(low) - top) }),
-  ];
+    ctx.fillText(letter, valToPos(place + 0.46, "y", true), valToPos(price + step * 0.54, "x", true));
+  }
 }

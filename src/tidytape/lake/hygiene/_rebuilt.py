@@ -1,0 +1,274 @@
+"""Checks that compute again: books from their updates, and minutes from their events."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+import polars as pl
+
+from tidytape.aggregate import book_at, book_runs
+from tidytape.lake import _delta
+from tidytape.lake.hygiene.files import spans
+from tidytape.lake.rollup.recipes import RECIPES, SKEW, Ask, Recipe, within
+from tidytape.lake.rollup.state import is_lost, noted, stale
+from tidytape.lake.table import Table
+from tidytape.times import DAY, MINUTE, SECOND, Span, without
+
+if TYPE_CHECKING:
+    from tidytape.lake.hygiene.checks import Faults, Scope
+
+_OVERLAP = 10 * SECOND
+"""Updates that arrived this long before the book they change are read with it. [ns]"""
+
+_AT_ONCE = 10_000_000
+"""Events of many markets that are read at once."""
+
+_CLOSE = 1e-9
+"""Sums of the same numbers in another order may differ by rounding. [1]"""
+
+_BEST = (
+    pl.col("price").filter(pl.col("side") == "BID").max().alias("bid"),
+    pl.col("price").filter(pl.col("side") == "ASK").min().alias("ask"),
+)
+
+
+# -- books -----------------------------------------------------------------------------------------------------------
+
+
+def crossed_snapshot(scope: Scope) -> Faults:
+    """Find recorded snapshots whose best bid is not below the best ask."""
+    levels = scope.rows.filter("is_snapshot", pl.col("size") > 0)
+    return _described(_where_crossed(levels, "timestamp", "last_id"))
+
+
+def crossed_book(scope: Scope) -> Faults:
+    """Find crossed books as they are rebuilt, at the end of each minute with an event.
+
+    Day by day, so that memory holds the events of one day. The book at the end of a day begins the next one as if it
+    were a snapshot.
+    """
+    every: list[pl.DataFrame] = []
+    book: pl.DataFrame | None = None
+    for day in _days(scope):
+        time = pl.col("timestamp")
+        events = scope.rows.filter(time >= day - _OVERLAP, time < day + DAY).collect(engine="streaming")
+        if book is not None:
+            # Leave out what the book of yesterday includes: by id, or without ids by day.
+            last_id = book["last_id"][0]
+            included = time < day if last_id is None else pl.col("last_id") <= last_id
+            events = pl.concat(
+                [book, events.filter(~included.fill_null(value=False))], how="diagonal_relaxed"
+            )
+        runs = book_runs(events)
+        every.append(_crossed(scope, runs, events.filter(time >= day)))
+        book = _last_book(runs, events)
+    return _described(pl.concat(every) if every else pl.DataFrame())
+
+
+def unlike_ids(scope: Scope) -> Faults:
+    """Find minutes with events whose ids say another order than their times."""
+    late = late_by_id(scope.rows)
+    if late.height:
+        row = late.row(0, named=True)
+        when = datetime.fromtimestamp(row["minute"] * MINUTE // SECOND, UTC).isoformat()
+        yield (
+            late.height,
+            f"{when}: id {row['lowest']} comes more than {SKEW // MINUTE} minutes after id {row['before']}",
+        )
+
+
+def late_by_id(events: pl.LazyFrame) -> pl.DataFrame:
+    """Return the minutes of one book with events whose ids belong more than `SKEW` earlier.
+
+    A book is put in the order of its ids, and read from a snapshot on, with as much before and after as clocks may
+    differ. Where ids and times differ by more, the rebuilt book depends on which events are read.
+
+    Parameters
+    ----------
+    events : polars.LazyFrame
+        ``timestamp`` [ns since the epoch] and ``last_id`` of one market, in any order.
+
+    Returns
+    -------
+    polars.DataFrame, one row per such minute, sorted
+        ``minute`` [min since the epoch], ``lowest`` id in it, and ``before``, a higher one that came earlier. No rows
+        where an event has no id: then times alone give the order.
+    """
+    id_ = pl.col("last_id")
+    minutes = (
+        events.group_by(minute=pl.col("timestamp") // MINUTE)
+        .agg(lowest=id_.min(), highest=id_.max(), unnumbered=id_.null_count())
+        .drop_nulls("minute")
+        .sort("minute")
+        .collect(engine="streaming")
+    )
+    before = minutes.select(pl.col("minute") + SKEW // MINUTE + 1, before=pl.col("highest").cum_max())
+    late = minutes.join_asof(before, on="minute").filter(pl.col("lowest") < pl.col("before"))
+    return late.clear() if minutes["unnumbered"].sum() else late.select("minute", "lowest", "before")
+
+
+def _days(scope: Scope) -> list[int]:
+    """Return the days with events, each by its start. [ns]"""
+    start = (pl.col("timestamp") // DAY * DAY).alias("day")
+    days = scope.rows.select(start.unique()).drop_nulls().sort("day").collect(engine="streaming")
+    return days["day"].to_list()
+
+
+def _crossed(scope: Scope, runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame:
+    end = (pl.col("timestamp") // MINUTE + 1) * MINUTE - 1
+    instants = (
+        events.drop_nulls("timestamp")
+        .select(timestamp=end.unique())
+        .with_columns(**{name: pl.lit(value) for name, value in scope.partition.items()})
+    )
+    return _where_crossed(book_at(runs.lazy(), instants.lazy()), "timestamp")
+
+
+def _where_crossed(levels: pl.LazyFrame, *by: str) -> pl.DataFrame:
+    """Return the books whose best bid is not below the best ask."""
+    books = levels.group_by(by).agg(*_BEST).filter(pl.col("bid") >= pl.col("ask"))
+    return books.sort("timestamp").collect(engine="streaming")
+
+
+def _last_book(runs: pl.DataFrame, events: pl.DataFrame) -> pl.DataFrame | None:
+    """Return the last book of some runs, as a snapshot."""
+    open_runs = runs.filter(pl.col("until").is_null())
+    if open_runs.is_empty():
+        return None
+    has_ids = events["last_id"].null_count() == 0
+    return open_runs.select(
+        "exchange",
+        "raw_symbol",
+        timestamp=pl.lit(events["timestamp"].max(), pl.Int64),
+        last_id=pl.lit(events["last_id"].max() if has_ids else None, pl.Int64),
+        is_snapshot=pl.lit(True),
+        side="side",
+        price="price",
+        size="size",
+        sequence=pl.int_range(pl.len(), dtype=pl.Int64),
+    )
+
+
+def _described(crossed: pl.DataFrame) -> Faults:
+    if crossed.height:
+        row = crossed.row(0, named=True)
+        when = datetime.fromtimestamp(row["timestamp"] // SECOND, UTC).isoformat()
+        yield crossed.height, f"{when}: bid {row['bid']!r} is not below ask {row['ask']!r}"
+
+
+# -- minutes ---------------------------------------------------------------------------------------------------------
+
+
+def unlike_events(scope: Scope) -> Faults:
+    """Find stored minutes that differ from those computed from the events.
+
+    Minutes that late events are known to have changed are left out, because nobody reads them. So is a book whose ids
+    and times disagree: its events do not determine it, and the check of ids finds it.
+    """
+    recipe = RECIPES[scope.table.name]
+    if scope.members:
+        if not _are_like_events(scope, recipe):
+            yield 1, "a market of many"
+        return
+    exchange, raw_symbol = market = scope.market[0], scope.market[1]
+    state_and_size = noted(scope.delta, market)
+    if state_and_size is None:
+        yield scope.size, "minutes that no rollup has noted"
+        return
+    state, block_size = state_and_size
+    if is_lost(scope.lake.delta(recipe.raw.name), state):
+        yield 1, f"made of a newer version of {recipe.raw.name} than there is: commits of it are lost"
+        return
+    time = pl.col("timestamp")
+    events = scope.lake.scan(recipe.raw.name, exchange=exchange, raw_symbol=raw_symbol)
+    if recipe.lasts and late_by_id(events).height:
+        return
+
+    def unchanged(span: Span) -> list[Span]:
+        """Return the parts of a span whose minutes no event has changed since they were made."""
+        return without(span, stale(recipe, scope.lake.delta(recipe.raw.name), market, state))
+
+    both = pl.concat([events.filter(time < state.until).select("timestamp"), scope.rows.select("timestamp")])
+    counts = (
+        both.group_by(minute=time // MINUTE).agg(rows=pl.len()).sort("minute").collect(engine="streaming")
+    )
+    count, example = 0, ""
+    for first, last in spans(counts):
+        for start, end in unchanged((first * MINUTE, min((last + 1) * MINUTE, state.until))):
+            made = recipe.minutes(scope.lake, Ask(exchange, raw_symbol, start, end, block_size))
+            wrong = _differing(
+                scope.rows.filter(time.is_between(start, end, closed="left")), made, scope.table
+            )
+            # An event may have changed them just now.
+            still = unchanged((start, end)) if wrong.height else []
+            wrong = wrong.filter(
+                pl.any_horizontal(pl.lit(False), *(time.is_between(*span, closed="left") for span in still))
+            )
+            count += wrong.height
+            if wrong.height and not example:
+                example = _first_difference(wrong, scope.table)
+    if count:
+        yield count, example
+
+
+def _are_like_events(scope: Scope, recipe: Recipe) -> bool:
+    """Return whether the minutes of many markets are certainly those of their events.
+
+    False also where it takes a closer look: where events came late, or are too many to be read at once.
+    """
+    raw = scope.lake.delta(recipe.raw.name)
+    asks: list[Ask] = []
+    events = 0
+    scope.delta.read_notes(len(scope.members))
+    for member in scope.members:
+        market = member.market[0], member.market[1]
+        state_and_size = noted(scope.delta, market)
+        if state_and_size is None:
+            return False
+        state, block_size = state_and_size
+        if is_lost(raw, state) or stale(recipe, raw, market, state):
+            return False
+        asks.append(Ask(*market, -(2**63), state.until, block_size))
+        events += sum(file.rows or 0 for file in _delta.files(raw, market))
+    if recipe.lasts or events > _AT_ONCE:
+        return False
+    made = recipe.minutes(scope.lake, *asks)
+    return _differing(within(scope.rows, asks), made, scope.table).is_empty()
+
+
+def _differing(stored: pl.LazyFrame, made: pl.LazyFrame, table: Table) -> pl.DataFrame:
+    """Return the keys that only one of two frames has, or whose values differ, with the values of both."""
+    frames = [frame.select(table.names) for frame in (stored, made)]
+    ours, theirs = pl.collect_all(frames, engine="streaming")
+    both = ours.with_columns(__stored=pl.lit(True)).join(
+        theirs.with_columns(__made=pl.lit(True)),
+        on=table.key,
+        how="full",
+        coalesce=True,
+        suffix="__made",
+        nulls_equal=True,
+    )
+    alone = pl.col("__stored").is_null() | pl.col("__made").is_null()
+    differ = [_differ(name, theirs.schema[name]) for name in table.names if name not in table.key]
+    return both.filter(alone | pl.any_horizontal(differ)).sort(table.key)
+
+
+def _differ(name: str, dtype: pl.DataType) -> pl.Expr:
+    stored, made = pl.col(name), pl.col(f"{name}__made")
+    if not dtype.is_float():
+        return stored.ne_missing(made)
+    far = (stored - made).abs() > _CLOSE * pl.max_horizontal(stored.abs(), made.abs())
+    return far.fill_null(stored.is_null() != made.is_null())
+
+
+def _first_difference(wrong: pl.DataFrame, table: Table) -> str:
+    row = wrong.row(0, named=True)
+    key = ", ".join(f"{name} {row[name]!r}" for name in table.key if name not in table.partitions)
+    if row["__stored"] is None:
+        return f"{key} is not kept"
+    if row["__made"] is None:
+        return f"{key} is kept, and no event says it"
+    values = (name for name in table.names if name not in table.key)
+    name = next(name for name in values if wrong.select(_differ(name, wrong.schema[name]))[0, 0])
+    return f"{key}: {name} is {row[name]!r}, by its events {row[f'{name}__made']!r}"

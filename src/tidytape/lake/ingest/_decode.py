@@ -1,0 +1,275 @@
+"""Lines of text to columns: delimited text and JSON objects.
+
+polars decodes a block of lines in one pass. Only where that fails the block is halved until the broken lines stand
+alone, so that each of them is known by its number.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+
+import orjson
+import polars as pl
+
+from tidytape.errors import IngestError
+from tidytape.lake.ingest._fields import Field
+from tidytape.lake.ingest._lines import BadLines, numbered
+from tidytape.lake.ingest.layout import Job, Parsed, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """The columns of a delimited file.
+
+    Attributes
+    ----------
+    names : list of str
+        What they are called, in order.
+    is_line : bool
+        Whether the first line says so, and holds no row.
+    delimiter : str
+        One character, which does not count inside quotes.
+    is_ragged : bool
+        Whether a line may end early: the columns that it lacks are null.
+    """
+
+    names: list[str]
+    is_line: bool = True
+    delimiter: str = ","
+    is_ragged: bool = False
+
+    def chosen(self, texts: pl.DataFrame, fields: Mapping[str, Field]) -> pl.DataFrame:
+        """Return ``line`` and the columns of some fields, by our names."""
+        return texts.select(
+            "line",
+            *(pl.col(f"c{self.names.index(field.name)}").alias(ours) for ours, field in fields.items()),
+        )
+
+
+AnyHeader = TypeVar("AnyHeader", bound=Header)
+
+
+def delimited(
+    job: Job, parsed: Parsed, progress: Progress, described: Callable[[int, str], AnyHeader]
+) -> Iterator[tuple[AnyHeader, pl.DataFrame]]:
+    """Yield the header of a delimited file, and its lines as columns of text, block by block.
+
+    Parameters
+    ----------
+    job : Job
+        The file.
+    parsed : Parsed
+        Counts the lines, and takes the broken ones.
+    progress : callable
+        Called with the number of bytes read.
+    described : callable
+        Returns the header, from the number and text of the first line that is not blank.
+
+    Raises
+    ------
+    IngestError
+        If the file cannot be read or has no lines.
+    """
+    header: AnyHeader | None = None
+    for block in numbered(job.path, parsed.bad, progress):
+        lines = block
+        if header is None and lines.height:
+            number, text = lines.row(0)
+            if parsed.bad.first and parsed.bad.first[0][0] < number:
+                break
+            header = described(number, text)
+            lines = lines[1:] if header.is_line else lines
+        if header is not None:
+            parsed.lines += lines.height
+            yield header, split(lines, header, parsed.bad)
+    if header is None and parsed.bad.first:
+        line, reason = parsed.bad.first[0]
+        raise unreadable_header(job, line, reason)
+    if header is None:
+        raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))
+
+
+def unreadable_header(job: Job, line: int, reason: str) -> IngestError:
+    """Return the error of a file whose first line is broken."""
+    message = f"{job.path}:{line}: the header cannot be read: {reason}"
+    return IngestError(message, path=str(job.path), line=line, bad_lines=1)
+
+
+def split(lines: pl.DataFrame, header: Header, bad: BadLines) -> pl.DataFrame:
+    r"""Return lines split into columns of text.
+
+    Parameters
+    ----------
+    lines : polars.DataFrame, one row per line
+        ``line`` and ``text``, as from `tidytape.lake.ingest._lines.numbered`.
+    header : Header
+        The columns.
+    bad : BadLines
+        Takes the lines with more columns, with fewer unless they may end early, or with quotes that do not fit.
+
+    Returns
+    -------
+    polars.DataFrame, one row per good line, same order
+        ``line`` and the columns, called ``c0``, ``c1``, … because a header may name two alike, without spaces around.
+
+    Examples
+    --------
+    >>> bad = BadLines()
+    >>> split(pl.DataFrame({"line": [1, 2], "text": ['7,"a,b"', "8"]}), Header(["a", "b"]), bad).rows()
+    [(1, '7', 'a,b')]
+    >>> bad.first
+    [(2, '1 column, and the header has 2')]
+    """
+    width = len(header.names)
+    text = pl.col("text")
+    if lines["text"].str.contains('"', literal=True).any():
+        text = text.str.replace_all(r'"[^"]*"', "")
+    found = text.str.count_matches(header.delimiter, literal=True) + 1
+    columns = pl.when(found == 1).then(pl.lit("column")).otherwise(pl.lit("columns"))
+    too_few = pl.lit(not header.is_ragged) & (found < width)
+    reason = pl.coalesce(
+        pl.when(text.str.contains('"', literal=True)).then(pl.lit("a quote that does not end")),
+        pl.when(found > width).then(pl.lit("more columns than the header")),
+        pl.when(too_few).then(pl.format("{} {}, and the header has {}", found, columns, pl.lit(width))),
+    )
+    whole = bad.take(lines.with_columns(reason=reason))
+    good, table = _salvaged(whole["text"], partial(_columns, width=width, delimiter=header.delimiter))
+    for line in whole.filter(~good)["line"]:
+        bad.add(line, "a misplaced quote")
+    return table.select(pl.all().str.strip_chars()).insert_column(0, whole.filter(good)["line"])
+
+
+def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
+    """Return each line as a struct of ``dtype``, null where the line is no object of that shape.
+
+    Parameters
+    ----------
+    text : polars.Series of str
+        One JSON object each.
+    dtype : polars.Struct
+        The fields wanted; others are passed over, absent ones become null.
+
+    Returns
+    -------
+    polars.Series of struct, same length and order
+
+    Examples
+    --------
+    >>> decoded(pl.Series(['{"a": 1, "b": 2}', '{"a": "x"}', '{"a":']), pl.Struct({"a": pl.Int64})).to_list()
+    [{'a': 1}, None, None]
+    """
+    bare = text.str.strip_chars()
+    shaped = bare.str.starts_with("{") & bare.str.ends_with("}")
+    table = _objects(text.filter(shaped), dtype=dtype)
+    if table is not None and table.height == len(text):
+        return table["object"]
+    # Most broken lines are no JSON at all, which is quicker to see one by one.
+    shaped &= text.map_elements(_is_json, return_dtype=pl.Boolean)
+    good, table = _salvaged(text.filter(shaped), partial(_objects, dtype=dtype))
+    objects = table["object"]
+    if objects.is_empty():
+        return pl.Series(text.name, [None] * len(text), dtype=dtype)
+    rows = pl.int_range(len(text), eager=True).filter(shaped).filter(good)
+    found = pl.DataFrame({"row": rows, "object": objects})
+    return pl.select(row=pl.int_range(len(text))).join(found, on="row", how="left", maintain_order="left")[
+        "object"
+    ]
+
+
+def _salvaged(
+    text: pl.Series, decode: Callable[[pl.Series], pl.DataFrame | None]
+) -> tuple[pl.Series, pl.DataFrame]:
+    """Return which lines can be decoded, and those lines decoded."""
+    table = decode(text)
+    if table is not None:
+        return pl.repeat(value=True, n=len(text), dtype=pl.Boolean, eager=True), table
+    if len(text) == 1:
+        nothing = decode(text.clear())
+        assert nothing is not None
+        return pl.Series([False]), nothing
+    half = len(text) // 2
+    (good, left), (also_good, right) = (_salvaged(part, decode) for part in (text[:half], text[half:]))
+    return good.append(also_good), left.vstack(right)
+
+
+def _columns(text: pl.Series, *, width: int, delimiter: str) -> pl.DataFrame | None:
+    """All lines split in one pass; None if any has too many columns or is misquoted."""
+    names = [f"c{position}" for position in range(width)]
+    body = "\n".join([delimiter.join(names), *text, ""])
+    try:
+        table = pl.read_csv(
+            io.BytesIO(body.encode()),
+            separator=delimiter,
+            infer_schema=False,
+            quote_char='"' if '"' in body else None,
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    return table if table.height == len(text) and table.columns == names else None
+
+
+def _is_json(text: str) -> bool:
+    try:
+        orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return False
+    return True
+
+
+def _objects(text: pl.Series, *, dtype: pl.Struct) -> pl.DataFrame | None:
+    """All lines decoded in one pass; None if any is broken, or is no single object."""
+    if text.is_empty():
+        return pl.DataFrame(schema={"object": dtype})
+    try:
+        objects = text.str.json_decode(dtype)
+    except pl.exceptions.PolarsError:
+        return None
+    return pl.DataFrame({"object": objects}) if len(objects) == len(text) else None
+
+
+def json_values(path: Path, bad: BadLines, progress: Progress) -> Iterator[tuple[int, Any]]:
+    """Yield the JSON values of a small file with their numbers: one value, the items of one array, or a value per line.
+
+    Parameters
+    ----------
+    path : Path
+        The file, which is read as a whole.
+    bad : BadLines
+        Takes the lines that are no JSON, in a file of lines.
+    progress : callable
+        Called with the number of bytes read.
+
+    Raises
+    ------
+    IngestError
+        If the file cannot be read, or is no JSON at all.
+    """
+    nothing = pl.DataFrame(schema={"line": pl.Int64(), "text": pl.String()})
+    lines = pl.concat([*numbered(path, bad, progress), nothing])
+    if lines.is_empty():
+        if not bad.count:
+            raise IngestError(f"{path}: the file is empty", path=str(path))
+        return
+    try:
+        whole = orjson.loads("\n".join(lines["text"]))
+    except orjson.JSONDecodeError as error:
+        text = lines["text"].str.strip_chars()
+        if lines.height == 1 or not text.str.contains(r"^(\{.*\}|\[.*\])$").any():
+            if bad.count:  # which says why
+                return
+            raise IngestError(f"{path}: no JSON: {error}", path=str(path)) from error
+    else:
+        yield from enumerate(whole if isinstance(whole, list) else [whole], 1)
+        return
+    for number, text in lines.select("line", "text").iter_rows():
+        try:
+            value = orjson.loads(text)
+        except orjson.JSONDecodeError as error:
+            bad.add(number, f"no JSON: {error}")
+        else:
+            yield number, value

@@ -1,0 +1,97 @@
+"""Saved answers of an exchange's REST API with trades or candles: what such layouts share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any, ClassVar
+
+import polars as pl
+
+from tidytape.errors import QueryError
+from tidytape.lake.batch import Spool
+from tidytape.lake.ingest._candles import length
+from tidytape.lake.ingest._decode import json_values
+from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
+from tidytape.lake.ingest.mapped import Csv, put_texts
+from tidytape.lake.ingest.market import Market, option
+from tidytape.lake.tables import RECORDED_CANDLES, TRADES
+
+__all__ = ["Answers"]
+
+Event = tuple[str, Mapping[str, Any]]
+"""Name of the table that it is for, and its values by our columns."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answers(Layout):
+    """Saved JSON of a REST API; a file holds one answer, or one per line. Events are numbered through the file.
+
+    Parameters
+    ----------
+    interval : str, optional
+        How long candles are, e.g. ``"1m"``; files of candles need it.
+
+    Attributes
+    ----------
+    time_units : mapping of str to str
+        How times are written, by table.
+
+    Raises
+    ------
+    QueryError
+        If there is no such interval.
+    """
+
+    names_exchange = True
+    market_options = tuple(name for name in Layout.market_options if name != "funding_interval")
+    amounts: ClassVar[Mapping[str, str]] = MappingProxyType(
+        dict.fromkeys((TRADES.name, RECORDED_CANDLES.name), "the layout: coins")
+    )
+    time_units: ClassVar[Mapping[str, str]]
+
+    interval: str | None = option("Length of candles, which the answers do not tell, e.g. 1h.")
+
+    def __post_init__(self) -> None:
+        if self.interval is not None:
+            length(self.interval)
+
+    def identity(self, market: Market) -> dict[str, Any]:
+        """Return the options that change which rows are read."""
+        return {"interval": self.interval}
+
+    @abstractmethod
+    def events(self, answer: Any, parsed: Parsed) -> Iterator[Event]:
+        """Yield the events of an answer, or of an item of an array; ValueError says what is wrong with one."""
+
+    def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
+        """Read one file."""
+        parsed = Parsed(spool)
+        rows: dict[str, list[dict[str, Any]]] = {}
+        for _, answer in json_values(job.path, parsed.bad, progress):
+            try:
+                for table, values in self.events(answer, parsed):
+                    parsed.lines += 1
+                    rows.setdefault(table, []).append({"line": parsed.lines, **values})
+            except ValueError as error:
+                parsed.lines += 1
+                parsed.bad.add(parsed.lines, str(error))
+        if RECORDED_CANDLES.name in rows and self.interval is None:
+            raise QueryError("interval", got=None, expected=f"how long the candles of {job.path.name} are")
+        for table, found in rows.items():
+            interval = self.interval if table == RECORDED_CANDLES.name else None
+            rows_are = Csv(table=table, time_unit=self.time_units[table], interval=interval)
+            put_texts(_texts(found), rows_are, job, parsed, exchange=self.default_exchange)
+        return parsed
+
+
+def _texts(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+    """Return rows as columns of text, ``line`` as it is; null stays null."""
+    names = [name for name in rows[0] if name != "line"]
+    columns: dict[str, Any] = {"line": pl.Series([row["line"] for row in rows], dtype=pl.Int64)}
+    for name in names:
+        texts = [None if row[name] is None else str(row[name]) for row in rows]
+        columns[name] = pl.Series(texts, dtype=pl.String)
+    return pl.DataFrame(columns)

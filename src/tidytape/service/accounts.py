@@ -1,0 +1,459 @@
+"""Accounts: API keys, the tiers that a file defines, and what a key may spend."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import os
+import re
+import secrets
+import stat
+import sys
+import tempfile
+import threading
+import tomllib
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from tidytape.budget import MOST_BURST, TIERS, Admission, Tier, tier
+from tidytape.catalogue import RATE_LIMIT_HEADERS, USAGE_FIELDS, WEIGHT_WINDOW_SECONDS, TierName
+from tidytape.errors import QueryError, TidytapeError, did_you_mean, shown
+from tidytape.query.values import written_time
+from tidytape.service.buckets import Buckets
+
+if sys.platform != "win32":
+    import fcntl
+
+__all__ = [
+    "Account",
+    "Accounts",
+    "Key",
+    "KeyFile",
+    "Keys",
+    "hashed",
+    "rate_limit_headers",
+    "tiers_of",
+    "usage",
+]
+
+_log = logging.getLogger("tidytape.service")
+_KEY_BYTES = 32
+
+
+def hashed(key: str) -> str:
+    """Return the SHA-256 of a key: the only form in which the service stores it."""
+    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What the service stores of a key.
+
+    Attributes
+    ----------
+    id : str
+        Public name, safe to log.
+    sha256 : str
+        Hash of the key.
+    tier : str
+        Name of its tier.
+    created : int
+        Epoch second at which it was made. [s]
+    expires : int or None
+        Epoch second at which it ends; None if never. [s]
+    """
+
+    id: str
+    sha256: str
+    tier: str
+    created: int
+    expires: int | None = None
+
+
+class Keys:
+    """The keys that a service accepts, in memory.
+
+    Parameters
+    ----------
+    keys : sequence of Key
+
+    Attributes
+    ----------
+    faults : int
+        How often their file could not be used; always 0 for keys in memory.
+
+    Examples
+    --------
+    >>> keys = Keys([Key("demo", hashed("secret"), "basic", created=0, expires=100)])
+    >>> keys.find("secret", now=99).id, keys.find("secret", now=100), keys.find("guess", now=0)
+    ('demo', None, None)
+    """
+
+    def __init__(self, keys: list[Key]) -> None:
+        self._keys = keys
+        self.faults = 0
+
+    def find(self, key: str, *, now: float) -> Key | None:
+        """Return the entry of a key, or None if it is unknown or has expired."""
+        digest = hashed(key)
+        match = None
+        # All hashes are compared, each in constant time, so that the duration says nothing about any of them.
+        for known in self.all():
+            if hmac.compare_digest(known.sha256, digest):
+                match = known
+        if match is None or (match.expires is not None and now >= match.expires):
+            return None
+        return match
+
+    def all(self) -> list[Key]:
+        """Return every key, expired ones included."""
+        return self._keys
+
+
+class KeyFile(Keys):
+    """The keys in a file, which may change while the service runs.
+
+    Parameters
+    ----------
+    path : str or path
+        The file; it need not exist before its first use.
+    tiers : mapping of str to Tier
+        The tiers that keys may name.
+
+    Attributes
+    ----------
+    faults : int
+        How often the file was found deleted, unreadable or writable by every user since it was first read.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], *, tiers: Mapping[str, Tier] = TIERS) -> None:
+        super().__init__([])
+        self._tiers = tiers
+        self.path = Path(path)
+        self._fault: str | None = None
+        self._is_read = False
+        self._seen: tuple[int, int, int] | None = None
+        self._lock = threading.Lock()
+
+    def all(self) -> list[Key]:
+        """Return the keys in the file; while the file cannot be trusted, the keys that were read before.
+
+        Raises
+        ------
+        TidytapeError
+            Only before the file was read once: if it is absent, is not a file of keys, can be written by every user
+            of the machine, or has a key of a tier that there is not.
+        """
+        with self._lock:
+            try:
+                status = self._trusted()
+                seen = (status.st_mtime_ns, status.st_size, status.st_ino)
+                if seen != self._seen or not self._is_read:
+                    self._seen = (
+                        seen  # set before reading, so that a broken file is not read again at every request
+                    )
+                    self._keys = self._read()
+                    self._is_read = True
+                self._fault = None
+            except TidytapeError as error:
+                if not self._is_read:
+                    raise
+                self._report(error)
+            return self._keys
+
+    def _trusted(self) -> os.stat_result:
+        try:
+            status = self.path.stat()
+        except OSError:
+            raise _no_file(self.path) from None
+        if sys.platform != "win32" and status.st_mode & stat.S_IWOTH:
+            raise TidytapeError(
+                f"every user of this machine can write to {self.path}, so whoever likes can add a key; "
+                f"'chmod 600 {self.path}' mends it"
+            )
+        return status
+
+    def _report(self, error: TidytapeError) -> None:
+        """Log and count each new fault of the file; a running service keeps the keys that it read before."""
+        if self._fault != error.message:
+            self._fault = error.message
+            self.faults += 1
+            _log.error("%s; the keys read before stay in force", error.message)
+
+    def new(self, tier_name: str, *, expires: int | None = None) -> tuple[Key, str]:
+        """Make a key and store its hash.
+
+        Parameters
+        ----------
+        tier_name : str
+            Name of a tier, in any case.
+        expires : int, optional
+            Epoch second at which it ends. [s]
+
+        Returns
+        -------
+        (Key, str)
+            What is stored, and the key itself, which is stored nowhere.
+
+        Raises
+        ------
+        QueryError
+            If there is no such tier, or the end lies in the past.
+        """
+        now = int(datetime.now(UTC).timestamp())
+        if expires is not None and expires <= now:
+            raise QueryError("expires", got=written_time(expires), expected="a time in the future")
+        secret = secrets.token_urlsafe(_KEY_BYTES)
+        key = Key(secrets.token_hex(4), hashed(secret), tier(tier_name, self._tiers).name, now, expires)
+        self.path.parent.mkdir(parents=True, exist_ok=True)
+        with self._lock, _alone(self.path):
+            self._write([*(self._read() if self.path.exists() else []), key])
+        return key, secret
+
+    def revoke(self, key_id: str) -> Key:
+        """Remove a key; a running service refuses it at once.
+
+        Parameters
+        ----------
+        key_id : str
+            Public name of the key.
+
+        Returns
+        -------
+        Key
+            What was removed.
+
+        Raises
+        ------
+        QueryError
+            If the file has no such key.
+        TidytapeError
+            If the file is absent or is not a file of keys.
+        """
+        if not self.path.exists():
+            raise _no_file(self.path)
+        with self._lock, _alone(self.path):
+            keys = self._read()
+            gone = [key for key in keys if key.id == key_id]
+            if not gone:
+                hint = did_you_mean(key_id, (key.id for key in keys))
+                raise QueryError("id", got=key_id, expected=f"the id of a key in {self.path}", hint=hint)
+            self._write([key for key in keys if key.id != key_id])
+        return gone[0]
+
+    def _read(self) -> list[Key]:
+        try:
+            entries = json.loads(self.path.read_text("utf-8"))
+            if not isinstance(entries, list):
+                raise TypeError("expected a list of keys")
+            keys = [_checked(Key(**entry)) for entry in entries]
+        except (OSError, ValueError, TypeError, RecursionError) as error:
+            raise TidytapeError(f"{self.path} is not a file of keys: {error}") from None
+        strange = [key for key in keys if key.tier.casefold() not in map(str.casefold, self._tiers)]
+        if strange:
+            faults = ", ".join(f"key {shown(key.id)} is of tier {shown(key.tier)}" for key in strange)
+            raise TidytapeError(
+                f"{self.path}: {faults}, and the tiers are {', '.join(self._tiers)}; a file of tiers (--tiers) "
+                "names others"
+            )
+        return keys
+
+    def _write(self, keys: list[Key]) -> None:
+        # mkstemp makes a file that only its owner can read; replacing is atomic.
+        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as file:
+                json.dump([asdict(key) for key in keys], file, indent=1)
+                file.flush()
+                os.fsync(file.fileno())
+            Path(name).replace(self.path)
+        except BaseException:
+            Path(name).unlink(missing_ok=True)
+            raise
+
+
+def _no_file(path: Path) -> TidytapeError:
+    return TidytapeError(f"there is no key file {path}; 'tidytape keys new' makes one")
+
+
+def _checked(key: Key) -> Key:
+    """Raise TypeError if a field of a key has the wrong type."""
+    kinds = (isinstance(key.id, str), isinstance(key.sha256, str), isinstance(key.tier, str))
+    times = (isinstance(key.created, int), key.expires is None or isinstance(key.expires, int))
+    if not all(kinds + times) or not re.fullmatch(r"[0-9a-f]{64}", key.sha256):
+        raise TypeError(f"a key's id, sha256, tier, created or expires is not what it should be: {key.id!r}")
+    return key
+
+
+@contextmanager
+def _alone(path: Path) -> Iterator[None]:
+    """Hold a lock of the file, so that no other process changes it meanwhile; Windows has no such lock."""
+    if sys.platform == "win32":
+        yield
+        return
+    with path.with_name(f".{path.name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+_TIER_FIELDS: Mapping[str, type] = {
+    "per_minute": int, "burst": int, "history_days": int, "aggregation": bool, "types": str
+}  # fmt: skip
+
+
+def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
+    """Return the tiers of a TOML file; the contract's tiers without a file.
+
+    A table per tier::
+
+        [student]
+        per_minute = 20          # sustained budget [weight per min], needed
+        burst = 40               # most weight at once [weight]; twice the budget where left out
+        history_days = 30        # how far back [d]; without limit where left out
+        aggregation = false      # may join exchanges into one series; false where left out
+        types = "basic"          # the data types of this tier of the contract; basic where left out
+
+    Parameters
+    ----------
+    path : str or path, optional
+        The file.
+
+    Returns
+    -------
+    mapping of str to Tier
+
+    Raises
+    ------
+    QueryError
+        If the file cannot be read, or an entry of it is not a tier.
+    """
+    if path is None:
+        return TIERS
+    try:
+        tables = tomllib.loads(Path(path).read_text("utf-8"))
+    except (OSError, ValueError) as error:
+        raise QueryError("tiers", got=str(path), expected=f"a TOML file of tiers: {error}") from None
+    if not tables:
+        raise QueryError("tiers", got=str(path), expected="at least one tier")
+    return {name.lower(): _tier(name.lower(), table) for name, table in tables.items()}
+
+
+def _tier(name: str, table: Any) -> Tier:
+    if not isinstance(table, dict):
+        raise QueryError("tiers", got=name, expected="a table of what the tier may ask for")
+    for key, value in table.items():
+        if key not in _TIER_FIELDS:
+            raise QueryError(
+                "tiers",
+                got=f"{name}.{key}",
+                expected="one of " + ", ".join(_TIER_FIELDS),
+                hint=did_you_mean(key, _TIER_FIELDS),
+            )
+        if type(value) is not _TIER_FIELDS[key] or (
+            isinstance(value, int) and value < (0 if key == "aggregation" else 1)
+        ):
+            expected = (
+                "a whole number above 0" if _TIER_FIELDS[key] is int else f"a {_TIER_FIELDS[key].__name__}"
+            )
+            raise QueryError("tiers", got=f"{name}.{key} = {value!r}", expected=expected)
+    if "per_minute" not in table:
+        raise QueryError("tiers", got=name, expected="per_minute, its budget")
+    rank = str(table.get("types", "basic")).lower()
+    if rank not in {one.alias for one in TierName}:
+        raise QueryError(
+            "tiers",
+            got=f"{name}.types = {rank!r}",
+            expected="one of " + ", ".join(one.alias for one in TierName),
+        )
+    burst = table.get("burst", 2 * table["per_minute"])
+    if burst > MOST_BURST:
+        raise QueryError("tiers", got=f"{name}: a burst of {burst}", expected=f"at most {MOST_BURST}")
+    return Tier(
+        name,
+        table["per_minute"],
+        burst,
+        table.get("history_days"),
+        aggregation=table.get("aggregation", False),
+        rank=next(one for one in TierName if one.alias == rank),
+    )
+
+
+@dataclass(slots=True)
+class Account:
+    """A known key with its tier and its bucket, for one request.
+
+    Attributes
+    ----------
+    key : Key
+    tier : Tier
+    buckets : Buckets
+        The buckets, one of which is its own.
+    state : Admission or None
+        The last state of its bucket in this request, which the headers show; None before the first.
+    """
+
+    key: Key
+    tier: Tier
+    buckets: Buckets
+    state: Admission | None = None
+
+    async def take(self, weight: int) -> Admission:
+        """Take a weight from the bucket if it holds it."""
+        self.state = await self.buckets.take(self.key.id, self.tier, weight)
+        return self.state
+
+    async def give_back(self, weight: int) -> Admission:
+        """Put weight back into the bucket, because the service did not answer the request that took it."""
+        self.state = await self.buckets.give_back(self.key.id, self.tier, weight)
+        return self.state
+
+    async def look(self) -> Admission:
+        """Return the state without taking anything."""
+        self.state = await self.buckets.look(self.key.id, self.tier)
+        return self.state
+
+
+class Accounts:
+    """Find the account of a key.
+
+    Parameters
+    ----------
+    keys : Keys
+        The keys that the service accepts.
+    buckets : Buckets
+        The buckets that count their weight.
+    clock : callable
+        Returns epoch nanoseconds. [ns]
+    tiers : mapping of str to Tier
+        The tiers that keys name.
+    """
+
+    def __init__(
+        self, keys: Keys, *, buckets: Buckets, clock: Callable[[], int], tiers: Mapping[str, Tier] = TIERS
+    ) -> None:
+        self._keys = keys
+        self._buckets = buckets
+        self._clock = clock
+        self._tiers = tiers
+
+    def of(self, secret: str) -> Account | None:
+        """Return the account of a key, or None if the key is unknown or has expired."""
+        key = self._keys.find(secret, now=self._clock() / 1e9)
+        return None if key is None else Account(key, tier(key.tier, self._tiers), self._buckets)
+
+
+def rate_limit_headers(state: Admission) -> dict[str, str]:
+    """Return the headers that go on every response to a known key."""
+    return {name: str(getattr(state, field)) for name, field in RATE_LIMIT_HEADERS.items()}
+
+
+def usage(state: Admission) -> dict[str, int]:
+    """Return the body of ``GET /v1/usage``."""
+    known = {**asdict(state), "window_seconds": WEIGHT_WINDOW_SECONDS}
+    return {field.name: known[field.name] for field in USAGE_FIELDS}

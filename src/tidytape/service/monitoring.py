@@ -1,0 +1,229 @@
+"""What an operator sees: a log line per request, Prometheus metrics, health and readiness."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import anyio
+import orjson
+from fastapi import APIRouter, Response
+from prometheus_client import (
+    CONTENT_TYPE_LATEST,
+    CollectorRegistry,
+    Counter,
+    Gauge,
+    Histogram,
+    generate_latest,
+)
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
+from starlette.datastructures import MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from tidytape.errors import LakeError
+from tidytape.lake import MARKETS, Lake
+from tidytape.lake.hygiene import require_readable, tables
+from tidytape.service.accounts import Keys
+from tidytape.service.buckets import Buckets, UnreachableError
+from tidytape.service.computing import Computing
+from tidytape.service.responses import error_response
+
+__all__ = ["Metrics", "RequestLog", "health"]
+
+_log = logging.getLogger("tidytape.service")
+_access_log = logging.getLogger("tidytape.access")
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
+
+
+class Metrics(Collector):
+    """The Prometheus metrics of one service.
+
+    Parameters
+    ----------
+    keys : Keys
+    buckets : Buckets
+    computing : Computing
+        The parts of the service that count something themselves; ``/metrics`` shows what they count.
+
+    Attributes
+    ----------
+    registry : CollectorRegistry
+        The registry that ``/metrics`` shows.
+    """
+
+    def __init__(self, keys: Keys, buckets: Buckets, computing: Computing) -> None:
+        self._keys, self._buckets, self._computing = keys, buckets, computing
+        self.registry = registry = CollectorRegistry()
+        self._requests = Counter(
+            "tidytape_requests", "Requests that were answered.", ["route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "tidytape_request_seconds",
+            "Time until it was sent.",
+            ["route"],
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._weight = Counter("tidytape_weight", "Weight that was charged.", ["tier"], registry=registry)
+        self._rows = Counter("tidytape_rows", "Rows that were sent.", ["type"], registry=registry)
+        self._open = Gauge("tidytape_requests_open", "Requests that are being answered.", registry=registry)
+        registry.register(self)
+
+    def begun(self) -> None:
+        """Count a request that came in."""
+        self._open.inc()
+
+    def ended(self, facts: dict[str, object], seconds: float) -> None:
+        """Count a request that was answered."""
+        self._open.dec()
+        route = str(facts.get("route", "other"))
+        self._requests.labels(route, str(facts["status"])).inc()
+        self._seconds.labels(route).observe(seconds)
+        if weight := facts.get("weight"):
+            self._weight.labels(str(facts.get("tier"))).inc(float(str(weight)))
+        if rows := facts.get("rows"):
+            self._rows.labels(str(facts.get("type"))).inc(float(str(rows)))
+
+    def collect(self) -> Iterator[Metric]:
+        """Yield the numbers that other parts of the service keep, as they are now."""
+        yield CounterMetricFamily(
+            "tidytape_key_file_faults",
+            "Times the key file was found deleted, unreadable or writable by every user.",
+            value=self._keys.faults,
+        )
+        yield CounterMetricFamily(
+            "tidytape_bucket_store_faults",
+            "Requests to the bucket store that got no answer.",
+            value=self._buckets.faults,
+        )
+        yield GaugeMetricFamily(
+            "tidytape_queries_waiting", "Queries that wait for a worker.", value=self._computing.waiting
+        )
+        yield CounterMetricFamily(
+            "tidytape_workers_ended",
+            "Workers that ended before their answer was there.",
+            value=self._computing.ended,
+        )
+
+    def page(self) -> bytes:
+        """Return the text that Prometheus reads."""
+        return generate_latest(self.registry)
+
+
+class RequestLog:
+    """ASGI middleware that logs and counts every request; it wraps all other middleware and the routes.
+
+    Middleware and routes put what they know of a request into ``scope["state"]["facts"]``: ``key`` (its id, never the
+    key), ``tier``, ``route``, ``type``, ``weight``, ``rows``. The logger ``tidytape.access`` gets a line per request:
+    a JSON object of these and ``id``, ``method``, ``status`` and ``ms``.
+
+    Parameters
+    ----------
+    app : ASGI application
+    metrics : Metrics
+    """
+
+    def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
+        self._app = app
+        self._metrics = metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        began = time.perf_counter()
+        facts: dict[str, object] = {"id": secrets.token_hex(8), "method": scope["method"], "status": 0}
+        scope.setdefault("state", {})["facts"] = facts
+
+        async def send_with_id(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                facts["status"] = message["status"]
+                headers = MutableHeaders(scope=message)
+                headers["X-Request-Id"] = str(facts["id"])
+                headers["X-Content-Type-Options"] = (
+                    "nosniff"  # JSON that quotes a request is never run as a page
+                )
+            await send(message)
+
+        self._metrics.begun()
+        try:
+            await self._app(scope, receive, send_with_id)
+        finally:
+            seconds = time.perf_counter() - began
+            self._metrics.ended(facts, seconds)
+            # Status 0: the caller hung up before the answer.
+            _access_log.info(orjson.dumps({**facts, "ms": round(seconds * 1000, 1)}).decode())
+
+
+_LOOK = ["GET", "HEAD"]  # monitors often ask for the head alone
+
+
+def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[str, Any]) -> APIRouter:
+    """Return the routes.
+
+    Parameters
+    ----------
+    lake : Lake
+    buckets : Buckets
+        The service is ready if it can read the lake and reach the buckets.
+    metrics : Metrics
+        The metrics that ``/metrics`` shows.
+    description : mapping
+        The OpenAPI document.
+    """
+    router = APIRouter(include_in_schema=False)
+    readiness = _Readiness(lake)
+
+    @router.api_route("/healthz", methods=_LOOK)
+    def alive() -> Response:
+        return Response(b'{"status":"alive"}', media_type="application/json")
+
+    @router.api_route("/readyz", methods=_LOOK)
+    async def ready() -> Response:
+        try:
+            await anyio.to_thread.run_sync(readiness.check)
+            await buckets.check()
+        except LakeError:  # the log says why; the caller has no key and learns nothing more
+            return error_response("UNAVAILABLE", "the lake cannot be read")
+        except UnreachableError as error:
+            return error_response("UNAVAILABLE", str(error))
+        return Response(b'{"status":"ready"}', media_type="application/json")
+
+    @router.get("/metrics")
+    def show_metrics() -> Response:
+        return Response(metrics.page(), media_type=CONTENT_TYPE_LATEST)
+
+    described = orjson.dumps(description)
+
+    @router.get("/openapi.json")
+    def describe() -> Response:
+        return Response(described, media_type="application/json")
+
+    return router
+
+
+class _Readiness:
+    """Checks that every table that the lake ever had can be read from disk now."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._lake = lake
+        self._tables: set[str] = set()
+        self._logged: str | None = None
+
+    def check(self) -> None:
+        """Raise LakeError if the lake cannot be read; log each new reason once."""
+        try:
+            # A table that has vanished is a fault, so its name stays in the set.
+            self._tables |= {table.name for table in tables(self._lake, None)}
+            require_readable(self._lake, sorted(self._tables | {MARKETS.name}))
+        except LakeError as error:
+            if self._logged != error.message:
+                self._logged = error.message
+                _log.error("not ready: %s", error.message)
+            raise
+        self._logged = None

@@ -1,0 +1,84 @@
+"""Responses: the one shape of an error, ETags, and bodies that a worker left in shared memory."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import orjson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from tidytape._version import __version__
+from tidytape.catalogue import ERROR_STATUS
+from tidytape.lake import Lake
+from tidytape.query import PointsQuery
+from tidytape.service.task import SharedBody
+
+__all__ = ["SharedBodyResponse", "error_response", "etag", "is_known"]
+
+
+def error_response(code: str, message: str, *, retry_after: int | None = None) -> Response:
+    """Return the response for an error code.
+
+    Examples
+    --------
+    >>> response = error_response("RATE_LIMITED", "wait", retry_after=3)
+    >>> response.status_code, response.body
+    (429, b'{"error":"RATE_LIMITED","message":"wait","retry_after":3}')
+    """
+    body: dict[str, object] = {"error": code, "message": message}
+    headers: dict[str, str] = {}
+    if retry_after is not None:
+        body["retry_after"] = retry_after
+        headers["Retry-After"] = str(retry_after)
+    # A message may quote what was sent; lone surrogates cannot be written as UTF-8.
+    body["message"] = message.encode("utf-8", "replace").decode()
+    return Response(orjson.dumps(body), ERROR_STATUS[code], headers, media_type="application/json")
+
+
+def etag(lake: Lake, query: PointsQuery, *, form: str, now: int) -> str | None:
+    """Return the ETag of the answer to a query; None if the window is not over or the lake is in an object store.
+
+    An answer depends on the query, the version of the lake, the media type and the version of this library. Late events
+    change the version of the lake, and so the ETag. An object store needs a round trip per table to tell its version,
+    which costs more than an ETag saves.
+
+    Parameters
+    ----------
+    lake : Lake
+    query : PointsQuery
+    form : str
+        Media type of the answer.
+    now : int
+        Epoch second. [s]
+    """
+    if query.span[1] > now or "://" in lake.path:
+        return None
+    facts = [__version__, form, sorted(query.to_params()), sorted(lake.version().items())]
+    # Weak: the same answer may be compressed in several ways.
+    return f'W/"{hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]}"'
+
+
+def is_known(tag: str | None, if_none_match: str | None) -> bool:
+    """Return whether ``If-None-Match`` names an ETag."""
+    if tag is None or if_none_match is None:
+        return False
+    bare = tag.removeprefix("W/")
+    tags = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
+    return "*" in tags or bare in tags
+
+
+class SharedBodyResponse(Response):
+    """A response whose body is a parcel. It is read as fast as the caller takes it, and never held whole."""
+
+    def __init__(self, parcel: SharedBody, *, headers: dict[str, str], media_type: str) -> None:
+        super().__init__(headers={**headers, "Content-Length": str(parcel.size)}, media_type=media_type)
+        self._parcel = parcel
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send it."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for part in self._parcel.parts():
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -1,0 +1,150 @@
+"""Frames of polars and pandas into a lake."""
+
+from __future__ import annotations
+
+import gzip
+import io
+
+import pandas as pd
+import polars as pl
+import pytest
+
+from tidytape.errors import IngestError, QueryError
+from tidytape.lake import Lake
+from tidytape.lake.ingest import Csv, Market, ingest
+
+T = 1_700_000_040  # 2023-11-14 22:14 UTC, a whole minute [s]
+X = Market(exchange="X", raw_symbol="BTC-USD")
+TRADES = {"timestamp": [T, T + 1], "price": [10.5, 11.0], "amount": [2.0, 1.0], "side": ["buy", "sell"]}
+OHLCV = ["timestamp", "open", "high", "low", "close", "volume"]
+
+
+def in_order(lake):
+    """The trades in their order; a file's line of the first is 2, a frame's 1."""
+    return lake.scan("trades").sort("timestamp", "sequence").drop("sequence").collect()
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame], ids=["polars", "pandas"])
+def test_a_frame_is_what_its_file_would_be(write, lake, tmp_path, kind):
+    report = lake.write(kind(TRADES), market=X, time_unit="s")
+    assert (report.trades_new, report.files[0].path, report.files[0].lines) == (2, "frame", 2)
+    other = Lake.create(tmp_path / "other")
+    ingest(write(pl.DataFrame(TRADES).write_csv().strip(), name="a.csv"), other, Csv(), market=X)
+    assert in_order(lake).equals(in_order(other))
+    assert lake.markets().equals(other.markets())
+
+
+def test_a_frame_that_went_in_before_changes_nothing(lake):
+    frame = pl.DataFrame(TRADES)
+    lake.write(frame, market=X, time_unit="s")
+    version = lake.version()
+    assert lake.write(frame, market=X, time_unit="s").files[0].already_ingested
+    assert lake.version() == version
+    more = pl.concat([frame, frame.with_columns(timestamp=pl.col("timestamp") + 10)])
+    assert lake.write(more.tail(3), market=X, time_unit="s").trades_new == 2
+
+
+@pytest.mark.parametrize(
+    ("times", "what"),
+    [([T, T + 1], "int64"), ([float(T), T + 1.0], "double"), (["2023-11-14T22:14:00Z"] * 2, "large_string")],
+)
+def test_no_unit_is_guessed(lake, times, what):
+    frame = pl.DataFrame(TRADES | {"timestamp": times})
+    with pytest.raises(QueryError, match=f"time_unit: left out, .*timestamp are written, .*they are {what}"):
+        lake.write(frame, market=X)
+    assert not lake.markets().height
+    lake.write(frame, market=X, time_unit="iso" if what == "large_string" else "s")
+    assert lake.scan("trades").collect()["timestamp"].min() == T * 10**9
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_times_have_a_zone_or_are_said_to_be_in_utc(lake, kind):
+    naive = pl.DataFrame(TRADES).with_columns(pl.from_epoch("timestamp"))
+    zoned = naive.with_columns(
+        pl.col("timestamp").dt.replace_time_zone("UTC").dt.convert_time_zone("Asia/Tokyo")
+    )
+    frames = [frame.to_pandas() if kind == "pandas" else frame for frame in (naive, zoned)]
+    with pytest.raises(QueryError, match="time_unit: left out, expected iso, to say that timestamp of frame"):
+        lake.write(frames[0], market=X)
+    lake.write(frames[1], market=X)
+    assert lake.write(frames[0], market=X, time_unit="iso").trades_new == 0
+    assert sorted(lake.scan("trades").collect()["timestamp"]) == [T * 10**9, (T + 1) * 10**9]
+
+
+def test_candles_of_yfinance(lake):
+    """Capitals, an index of times, and a level of tickers."""
+    index = pd.DatetimeIndex(["2023-11-14", "2023-11-15"], name="Date")
+    names = pd.MultiIndex.from_product([["Close", "High", "Low", "Open", "Volume"], ["BTC-USD"]])
+    frame = pd.DataFrame([[11.0, 12.0, 9.0, 10.0, 5], [11.5, 13.0, 11.0, 11.0, 7]], index, names)
+    how = {"table": "candles", "interval": "1d", "market": Market(exchange="YAHOO", raw_symbol="BTC-USD")}
+    with pytest.raises(QueryError, match="time_unit: left out, expected iso"):
+        lake.write(frame, **how)
+    assert str(lake.write(frame, time_unit="iso", **how).files[0]) == "frame: 2 candles; times in iso"
+    first = lake.scan("candles").sort("timestamp").collect().row(0, named=True)
+    assert first["timestamp"] == 1_699_920_000 * 10**9
+    assert [first[name] for name in OHLCV[1:]] == [10.0, 12.0, 9.0, 11.0, 5.0]
+    both = pd.concat([frame, frame], axis=1)
+    with pytest.raises(QueryError, match="frame: got 'columns that are called alike', expected one market"):
+        lake.write(both, **how)
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas"])
+def test_candles_of_ccxt(lake, kind):
+    rows = [[T * 1000, 10.0, 12.0, 9.0, 11.0, 3.5], [(T + 60) * 1000, 11.0, 11.0, 11.0, 11.0, 0.0]]
+    frame = (
+        pl.DataFrame(rows, schema=OHLCV, orient="row")
+        if kind == "polars"
+        else pd.DataFrame(rows, columns=OHLCV)
+    )
+    how = {"table": "candles", "interval": "1m", "market": X}
+    with pytest.raises(QueryError, match="time_unit: left out, expected how the times of timestamp"):
+        lake.write(frame, **how)
+    lake.write(frame, time_unit="ms", **how)
+    assert sorted(lake.scan("candles").collect()["timestamp"]) == [T * 10**9, (T + 60) * 10**9]
+
+
+def test_a_broken_row_is_named_and_nothing_goes_in(lake):
+    frame = pl.DataFrame(TRADES | {"price": [10.5, float("nan")]})
+    with pytest.raises(IngestError, match="frame:2: the price 'NaN' is not a finite number") as caught:
+        lake.write(frame, market=X, time_unit="s")
+    assert caught.value.line == 2
+    assert lake.scan("trades").collect().is_empty()
+    report = lake.write(frame, market=X, time_unit="s", skip_bad=True)
+    assert (report.trades_new, report.bad_lines) == (1, 1)
+
+
+def test_amounts_and_names_are_those_of_a_file(lake):
+    frame = pl.DataFrame(TRADES).rename({"price": "px"})
+    market = Market(exchange="BITMEX", raw_symbol="XBTUSD")
+    with pytest.raises(
+        QueryError, match="columns: left out, expected price mapped to one of the columns of frame"
+    ):
+        lake.write(frame, market=market, time_unit="s")
+    with pytest.raises(QueryError, match="contract: left out"):
+        lake.write(frame, market=market, time_unit="s", columns={"price": "px"})
+    said = Market(exchange="BITMEX", raw_symbol="XBTUSD", contract="inverse", contract_size=1)
+    lake.write(frame, market=said, time_unit="s", columns={"price": "px"})
+    assert lake.scan("trades").sort("timestamp").collect()["amount"].to_list() == [2 / 10.5, 1 / 11]
+
+
+@pytest.mark.parametrize("frame", [[1], pl.LazyFrame(TRADES), None])
+def test_what_is_no_frame(lake, frame):
+    with pytest.raises(QueryError, match="expected an eager frame of polars or pandas"):
+        lake.write(frame, market=X)
+
+
+def test_an_empty_frame_changes_nothing(lake):
+    report = lake.write(pl.DataFrame(TRADES).clear(), market=X, time_unit="s")
+    assert report.trades_read == 0
+    assert lake.scan("trades").collect().is_empty()
+
+
+def test_a_recorded_tape_as_a_frame(recorded, lake, tmp_path):
+    path = recorded / "coinbase_btc-usd_trades_20230905.csv.gz"
+    columns, market = {"raw_symbol": "symbol"}, Market(exchange="COINBASE")
+    frame = pd.read_csv(io.BytesIO(gzip.decompress(path.read_bytes())), parse_dates=["timestamp"])
+    lake.write(frame, market=market, columns=columns)
+    other = Lake.create(tmp_path / "other")
+    ingest(path, other, Csv(columns=columns), market=market)
+    assert in_order(lake).equals(in_order(other))
+    assert in_order(lake).height == 5882
