@@ -320,7 +320,7 @@ def test_frames_of_the_client_go_through():
     coarse = depth.regrid(frame, interval="4h", block_size=100)
     key = schema_of("BLOCK_BOOK_SNAPSHOT_AGG").key
     assert coarse.select(key).is_unique().all()
-    assert coarse["interval"].unique().to_list() == ["FOUR_HOURS"]
+    assert coarse["interval"].unique().to_list() == ["4h"]
     assert coarse.schema["interval"] == frame.schema["interval"]
     near = depth.imbalance(frame, bps=[25, 100], block_size=20)
     assert len(near) == 2 * frame["timestamp"].n_unique()
