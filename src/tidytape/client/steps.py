@@ -15,6 +15,8 @@ step           what to do                                      what comes of it
 
 from __future__ import annotations
 
+import gzip
+import io
 import time
 import zlib
 from collections.abc import Callable, Generator, Sequence
@@ -123,7 +125,7 @@ _MOST_REFUSAL = 2**20
 class Gathering:
     """The body of a response while it arrives: unpacked, whole, and bounded in size and in time.
 
-    A gzip of a megabyte can hold a gigabyte, so what counts is what comes out of it. Other encodings were not asked
+    A gzip of a megabyte can hold a gigabyte, so what comes out of it is bounded too. Other encodings were not asked
     for, and a few bytes of some, or of gzip in gzip, hold more than any memory: they are not read.
 
     Raises
@@ -140,56 +142,64 @@ class Gathering:
         self._step = step
         self._response = response
         self._accepted = response.status_code == httpx.codes.OK
-        self._parts: list[bytes] = []
-        self._size = 0
+        self._most = step.max_body if self._accepted else _MOST_REFUSAL
+        self._body = bytearray()
         if self._accepted:
             step.accepted.append(response.headers)
         self.readable = is_readable(response.headers)
         """Whether the body should be read; a refusal is understood without it."""
         self.is_read = response.is_stream_consumed
         """Whether the transport has read, and unpacked, the body already."""
-        packed = _encoding(response.headers) in _GZIP and not self.is_read
-        self._gunzip = _Gunzip() if packed else None
 
     def add(self, part: bytes) -> bool:
         """Take the next part of the body, packed as it is sent; return whether more is of use."""
         if time.monotonic() > self._step.until:
             raise TimeoutError
-        if self._gunzip is not None:
-            try:
-                part = self._gunzip.add(part)
-            except zlib.error as error:
-                raise httpx.DecodingError(str(error), request=self._step.request) from None
-        self._parts.append(part)
-        self._size += len(part)
-        if not self._accepted:
-            return self._size < _MOST_REFUSAL
-        if self._size > self._step.max_body:
-            raise DecodeError(
-                f"{self._step.request.url.path}: the body is longer than max_body, {self._step.max_body} bytes; ask "
-                "for less at a time, or give the client a larger max_body"
-            )
-        return True
+        self._body += part
+        return self._has_room(len(self._body))
 
     def answer(self) -> Answer:
         """Return the whole."""
-        content = b"".join(self._parts)
+        is_packed = _encoding(self._response.headers) in _GZIP and not self.is_read
+        content = self._unpacked() if is_packed and self.readable else bytes(self._body)
         if self._accepted and self.readable:
-            self._check_whole(content)
+            if not content:
+                raise self._cut_off("the answer has no body")
+            has_length = self._response.headers.keys() & {"content-length", "transfer-encoding"}
+            if not (is_packed or has_length) and _is_cut(content):  # HTTP itself notices only where it knows the length
+                raise self._cut_off("the body ends too early")
         return Answer(self._response.status_code, self._response.headers, content)
 
-    def _check_whole(self, content: bytes) -> None:
-        """Raise if the body was cut off; HTTP itself notices that only where it knows the length."""
-        lacks = None
-        if not content:
-            lacks = "the answer has no body"
-        elif self._gunzip is not None and not self._gunzip.is_whole:
-            lacks = "the gzip ends too early"
-        elif not self._response.headers.keys() & {"content-length", "transfer-encoding"} and _is_cut(content):
-            lacks = "the body ends too early"
-        if lacks:
-            raise httpx.RemoteProtocolError(lacks, request=self._step.request)
+    def _unpacked(self) -> bytes:
+        content = bytearray()
+        try:
+            with gzip.open(io.BytesIO(self._body)) as file:
+                while part := file.read(_PIECE):
+                    content += part
+                    if not self._has_room(len(content)):
+                        break
+        except EOFError:
+            if self._accepted:
+                raise self._cut_off("the gzip ends too early") from None
+        except (zlib.error, gzip.BadGzipFile) as error:
+            raise httpx.DecodingError(str(error), request=self._step.request) from None
+        return bytes(content)
 
+    def _has_room(self, size: int) -> bool:
+        """Return whether a body may be longer than it is; raise DecodeError if an answer is too long already."""
+        if self._accepted and size > self._most:
+            raise DecodeError(
+                f"{self._step.request.url.path}: the body is longer than max_body, {self._most} bytes; ask "
+                "for less at a time, or give the client a larger max_body"
+            )
+        return size < self._most or self._accepted
+
+    def _cut_off(self, why: str) -> httpx.HTTPError:
+        return httpx.RemoteProtocolError(why, request=self._step.request)
+
+
+_PIECE = 2**20
+"""What is unpacked at once. [byte]"""
 
 _GZIP = ("gzip", "x-gzip")
 
@@ -201,33 +211,6 @@ def is_readable(headers: httpx.Headers) -> bool:
 
 def _encoding(headers: httpx.Headers) -> str:
     return str(headers.get("content-encoding", "")).strip().lower()
-
-
-class _Gunzip:
-    """Unpacks a gzip, which may have several members, one after the other."""
-
-    def __init__(self) -> None:
-        self._member = zlib.decompressobj(wbits=_GZIP_BITS)
-
-    def add(self, packed: bytes) -> bytes:
-        """Decompress the next part."""
-        parts = []
-        while packed:
-            if self._member.eof:
-                packed = packed.lstrip(b"\0")  # members may be padded
-                if not packed:
-                    break
-                self._member = zlib.decompressobj(wbits=_GZIP_BITS)
-            parts.append(self._member.decompress(packed))
-            packed = self._member.unused_data
-        return b"".join(parts)
-
-    @property
-    def is_whole(self) -> bool:
-        return self._member.eof
-
-
-_GZIP_BITS = 16 + zlib.MAX_WBITS
 
 
 def _is_cut(body: bytes) -> bool:
