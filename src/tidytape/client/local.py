@@ -15,8 +15,9 @@ import sys
 import tempfile
 import threading
 import weakref
-from collections.abc import Coroutine
-from functools import cache
+from collections.abc import Callable, Coroutine
+from concurrent.futures import CancelledError, Future
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,8 +70,8 @@ def _remove(folder: str, process: int) -> None:
 class AppTransport(httpx.BaseTransport):
     """Carries the requests of blocking code to an ASGI app.
 
-    The app runs on an event loop of its own, in a thread of its own, so that it works wherever the caller is: in plain
-    code, or in a notebook whose own loop is already running.
+    The app runs on an event loop in a thread of its own, so that it works wherever the caller is: in plain code, or in a
+    notebook whose own loop is already running.
 
     Attributes
     ----------
@@ -87,7 +88,7 @@ class AppTransport(httpx.BaseTransport):
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request."""
-        return self._held.run(self._answer(request))
+        return self._held.run(partial(self._answer, request))
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         request.headers["Accept-Encoding"] = _UNPACKED
@@ -101,7 +102,7 @@ class AppTransport(httpx.BaseTransport):
         return httpx.Response(response.status_code, headers=response.headers, stream=httpx.ByteStream(body))
 
     def close(self) -> None:
-        """Stop the loop and remove the demo's lake."""
+        """Stop what is on its way, and remove the demo's lake."""
         self._finalizer()
 
 
@@ -148,22 +149,26 @@ def connection(
     }
 
 
-class _Held:
-    """The resources of a local client: the demo's lake, and an event loop in a thread once it is needed.
+@cache
+def _loop(process: int) -> asyncio.AbstractEventLoop:
+    """Return the event loop of all local clients of a process. Its thread ends with the process, and is not forked."""
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, daemon=True, name="tidytape-local").start()
+    return loop
 
-    A fork copies the objects but neither the thread nor the right to the lake, so all of it belongs to the process that
-    made it. The loop is not one of anyio's portals: those wait for their thread when they are collected, which in a
-    forked process is for ever.
+
+class _Held:
+    """The resources of a local client: the demo's lake, and requests on their way.
+
+    A fork copies the objects but neither the thread of the loop nor the right to the lake, so all of it belongs to the
+    process that made it.
     """
 
     def __init__(self, folder: str | None) -> None:
         self.folder = folder
         self._process = os.getpid()
-        self._lock = threading.Lock()
         self._closed = False
-        self._over = asyncio.Event()
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._thread: threading.Thread | None = None
+        self._running: set[Future[httpx.Response]] = set()
 
     def check_process(self) -> None:
         """Refuse to work where the process has forked since."""
@@ -172,45 +177,26 @@ class _Held:
                 "a local client does not outlive a fork; make another one in the new process"
             )
 
-    def run(self, work: Coroutine[Any, Any, httpx.Response]) -> httpx.Response:
+    def run(self, answer: Callable[[], Coroutine[Any, Any, httpx.Response]]) -> httpx.Response:
         """Run a coroutine on the loop and wait for it."""
+        self.check_process()
+        future = asyncio.run_coroutine_threadsafe(answer(), _loop(self._process))
+        self._running.add(future)
+        if self._closed:  # from here on `let_go` cancels it
+            future.cancel()
         try:
-            self.check_process()
-            with self._lock:
-                if self._closed:
-                    raise closed_error()
-                future = asyncio.run_coroutine_threadsafe(work, self._loop or self._start())
-        except BaseException:
-            work.close()
-            raise
-        return future.result()
-
-    def _start(self) -> asyncio.AbstractEventLoop:
-        runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
-        self._loop = runner.get_loop()
-        self._thread = threading.Thread(
-            target=self._serve, args=(runner,), daemon=True, name="tidytape-local"
-        )
-        self._thread.start()
-        return self._loop
-
-    def _serve(self, runner: asyncio.Runner) -> None:
-        with runner:
-            runner.run(self._last())
-
-    async def _last(self) -> None:
-        await self._over.wait()
+            return future.result()
+        except CancelledError:
+            raise closed_error() from None
+        finally:
+            self._running.discard(future)
 
     def let_go(self) -> None:
-        """Stop the loop and everything that runs on it, and remove the demo's lake."""
+        """Stop what is on its way, and remove the demo's lake."""
         if os.getpid() != self._process:
             return
-        with self._lock:
-            self._closed = True
-            if self._loop is not None and not self._loop.is_closed():
-                self._loop.call_soon_threadsafe(self._over.set)
-        # The collector may find a forgotten client while it is in that very thread.
-        if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join()
+        self._closed = True
+        for future in self._running.copy():
+            future.cancel()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
