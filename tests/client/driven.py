@@ -13,7 +13,7 @@ import polars as pl
 from tidytape.client.budget import Quota
 from tidytape.client.cache import LIMIT
 from tidytape.client.fetching import fetched
-from tidytape.client.metadata import Metadata, Progress
+from tidytape.client.metadata import Metadata
 from tidytape.client.settings import Settings
 from tidytape.client.steps import Answer, Call, Send, Together, Wait
 from tidytape.client.window import Window
@@ -51,8 +51,8 @@ class Driven:
         self.settings = replace(settings, quota=Quota(clock=clock))
 
     def fetch(self, window: Window, *, progress: bool = False) -> tuple[pl.DataFrame, Metadata]:
-        shown = Progress(window.data_type, wanted=progress)
-        return self.run(fetched(self.settings, window, shown))  # type: ignore[no-any-return]
+        settings = replace(self.settings, progress=progress)
+        return self.run(fetched(settings, window))  # type: ignore[no-any-return]
 
     def run(self, steps: Generator[Any, Any, Any]) -> Any:
         try:

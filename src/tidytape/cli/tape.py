@@ -36,7 +36,7 @@ def listed(tape: Tape) -> None:
     from tidytape.client.tape import described_ask, opened
 
     contents = opened(tape)
-    for one in (kept.entry for kept in contents.answers):
+    for one in contents.answers:
         rows = "" if one.rows is None else f"  {counted(one.rows, 'row')}"
         asked = described_ask(one.ask, one.told.get("returned", {}).get("method"))
         typer.echo(f"{one.number}  {one.at}{rows}  {one.hash[:16]}  {asked}")

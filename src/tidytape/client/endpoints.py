@@ -11,7 +11,7 @@ import secrets
 import warnings
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -28,7 +28,7 @@ from tidytape.catalogue import SortDirection
 from tidytape.client import request
 from tidytape.client.fetching import fetched, planned
 from tidytape.client.lists import ListMethods
-from tidytape.client.metadata import Metadata, Plan, PlanPart, Progress, Reason, in_every_part, warn_of_empty
+from tidytape.client.metadata import Metadata, Plan, PlanPart, Reason, in_every_part, warn_of_empty
 from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.client.settings import Backend, Settings, one_of
 from tidytape.client.steps import Call, Flow
@@ -454,18 +454,7 @@ class Endpoints(
         ...         replayed.candles(**day).equals(candles)
         True
         """
-        return Recording(self._recording(Path(path), overwrite=overwrite))
-
-    @contextmanager
-    def _recording(self, path: Path, *, overwrite: bool) -> Iterator[None]:
-        if self._tape is not NO_TAPE:
-            raise QueryError("record", got=str(path), expected="to record one tape at a time, and no replay")
-        with Recorder(path, base_url=self._settings.base_url, overwrite=overwrite) as recorder:
-            self._tape = recorder
-            try:
-                yield
-            finally:
-                self._tape = NO_TAPE
+        return Recording(self, Path(path), overwrite=overwrite)
 
     # --- flows ---
 
@@ -479,8 +468,7 @@ class Endpoints(
             answer, entry = recorded
             metadata = Metadata.replayed(window, answer, datetime.fromisoformat(entry.at), entry.told)
         else:
-            progress = Progress(window.data_type, wanted=self._settings.progress)
-            answer, metadata = yield from fetched(self._settings, window, progress)
+            answer, metadata = yield from fetched(self._settings, window)
         frame, facts = answer, metadata.recorded
         if wanted.finish is not None:
             frame = wanted.finish(answer)
@@ -573,28 +561,31 @@ class Endpoints(
 class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None]):
     """The time in which a client records, for plain and for asyncio code; nothing of it waits."""
 
-    def __init__(self, recording: AbstractContextManager[None]) -> None:
-        self._recording = recording
+    def __init__(
+        self, client: Endpoints[Any, Any, Any, Any, Any, Any], path: Path, *, overwrite: bool
+    ) -> None:
+        self._client, self._path, self._overwrite = client, path, overwrite
 
     def __enter__(self) -> None:
         """Begin the tape."""
-        self._recording.__enter__()
+        client, path = self._client, self._path
+        if client._tape is not NO_TAPE:
+            raise QueryError("record", got=str(path), expected="to record one tape at a time, and no replay")
+        client._tape = Recorder(path, base_url=client._settings.base_url, overwrite=self._overwrite)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *failure: Any) -> None:
         """Make the tape whole."""
-        self._recording.__exit__(kind, error, trace)
+        recorder, self._client._tape = self._client._tape, NO_TAPE
+        assert isinstance(recorder, Recorder)
+        recorder.__exit__(*failure)
 
     async def __aenter__(self) -> None:
         """Begin the tape."""
         self.__enter__()
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *failure: Any) -> None:
         """Make the tape whole."""
-        self.__exit__(kind, error, trace)
+        self.__exit__(*failure)
 
 
 def _ask_of(window: Window) -> dict[str, Any]:

@@ -8,7 +8,6 @@ from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from datetime import UTC, datetime
 from functools import partial
-from itertools import pairwise
 from typing import TypeVar
 
 import filelock
@@ -36,7 +35,7 @@ from tidytape.client.answers import (
 )
 from tidytape.client.cache import Series
 from tidytape.client.display import spans
-from tidytape.client.metadata import Bar, Metadata, Plan, PlanPart, Progress, reasons_of
+from tidytape.client.metadata import Bar, Metadata, Plan, PlanPart, progress, reasons_of
 from tidytape.client.request import Tally, ask, informed, is_too_long, refuse_to_wait
 from tidytape.client.settings import Settings, is_loopback
 from tidytape.client.steps import Call, Flow, Together, Wait
@@ -65,7 +64,7 @@ _POLL = 0.1
 """How often to look whether another process has finished what it fetches. [s]"""
 
 
-def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tuple[pl.DataFrame, Metadata]]:
+def fetched(settings: Settings, window: Window) -> Flow[tuple[pl.DataFrame, Metadata]]:
     """Fetch a window: from the cache what it has, the rest from the service, several requests at once.
 
     Returns
@@ -95,7 +94,7 @@ def fetched(settings: Settings, window: Window, progress: Progress) -> Flow[tupl
             if len(requests) > 1 and not settings.quota.is_known:
                 yield from informed(settings)
                 requests = covering(window, missing, burst=settings.quota.burst)
-            with progress.of(len(requests)) as bar:
+            with progress(window.data_type, len(requests), wanted=settings.progress) as bar:
                 fetch.announce(missing, requests, bar)
                 if requests:
                     yield Together([fetch.part(query, bar) for query in requests])
@@ -410,26 +409,13 @@ def _shorter(query: PointsQuery, error: QueryError) -> int:
 def _check_filled(frame: pl.DataFrame, window: Window) -> None:
     """Raise where candles that were to be filled have gaps."""
     assert isinstance(window.query.interval, Interval)
-    step = window.query.interval.seconds
     series = [name for name in ("exchange", "raw_symbol", "coin", "side") if name in frame.columns]
-    counts = frame.group_by(series).agg(
-        pl.len().alias("n"),
-        pl.col("timestamp").min().dt.epoch("s").alias("first"),
-        pl.col("timestamp").max().dt.epoch("s").alias("last"),
-    )
-    gaps = counts.filter((pl.col("last") - pl.col("first")) // step + 1 != pl.col("n"))
-    if gaps.is_empty():
+    second = pl.col("timestamp").dt.epoch("s")
+    following = second.shift(-1).over(series, order_by="timestamp")
+    spans_between = frame.select(start=second + window.query.interval.seconds, end=following)
+    missing = union(spans_between.filter(pl.col("start") < pl.col("end")).iter_rows())
+    if not missing:
         return
-    gap_spans = []
-    for names in gaps.select(series).iter_rows(named=True):
-        of_series = frame.filter(*(pl.col(name).eq_missing(pl.lit(value)) for name, value in names.items()))
-        at = of_series["timestamp"].dt.epoch("s").sort().to_list()
-        gap_spans += [
-            (second + step, next_second)
-            for second, next_second in pairwise(at)
-            if next_second - second > step
-        ]
-    missing = union(gap_spans)
     raise IncompleteDataError(
         f"{window.data_type}: asked for without gaps, the service left {spans(missing)}",
         missing=tuple(missing),
@@ -444,7 +430,7 @@ def planned(settings: Settings, windows: Sequence[Window]) -> Flow[Plan]:
     lacking = yield Call(lambda: [_missing(settings, window) for window in windows])
     if any(lacking):
         yield from informed(settings)
-    now = time.time()
+    now, quota = time.time(), settings.quota
     parts: list[PlanPart] = []
     coming: dict[tuple[tuple[str, str], ...], list[Span]] = {}
     for window, missing in zip(windows, lacking, strict=True):
@@ -453,19 +439,21 @@ def planned(settings: Settings, windows: Sequence[Window]) -> Flow[Plan]:
             series = coming.setdefault(tuple(window.params), [])
             left = [rest for span in missing for rest in without(span, series)]
             series += intersected((0, window.closed(now - SETTLING)), missing)
-        cached = () if settings.cache is None else tuple(without(window.span, left))
-        if settings.offline:
-            parts.append(PlanPart(window.query, window.start, window.end, (), cached, lacking=tuple(left)))
-            continue
-        burst = settings.quota.burst
-        requests = tuple(covering(window, left, burst=burst))
-        beyond = ahead(window, left, now=now, burst=burst)
-        certain = settings.is_certain
+        to_ask = [] if settings.offline else left
         parts.append(
-            PlanPart(window.query, window.start, window.end, requests, cached, beyond, is_certain=certain)
+            PlanPart(
+                window.query,
+                window.start,
+                window.end,
+                requests=tuple(covering(window, to_ask, burst=quota.burst)),
+                cached=() if settings.cache is None else tuple(without(window.span, left)),
+                ahead=ahead(window, to_ask, now=now, burst=quota.burst),
+                lacking=tuple(left) if settings.offline else (),
+                is_certain=settings.is_certain,
+            )
         )
-    plan = Plan(tuple(parts), None)
-    return Plan(plan.parts, settings.quota.seconds_for(plan.weight)) if settings.quota.is_known else plan
+    cost = sum(part.weight for part in parts)
+    return Plan(tuple(parts), quota.seconds_for(cost) if quota.is_known else None)
 
 
 def _missing(settings: Settings, window: Window) -> list[Span]:

@@ -70,8 +70,8 @@ def _remove(folder: str, process: int) -> None:
 class AppTransport(httpx.BaseTransport):
     """Carries the requests of blocking code to an ASGI app.
 
-    The app runs on an event loop in a thread of its own, so that it works wherever the caller is: in plain code, or in a
-    notebook whose own loop is already running.
+    The app runs on an event loop in a thread of its own, so that it works wherever the caller is: in plain code, or in
+    a notebook whose own loop is already running.
 
     Attributes
     ----------

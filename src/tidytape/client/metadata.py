@@ -36,11 +36,11 @@ __all__ = [
     "Metadata",
     "Plan",
     "PlanPart",
-    "Progress",
     "Reason",
     "fingerprint",
     "in_every_part",
     "in_words",
+    "progress",
     "reasons_of",
     "warn_of_empty",
 ]
@@ -171,32 +171,20 @@ class Bar:
             )
 
 
-class Progress:
-    """Whether and how to show how far a fetch is.
+@contextmanager
+def progress(what: str, total: int, *, wanted: bool | None) -> Iterator[Bar]:
+    """Yield the progress of a fetch of ``total`` requests.
 
-    Parameters
-    ----------
-    what : str
-        What is fetched.
-    wanted : bool, optional
-        None shows it when there is more than one request and someone is looking: at a terminal, or in a notebook.
+    Where ``wanted`` is None it is shown if there is more than one request and someone is looking: at a terminal, or in
+    a notebook.
     """
+    if not (total > 1 and _is_seen() if wanted is None else wanted):
+        yield Bar(what)
+        return
+    from tqdm.auto import tqdm
 
-    def __init__(self, what: str, *, wanted: bool | None) -> None:
-        self._wanted = wanted
-        self._what = what
-
-    @contextmanager
-    def of(self, total: int) -> Iterator[Bar]:
-        """Yield a progress bar with ``total`` steps."""
-        shown = total > 1 and _is_seen() if self._wanted is None else self._wanted
-        if not shown:
-            yield Bar(self._what)
-            return
-        from tqdm.auto import tqdm
-
-        with tqdm(total=total, desc=self._what, unit="request", leave=False) as bar:
-            yield Bar(self._what, bar)
+    with tqdm(total=total, desc=what, unit="request", leave=False) as bar:
+        yield Bar(what, bar)
 
 
 def _is_seen() -> bool:

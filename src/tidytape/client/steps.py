@@ -166,7 +166,9 @@ class Gathering:
             if not content:
                 raise self._cut_off("the answer has no body")
             has_length = self._response.headers.keys() & {"content-length", "transfer-encoding"}
-            if not (is_packed or has_length) and _is_cut(content):  # HTTP itself notices only where it knows the length
+            if not (is_packed or has_length) and _is_cut(
+                content
+            ):  # HTTP itself notices only where it knows the length
                 raise self._cut_off("the body ends too early")
         return Answer(self._response.status_code, self._response.headers, content)
 

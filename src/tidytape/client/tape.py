@@ -89,6 +89,8 @@ class TapeEntry:
         Fingerprint of that frame, or SHA-256 of anything else.
     told : dict
         What else is known of it, such as requests and weight.
+    read : callable
+        Reads the answer: a frame, names or a quota. Raises TapeError if it is not what was recorded.
     """
 
     number: int
@@ -97,6 +99,7 @@ class TapeEntry:
     rows: int | None
     hash: str
     told: dict[str, Any]
+    read: Callable[[], Answered] = field(repr=False, compare=False)
 
 
 class Tape:
@@ -223,9 +226,9 @@ def _remove(path: Path) -> None:
     if path.is_file():
         path.unlink()
         return
-    for recorded in contents.answers:
+    for entry in contents.answers:
         for suffix in ("arrow", "json"):
-            (path / f"{recorded.entry.number}.{suffix}").unlink(missing_ok=True)
+            (path / f"{entry.number}.{suffix}").unlink(missing_ok=True)
     (path / _MANIFEST).unlink()
     with suppress(OSError):
         path.rmdir()  # it stays where other files are in it
@@ -261,19 +264,11 @@ NO_NETWORK = httpx.MockTransport(_refuse)
 
 
 @dataclass(slots=True)
-class _Kept:
-    """An answer of a tape: its entry, and a function that reads it, or raises TapeError."""
-
-    entry: TapeEntry
-    read: Callable[[], Answered]
-
-
-@dataclass(slots=True)
 class TapeContents:
     """The answers of a tape, up to the first line that was changed."""
 
     service: str
-    answers: list[_Kept] = field(default_factory=list)
+    answers: list[TapeEntry] = field(default_factory=list)
     broken: str | None = (
         "the tape was not finished: the study was ended before it was, or its end was cut off"
     )
@@ -301,10 +296,10 @@ class Replayer(Tape):
         self._lock = threading.Lock()
         contents = opened(self.path)
         self.base_url, self._broken = contents.service, contents.broken
-        self._recorded: dict[bytes, list[_Kept]] = {}
+        self._recorded: dict[bytes, list[TapeEntry]] = {}
         self._turns: dict[bytes, int] = {}
-        for recorded in contents.answers:
-            self._recorded.setdefault(_key(recorded.entry.ask), []).append(recorded)
+        for entry in contents.answers:
+            self._recorded.setdefault(_key(entry.ask), []).append(entry)
 
     def found(self, ask: Ask, *, moves_on: bool = True) -> tuple[Answered, TapeEntry]:
         """Return the answer to a question, and its entry; the next one the next time, if it moves on.
@@ -322,11 +317,11 @@ class Replayer(Tape):
                 raise TapeError(
                     f"{self.path} has no more answers to {described_ask(ask)}, and may have had some: {self._broken}",
                     path=str(self.path),
-                    entries=(kept[-1].entry.number + 1,),
+                    entries=(kept[-1].number + 1,),
                 )
             turn = min(turn, len(kept) - 1)
             self._turns[key] = turn + moves_on
-        return kept[turn].read(), kept[turn].entry
+        return kept[turn].read(), kept[turn]
 
     def has(self, ask: Ask) -> bool:
         """Return True where the tape has an answer to a question, and do not give it.
@@ -349,11 +344,7 @@ class Replayer(Tape):
     def _nearest(self, ask: Ask) -> str | None:
         """Describe the entry that differs least from a question: of the same kind, in the fewest parameters."""
         asked = _facts(ask)
-        alike = [
-            kept[0].entry
-            for kept in self._recorded.values()
-            if kept[0].entry.ask.get("ask") == ask.get("ask")
-        ]
+        alike = [kept[0] for kept in self._recorded.values() if kept[0].ask.get("ask") == ask.get("ask")]
         if not alike:
             return None
 
@@ -402,7 +393,7 @@ def entries(path: str | os.PathLike[str]) -> list[TapeEntry]:
     TapeError
         If it cannot be read.
     """
-    return [recorded.entry for recorded in opened(Path(path)).answers]
+    return opened(Path(path)).answers
 
 
 def verify(path: str | os.PathLike[str]) -> list[str]:
@@ -415,9 +406,9 @@ def verify(path: str | os.PathLike[str]) -> list[str]:
     """
     contents = opened(Path(path))
     wrong = []
-    for recorded in contents.answers:
+    for entry in contents.answers:
         try:
-            recorded.read()
+            entry.read()
         except TapeError as error:
             wrong.append(str(error))
     if contents.failed:
@@ -462,8 +453,10 @@ def _contents(path: Path, lines: Iterator[Line]) -> TapeContents:
             continue
         # Of a frame that a method makes of its answer, what the study got.
         got = {"rows": entry["rows"], "hash": entry["hash"]} | entry["told"].get("returned", {})
-        listed = TapeEntry(number, entry["ask"], entry["at"], got["rows"], got["hash"], entry["told"])
-        contents.answers.append(_Kept(listed, partial(_read, path, entry, read)))
+        answer = partial(_read, path, entry, read)
+        contents.answers.append(
+            TapeEntry(number, entry["ask"], entry["at"], got["rows"], got["hash"], entry["told"], answer)
+        )
     return contents
 
 
