@@ -121,6 +121,14 @@ def test_every_column_is_described_with_its_unit(name: str) -> None:
             assert f"{column.name}" in text.partition("[categorical]")[0]
 
 
+@pytest.mark.parametrize("name", FRAMES)
+def test_columns_are_described_in_the_order_of_the_frame(name: str) -> None:
+    _, _, returns = (inspect.getdoc(getattr(Endpoints, name)) or "").partition("\nReturns\n")
+    listed = re.findall(r"^ +- (.+?)(?: : | \[categorical\]$)", returns, re.MULTILINE)
+    described = [column.strip("`") for line in listed for column in line.split(", ")]
+    assert [column for column in described if column != "coverage"] == list(FRAMES[name].names)
+
+
 def test_without_docstrings_the_methods_are_the_same() -> None:
     program = (
         "import sys\nfrom tidytape.client import Client\nfrom tidytape.cli import app\n"

@@ -182,20 +182,20 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema TRADE_SIDE_AGNOSTIC_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema TRADE_SIDE_AGNOSTIC_AGG, in this order:
 
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - ``first_timestamp`` : timestamp, Time of the first trade. [UTC]
+            - ``last_timestamp`` : timestamp, Time of the last trade. [UTC]
             - ``open`` : float64, Price of the first trade. [quote per coin]
             - ``high`` : float64, Highest price. [quote per coin]
             - ``low`` : float64, Lowest price. [quote per coin]
             - ``close`` : float64, Price of the last trade. [quote per coin]
             - ``volume`` : float64, Traded volume, of the series' side where it has one. [coin or USD, see
               amount_unit]
-            - ``first_timestamp`` : timestamp, Time of the first trade. [UTC]
-            - ``last_timestamp`` : timestamp, Time of the last trade. [UTC]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
 
@@ -270,11 +270,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per trade, key (exchange, raw_symbol, side, timestamp, id)
-            Sorted by the key, in time as asked. Schema TRADE: exchange, raw_symbol, normalized_symbol,
-            coin, category, interval, side [categorical], and
+            Sorted by the key, in time as asked. Schema TRADE, in this order:
 
-            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``timestamp`` : timestamp, Time of the trade. [UTC]
+            - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]
+            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``id`` : string, Exchange-native trade id.
             - ``price`` : float64, Price. [quote per coin]
             - ``amount`` : float64, Amount. [coin or USD, see amount_unit]
@@ -363,12 +363,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema OPEN_INTEREST_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema OPEN_INTEREST_AGG, in this order:
 
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - ``open`` : float64, First open interest. [coin or USD, see amount_unit]
             - ``high`` : float64, Highest open interest. [coin or USD, see amount_unit]
             - ``low`` : float64, Lowest open interest. [coin or USD, see amount_unit]
@@ -460,11 +460,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema FUNDING_RATE_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema FUNDING_RATE_AGG, in this order:
 
-            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``rate_open`` : float64, First funding rate; positive: longs pay shorts. [1 per funding
               interval]
             - ``rate_high`` : float64, Highest funding rate. [1 per funding interval]
@@ -566,12 +566,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, side, timestamp)
-            Sorted by the key, in time as asked. Schema LIQUIDATION_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval, side [categorical], and
+            Sorted by the key, in time as asked. Schema LIQUIDATION_AGG, in this order:
 
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, side, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - ``liquidations`` : float64, Liquidated volume; BUY = longs. [coin or USD, see amount_unit]
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
@@ -647,12 +647,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema CME_OPEN_INTEREST_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema CME_OPEN_INTEREST_AGG, in this order:
 
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - ``open`` : float64, First open interest. [coin or USD, see amount_unit]
             - ``high`` : float64, Highest open interest. [coin or USD, see amount_unit]
             - ``low`` : float64, Lowest open interest. [coin or USD, see amount_unit]
@@ -750,13 +750,13 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series, timestamp and price, key (exchange, raw_symbol, timestamp, price)
-            Sorted by the key, in time as asked. Schema VOLUME_PROFILE_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema VOLUME_PROFILE_AGG, in this order:
 
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - ``price`` : float64, Low edge of the level. [quote per coin]
             - ``buy_volume`` : float64, Volume of aggressive buys at the level. [coin or USD, see
               amount_unit]
@@ -861,13 +861,13 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series, timestamp and price, key (exchange, raw_symbol, timestamp, price)
-            Sorted by the key, in time as asked. Schema TPO_AGG: exchange, raw_symbol, normalized_symbol,
-            coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema TPO_AGG, in this order:
 
+            - ``timestamp`` : timestamp, Session start. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Session start. [UTC]
             - ``period_start`` : timestamp, Profile period start. [UTC]
             - ``period_end`` : timestamp, Profile period end. [UTC]
             - ``block_size_minutes`` : int64, Length of a time block. [min]
@@ -997,13 +997,13 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and session, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema TPO_SESSIONS: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema TPO_SESSIONS, in this order:
 
+            - ``timestamp`` : timestamp, Session start. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Session start. [UTC]
             - ``period_start`` : timestamp, Profile period start. [UTC]
             - ``period_end`` : timestamp, Profile period end. [UTC]
             - ``block_size_minutes`` : int64, Length of a time block. [min]
@@ -1123,13 +1123,13 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series, timestamp, side and price, key (exchange, raw_symbol, timestamp, side, price)
-            Sorted by the key, in time as asked. Schema BLOCK_BOOK_SNAPSHOT_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema BLOCK_BOOK_SNAPSHOT_AGG, in this order:
 
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - ``side`` : category, BID or ASK.
             - ``price`` : float64, Low edge of the level. [quote per coin]
             - ``size`` : float64, Resting size at the level. [coin or USD, see amount_unit]
@@ -1206,13 +1206,13 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series, timestamp and price, key (exchange, raw_symbol, coin, timestamp, price)
-            Sorted by the key, in time as asked. Schema VENUEX_LIQUIDATION_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema VENUEX_LIQUIDATION_AGG, in this order:
 
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, coin, normalized_symbol, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``block_size`` : float64, Height of a price level; null where not known. [quote per coin]
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - ``price`` : float64, Low edge of the level. [quote per coin]
             - ``liquidations`` : float64, Liquidation volume at the level. [coin or USD, see amount_unit]
 
@@ -1282,11 +1282,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, tenor, timestamp)
-            Sorted by the key, in time as asked. Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG: exchange,
-            raw_symbol, normalized_symbol, coin, category, interval, tenor [categorical], and
+            Sorted by the key, in time as asked. Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG, in this order:
 
-            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, tenor, normalized_symbol, coin, category, interval [categorical]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``implied_volatility`` : float64, Implied volatility, annualised. [%]
 
         Raises
@@ -1356,11 +1356,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, tenor, timestamp)
-            Sorted by the key, in time as asked. Schema SKEW_OPTION_SUMMARY_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval, tenor [categorical], and
+            Sorted by the key, in time as asked. Schema SKEW_OPTION_SUMMARY_AGG, in this order:
 
-            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, tenor, normalized_symbol, coin, category, interval [categorical]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``skew`` : float64, Volatility of the put less that of the call; positive: puts are dearer.
               [vol points]
 
@@ -1430,12 +1430,12 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, timestamp)
-            Sorted by the key, in time as asked. Schema OPTION_OPEN_INTEREST_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema OPTION_OPEN_INTEREST_AGG, in this order:
 
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, normalized_symbol, coin, category, interval [categorical]
             - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
             - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
-            - ``timestamp`` : timestamp, Start of the interval. [UTC]
             - ``underlying_price_close`` : float64, Last underlying price. [quote per coin]
             - ``oi_close`` : float64, Last open interest. [coin or USD, see amount_unit]
 
@@ -1499,11 +1499,11 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Returns
         -------
         frame, one row per series and timestamp, key (exchange, raw_symbol, coin, timestamp)
-            Sorted by the key, in time as asked. Schema TOKEN_SUPPLY_AGG: exchange, raw_symbol,
-            normalized_symbol, coin, category, interval [categorical], and
+            Sorted by the key, in time as asked. Schema TOKEN_SUPPLY_AGG, in this order:
 
-            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - exchange, raw_symbol, coin, normalized_symbol, category, interval [categorical]
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
             - ``marketcap`` : float64, Market capitalization, last of the interval. [USD]
             - ``first_marketcap`` : float64, Market capitalization, first of the interval. [USD]
             - ``marketcap_dominance_percent`` : float64, Share of the total. [%]
