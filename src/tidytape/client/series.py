@@ -600,6 +600,95 @@ class SeriesMethods(ABC, Generic[ResultT]):
         """
         return self._points(Wanted.of("LIQUIDATION_AGG", locals()))
 
+    def trade_sizes(
+        self,
+        *,
+        exchange: Names,
+        interval: str,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        limit: int | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        side: str | None = None,
+        sort_direction: str = "asc",
+        quote: str | None = None,
+        event: Names = None,
+    ) -> ResultT:
+        """Fetch how large trades were, those of buyers and of sellers apart.
+
+        The side is that of the aggressor. An interval without trades of a side has no row of it.
+
+        Parameters
+        ----------
+        exchange : str or list of str
+            Venue.
+        interval : str
+            ``1m 5m 15m 30m 1h 4h 1d 1w``.
+        start : int, datetime, date or str, optional
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+        end : int, datetime, date or str, optional
+            End, exclusive; as ``start``. Now if left out.
+        limit : int, optional
+            Instead of ``start``: the last so many intervals before ``end``. An interval in which nothing
+            happened may have no point.
+        raw_symbol : str or list of str, optional
+            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
+            markets.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Cross-exchange symbol, instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        side : str, optional
+            Keep the trades of one aggressor, BUY or SELL.
+        sort_direction : str, default 'asc'
+            Order in time, ``asc`` or ``desc``.
+        quote : str, optional
+            ``USD`` converts at the price of each trade.
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+
+        Returns
+        -------
+        frame, one row per series and timestamp, key (exchange, raw_symbol, side, timestamp)
+            Sorted by the key, in time as asked. Schema TRADE_SIZE_AGG: exchange, raw_symbol,
+            normalized_symbol, coin, category, interval, side [categorical], and
+
+            - ``amount_unit`` : category, What amounts count, COIN or USD; null where not known.
+            - ``is_final`` : bool, Whether the interval can no longer change; null where not known.
+            - ``timestamp`` : timestamp, Start of the interval. [UTC]
+            - ``trades`` : float64, Number of trades. [1]
+            - ``mean_size`` : float64, Mean size of a trade. [coin or USD, see amount_unit]
+            - ``largest_size`` : float64, Size of the largest trade. [coin or USD, see amount_unit]
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; nothing was sent or charged.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, is of something else, or is longer than
+            ``max_body``.
+        IncompleteDataError
+            If a row came twice with different values.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     day = client.trade_sizes(
+        ...         exchange="DEMO_SPOT", coin="BTC", interval="1d", start="2024-08-08", end="2024-08-09"
+        ...     )
+        >>> (day["mean_size"] <= day["largest_size"]).all()
+        True
+        """
+        return self._points(Wanted.of("TRADE_SIZE_AGG", locals()))
+
     def cme_open_interest(
         self,
         *,
