@@ -576,18 +576,6 @@ _ALL = (
         group_by=GroupBy.SUM,
     ),
     DataType(
-        "TRADE_SIZE_AGG",
-        "Sizes of trades per side",
-        fields=(
-            _START,
-            _plain("trades", "trades", "1", "Number of trades"),
-            _plain("mean", "mean_size", AMOUNT, "Mean size of a trade"),
-            _plain("largest", "largest_size", AMOUNT, "Size of the largest trade"),
-        ),
-        per_side=True,
-        usd=True,
-    ),
-    DataType(
         "TOKEN_SUPPLY_AGG",
         "Dominance and token supply",
         tier=TierName.ADVANCED,

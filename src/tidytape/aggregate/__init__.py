@@ -34,14 +34,7 @@ from tidytape.aggregate.reports import cme_open_interest, funding, open_interest
 from tidytape.aggregate.resample import gapfill, resample
 from tidytape.aggregate.token_supply import token_supply
 from tidytape.aggregate.tpo import tpo, tpo_of, tpo_touches, tpo_touches_of
-from tidytape.aggregate.trades import (
-    candles,
-    liquidation_heatmap,
-    liquidations,
-    raw_trades,
-    trade_sizes,
-    volume_profile,
-)
+from tidytape.aggregate.trades import candles, liquidation_heatmap, liquidations, raw_trades, volume_profile
 from tidytape.frames.grid import Grid, recommended_block_size
 
 __all__ = [
@@ -75,6 +68,5 @@ __all__ = [
     "tpo_of",
     "tpo_touches",
     "tpo_touches_of",
-    "trade_sizes",
     "volume_profile",
 ]

@@ -293,62 +293,6 @@ def liquidations(events: Rows, /, *, interval: str) -> Rows:
     )
 
 
-@tabular([*_SIDE, "timestamp", "amount"], sort=[*_SIDE, "timestamp"])
-def trade_sizes(trades: Rows, /, *, interval: str) -> Rows:
-    """Number, mean size and largest size of the trades of each instrument and side.
-
-    The side is that of the aggressor. The mean is an exact sum over the number. A bucket without trades of a side has
-    no row for it.
-
-    Parameters
-    ----------
-    trades : frame, n rows, in any order
-        Columns ``exchange``, ``raw_symbol``, ``timestamp`` int64 [ns since the epoch] or with a zone, ``side`` (BUY or
-        SELL), ``amount`` [coin].
-    interval : str
-        Name or alias of an interval, e.g. ``"MINUTE"`` or ``"1m"``.
-
-    Returns
-    -------
-    frame, one row per instrument, side and bucket with a trade; of the same kind as ``trades``
-        ``exchange``, ``raw_symbol``, ``side``, ``timestamp`` as in ``trades``, start of the bucket, ``trades``,
-        ``mean_size`` and ``largest_size`` [coin]. Sorted by (exchange, raw_symbol, side, timestamp) where the engine
-        keeps order.
-
-    Raises
-    ------
-    MissingColumnError
-        If a column is absent.
-    QueryError
-        If the interval is unknown.
-
-    Examples
-    --------
-    >>> import polars as pl
-    >>> trades = pl.DataFrame(
-    ...     {
-    ...         "exchange": "BINANCE",
-    ...         "raw_symbol": "BTCUSDT",
-    ...         "timestamp": [10, 20, 30],
-    ...         "side": "BUY",
-    ...         "amount": [0.1, 4.0, 0.4],
-    ...     }
-    ... )
-    >>> trade_sizes(trades, interval="1m").select("trades", "mean_size", "largest_size").rows()
-    [(3.0, 1.5, 4.0)]
-    """
-    bucket = bucket_start(nw.col("timestamp"), interval_of(interval))
-    counted = nw.len().cast(nw.Float64).alias("trades")
-    return (
-        exact.in_parts(trades.with_columns(nw.col("amount").alias("largest_size")), "amount")
-        .with_columns(bucket.alias(BUCKET))
-        .group_by(*_SIDE, BUCKET)
-        .agg(exact.summed("amount"), counted, nw.col("largest_size").max())
-        .with_columns((exact.total("amount") / nw.col("trades")).alias("mean_size"))
-        .select(*_SIDE, nw.col(BUCKET).alias("timestamp"), "trades", "mean_size", "largest_size")
-    )
-
-
 _COIN = ("exchange", "coin")
 
 

@@ -22,7 +22,6 @@ CLIENT_CALLS: Final[Mapping[str, str]] = MappingProxyType(
         "OPTION_OPEN_INTEREST_AGG": "option_open_interest(...)",
         "FUNDING_RATE_AGG": "funding(...)",
         "LIQUIDATION_AGG": "liquidations(...)",
-        "TRADE_SIZE_AGG": "trade_sizes(...)",
         "TOKEN_SUPPLY_AGG": "token_supply(...)",
         "IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG": "implied_volatility(...)",
         "SKEW_OPTION_SUMMARY_AGG": "skew(...)",

@@ -214,14 +214,6 @@ def _liquidations(scan: MarketScan) -> pl.LazyFrame:
     return points.filter(pl.col("side") == str(scan.query.side)) if scan.query.side else points
 
 
-def _trade_sizes(scan: MarketScan) -> pl.LazyFrame:
-    trades = scan.events("trades").with_columns(
-        amount=pl.col("quote_amount" if in_usd(scan.query) else "amount")
-    )
-    points = planned(aggregate.trade_sizes.core, trades, interval=scan.interval)
-    return points.filter(pl.col("side") == str(scan.query.side)) if scan.query.side else points
-
-
 def _book(scan: MarketScan) -> pl.LazyFrame:
     minutes = scan.minutes("book_1m", block_size=scan.block_size)
     if scan.needs_rates:
@@ -373,7 +365,6 @@ PLANS: Mapping[str, Plan] = MappingProxyType(
             summary=aggregate.skew,
             symbols=("25", "10"),
         ),
-        "TRADE_SIZE_AGG": Plan(points=_trade_sizes, tables=("trades",)),
         "TOKEN_SUPPLY_AGG": Plan(points=_token_supply, tables=("token_supply",)),
         "CME_OPEN_INTEREST_AGG": Plan(points=_cme_open_interest, tables=("cme_open_interest",)),
         "OPTION_OPEN_INTEREST_AGG": Plan(points=_option_open_interest, tables=("option_quotes",)),
