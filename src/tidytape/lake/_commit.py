@@ -32,7 +32,6 @@ from tidytape.lake._delta import (
     field_of,
     files,
     opened,
-    require_rewritable,
     require_writable,
 )
 from tidytape.lake._parquet import filesystem, remove, write_parts, write_sorted
@@ -151,9 +150,10 @@ def _overwrite(
     predicate: str | None = None,
 ) -> None:
     _require_room(delta, size)
+    stored = pa.schema(delta.schema().to_arrow())
     write_deltalake(
         delta,
-        _with_stored_columns(delta, table, rows),
+        rows.select(stored.names).to_arrow().cast(stored),
         mode="overwrite",
         predicate=predicate,
         writer_properties=WriterProperties(compression="ZSTD", max_row_group_size=table.row_group),
@@ -170,21 +170,6 @@ def _require_room(delta: DeltaTable, size: float) -> None:
         folder = unquote(delta.table_uri.removeprefix("file://"))
         if shutil.disk_usage(folder).free < size + _ROOM:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
-
-
-def _with_stored_columns(delta: DeltaTable, table: Table, rows: pl.DataFrame) -> pa.Table:
-    """Return the rows with every stored column, null where the frame does not have it."""
-    stored = pa.schema(delta.schema().to_arrow())
-    names = [*table.names, *(name for name in stored.names if name not in table.names)]
-    columns = rows.to_arrow()
-    return pa.table(
-        {
-            name: columns[name].cast(stored.field(name).type)
-            if name in rows.columns
-            else pa.nulls(rows.height, stored.field(name).type)
-            for name in names
-        }
-    )
 
 
 def note(delta: DeltaTable, notes: list[Transaction]) -> None:
@@ -212,7 +197,7 @@ def rewrite(
     The market's note is counted up as if rows were added, so whoever writes to it at the same time notices; the spans
     of the commit say that no row is new.
     """
-    require_rewritable(delta, table)
+    require_writable(delta, table)
     store = filesystem(delta.table_uri, options)
     actions = write_sorted(frames, partition, delta, table, store, target=target)
     notes = [_counted_up(delta, _counter(partition.values()))]

@@ -4,9 +4,8 @@ A note is a Delta transaction: a name with a number, in the commit that it belon
 added, and up to where the minutes of a market are made.
 
 An older release stored fewer columns: an absent column that may be null reads as null. A newer release stored more:
-this release keeps a column that it does not know, and writes null there. It refuses by name, before anything is
-written, what it cannot keep so: an unknown column that may not be null, a known column of another dtype, a table format
-that this release does not write.
+this release reads the columns that it knows. It refuses by name, before anything is written, to write to a table with a
+column that it does not know, a known column of another dtype, or a format that this release does not write.
 """
 
 from __future__ import annotations
@@ -212,20 +211,19 @@ def opened(uri: str, options: Options) -> Opened:
         return Opened(uri, storage_options=as_dict(options))
 
 
-def scanned(delta: DeltaTable | None, table: Table, options: Options, *, every: bool = False) -> pl.LazyFrame:
+def scanned(delta: DeltaTable | None, table: Table, options: Options) -> pl.LazyFrame:
     """Return a lazy frame of one version of the table, columns in the documented order.
 
     A table that does not exist has no rows, and a column that may be null and is not stored is null: an older release
-    made the lake. With ``every`` the columns that this release does not know follow, so that they can be written again.
+    made the lake.
     """
     if delta is None:
         return table.empty().lazy()
     require_readable(delta, table)
     dtypes = table.polars()
     nulls = [pl.lit(None, dtypes[column.name]).alias(column.name) for column in absent(delta, table)]
-    names = [*table.names, *(field.name for field in unknown(delta, table) if every)]
     frame = pl.scan_delta(delta, storage_options=_object_store.for_polars(options))
-    return frame.with_columns(nulls).select(names)
+    return frame.with_columns(nulls).select(table.names)
 
 
 def as_dict(options: Options) -> dict[str, str] | None:
@@ -252,9 +250,9 @@ def absent(delta: DeltaTable, table: Table) -> list[Column]:
     return [column for column in table.columns if column.name not in stored]
 
 
-def unknown(delta: DeltaTable, table: Table) -> list[Field]:
+def unknown(delta: DeltaTable, table: Table) -> list[str]:
     """Return the stored columns that this release does not know."""
-    return [field for field in delta.schema().fields if field.name not in table.names]
+    return [field.name for field in delta.schema().fields if field.name not in table.names]
 
 
 def require_readable(delta: DeltaTable, table: Table) -> None:
@@ -274,10 +272,11 @@ def require_readable(delta: DeltaTable, table: Table) -> None:
             )
 
 
-def require_rewritable(delta: DeltaTable, table: Table) -> None:
-    """Raise LakeError if this release cannot put the rows of a table into other files without loss.
+def require_writable(delta: DeltaTable, table: Table) -> None:
+    """Raise LakeError if this release cannot write to a table, or put its rows into other files, without loss.
 
-    That is so if `require_readable` refuses the table, or if it has a format that this release does not write.
+    That is so if `require_readable` refuses the table, if it has a format that this release does not write, or if it
+    has a column that this release does not know.
     """
     require_readable(delta, table)
     protocol = delta.protocol()
@@ -285,22 +284,13 @@ def require_rewritable(delta: DeltaTable, table: Table) -> None:
     if features or (protocol.min_writer_version > _WRITER and protocol.writer_features is None):
         what = features[0] if features else f"writer version {protocol.min_writer_version}"
         raise _refused(delta, table, f"has the format {what!r}, which this release does not write")
-
-
-def require_writable(delta: DeltaTable, table: Table) -> None:
-    """Raise LakeError if this release cannot add rows to a table.
-
-    That is so if `require_rewritable` refuses the table, or if it has an unknown column that may not be null.
-    """
-    require_rewritable(delta, table)
-    for field in unknown(delta, table):
-        if not field.nullable:
-            raise _refused(
-                delta,
-                table,
-                f"column {field.name!r} may not be null, and this release does not know it; a newer release of "
-                "tidytape can write to it",
-            )
+    for name in unknown(delta, table):
+        raise _refused(
+            delta,
+            table,
+            f"column {name!r} is not known to this release, which reads the table and does not write to it; a newer "
+            "release of tidytape can",
+        )
 
 
 def _comparable(dtype: object) -> object:

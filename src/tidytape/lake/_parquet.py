@@ -274,8 +274,6 @@ class _File:
         self._files = files
         self._statistics: list[pl.DataFrame] = []
         self._schema = pa.schema([(name, schema.field(name).type) for name in rows.columns])
-        # A column that this release does not know may be a list or a structure, which has no smallest value.
-        self._compared = [name for name in rows.columns if name in table.names]
         self._sink = files.open_output_stream(self.path)
         self._writer = pq.ParquetWriter(
             self._sink,
@@ -300,11 +298,10 @@ class _File:
         """Write a row group."""
         self._writer.write_table(rows.to_arrow().cast(self._schema), row_group_size=ROW_GROUP)
         self.rows += rows.height
-        compared = pl.col(self._compared)
         self._statistics.append(
             rows.select(
-                compared.min().name.prefix("min "),
-                compared.max().name.prefix("max "),
+                pl.all().min().name.prefix("min "),
+                pl.all().max().name.prefix("max "),
                 pl.all().null_count().name.prefix("null "),
             )
         )
@@ -336,7 +333,7 @@ class _File:
         statistics = pl.concat(self._statistics)
         bounds = {
             name: (statistics[f"min {name}"].min(), statistics[f"max {name}"].max())
-            for name in self._compared
+            for name in self._schema.names
         }
         bounded = {name: pair for name, pair in bounds.items() if all(map(_fits_the_log, pair))}
         return json.dumps(

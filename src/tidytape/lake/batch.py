@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,7 +14,7 @@ import polars as pl
 
 from tidytape.lake.table import Table
 
-__all__ = ["Batch", "Part", "Room", "Spool"]
+__all__ = ["Batch", "Part", "Spool"]
 
 IN_MEMORY = 256 * 2**20
 """Rows beyond this wait on disk. [bytes]"""
@@ -73,44 +72,17 @@ class Part:
         )
 
 
-class Room:
-    """Memory that several spools share, each in a thread of its own.
-
-    Parameters
-    ----------
-    size : float
-        Its size. [bytes]
-    """
-
-    def __init__(self, size: float = IN_MEMORY) -> None:
-        self._free = size
-        self._lock = threading.Lock()
-
-    def take(self, size: float) -> bool:
-        """Take some of it; return False if there is not enough left."""
-        with self._lock:
-            enough = size <= self._free
-            self._free -= size if enough else 0
-        return enough
-
-    def give(self, size: float) -> None:
-        """Return some of it."""
-        with self._lock:
-            self._free += size
-
-
 class Spool:
     """A temporary folder for frames that do not fit into memory, made when it is first needed.
 
     Parameters
     ----------
-    limit : float or Room
-        Memory to fill before the disk: of its own [bytes], or shared with other spools.
+    limit : float
+        Memory to fill before the disk. [bytes]
     """
 
-    def __init__(self, limit: float | Room = IN_MEMORY) -> None:
-        self._room = limit if isinstance(limit, Room) else Room(limit)
-        self._taken = 0.0
+    def __init__(self, limit: float = IN_MEMORY) -> None:
+        self._free = limit
         self._folder: Path | None = None
         self._files = 0
 
@@ -123,17 +95,15 @@ class Spool:
         self.close()
 
     def close(self) -> None:
-        """Release the memory and remove the folder."""
-        self._room.give(self._taken)
-        self._taken = 0.0
+        """Remove the folder."""
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def hold(self, frame: pl.DataFrame) -> pl.DataFrame | Path:
         """Return the frame if there is room for it, else the file that it was written to."""
         size = frame.estimated_size()
-        if self._room.take(size):
-            self._taken += size
+        if size <= self._free:
+            self._free -= size
             return frame
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="tidytape-"))

@@ -44,12 +44,12 @@ def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     Parameters
     ----------
     registered, new : polars.DataFrame, n and m rows, in any order
-        The table PREDICTION_MARKETS. Columns of ``registered`` that a newer release stored stay as they are.
+        The table PREDICTION_MARKETS.
 
     Returns
     -------
     polars.DataFrame, one row per report that still has a value, sorted by the key
-        The columns of ``registered``; for each market at most one report has a value of a column.
+        The same columns; for each market at most one report has a value of a column.
 
     Examples
     --------
@@ -62,12 +62,11 @@ def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     [(5, None, 1.5), (9, 0.7, None)]
     """
     floats = [column.name for column in PREDICTION_MARKETS.columns if column.dtype == "float64"]
-    others = [name for name in registered.columns if name not in PREDICTION_MARKETS.names]
     reports = (
         pl.concat([registered, new], how="diagonal")
         .with_columns(pl.col(floats).fill_nan(None))
         .group_by(_REPORT)
-        .agg(*(_larger(name) for name in _VALUES), *(pl.col(name).drop_nulls().first() for name in others))
+        .agg(_larger(name) for name in _VALUES)
     )
     newest = pl.col("reported").max()
     values = [
@@ -82,10 +81,8 @@ def merged(registered: pl.DataFrame, new: pl.DataFrame) -> pl.DataFrame:
     since = pl.when(pl.col("reported") == newest.over(_OWNER)).then(pl.col(_SINCE).min().over(_OWNER))
     pruned = reports.with_columns(*values, since.alias(_SINCE))
     # The newest report stays in any case: it says when the market was last seen.
-    stays = pl.any_horizontal(pl.col(*_VALUES, *others).is_not_null()) | (
-        pl.col("reported") == newest.over(_OWNER)
-    )
-    return pruned.filter(stays).select(*PREDICTION_MARKETS.names, *others).sort(_REPORT)
+    stays = pl.any_horizontal(pl.col(_VALUES).is_not_null()) | (pl.col("reported") == newest.over(_OWNER))
+    return pruned.filter(stays).select(PREDICTION_MARKETS.names).sort(_REPORT)
 
 
 def _larger(name: str) -> pl.Expr:

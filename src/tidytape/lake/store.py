@@ -189,11 +189,7 @@ class Lake:
         Every query of a version shares one frame. polars lists the files of a frame once, with the statistics of the
         columns that its first query filters by; that takes as long as to read a thousand minutes.
         """
-        opened, version, frame = self._scans.get(table.name, (None, -1, None))
-        if frame is None or opened is not delta or version != delta.version():
-            version, frame = delta.version(), _delta.scanned(delta, table, self.storage_options)
-            self._scans[table.name] = delta, version, frame
-        return frame
+        return delta.once("rows", lambda: _delta.scanned(delta, table, self.storage_options))
 
     def markets(self) -> pl.DataFrame:
         """Return the registered markets.
@@ -224,9 +220,7 @@ class Lake:
             If the table cannot be read.
         """
         with _delta.failing("read the table", self.uri(PREDICTION_MARKETS.name), self.storage_options):
-            return latest(
-                _registered(self.find(PREDICTION_MARKETS), PREDICTION_MARKETS, self.storage_options)
-            )
+            return latest(self._registry(PREDICTION_MARKETS))
 
     def version(self) -> dict[str, int]:
         """Return the version of each table, which changes with every commit.
@@ -295,33 +289,6 @@ class Lake:
         firsts = [file.first for file in files if file.first is not None]
         lasts = [file.last for file in files if file.last is not None]
         return (min(firsts), max(lasts)) if firsts and lasts else (None, None)
-
-    def may_hold(self, table: str, *partition: str, start: int, end: int) -> bool:
-        """Return whether a market may have events in a span by the table's log, without reading rows.
-
-        Parameters
-        ----------
-        table : str
-            Name of an event table.
-        *partition : str
-            Values of the table's partition columns, e.g. ``"BINANCE", "BTCUSDT"``.
-        start, end : int
-            The span, half-open. [ns since the epoch]
-
-        Returns
-        -------
-        bool
-            False is certain; True is not.
-
-        Raises
-        ------
-        QueryError
-            If there is no such table.
-        LakeError
-            If it cannot be opened.
-        """
-        delta = self.find(_table(table))
-        return delta is not None and _delta.may_hold(delta, partition, start=start, end=end)
 
     def extents(self, table: str) -> pl.DataFrame:
         """Return the first and the last timestamp of every market of a table by its log.
@@ -685,19 +652,14 @@ class Lake:
         self.path = _delta.root_of(path)
         self.storage_options = _delta.as_dict(storage_options)
         self._tables: dict[str, _delta.Opened] = {}
-        self._scans: dict[str, tuple[_delta.Opened, int, pl.LazyFrame]] = {}
-        self._registries: dict[str, tuple[int, pl.DataFrame]] = {}
 
     def _registry(self, table: Table) -> pl.DataFrame:
         """Return a registry, read once per version."""
         with _delta.failing("read the table", self.uri(table.name), self.storage_options):
             delta = self.find(table)
-            version = -1 if delta is None else delta.version()
-            known, rows = self._registries.get(table.name, (None, None))
-            if rows is None or known != version:
-                rows = _registered(delta, table, self.storage_options).select(table.names)
-                self._registries[table.name] = version, rows
-            return rows
+            if delta is None:
+                return table.empty()
+            return delta.once("registry", lambda: _registered(delta, table, self.storage_options))
 
     def find(self, table: Table) -> _delta.Opened | None:
         """Return the newest version of a table, None if the lake is older than the table."""
@@ -778,9 +740,9 @@ class Lake:
             )
 
 
-def _registered(delta: DeltaTable | None, table: Table, options: Mapping[str, str] | None) -> pl.DataFrame:
-    """Return the rows of a registry, with the columns that this release does not know."""
-    return _delta.scanned(delta, table, options, every=True).collect().sort(table.key)
+def _registered(delta: DeltaTable, table: Table, options: Mapping[str, str] | None) -> pl.DataFrame:
+    """Return the rows of a registry."""
+    return _delta.scanned(delta, table, options).collect().sort(table.key)
 
 
 def _table(name: str) -> Table:
@@ -840,7 +802,6 @@ def _merged_markets(
 
     A value that is registered stays, so that a block size never drifts; a null is filled; ``replace`` names the
     columns in which the new value counts where it is not null. ``available_since`` becomes the earlier of the two.
-    Columns that a newer release stored stay as they are.
     """
     key = list(MARKETS.key)
     both = registered.join(new, on=key, how="full", coalesce=True, suffix="_new", nulls_equal=True)
@@ -854,5 +815,4 @@ def _merged_markets(
             columns.append(pl.coalesce(f"{name}_new", name).alias(name))
         else:
             columns.append(pl.coalesce(name, f"{name}_new"))
-    others = [name for name in registered.columns if name not in MARKETS.names]
-    return both.select(*columns, *others).sort(key)
+    return both.select(columns).sort(key)

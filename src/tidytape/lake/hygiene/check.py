@@ -192,8 +192,8 @@ def _scopes(lake: Lake, table: Table, now: int) -> tuple[list[Finding], list[Sco
         _delta.require_readable(delta, table)
     except LakeError as error:
         return [Finding("columns", "error", table.name, "", 1, error.message)], []
-    unknown = [field.name for field in _delta.unknown(delta, table)]
-    advice = f"{unknown[0]!r}, which this release does not know: kept, not checked" if unknown else ""
+    unknown = _delta.unknown(delta, table)
+    advice = f"{unknown[0]!r}, which this release does not know: not checked" if unknown else ""
     findings = [Finding("columns", "advice", table.name, "", len(unknown), advice)] if unknown else []
     files = _delta.file_log(delta)
     rows = _delta.scanned(delta, table, lake.storage_options)

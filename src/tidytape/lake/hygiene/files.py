@@ -117,7 +117,7 @@ def compact(
 ) -> tuple[Compacted, ...]:
     """Put the rows of each market into few files, in the order of time.
 
-    The rows stay the same, including columns that this release does not know, and so do the notes of their sources.
+    The rows stay the same, and so do the notes of their sources.
     Each market is one commit; others may write at the same time. The old files stay for those who read them until
     `vacuum` deletes them.
 
@@ -159,7 +159,7 @@ def compact(
         table for table in tables_of(lake, tables) if "timestamp" in table.names
     ]  # a registry is one file
     for table in chosen:  # all of them before the first commit
-        _delta.require_rewritable(lake.delta(table.name), table)
+        _delta.require_writable(lake.delta(table.name), table)
     work = [
         (table, names, files)
         for table in chosen
@@ -202,7 +202,7 @@ def _rewrite(lake: Lake, table: Table, names: _delta.Partition, target: int) -> 
     def attempt(delta: _delta.Opened) -> None:
         if not _delta.files(delta, names):
             return
-        rows = _delta.scanned(delta, table, lake.storage_options, every=True).filter(
+        rows = _delta.scanned(delta, table, lake.storage_options).filter(
             pl.lit(True), *(pl.col(name) == value for name, value in partition.items())
         )
         expected = int(rows.select(pl.len()).collect(engine="streaming").item())
@@ -296,7 +296,7 @@ def vacuum(
     done = []
     chosen = tables_of(lake, tables)
     for table in chosen:  # any file may be needed of a table whose format this release does not know
-        _delta.require_rewritable(lake.delta(table.name), table)
+        _delta.require_writable(lake.delta(table.name), table)
     for table in chosen:
         attempt = partial(_vacuum_table, lake, table, retention_hours, dry_run=dry_run)
         # It commits its begin and its end, and loses to another process that replaces files at the same time.

@@ -16,7 +16,7 @@ from typing import Any
 from tqdm.auto import tqdm
 
 from tidytape.errors import IngestError, QueryError, TidytapeError
-from tidytape.lake.batch import Room, Spool
+from tidytape.lake.batch import IN_MEMORY, Spool
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._write import Writer, stated
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
@@ -232,7 +232,7 @@ class Reader:
         self._lake = lake
         self._skip_bad = skip_bad
         self._again = again
-        self._room = Room()
+        self._memory: float = IN_MEMORY
         self._stop = threading.Event()
 
     def read(self, jobs: Sequence[Job], *, workers: int, progress: Progress) -> Iterator[Read]:
@@ -251,6 +251,8 @@ class Reader:
             for job in jobs:
                 yield self._one(job, progress)
             return
+        # As many files at once: those that are read, one that waits, and one that is written.
+        self._memory = IN_MEMORY / (workers + 2)
         lock = threading.Lock()
 
         def report(count: int) -> None:
@@ -275,7 +277,7 @@ class Reader:
                         future.result().spool.close()
 
     def _one(self, job: Job, progress: Progress) -> Read:
-        read = Read(job, Spool(self._room))
+        read = Read(job, Spool(self._memory))
         try:
             layout = job.layout or recognised(job.path)
             if job.layout is None and layout.names_exchange:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -20,9 +19,9 @@ from tqdm.auto import tqdm
 
 from tidytape.errors import LakeError, TidytapeError, counted
 from tidytape.lake import _commit, _delta
-from tidytape.lake.rollup.recipes import RECIPES, Ask, Recipe, within
+from tidytape.lake.rollup.recipes import RECIPES, Ask, Recipe
 from tidytape.lake.rollup.state import WHOLE, State, changed_since, edition, stale, state_of
-from tidytape.times import DAY, MINUTE, SECOND, Span
+from tidytape.times import DAY, MINUTE, Span
 
 if TYPE_CHECKING:
     from tidytape.lake.store import Lake
@@ -83,8 +82,7 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     ------
     LakeError
         If the lake cannot be read or written, or the minutes of a market cannot be computed: after all others are.
-        Before anything is written, if minutes have to be computed anew that have values in a column of a newer release:
-        this release cannot compute those, and queries compute these minutes from the events meanwhile.
+        Before anything is written, if a table has a column that this release does not know.
 
     Examples
     --------
@@ -110,8 +108,6 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
             _delta.require_writable(lake.delta(name), recipe.table)
     makers = [_Maker(lake, recipe, sizes) for recipe in RECIPES.values()]
     due = [maker.due() for maker in makers]
-    for maker, markets in zip(makers, due, strict=True):
-        maker.require_kept(markets)
     with tqdm(
         total=sum(map(len, due)),
         unit=" instruments",
@@ -256,17 +252,6 @@ class _Maker:
         name = self.table.name
         return self.lake.delta(name) if self.markets and self.lake.has_table(name) else None
 
-    def require_kept(self, markets: Sequence[Market]) -> None:
-        """Raise LakeError if making what is missing of some markets would lose values of a newer release."""
-        stored = self._stored()
-        if not markets or stored is None or not _delta.unknown(stored, self.table):
-            return
-        stored.read_notes(len(markets))
-        raw = self.lake.delta(self.recipe.raw.name)
-        missing = ((market, self._missing(stored, raw, market)) for market in markets)
-        asks = [Ask(*market, *span) for market, what in missing if what for span in (*what.old, what.rest)]
-        self._require_kept(stored, asks)
-
     def make(self, markets: Sequence[Market]) -> None:
         """Make what is missing of some markets."""
         lake, uri = self.lake, self.lake.uri(self.table.name)
@@ -373,7 +358,6 @@ class _Maker:
         self._is_made = True
         notes = [note for step in steps for note in step.state.notes(step.market, step.block_size)]
         if first.replaces:
-            self._require_kept(stored, asks)  # events may have come late since the rollup began
             _commit.replace_minutes(stored, self.table, rows, first.market, first.spans, notes=notes)
         else:
             markets = [step.market for step in steps]
@@ -381,35 +365,6 @@ class _Maker:
                 stored, self.table, rows, markets, notes=notes, options=self.lake.storage_options
             )
         return rows.height
-
-    def _require_kept(self, stored: _delta.Opened, asks: Sequence[Ask]) -> None:
-        """Raise LakeError if some minutes have values in columns that this release does not know.
-
-        Made anew they would be null for good: a newer release reads in the notes that these minutes are stored.
-        """
-        names = [field.name for field in _delta.unknown(stored, self.table)]
-        if not names or not asks:
-            return
-        has_value = [pl.col(name).is_not_null() for name in names]
-        rows = _delta.scanned(stored, self.table, self.lake.storage_options, every=True)
-        with_values = within(rows.filter(pl.any_horizontal(has_value)), asks)
-        with _delta.failing("read the table", stored.table_uri, self.lake.storage_options):
-            lost = (
-                with_values.select("exchange", "raw_symbol", "timestamp", *has_value)
-                .sort("timestamp")
-                .head(1)
-                .collect(engine="streaming")
-            )
-        if lost.is_empty():
-            return
-        exchange, symbol, time, *has = lost.row(0)
-        when = datetime.fromtimestamp(time // SECOND, UTC).isoformat()
-        raise LakeError(
-            f"table {self.table.name!r}: column {names[has.index(True)]!r} has values in minutes that have to be made "
-            f"anew, the first {exchange} {symbol} {when}, and this release does not know it; a newer release of "
-            "tidytape can make them",
-            path=self.lake.uri(self.table.name),
-        )
 
 
 def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, float]:
