@@ -150,25 +150,40 @@ def _require_class(parsed: Parsed, said: Market, registered: pl.DataFrame) -> No
         )
 
 
-_OF_TRADES = (TRADES, BOOK, RECORDED_CANDLES)
+_TIME = pl.col("timestamp")
+_FIRST_SNAPSHOT = pl.col("is_snapshot") & (pl.col("last_id") == pl.col("last_id").filter("is_snapshot").min())
+_BID, _ASK = (
+    pl.col("price").filter(_FIRST_SNAPSHOT & (pl.col("side") == side.value))
+    for side in (BookSide.BID, BookSide.ASK)
+)
+_SINCE = {
+    # A snapshot without a time of the exchange has the recorder's, whose clock is another.
+    BOOK.name: _TIME.filter(~pl.col("is_snapshot") | _TIME.ne_missing(pl.col("received"))).min()
+}
+_PRICES = {
+    TRADES.name: pl.col("price").sort_by("timestamp", "sequence").first(),
+    BOOK.name: (_BID.max() + _ASK.min()) / 2,
+    RECORDED_CANDLES.name: pl.col("open").sort_by("timestamp").first(),
+}
+"""First price of the tables that say that a market is traded: where there are trades, theirs counts."""
+
+_TABLES = (TRADES, BOOK, RECORDED_CANDLES, FUNDING, OPEN_INTEREST, LIQUIDATIONS, CME_OPEN_INTEREST)
+"""Tables whose markets are registered: of options no market is made."""
 
 
 def _seen(parsed: Parsed) -> dict[Instrument, _Seen]:
-    # Trades first: where there are any, theirs is the price. Of options no market is made.
-    ranked = (
-        (TRADES, _first_trades),
-        (BOOK, _first_books),
-        (RECORDED_CANDLES, _first_candles),
-        (FUNDING, _first_states),
-        (OPEN_INTEREST, _first_states),
-        (LIQUIDATIONS, _first_states),
-        (CME_OPEN_INTEREST, _first_states),
-    )
     found = [
-        first(part.frame()).with_columns(
-            rank=pl.lit(rank), traded=pl.lit(table in _OF_TRADES), funded=pl.lit(table is FUNDING)
+        part.frame()
+        .group_by("exchange", "raw_symbol")
+        .agg(
+            since=_SINCE.get(table.name, _TIME.min()),
+            timestamp=_TIME.min(),
+            price=_PRICES.get(table.name, pl.lit(None, pl.Float64)),
         )
-        for rank, (table, first) in enumerate(ranked)
+        .with_columns(
+            rank=pl.lit(rank), traded=pl.lit(table.name in _PRICES), funded=pl.lit(table is FUNDING)
+        )
+        for rank, table in enumerate(_TABLES)
         for part in parsed.batch(table)
     ]
     if not found:
@@ -181,34 +196,6 @@ def _seen(parsed: Parsed) -> dict[Instrument, _Seen]:
         .sort("exchange", "raw_symbol")
     )
     return {(exchange, symbol): _Seen(*facts) for exchange, symbol, *facts in summary.iter_rows()}
-
-
-def _first_states(states: pl.DataFrame) -> pl.DataFrame:
-    time, nothing = pl.col("timestamp").min(), pl.lit(None, pl.Float64)
-    return states.group_by("exchange", "raw_symbol").agg(time.alias("since"), time, nothing.alias("price"))
-
-
-def _first_trades(trades: pl.DataFrame) -> pl.DataFrame:
-    first = pl.col("price").sort_by("timestamp", "sequence").first()
-    time = pl.col("timestamp").min()
-    return trades.group_by("exchange", "raw_symbol").agg(time.alias("since"), time, first)
-
-
-def _first_candles(candles: pl.DataFrame) -> pl.DataFrame:
-    time, price = pl.col("timestamp").min(), pl.col("open").sort_by("timestamp").first().alias("price")
-    return candles.group_by("exchange", "raw_symbol").agg(time.alias("since"), time, price)
-
-
-def _first_books(book: pl.DataFrame) -> pl.DataFrame:
-    snapshot = pl.col("is_snapshot") & (pl.col("last_id") == pl.col("last_id").filter("is_snapshot").min())
-    best_bid = pl.col("price").filter(snapshot & (pl.col("side") == BookSide.BID.value)).max()
-    best_ask = pl.col("price").filter(snapshot & (pl.col("side") == BookSide.ASK.value)).min()
-    # A snapshot without a time of the exchange has the recorder's, whose clock is another.
-    time = pl.col("timestamp")
-    since = time.filter(~pl.col("is_snapshot") | time.ne_missing(pl.col("received"))).min().alias("since")
-    return book.group_by("exchange", "raw_symbol").agg(
-        since, time.min(), ((best_bid + best_ask) / 2).alias("price")
-    )
 
 
 def _names(raw_symbol: str, said: Market, *, needed: bool) -> dict[str, str | None]:

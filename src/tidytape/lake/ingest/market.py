@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 from tidytape.catalogue import Category
-from tidytape.errors import QueryError, did_you_mean
+from tidytape.errors import QueryError
 from tidytape.frames.grid import Grid, exact
 from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.ingest.contracts import Contract, ContractKind
@@ -119,7 +119,7 @@ class Market:
             if value is not None:
                 _require_on_grid(value, name)
         if self.category is not None:
-            self._set("category", _category(self.category))
+            self._set("category", values.choice(self.category, Category, "category").value)
         self._check_contract()
         self._check_unit()
         self.funding_nanoseconds  # noqa: B018  # says that it is no duration
@@ -134,15 +134,8 @@ class Market:
                     "contract_size", got=self.contract_size, expected="contract beside it: what kind it is"
                 )
             return
-        kind = values.text(self.contract, parameter="contract").upper()
-        if kind not in ContractKind.__members__:
-            raise QueryError(
-                "contract",
-                got=self.contract,
-                expected="one of " + ", ".join(ContractKind),
-                hint=did_you_mean(kind, ContractKind.__members__),
-            )
-        self._set("contract", kind)
+        kind = values.choice(self.contract, ContractKind, "contract")
+        self._set("contract", kind.value)
         if self.contract_size is None and kind != ContractKind.VANILLA:
             raise QueryError("contract_size", got=None, expected=f"the size of one {kind} contract")
         size = exact(1 if self.contract_size is None else self.contract_size, "contract_size")
@@ -157,15 +150,7 @@ class Market:
     def _check_unit(self) -> None:
         if self.amount_unit is None:
             return
-        word = values.text(self.amount_unit, parameter="amount_unit").lower()
-        if word not in set(AmountUnit):
-            raise QueryError(
-                "amount_unit",
-                got=self.amount_unit,
-                expected="one of " + ", ".join(AmountUnit),
-                hint=did_you_mean(word, list(AmountUnit)),
-            )
-        unit = AmountUnit(word)
+        unit = values.choice(self.amount_unit, AmountUnit, "amount_unit")
         if unit is AmountUnit.CONTRACTS and self.contract is None:
             raise QueryError("contract", got=None, expected="what one contract is, and its contract_size")
         if unit is not AmountUnit.CONTRACTS and self.contract is not None:
@@ -214,15 +199,3 @@ def _require_on_grid(value: Number, name: str) -> None:
         Grid.of(number)
     except QueryError as error:
         raise QueryError(name, got=value, expected=error.expected) from error
-
-
-def _category(value: str) -> str:
-    by_name = {name: category for category in Category for name in (category.value, category.alias)}
-    if value not in by_name:
-        raise QueryError(
-            "category",
-            got=value,
-            expected="one of " + ", ".join(Category),
-            hint=did_you_mean(value, by_name),
-        )
-    return by_name[value].value
