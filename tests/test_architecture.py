@@ -196,7 +196,7 @@ def test_every_room_is_in_the_plan() -> None:
             "def f(frame):\n    import pandas\n    return nw.dependencies.is_pandas_dataframe(frame)",
         ),
         ("client/local.py", "def transport():\n    from tidytape.service import app"),
-        ("lake/table.py", "import deltalake\nopen('x')"),
+        ("lake/tables.py", "import deltalake\nopen('x')"),
         ("__init__.py", "if TYPE_CHECKING:\n    from tidytape.client import Client"),
         ("__init__.py", "from tidytape.errors import TidytapeError"),
     ],

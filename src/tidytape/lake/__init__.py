@@ -27,8 +27,7 @@ from typing import TYPE_CHECKING
 
 from tidytape.lake.batch import Batch, Spool
 from tidytape.lake.store import Appended, Lake
-from tidytape.lake.table import Table
-from tidytape.lake.tables import BOOK, MARKETS, PREDICTION_MARKETS, TABLES, TRADES
+from tidytape.lake.tables import BOOK, MARKETS, PREDICTION_MARKETS, TABLES, TRADES, Table
 from tidytape.schema import Column
 
 if TYPE_CHECKING:

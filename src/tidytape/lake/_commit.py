@@ -36,7 +36,7 @@ from tidytape.lake._delta import (
 )
 from tidytape.lake._parquet import filesystem, remove, write_parts, write_sorted
 from tidytape.lake.batch import Batch, Part
-from tidytape.lake.table import Table
+from tidytape.lake.tables import Table
 
 __all__ = ["add_minutes", "commit", "note", "replace", "replace_minutes", "retrying", "rewrite"]
 

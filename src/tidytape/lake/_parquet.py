@@ -25,7 +25,7 @@ from deltalake.fs import DeltaStorageHandler
 from deltalake.transaction import AddAction
 
 from tidytape.lake.batch import Part
-from tidytape.lake.table import ROW_GROUP, Table
+from tidytape.lake.tables import ROW_GROUP, Table
 from tidytape.times import MILLISECOND
 
 _FILE = 32 * ROW_GROUP

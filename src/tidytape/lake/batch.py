@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import polars as pl
 
-from tidytape.lake.table import Table
+from tidytape.lake.tables import Table
 
 __all__ = ["Batch", "Part", "Spool"]
 

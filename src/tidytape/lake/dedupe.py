@@ -26,7 +26,7 @@ import polars as pl
 
 from tidytape.errors import IngestError
 from tidytape.lake.batch import Batch, Part
-from tidytape.lake.table import Table
+from tidytape.lake.tables import Table
 
 __all__ = ["Stored", "counted_on", "fresh"]
 

@@ -16,11 +16,10 @@ from tidytape.lake import _commit, _delta
 from tidytape.lake._delta import Facts
 from tidytape.lake.batch import Batch
 from tidytape.lake.dedupe import counted_on, fresh
-from tidytape.lake.names import is_storable
 from tidytape.lake.predictions import latest
 from tidytape.lake.predictions import merged as merged_reports
-from tidytape.lake.table import Table
-from tidytape.lake.tables import MARKETS, MINUTES_OF, PREDICTION_MARKETS, REGISTRIES, TABLES, TRADES
+from tidytape.lake.symbols import is_storable
+from tidytape.lake.tables import MARKETS, MINUTES_OF, PREDICTION_MARKETS, REGISTRIES, TABLES, TRADES, Table
 
 if TYPE_CHECKING:
     from tidytape.lake.ingest import IngestReport, Market

@@ -1,13 +1,18 @@
-"""Guessing coin and quote from an exchange's own symbol."""
+"""Names of exchanges and markets: what a symbol stands for, and which names can be stored and queried again."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from urllib.parse import quote
+
+import polars as pl
 
 from tidytape.catalogue import Category
+from tidytape.errors import QueryError
+from tidytape.query import values
 
-__all__ = ["QUOTES", "Symbol", "guessed", "told_class"]
+__all__ = ["QUOTES", "Symbol", "guessed", "is_storable", "storable", "told_class", "unstorable"]
 
 QUOTES = (
     "FDUSD", "PYUSD", "BUSD", "TUSD", "USDC", "USDD", "USDE", "USDP", "USDT", "USD1",
@@ -134,3 +139,54 @@ def _cut(pair: str) -> tuple[str, str]:
     if len(cuts) > 1:
         cuts = [cut for cut in cuts if cut[0] in _KNOWN]
     return cuts[0] if len(cuts) == 1 else (pair, "")
+
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_LONGEST_NAME = 255 - len("raw_symbol=")
+"""Longest value that fits into a folder's name. [bytes]"""
+
+
+def storable(value: object, *, parameter: str, code: str = "INVALID_PARAMS") -> str:
+    """Read the name of a folder of the lake: trimmed, valid in a query, and no longer than a folder's name can be.
+
+    Raises
+    ------
+    QueryError
+        If it is no such name.
+
+    Examples
+    --------
+    >>> storable(" BTC/USDT ", parameter="raw_symbol")
+    'BTC/USDT'
+    """
+    name = values.text(value, parameter=parameter, code=code)
+    if name == _NULL:
+        raise QueryError(parameter, got=value, expected="a name, and this one stands for none", code=code)
+    if len(quote(name, safe="")) > _LONGEST_NAME:
+        expected = f"a name of at most {_LONGEST_NAME} bytes, each other than A-Z a-z 0-9 _ . - ~ counted three times"
+        raise QueryError(parameter, got=value, expected=expected, code=code)
+    return name
+
+
+def unstorable(names: pl.Series) -> pl.Series:
+    """Return the names that cannot be stored as they are, each once."""
+    return (
+        names.drop_nulls()
+        .unique()
+        .map_elements(lambda name: None if is_storable(name) else name, return_dtype=pl.String)
+        .drop_nulls()
+    )
+
+
+def is_storable(name: str) -> bool:
+    r"""Return whether a name can be stored as it is.
+
+    Examples
+    --------
+    >>> is_storable("BTC/USDT"), is_storable(" BTC"), is_storable("B\tTC"), is_storable("é" * 200)
+    (True, False, False, False)
+    """
+    try:
+        return storable(name, parameter="name") == name
+    except QueryError:
+        return False

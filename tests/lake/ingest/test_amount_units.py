@@ -14,7 +14,7 @@ from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.amount_units import AmountUnit, documented, of_mapped, of_symbol
 from tidytape.lake.ingest import LAYOUTS
-from tidytape.lake.ingest._amounts import units_of
+from tidytape.lake.ingest._markets import units_of
 from tidytape.lake.ingest.contracts import COUNTED
 from tidytape.lake.tables import OPTION_QUOTES
 

@@ -12,7 +12,7 @@ from tidytape import Client, aggregate
 from tidytape.catalogue import Interval
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake import Lake
-from tidytape.lake.ingest._candles import LENGTHS, impossible, length
+from tidytape.lake.ingest._fields import LENGTHS, impossible, length
 from tidytape.lake.tables import RECORDED_CANDLES
 
 MS = 10**6

@@ -12,7 +12,7 @@ from tidytape.lake import _delta
 from tidytape.lake.hygiene.files import spans
 from tidytape.lake.rollup.recipes import RECIPES, SKEW, Ask, Recipe, within
 from tidytape.lake.rollup.state import is_lost, noted, stale
-from tidytape.lake.table import Table
+from tidytape.lake.tables import Table
 from tidytape.times import DAY, MINUTE, SECOND, Span, without
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ from tidytape.lake.hygiene.info import chosen, tables_of
 from tidytape.lake.rollup.recipes import RECIPES
 from tidytape.lake.rollup.state import noted
 from tidytape.lake.store import Lake
-from tidytape.lake.table import Table
+from tidytape.lake.tables import Table
 
 __all__ = ["CheckReport", "Finding", "check", "require_readable"]
 

@@ -26,8 +26,7 @@ from tidytape.lake.hygiene import _rebuilt
 from tidytape.lake.quoted import QUOTED, description, mismatched
 from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.lake.store import Lake
-from tidytape.lake.table import Table
-from tidytape.lake.tables import TABLES
+from tidytape.lake.tables import TABLES, Table
 from tidytape.times import DAY, SECOND
 
 __all__ = ["CHECKS", "FILES", "Check", "Scope"]

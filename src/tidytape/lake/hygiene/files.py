@@ -32,7 +32,7 @@ from tidytape.lake import _commit, _delta
 from tidytape.lake._parquet import filesystem
 from tidytape.lake.hygiene.info import tables_of
 from tidytape.lake.store import Lake
-from tidytape.lake.table import Table
+from tidytape.lake.tables import Table
 from tidytape.times import MINUTE
 
 __all__ = ["Compacted", "Vacuumed", "compact", "spans", "vacuum"]

@@ -11,8 +11,7 @@ from tidytape.lake import _delta
 from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.lake.store import Lake
-from tidytape.lake.table import Table
-from tidytape.lake.tables import TABLES
+from tidytape.lake.tables import TABLES, Table
 
 __all__ = ["chosen", "info", "instruments", "tables_of"]
 

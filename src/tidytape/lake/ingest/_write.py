@@ -8,15 +8,13 @@ from functools import partial
 import polars as pl
 
 from tidytape.errors import IngestError, counted
-from tidytape.lake.ingest._amounts import conversions, known_option_interest
-from tidytape.lake.ingest._registration import Instrument, registry_rows
+from tidytape.lake.ingest._markets import Instrument, conversions, known_option_interest, registry_rows
 from tidytape.lake.ingest.contracts import in_coin, require_quotes
 from tidytape.lake.ingest.layout import Job, Parsed
 from tidytape.lake.ingest.market import Market
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount
 from tidytape.lake.store import Appended, Lake
-from tidytape.lake.table import Table
-from tidytape.lake.tables import FUNDING, MARKETS, TRADES
+from tidytape.lake.tables import FUNDING, MARKETS, TRADES, Table
 from tidytape.times import HOUR
 
 _KEY = ["exchange", "raw_symbol"]

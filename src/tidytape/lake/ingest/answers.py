@@ -12,8 +12,8 @@ import polars as pl
 
 from tidytape.errors import QueryError
 from tidytape.lake.batch import Spool
-from tidytape.lake.ingest._candles import length
 from tidytape.lake.ingest._decode import json_values
+from tidytape.lake.ingest._fields import length
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest.mapped import Csv, put_texts
 from tidytape.lake.ingest.market import Market, option

@@ -56,18 +56,19 @@ from tidytape.catalogue import Side
 from tidytape.errors import IngestError, QueryError, counted
 from tidytape.lake.amount_units import is_coin_margined, of_binance
 from tidytape.lake.batch import Spool
-from tidytape.lake.ingest._candles import LENGTHS, impossible
 from tidytape.lake.ingest._decode import Header, delimited
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
     FLAG,
     INTEGER,
+    LENGTHS,
     NAME,
     NOT_NEGATIVE,
     NUMBER,
     TEXT,
     Field,
     checked,
+    impossible,
     time,
     word,
 )

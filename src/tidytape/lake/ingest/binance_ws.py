@@ -27,7 +27,7 @@ from tidytape.lake.ingest._decode import decoded
 from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._time import nanoseconds
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
-from tidytape.lake.names import unstorable
+from tidytape.lake.symbols import unstorable
 from tidytape.lake.tables import BOOK, TRADES
 
 __all__ = ["BinanceWs"]

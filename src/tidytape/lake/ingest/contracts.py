@@ -39,7 +39,6 @@ import polars as pl
 from tidytape.errors import IngestError, counted
 from tidytape.lake.batch import Batch
 from tidytape.lake.quoted import QUOTED, description, mismatched
-from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
     CME_OPEN_INTEREST,
@@ -47,6 +46,7 @@ from tidytape.lake.tables import (
     OPEN_INTEREST,
     RECORDED_CANDLES,
     TRADES,
+    Table,
 )
 
 __all__ = ["COUNTED", "QUOTE", "Contract", "ContractKind", "in_coin", "require_quotes"]

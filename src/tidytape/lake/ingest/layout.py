@@ -21,8 +21,7 @@ from tidytape.lake.ingest._lines import BadLines
 from tidytape.lake.ingest.contracts import Contract
 from tidytape.lake.ingest.market import Market
 from tidytape.lake.ingest.report import Note
-from tidytape.lake.table import Table
-from tidytape.lake.tables import TABLES
+from tidytape.lake.tables import TABLES, Table
 
 __all__ = ["Job", "Layout", "Parsed"]
 

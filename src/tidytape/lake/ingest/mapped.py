@@ -48,12 +48,12 @@ from tidytape.catalogue import BookSide, Side
 from tidytape.errors import IngestError, QueryError, did_you_mean
 from tidytape.lake.amount_units import of_mapped
 from tidytape.lake.batch import Spool
-from tidytape.lake.ingest._candles import INTERVAL, impossible, length
 from tidytape.lake.ingest._decode import Header, decoded, delimited, unreadable_header
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
     FLAG,
     INTEGER,
+    INTERVAL,
     NAME,
     NOT_NEGATIVE,
     NUMBER,
@@ -61,6 +61,8 @@ from tidytape.lake.ingest._fields import (
     Field,
     Kind,
     checked,
+    impossible,
+    length,
     time,
     word,
 )
@@ -70,7 +72,6 @@ from tidytape.lake.ingest._time import DATE, ISO, told, unit_of
 from tidytape.lake.ingest.contracts import COUNTED
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress, nothing_to_choose
 from tidytape.lake.ingest.market import Market, option
-from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
     FUNDING,
@@ -83,6 +84,7 @@ from tidytape.lake.tables import (
     REGISTRIES,
     TABLES,
     TRADES,
+    Table,
 )
 from tidytape.schema import Column
 

@@ -12,7 +12,7 @@ from tidytape.errors import QueryError
 from tidytape.frames.grid import Grid, exact
 from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.ingest.contracts import Contract, ContractKind
-from tidytape.lake.names import storable
+from tidytape.lake.symbols import storable
 from tidytape.query import values
 from tidytape.times import MILLISECOND
 

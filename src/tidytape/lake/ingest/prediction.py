@@ -44,9 +44,9 @@ from tidytape.errors import IngestError, counted
 from tidytape.lake.ingest._decode import json_values
 from tidytape.lake.ingest._lines import BadLines, digest
 from tidytape.lake.ingest._time import ISO, nanoseconds
-from tidytape.lake.names import storable
 from tidytape.lake.predictions import instruments
 from tidytape.lake.store import Lake
+from tidytape.lake.symbols import storable
 from tidytape.lake.tables import MARKETS, PREDICTION_MARKETS
 from tidytape.query import values
 

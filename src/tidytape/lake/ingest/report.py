@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from tidytape.errors import counted
-from tidytape.lake.table import Table
 from tidytape.lake.tables import (
     BOOK,
     CME_OPEN_INTEREST,
@@ -21,6 +20,7 @@ from tidytape.lake.tables import (
     TABLES,
     TOKEN_SUPPLY,
     TRADES,
+    Table,
 )
 
 __all__ = ["FileReport", "IngestReport", "MarketReport", "Note", "TableCount", "summary"]

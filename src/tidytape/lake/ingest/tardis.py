@@ -82,8 +82,7 @@ from tidytape.lake.ingest._lines import numbered
 from tidytape.lake.ingest._repeats import keep_latest, one_id_each, with_ids
 from tidytape.lake.ingest._time import ISO
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
-from tidytape.lake.table import Table
-from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, TRADES
+from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, TRADES, Table
 
 __all__ = ["VOLATILITY", "Tardis", "TardisNode"]
 

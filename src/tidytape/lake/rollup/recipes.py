@@ -13,8 +13,7 @@ import polars as pl
 from tidytape import aggregate
 from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
 from tidytape.frames.table import planned
-from tidytape.lake.table import Table
-from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES
+from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, TRADES, Table
 from tidytape.schema import Column
 from tidytape.times import MINUTE
 
