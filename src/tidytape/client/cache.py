@@ -85,6 +85,13 @@ class Segment:
     path: Path
 
     @property
+    def size(self) -> int:
+        """Size of its file; 0 if another process has removed it. [byte]"""
+        with suppress(OSError):
+            return self.path.stat().st_size
+        return 0
+
+    @property
     def is_of_the_future(self) -> bool:
         """Whether it ends after now, so that a clock that was ahead wrote it."""
         return self.end > time.time()
@@ -175,27 +182,29 @@ class Cache:
 
     def clear(self) -> int:
         """Remove all cached points, and return their size. [byte]"""
-        freed = 0
-        for folder in self.folder.glob("*/*"):
-            if (folder / "query.json").exists():
-                sizes = {segment.path: segment.path.stat().st_size for segment in _segments(folder)}
-                shutil.rmtree(folder, ignore_errors=True)
-                freed += sum(size for path, size in sizes.items() if not path.exists())
-        return freed
+        before = self._files()
+        for description in self.folder.glob("*/*/query.json"):
+            shutil.rmtree(description.parent, ignore_errors=True)
+        return sum(size for _, size, path in before if not path.exists())
 
     def trim(self) -> None:
         """Remove the files that were read longest ago until the rest is within the limit."""
-        files: list[tuple[float, int, Path]] = []
-        for path in self.folder.glob("*/*/*.parquet"):
-            with suppress(OSError):
-                stat = path.stat()
-                files.append((stat.st_mtime, stat.st_size, path))
+        files = self._files()
         over = sum(size for _, size, _ in files) - self.limit
         for _, size, path in sorted(files):
             if over <= 0:
                 return
             path.unlink(missing_ok=True)
             over -= size
+
+    def _files(self) -> list[tuple[float, int, Path]]:
+        """Return when each file of points was read last, its size and path."""
+        files = []
+        for path in self.folder.glob("*/*/*.parquet"):
+            with suppress(OSError):  # another process removes it
+                stat = path.stat()
+                files.append((stat.st_mtime, stat.st_size, path))
+        return files
 
 
 class Series:
@@ -319,20 +328,18 @@ class Series:
 
     def tidy(self) -> None:
         """Make files that adjoin and are small into one, and see to the limit of the cache."""
-        run: list[Segment] = []
+        runs: list[list[Segment]] = []
         size = 0
-        for segment in [*_segments(self._folder), None]:
-            length = 0
-            if segment is not None:
-                with suppress(OSError):
-                    length = segment.path.stat().st_size
-            if segment is not None and run and segment.start == run[-1].end and size + length <= _SMALL:
-                run.append(segment)
-                size += length
-                continue
+        for segment in _segments(self._folder):
+            size += segment.size
+            if runs and segment.start == runs[-1][-1].end and size <= _SMALL:
+                runs[-1].append(segment)
+            else:
+                runs.append([segment])
+                size = segment.size
+        for run in runs:
             if len(run) > 1:
                 self._join(run)
-            run, size = ([segment] if segment is not None else []), length
         for part in self._folder.glob(".*.part"):
             with suppress(OSError):
                 if part.stat().st_mtime < time.time() - _ABANDONED:

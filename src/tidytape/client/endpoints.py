@@ -10,7 +10,7 @@ import os
 import secrets
 import warnings
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -34,7 +34,7 @@ from tidytape.client.settings import Backend, Settings, one_of
 from tidytape.client.steps import Call, Flow
 from tidytape.client.tape import NO_TAPE, Recorder
 from tidytape.client.window import Window, covering
-from tidytape.errors import DecodeError, QueryError, shown
+from tidytape.errors import DecodeError, QueryError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
@@ -258,9 +258,7 @@ class Endpoints(
 
     def _points(self, wanted: Wanted) -> FrameT:
         def steps() -> Flow[Any]:
-            frame, metadata = yield from self._answered(wanted)
-            warn_of_empty(metadata.reason)
-            return self._presented(frame, wanted.schema)
+            return (yield from self._fetched(wanted)).frame
 
         frame: FrameT = self._run(steps())
         return frame
@@ -381,14 +379,7 @@ class Endpoints(
         >>> day.frame.height, day.metadata.requests, day.metadata.missing
         (24, 1, ())
         """
-        wanted = wanted_of(query)
-
-        def steps() -> Flow[Fetched[Any]]:
-            frame, metadata = yield from self._answered(wanted)
-            warn_of_empty(metadata.reason)
-            return Fetched(self._presented(frame, wanted.schema), metadata)
-
-        fetched: FetchedT = self._run(steps())
+        fetched: FetchedT = self._run(self._fetched(wanted_of(query)))
         return fetched
 
     def to_parquet(self, query: Asked, path: str | os.PathLike[str]) -> WrittenT:
@@ -477,6 +468,11 @@ class Endpoints(
             facts["returned"] = {"method": method, "rows": frame.height, "hash": metadata.hash}
         yield Call(partial(tape.add, ask, answer, facts))
         return frame, metadata
+
+    def _fetched(self, wanted: Wanted) -> Flow[Fetched[Any]]:
+        frame, metadata = yield from self._answered(wanted)
+        warn_of_empty(metadata.reason)
+        return Fetched(self._presented(frame, wanted.schema), metadata)
 
     def _dated(self, wanted: Wanted, *, records: bool = True) -> Flow[Wanted]:
         """Replace a relative window by the recorded one, or record it, so that a replay has the same window."""
@@ -607,36 +603,9 @@ def wanted_of(query: Asked) -> Wanted:
             hint="[client.fetch(one) for one in queries], or with an AsyncClient asyncio.gather(*map(client.fetch, "
             "queries)), fetches them under one budget; client.plan(queries) takes them all",
         )
-    value: object = query  # whatever a caller without types gives
-    if not isinstance(value, PointsQuery) and not (
-        isinstance(value, Sequence) and value and all(isinstance(member, PointsQuery) for member in value)
-    ):
-        raise QueryError(
-            "query",
-            got=_called(value),
-            expected="what a method of client.query returns, e.g. client.query.candles(...)",
-            message=f"query: got {_called(value)}, expected what a method of client.query returns, e.g. "
-            "client.query.candles(...), or a PointsQuery",
-        )
     window = Window.of(query)
     queries = (query,) if isinstance(query, PointsQuery) else tuple(query)
     return Wanted(queries, schema_of(window.data_type, grouped=window.query.group_by is not None))
-
-
-def _called(value: object) -> str:
-    """Return a short name of a value, without its contents: a frame has many lines."""
-    if value is None or isinstance(value, str | int | float):
-        return shown(value)
-    kind = type(value).__name__
-    article = "an" if kind[0].lower() in "aeiou" else "a"
-    if isinstance(value, Sized) and not len(value):
-        return f"an empty {kind}"
-    odd = (
-        next((member for member in value if not isinstance(member, PointsQuery)), None)
-        if isinstance(value, list)
-        else None
-    )
-    return f"{article} {kind}" + ("" if odd is None else f" with {_called(odd)}")
 
 
 def each_of(query: Several) -> list[Wanted]:

@@ -410,14 +410,9 @@ def _moment(ns: int | None) -> datetime | None:
 def in_every_part(window: Window, parts: Sequence[Sequence[Reason]]) -> tuple[Reason, ...]:
     """Return the reasons of the markets that have no points in any part of a window."""
     empty = [[reason for reason in part if reason.code is not NoteCode.PART] for part in parts]
-    markets = [{reason.market for reason in part} for part in empty]
-    of_market: dict[str, list[Note]] = {}
-    for reason in (
-        reason for part in empty for reason in part if all(reason.market in others for others in markets)
-    ):
-        of_market.setdefault(reason.market, []).append(reason.note)
-    reasons = (_reason(window, notes, is_empty=True) for notes in of_market.values())
-    return tuple(reason for reason in reasons if reason is not None)
+    in_all = set.intersection(*({reason.market for reason in part} for part in empty)) if empty else set()
+    notes = [reason.note for part in empty for reason in part if reason.market in in_all]
+    return reasons_of(window, notes, pl.DataFrame(), now=time.time()) if notes else ()
 
 
 def in_words(reasons: Sequence[Reason]) -> str:

@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import Future, wait
 from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
@@ -445,7 +445,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             return _within(step.remaining, lambda: self._answer(step), stop)
         except FAILURES as failure:
             return failure
-        except (RuntimeError, CancelledError):  # closed from another thread
+        except RuntimeError:  # closed from another thread
             if self._closed:
                 raise closed_error() from None
             raise

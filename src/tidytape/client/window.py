@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Sized
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import cache
+from itertools import chain, pairwise
 from typing import Any
 
 from tidytape.budget import weight
 from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSession
-from tidytape.errors import BudgetError, QueryError
+from tidytape.errors import BudgetError, QueryError, shown
 from tidytape.query import PointsQuery
 from tidytape.query.values import TimeLike, epoch_seconds, whole_number
 from tidytape.times import Span
@@ -56,7 +57,13 @@ class Window:
         queries_ = [queries] if isinstance(queries, PointsQuery) else queries
         is_several: object = isinstance(queries_, Sequence)  # whatever a caller without types gives
         if not (is_several and queries_ and all(isinstance(query, PointsQuery) for query in queries_)):
-            raise QueryError("query", got=queries, expected="a PointsQuery, or those of PointsQuery.split")
+            expected = "what a method of client.query returns, e.g. client.query.candles(...)"
+            raise QueryError(
+                "query",
+                got=_called(queries),
+                expected=expected,
+                message=f"query: got {_called(queries)}, expected {expected}, or a PointsQuery",
+            )
         first = queries_[0]
         if len(first.type) != 1:
             raise QueryError(
@@ -129,6 +136,18 @@ def longest(query: PointsQuery) -> int:
 
 def _timeless(query: PointsQuery) -> PointsQuery:
     return query.model_copy(update={"start": 0, "end": 1})
+
+
+def _called(value: object) -> str:
+    """Return a short name of a value, without its contents: a frame has many lines."""
+    if value is None or isinstance(value, str | int | float):
+        return shown(value)
+    kind = type(value).__name__
+    if isinstance(value, Sized) and not len(value):
+        return f"an empty {kind}"
+    members = value if isinstance(value, list) else []
+    odd = next((f" with {_called(member)}" for member in members if not isinstance(member, PointsQuery)), "")
+    return f"{'an' if kind[0].lower() in 'aeiou' else 'a'} {kind}{odd}"
 
 
 def ceiled(second: int, interval: Interval) -> int:
@@ -236,9 +255,10 @@ def _moment(value: Any, parameter: str, now: int) -> TimeLike:
 def covering(window: Window, missing: Sequence[Span], *, burst: int | None = None) -> list[PointsQuery]:
     """Return the requests that cover the missing spans of a window, oldest first.
 
-    A request pays for whole thousands of points, so every cut but the last lies on a multiple of 1,000 points from
-    where its span starts. A span is joined with the spans before it where that costs no more. Of one span the requests
-    weigh the least there is; of several at most a thousand points more for each gap between them.
+    A request pays for whole thousands of points, so requests are as long as they may be, and end on a multiple of 1,000
+    points from where their span starts. Their weights are rounded up, which is all that shorter ones could save: less
+    than one per request. A span is joined with the spans before it where that costs no more, which takes at most the
+    weight of a thousand points per gap more than the least.
 
     Parameters
     ----------
@@ -264,15 +284,36 @@ def covering(window: Window, missing: Sequence[Span], *, burst: int | None = Non
     """
     if not missing:
         return []
-    cuts = _Cuts(window, burst)
+    thousand = POINTS_PER_WEIGHT * window.query.step
+
+    @cache
+    def weight_of(thousands: int) -> int:
+        return weight(window.request(0, thousands * thousand)) if thousands else 0
+
+    most = max(1, min(kind.max_points for kind in window.query.data_types) // POINTS_PER_WEIGHT)
+    if burst is not None:
+        most = next((length for length in range(most, 0, -1) if weight_of(length) <= burst), 0)
+        if not most:
+            raise BudgetError(
+                f"a thousand points of {window.data_type} weigh {weight_of(1)}, more than the bucket can ever hold "
+                f"({burst}); ask for fewer exchanges or less depth",
+                weight=weight_of(1),
+                available=burst,
+            )
+
+    def cost(start: int, end: int) -> int:
+        whole, rest = divmod(-(-(end - start) // thousand), most)
+        return whole * weight_of(most) + weight_of(rest)
+
     spans: list[Span] = []
     for start, end in missing:
         # Joined with the span before, both pay for the gap, and their points are rounded up once instead of twice.
-        if spans and cuts.cost(spans[-1][0], end) <= cuts.cost(*spans[-1]) + cuts.cost(start, end):
+        if spans and cost(spans[-1][0], end) <= cost(*spans[-1]) + cost(start, end):
             spans[-1] = spans[-1][0], end
         else:
             spans.append((start, end))
-    return [query for span in spans for query in cuts.requests(*span)]
+    parts = (pairwise([*range(start, end, most * thousand), end]) for start, end in spans)
+    return [window.request(*part) for part in chain.from_iterable(parts)]
 
 
 AHEAD = 86_400
@@ -290,52 +331,3 @@ def ahead(window: Window, missing: Sequence[Span], *, now: float, burst: int | N
         return 0
     whole, most = (sum(map(weight, covering(window, part, burst=burst))) for part in (missing, near))
     return max(0, whole - most)
-
-
-class _Cuts:
-    """How spans of one window are cut into requests."""
-
-    def __init__(self, window: Window, burst: int | None) -> None:
-        self._window = window
-        self._thousand = POINTS_PER_WEIGHT * window.query.step
-        self._weights = {0: 0}
-        self._found: dict[int, tuple[int, int]] = {}
-        most = max(1, min(kind.max_points for kind in window.query.data_types) // POINTS_PER_WEIGHT)
-        while burst is not None and most > 1 and self._weight(most) > burst:
-            most -= 1
-        if burst is not None and self._weight(most) > burst:
-            raise BudgetError(
-                f"a thousand points of {window.data_type} weigh {self._weight(1)}, more than the bucket can ever hold "
-                f"({burst}); ask for fewer exchanges or less depth",
-                weight=self._weight(1),
-                available=burst,
-            )
-        self._most = most
-
-    def cost(self, start: int, end: int) -> int:
-        """Return the weight of the requests of a span."""
-        return self._best(-(-(end - start) // self._thousand))[0]
-
-    def requests(self, start: int, end: int) -> list[PointsQuery]:
-        """Return the requests of a span: of one length, but for the last."""
-        length = self._best(-(-(end - start) // self._thousand))[1]
-        cuts = [*range(start, end, length * self._thousand), end]
-        return [self._window.request(*span) for span in pairwise(cuts)]
-
-    def _best(self, thousands: int) -> tuple[int, int]:
-        """Return the least weight of so many thousands of points in requests of one length, and that length."""
-        if thousands not in self._found:
-            lengths = [thousands] if thousands <= self._most else range(1, self._most + 1)
-            costs = [
-                (thousands // length * self._weight(length) + self._weight(thousands % length), -length)
-                for length in lengths
-            ]
-            cost, shortest = min(costs)
-            self._found[thousands] = cost, -shortest
-        return self._found[thousands]
-
-    def _weight(self, thousands: int) -> int:
-        if thousands not in self._weights:
-            query = self._window.request(0, thousands * self._thousand)
-            self._weights[thousands] = weight(query)
-        return self._weights[thousands]
