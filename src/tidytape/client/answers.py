@@ -357,11 +357,11 @@ def lacking(part: Part) -> tuple[Span | None, Span | None]:
         ends = frame.select(pl.col(names).first(), **wanted)
     else:
         ends = frame.group_by(names).agg(**wanted)
-    explained = _explained(part, names)
+    explained = {(note.exchange, note.raw_symbol) for note in part.notes or ()}
     unexplained = [
         series
         for series in ends.iter_rows(named=True)
-        if (series[names[0]], series[names[1]]) not in explained
+        if (series["exchange"], series["raw_symbol"]) not in explained
     ]
     if not unexplained or (explained and part.query.group_by is not None):
         return None, None
@@ -370,12 +370,6 @@ def lacking(part: Part) -> tuple[Span | None, Span | None]:
     until = [end if series["until"] is None else min(end, series["until"]) for series in unexplained]
     short = [at for at, until_ in zip(after, until, strict=True) if at < until_]
     return (start, begin) if start < begin else None, (min(short), max(until)) if short else None
-
-
-def _explained(part: Part, names: Sequence[str]) -> set[tuple[str | None, ...]]:
-    """Return exchange and symbol of the markets that a note names."""
-    assert tuple(names[:2]) == _SERIES[:2]  # every schema has them first
-    return {(note.exchange, note.raw_symbol) for note in part.notes or ()}
 
 
 def names_one_series(query: PointsQuery) -> bool:

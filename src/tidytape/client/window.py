@@ -81,7 +81,7 @@ class Window:
     @staticmethod
     def differ_in_time_alone(queries: Sequence[PointsQuery]) -> bool:
         """Whether queries are equal but for their times."""
-        return len({_timeless(one) for one in queries}) <= 1
+        return len({query.model_copy(update={"start": 0, "end": 1}) for query in queries}) <= 1
 
     @property
     def data_type(self) -> str:
@@ -132,10 +132,6 @@ def longest(query: PointsQuery) -> int:
     """Return the longest time that one point may cover; one second if the query has no interval. [s]"""
     grid, session = query.grid, query.tpo_session
     return 1 if grid is None else max(grid.seconds, _LONGEST_SESSION.get(session, 0) if session else 0)
-
-
-def _timeless(query: PointsQuery) -> PointsQuery:
-    return query.model_copy(update={"start": 0, "end": 1})
 
 
 def _called(value: object) -> str:
