@@ -287,6 +287,17 @@ def test_a_plan_says_what_a_fetch_weighs_at_most() -> None:
     assert (rare.weight_at_most, "at most" in str(rare)) == (rare.weight, False)
 
 
+@pytest.mark.parametrize("markets", [{"A": range(9)}, {"A": range(9), "B": range(2, 9)}], ids=len)
+def test_what_should_have_been_filled_has_no_gaps(markets: dict[str, range | list[int]]) -> None:
+    full = Cutting(markets, first_rows(10**9))
+    asked = window(9, coin="BTC", gapfill=True)
+    assert Driven(full, Clock(NOW)).fetch(asked)[0].height == sum(map(len, markets.values()))
+    gaps = Cutting({**markets, "A": [0, 1, 4, 5, 8]}, first_rows(10**9))
+    with pytest.raises(IncompleteDataError, match="asked for without gaps") as caught:
+        Driven(gaps, Clock(NOW)).fetch(asked)
+    assert caught.value.missing == ((2 * STEP, 4 * STEP), (6 * STEP, 8 * STEP))
+
+
 # --- the service of this library ------------------------------------------------------------------------------------
 
 S0 = START // NS

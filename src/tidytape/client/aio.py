@@ -201,9 +201,7 @@ class AsyncClient(
             progress=progress,
             is_network=transport is None,
         )
-        super().__init__(settings, backend)
-        self._transport = transport
-        self._closed = False
+        super().__init__(settings, backend, transport)
         self._loops: dict[asyncio.AbstractEventLoop, tuple[httpx.AsyncClient, asyncio.Semaphore]] = {}
 
     @overload

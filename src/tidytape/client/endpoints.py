@@ -239,9 +239,11 @@ class Endpoints(
     fetched in several, and the client waits where the budget of the key is used up.
     """
 
-    def __init__(self, settings: Settings, backend: Backend) -> None:
+    def __init__(self, settings: Settings, backend: Backend, transport: object) -> None:
         self._settings = settings
         self._backend = one_of("backend", backend, get_args(Backend))
+        self._transport = transport
+        self._closed = False
         self._tape = NO_TAPE
 
     def __repr__(self) -> str:

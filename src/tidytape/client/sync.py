@@ -197,9 +197,7 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
             progress=progress,
             is_network=transport is None,
         )
-        super().__init__(settings, backend)
-        self._transport = transport
-        self._closed = False
+        super().__init__(settings, backend, transport)
         self._processes = {os.getpid(): self._opened()}
 
     @overload
