@@ -182,8 +182,4 @@ class Batch:
 
     def order_by_id(self) -> None:
         """Set the ``sequence`` of every row to its id; all ids are integers of 64 bits."""
-        self.change(_by_id)
-
-
-def _by_id(rows: pl.DataFrame) -> pl.DataFrame:
-    return rows.with_columns(sequence=pl.col("id").cast(pl.Int64))
+        self.change(lambda rows: rows.with_columns(sequence=pl.col("id").cast(pl.Int64)))

@@ -7,10 +7,11 @@ how many rows, files or minutes are wrong, and a description of the first.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import cached_property
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Literal, NamedTuple
 
 import polars as pl
 import pyarrow as pa
@@ -41,8 +42,6 @@ _EARLIEST = 946_684_800 * SECOND
 """The year 2000, as where files are read. [ns]"""
 
 _ADVICE = "put its files into a new lake and say what amounts count: --amount-unit, or --contract and --contract-size"
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -77,13 +76,14 @@ class Scope:
     rows: pl.LazyFrame
     now: int
     members: tuple[Scope, ...] = ()
-    _results: dict[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
-    def once(self, key: str, read: Callable[[], T]) -> T:
-        """Return the result of ``read``, which is called once: several checks look at the same files."""
-        if key not in self._results:
-            self._results[key] = read()
-        return self._results[key]  # type: ignore[no-any-return]
+    @cached_property
+    def files_read(self) -> list[_File]:
+        """Every file, read to its end once for all checks of files."""
+        store = filesystem(self.lake.uri(self.table.name), self.lake.storage_options)
+        timed = self.table.name in _TIMED
+        logged = self.files.select("path", "rows").iter_rows()
+        return [_read_file(store, path, rows, timed=timed) for path, rows in logged]
 
     @classmethod
     def of_many(cls, members: Sequence[Scope]) -> Scope:
@@ -319,7 +319,7 @@ class _File(NamedTuple):
 
 def _broken(scope: Scope) -> Faults:
     """Find files that are missing, cannot be read to the end, or hold another number of rows than the log says."""
-    faults = [file.fault for file in _read_files(scope) if file.fault]
+    faults = [file.fault for file in scope.files_read if file.fault]
     if faults:
         yield len(faults), faults[0]
 
@@ -328,7 +328,7 @@ def _misdescribed(scope: Scope) -> Faults:
     """Find files that hold times outside of those in the log, by which readers skip files."""
     faults = []
     logged = scope.files.select("first", "last").iter_rows()
-    for file, (first, last) in zip(_read_files(scope), logged, strict=True):
+    for file, (first, last) in zip(scope.files_read, logged, strict=True):
         if file.first is None or file.last is None:
             continue
         if first is None or last is None or file.first < first or file.last > last:
@@ -339,19 +339,9 @@ def _misdescribed(scope: Scope) -> Faults:
 
 def _unsorted(scope: Scope) -> Faults:
     """Find files whose rows are not in the order of time, so that a reader cannot skip by it."""
-    faults = [file.path for file in _read_files(scope) if not file.is_sorted]
+    faults = [file.path for file in scope.files_read if not file.is_sorted]
     if faults:
         yield len(faults), f"{faults[0]}; compact --everything puts them in order"
-
-
-def _read_files(scope: Scope) -> list[_File]:
-    """Read every file to its end, once for all checks of files."""
-    store = filesystem(scope.lake.uri(scope.table.name), scope.lake.storage_options)
-    timed = scope.table.name in _TIMED
-    logged = scope.files.select("path", "rows")
-    return scope.once(
-        "files", lambda: [_read_file(store, path, rows, timed=timed) for path, rows in logged.iter_rows()]
-    )
 
 
 def _read_file(store: pyarrow.fs.FileSystem, path: str, logged: int | None, *, timed: bool) -> _File:

@@ -219,6 +219,9 @@ INTERVAL = Kind(_length, "an interval such as 1m, or a number of ns from 1e9")
 def impossible(candles: pl.DataFrame) -> pl.DataFrame:
     """Return the candles with a ``reason`` where one cannot be.
 
+    A candle starts on the grid of its length: at a multiple of it since the Unix epoch in UTC, a week on Monday. Of
+    other lengths above a day nobody says which day they are counted from, so they start at any midnight.
+
     Parameters
     ----------
     candles : polars.DataFrame, one row per candle

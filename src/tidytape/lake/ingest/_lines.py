@@ -89,11 +89,7 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
             file.seek(0)
             yield file
     except (OSError, ValueError) as error:  # ValueError: a path that holds a null
-        raise _unreadable(path, error) from error
-
-
-def _unreadable(path: Path, error: OSError | ValueError) -> IngestError:
-    return IngestError(f"{path}: {getattr(error, 'strerror', None) or error}", path=str(path))
+        raise IngestError(f"{path}: {getattr(error, 'strerror', None) or error}", path=str(path)) from error
 
 
 def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> Iterator[pl.DataFrame]:
@@ -121,24 +117,21 @@ def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> It
     number = 0
     rest = b""
     broken: str | None = None
-    try:
-        with path.open("rb") as file:
-            for block in _blocks(file, path, progress):
-                if isinstance(block, str):
-                    broken = block
-                    break
-                head, newline, tail = block.rpartition(b"\n")
-                if not newline:
-                    rest += tail
-                    if len(rest) > _LONGEST:
-                        message = f"{path}:{number + 1}: a line longer than {_LONGEST} bytes"
-                        raise IngestError(message, path=str(path), line=number + 1, bad_lines=1)
-                    continue
-                whole, rest = rest + head, tail
-                frame, number = _frame(whole, number, bad)
-                yield frame
-    except OSError as error:
-        raise _unreadable(path, error) from error
+    with _opened(path) as file:
+        for block in _blocks(file, path, progress):
+            if isinstance(block, str):
+                broken = block
+                break
+            head, newline, tail = block.rpartition(b"\n")
+            if not newline:
+                rest += tail
+                if len(rest) > _LONGEST:
+                    message = f"{path}:{number + 1}: a line longer than {_LONGEST} bytes"
+                    raise IngestError(message, path=str(path), line=number + 1, bad_lines=1)
+                continue
+            whole, rest = rest + head, tail
+            frame, number = _frame(whole, number, bad)
+            yield frame
     if broken is not None:
         # What follows the last newline is the beginning of a line whose end is lost.
         bad.add(number + 1, broken)

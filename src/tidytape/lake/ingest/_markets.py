@@ -99,6 +99,7 @@ def conversions(
     """
     known = _Registered.of(registered)
     found = Conversions({}, MARKETS.empty())
+    units: dict[Instrument, dict[str, AmountUnit]] = {}
     new_contracts = (
         {} if said.stated_contract is None else dict.fromkeys(_markets(parsed), said.stated_contract)
     )
@@ -111,23 +112,31 @@ def conversions(
         if unit is None or is_guess or (unit is AmountUnit.CONTRACTS and contract is None):
             unsaid.append((table, market, unit))
             continue
-        _require_same_as_stored(table, market, unit, known, holds_events)
+        units.setdefault(market, dict(known.units.get(market, {})))[table.name] = unit
         one = contract if unit is AmountUnit.CONTRACTS else QUOTE if unit is AmountUnit.QUOTE else None
         if one is not None:
             found.contracts.setdefault(table.name, {})[market] = one
         if unit is AmountUnit.CONTRACTS and one is not None:
             new_contracts[market] = one
         if said.amount_unit is not None or known.units.get(market, {}).get(table.name, unit) is not unit:
-            new_units.setdefault(market, dict(known.units.get(market, {})))[table.name] = unit
+            new_units[market] = units[market]
     if unsaid:
         raise _unsaid(unsaid, parsed)
+    for market in sorted({*units, *new_contracts}):
+        contract = new_contracts.get(market, known.contracts.get(market))
+        _require_as_stored(
+            market,
+            contract,
+            units.get(market, {}),
+            known=known,
+            has_coins=market in parsed.inverse and market not in known.contracts,
+            holds_events=holds_events,
+        )
     new_contracts = {
         market: contract
         for market, contract in new_contracts.items()
         if known.contracts.get(market) != contract
     }
-    for market, contract in new_contracts.items():
-        _require_first(market, contract, known, parsed, holds_events)
     return replace(found, registry=_registry_rows(new_contracts, new_units))
 
 
@@ -213,39 +222,39 @@ def _unit(
     return parsed.amount_unit(table.name, *market)
 
 
-def _require_same_as_stored(
-    table: Table, market: Instrument, unit: AmountUnit, known: _Registered, holds_events: HoldsEvents
+def _require_as_stored(
+    market: Instrument,
+    contract: Contract | None,
+    units: Mapping[str, AmountUnit],
+    *,
+    known: _Registered,
+    has_coins: bool,
+    holds_events: HoldsEvents,
 ) -> None:
-    """Raise QueryError if a table has amounts of a market that were in another unit when they went in."""
-    if unit is AmountUnit.CONTRACTS and known.unit(table, market) in {None, unit}:
-        return  # the contract is compared by `_require_first`
-    stored = known.unit(table, market) or AmountUnit.COIN
-    if stored is not unit and holds_events(market, [table]):
-        before = _stored_text(stored, known.contracts.get(market))
-        raise _contradicted(market, "amount_unit", str(unit), f"{before} ({table.name})")
+    """Raise QueryError if the lake has amounts of a market that were converted otherwise than new ones would be.
 
-
-def _require_first(
-    market: Instrument, contract: Contract, known: _Registered, parsed: Parsed, holds_events: HoldsEvents
-) -> None:
-    """Raise QueryError if the lake has amounts of a market that were stored without this contract."""
-    certain = market in parsed.inverse and market not in known.contracts
-    tables = [
-        table
-        for table in COUNTED
-        if table.name not in known.units.get(market, {}) and not (certain and table in _WITH_COINS)
-    ]
-    if holds_events(market, tables):
-        before = _text(known.contracts[market]) if market in known.contracts else "amounts in coin"
-        raise _contradicted(market, "contract", _text(contract), before)
-
-
-def _contradicted(market: Instrument, name: str, got: str, stored: str) -> QueryError:
-    return QueryError(name, got=got, expected=f"what {' '.join(market)} was stored with: {stored}")
-
-
-def _stored_text(unit: AmountUnit, contract: Contract | None) -> str:
-    return _text(contract) if unit is AmountUnit.CONTRACTS and contract else f"amounts in {unit}"
+    A contract that is registered holds for every table of the market whose unit nobody said.
+    """
+    stored = known.contracts.get(market)
+    for table in COUNTED:
+        before = known.unit(table, market) or AmountUnit.COIN
+        after = units.get(table.name) or (AmountUnit.CONTRACTS if contract else before)
+        is_contract = after is AmountUnit.CONTRACTS
+        is_same = before is after and (not is_contract or stored == contract)
+        if (
+            is_same
+            or (is_contract and has_coins and table in _WITH_COINS)
+            or not holds_events(market, [table])
+        ):
+            continue
+        was = _text(stored) if before is AmountUnit.CONTRACTS and stored else f"amounts in {before}"
+        said_unit = known.units.get(market, {}).get(table.name)
+        name, got = (
+            ("contract", _text(contract)) if is_contract and not said_unit else ("amount_unit", str(after))
+        )
+        raise QueryError(
+            name, got=got, expected=f"what {' '.join(market)} was stored with: {was} ({table.name})"
+        )
 
 
 def _text(contract: Contract | None) -> str:
