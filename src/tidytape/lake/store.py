@@ -15,7 +15,7 @@ from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryErr
 from tidytape.lake import _commit, _delta
 from tidytape.lake._delta import Facts
 from tidytape.lake.batch import Batch
-from tidytape.lake.dedupe import counted_on, fresh
+from tidytape.lake.dedupe import Stored, counted_on, fresh
 from tidytape.lake.predictions import latest
 from tidytape.lake.predictions import merged as merged_reports
 from tidytape.lake.symbols import is_storable
@@ -546,7 +546,7 @@ class Lake:
                 return Appended(table, source, batch.rows, 0, already_ingested=True)
             new, superseded = self._fresh(delta, batch)
             if batch.counted:
-                new = counted_on(new, self._between(delta, kind))
+                new = counted_on(new, self._between(delta, kind, "timestamp"))
             # Even if nothing is new: then the next time the source need not be read.
             _commit.commit(delta, new, source=_source(source), options=self.storage_options)
             return Appended(table, source, batch.rows, new.rows, superseded=superseded)
@@ -697,25 +697,21 @@ class Lake:
         _commit.retrying(self.uri(table.name), attempt, self.storage_options)
 
     def _fresh(self, delta: DeltaTable | None, batch: Batch) -> tuple[Batch, int]:
-        table = batch.table
+        # Not by time: the same trade may come again by another clock. Instead by the range of ids, by which the
+        # statistics of files and row groups skip: ids that rise with time, and made-up ones, which begin with it,
+        # touch next to nothing of an older tape. For random ids the market's key columns are read whole.
+        return fresh(batch, self._between(delta, batch.table, batch.table.identity))
+
+    def _between(self, delta: DeltaTable | None, table: Table, column: str) -> Stored:
+        """Return what looks at the stored rows of some markets between two values of a column, both included."""
         rows = _delta.scanned(delta, table, self.storage_options)
 
-        def stored(markets: frozenset[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
-            # Not by time: the same trade may come again by another clock. Instead by the range of ids, by which the
-            # statistics of files and row groups skip: ids that rise with time, and made-up ones, which begin with it,
-            # touch next to nothing of an older tape. For random ids the market's key columns are read whole.
-            known = pl.col(table.identity).is_between(pl.lit(low), pl.lit(high))
-            return rows.filter(known, *_conditions(_values(table, markets), None, None))
+        def stored(markets: Collection[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
+            values = dict(zip(table.partitions, zip(*markets, strict=True), strict=True))
+            between = pl.col(column).is_between(pl.lit(low), pl.lit(high))
+            return rows.filter(between, *_conditions(values, None, None))
 
-        return fresh(batch, stored)
-
-    def _between(
-        self, delta: DeltaTable, table: Table
-    ) -> Callable[[Collection[tuple[str, ...]], int, int], pl.LazyFrame]:
-        rows = _delta.scanned(delta, table, self.storage_options)
-        return lambda markets, first, last: rows.filter(
-            *_conditions(_values(table, markets), first, last + 1)
-        )
+        return stored
 
     def _contents(self) -> str:
         if "://" in self.path:
@@ -767,11 +763,6 @@ def _batch(table: Table, rows: pl.DataFrame) -> Batch:
     batch = Batch(table)
     batch.add(table.conform(rows))
     return batch
-
-
-def _values(table: Table, markets: Collection[tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
-    """Return the values of some markets by partition column."""
-    return dict(zip(table.partitions, zip(*markets, strict=True), strict=True))
 
 
 def _source(name: str) -> str:

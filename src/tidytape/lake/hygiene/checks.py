@@ -22,9 +22,8 @@ from tidytape.catalogue import BookSide, Side
 from tidytape.errors import counted
 from tidytape.lake import _delta
 from tidytape.lake._parquet import filesystem
-from tidytape.lake.amount_units import AmountUnit, of_symbol
+from tidytape.lake.amount_units import QUOTED, AmountUnit, description, mismatched, of_symbol
 from tidytape.lake.hygiene import _rebuilt
-from tidytape.lake.quoted import QUOTED, description, mismatched
 from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import TABLES, Table

@@ -37,8 +37,8 @@ from functools import partial
 import polars as pl
 
 from tidytape.errors import IngestError, counted
+from tidytape.lake.amount_units import QUOTED, description, mismatched
 from tidytape.lake.batch import Batch
-from tidytape.lake.quoted import QUOTED, description, mismatched
 from tidytape.lake.tables import (
     BOOK,
     CME_OPEN_INTEREST,

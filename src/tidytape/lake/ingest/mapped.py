@@ -48,6 +48,7 @@ from tidytape.catalogue import BookSide, Side
 from tidytape.errors import IngestError, QueryError, did_you_mean
 from tidytape.lake.amount_units import of_mapped
 from tidytape.lake.batch import Spool
+from tidytape.lake.dedupe import with_ids
 from tidytape.lake.ingest._decode import Header, decoded, delimited, unreadable_header
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
@@ -67,7 +68,6 @@ from tidytape.lake.ingest._fields import (
     word,
 )
 from tidytape.lake.ingest._lines import numbered
-from tidytape.lake.ingest._repeats import with_ids
 from tidytape.lake.ingest._time import DATE, ISO, told, unit_of
 from tidytape.lake.ingest.contracts import COUNTED
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress, nothing_to_choose

@@ -64,6 +64,7 @@ from tidytape.catalogue import BookSide, Side
 from tidytape.errors import IngestError, counted
 from tidytape.lake.amount_units import AmountUnit, documented
 from tidytape.lake.batch import Spool
+from tidytape.lake.dedupe import keep_latest, one_id_each, with_ids
 from tidytape.lake.ingest._decode import Header, decoded, delimited
 from tidytape.lake.ingest._fields import (
     ABOVE_ZERO,
@@ -79,7 +80,6 @@ from tidytape.lake.ingest._fields import (
     word,
 )
 from tidytape.lake.ingest._lines import numbered
-from tidytape.lake.ingest._repeats import keep_latest, one_id_each, with_ids
 from tidytape.lake.ingest._time import ISO
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
 from tidytape.lake.tables import BOOK, FUNDING, LIQUIDATIONS, OPEN_INTEREST, OPTION_QUOTES, TRADES, Table

@@ -129,24 +129,6 @@ def rollup(lake: Lake, *, progress: bool | None = None) -> tuple[RolledUp, ...]:
     return tuple(RolledUp(maker.table.name, len(maker.markets), maker.rows) for maker in makers)
 
 
-class _Missing(NamedTuple):
-    """The minutes to be made of one market.
-
-    Attributes
-    ----------
-    block_size : Decimal or None
-        Height of its levels.
-    old : list of Span
-        Stored minutes that later events changed.
-    rest : Span
-        Minutes that are not stored yet; empty where it ends before it begins.
-    """
-
-    block_size: Decimal | None
-    old: list[Span]
-    rest: Span
-
-
 class _Step(NamedTuple):
     """The next minutes to be made of one market.
 
@@ -308,42 +290,34 @@ class _Maker:
             self.rows += self._written(stored, self._steps)
         return left
 
-    def _missing(self, stored: _delta.Opened, raw: _delta.Opened, market: Market) -> _Missing | None:
-        """Return what is to be made of a market, None if no minutes can be made of it."""
+    def _step(self, stored: _delta.Opened, raw: _delta.Opened, market: Market) -> _Step | None:
+        """Return the next minutes to be made of a market, None if nothing is missing or no minutes can be made."""
         size = self._sizes.get(market) if self.recipe.has_rows else None
         if size is None and self.recipe.has_rows:
             return None  # its levels have no height
         first, last = self.lake.extent(self.recipe.raw.name, *market)
         if first is None or last is None:
-            return (
-                None  # no file, or another tool wrote them and did not note their times; a check reports that
-            )
-        begin, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
-        state = state_of(stored, market, size)
-        if state is None:
-            return _Missing(size, [], (begin, newest))
-        old = stale(self.recipe, raw, market, state)
-        if sum(last - first for first, last in old) > _LONGEST or len(old) > _PATCHES:
-            # Too much to mend: from the first of it on, all is made anew. Later rows stay until they are replaced, but
-            # nobody reads rows beyond the note.
-            return _Missing(size, [], (max(old[0][0], begin), newest))
-        return _Missing(size, old, (state.until, newest))
-
-    def _step(self, stored: _delta.Opened, raw: _delta.Opened, market: Market) -> _Step | None:
-        """Return the next minutes to be made of a market, None if nothing is missing."""
-        missing = self._missing(stored, raw, market)
-        if missing is None:
+            # No file, or another tool wrote them and did not note their times; a check reports that.
             return None
-        size, old, (at, newest) = missing
-        if old:
-            state = State(edition(raw), at)
-            return _Step(market, old, state, size, 0.0, replaces=True, is_last=False)
+        at, newest = first // MINUTE * MINUTE, last // MINUTE * MINUTE
+        state = state_of(stored, market, size)
+        if state is not None:
+            old = stale(self.recipe, raw, market, state)
+            if sum(end - start for start, end in old) > _LONGEST or len(old) > _PATCHES:
+                # Too much to mend: from the first of it on, all is made anew. Later rows stay until they are replaced,
+                # but nobody reads rows beyond the note.
+                at = max(old[0][0], at)
+            elif old:
+                mended = State(edition(raw), state.until)
+                return _Step(market, old, mended, size, 0.0, replaces=True, is_last=False)
+            else:
+                at = state.until
         if at >= newest:
             return None
         until, events = _chunk(_delta.files(raw, market), at, newest)
         replaces = _delta.may_hold(stored, market, start=at, end=until)
-        state = State(edition(raw), until)
-        return _Step(market, [(at, until)], state, size, events, replaces, is_last=until == newest)
+        made = State(edition(raw), until)
+        return _Step(market, [(at, until)], made, size, events, replaces, is_last=until == newest)
 
     def _written(self, stored: _delta.Opened, steps: list[_Step]) -> int:
         """Make the minutes of some steps, and commit them with their states; return how many rows."""
@@ -372,14 +346,11 @@ def _chunk(files: Sequence[_delta.Facts], at: int, newest: int) -> tuple[int, fl
 
     They are the longest run of whole days that holds no more events than a batch may, and one day at least.
     """
-    ends = [min(newest, (at // DAY + days) * DAY) for days in range(1, _LONGEST // DAY + 1)]
-    until, events = ends[-1], _events_within(files, at, ends[-1])
-    while events > _EVENTS and len(ends) > 1:
-        ends.pop()
-        until, events = ends[-1], _events_within(files, at, ends[-1])
+    until, events = newest, 0.0
+    for days in range(_LONGEST // DAY, 0, -1):
+        until = min(newest, (at // DAY + days) * DAY)
+        # As if the events of a file were spread evenly over its time.
+        events = sum((file.rows or 0) * file.share(at, until) for file in files)
+        if events <= _EVENTS:
+            break
     return until, events
-
-
-def _events_within(files: Sequence[_delta.Facts], start: int, end: int) -> float:
-    """Estimate the events of a span, as if the events of a file were spread evenly over its time."""
-    return sum((file.rows or 0) * file.share(start, end) for file in files)
