@@ -130,8 +130,7 @@ class Lake:
             lake._refuse_foreign_folder()
         # The registry last: a lake is a lake once it has one.
         for table in sorted(TABLES.values(), key=lambda table: table is MARKETS):
-            if not _delta.exists(lake.uri(table.name), lake.storage_options):
-                _delta.create(lake.uri(table.name), table, lake.storage_options)
+            lake._make(table)
         return lake
 
     def __repr__(self) -> str:

@@ -171,11 +171,8 @@ def decoded(text: pl.Series, dtype: pl.Struct) -> pl.Series:
     # Most broken lines are no JSON at all, which is quicker to see one by one.
     shaped &= text.map_elements(_is_json, return_dtype=pl.Boolean)
     good, table = _salvaged(text.filter(shaped), partial(_objects, dtype=dtype))
-    objects = table["object"]
-    if objects.is_empty():
-        return pl.Series(text.name, [None] * len(text), dtype=dtype)
     rows = pl.int_range(len(text), eager=True).filter(shaped).filter(good)
-    found = pl.DataFrame({"row": rows, "object": objects})
+    found = pl.DataFrame({"row": rows, "object": table["object"]})
     return pl.select(row=pl.int_range(len(text))).join(found, on="row", how="left", maintain_order="left")[
         "object"
     ]

@@ -23,7 +23,6 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 
 import polars as pl
@@ -211,14 +210,6 @@ _SHORT = {name.lower(): f"{number:02}" for number, name in enumerate(calendar.mo
 _FULL = {name.lower(): f"{number:02}" for number, name in enumerate(calendar.month_name) if number}
 
 
-@dataclass(frozen=True, slots=True)
-class _Format:
-    """A format as a pattern, and the group of each directive."""
-
-    pattern: str
-    groups: Mapping[str, int]
-
-
 def _check_format(text: str) -> None:
     """Raise QueryError where a format does not tell one day, or not the time of it.
 
@@ -230,7 +221,8 @@ def _check_format(text: str) -> None:
         ...
     tidytape.errors.QueryError: time_format: got '%d/%m %H:%M', expected one of %Y, %y, to tell the year
     """
-    said = _format(text).groups.keys()
+    _, groups = _format(text)
+    said = groups.keys()
 
     def need(*one_of: str, what: str) -> None:
         if sum(name in said for name in one_of) != 1:
@@ -264,21 +256,21 @@ def _as_iso(text: pl.Expr, written: str) -> pl.Expr:
     >>> frame.select(_as_iso(pl.col("t"), "%d/%m/%Y %I:%M %p"))["t"].to_list()
     ['2023-12-31 13:30:00.0', '2023-31-12 13:30:00.0', None]
     """
-    form = _format(written)
+    pattern, groups = _format(written)
 
     def part(name: str, default: str) -> pl.Expr:
-        if name not in form.groups:
+        if name not in groups:
             return pl.lit(default)
-        return text.str.extract(form.pattern, form.groups[name])
+        return text.str.extract(pattern, groups[name])
 
-    year = pl.lit("20") + part("y", "") if "y" in form.groups else part("Y", "")
-    if "m" in form.groups:
+    year = pl.lit("20") + part("y", "") if "y" in groups else part("Y", "")
+    if "m" in groups:
         month = part("m", "").str.zfill(2)
     else:
-        name, known = ("b", _SHORT) if "b" in form.groups else ("B", _FULL)
+        name, known = ("b", _SHORT) if "b" in groups else ("B", _FULL)
         month = part(name, "").str.to_lowercase().replace_strict(known, default=None, return_dtype=pl.String)
     hour = part("H", "00").str.zfill(2)
-    if "I" in form.groups:
+    if "I" in groups:
         afternoon = part("p", "").str.to_lowercase() == "pm"
         number = part("I", "").cast(pl.Int64, strict=False) % 12 + pl.when(afternoon).then(12).otherwise(0)
         hour = number.cast(pl.String).str.zfill(2)
@@ -289,8 +281,8 @@ def _as_iso(text: pl.Expr, written: str) -> pl.Expr:
     return (iso + pl.lit(".") + part("f", "0") + offset).alias(text.meta.output_name())
 
 
-def _format(text: str) -> _Format:
-    """The pattern of a format; QueryError where a directive is none, or there twice."""
+def _format(text: str) -> tuple[str, dict[str, int]]:
+    """The pattern of a format, and the group of each directive; QueryError where one is unknown, or there twice."""
     pattern, groups = "", dict[str, int]()
     for piece in re.findall(r"%.?|[^%]+", text, flags=re.DOTALL):
         name = piece[1:]
@@ -304,7 +296,7 @@ def _format(text: str) -> _Format:
         else:
             groups[name] = len(groups) + 1
             pattern += f"({_PATTERNS[name]})"
-    return _Format(f"^{pattern}$", groups)
+    return f"^{pattern}$", groups
 
 
 def _format_error(text: str, expected: str) -> QueryError:

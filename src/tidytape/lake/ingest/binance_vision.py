@@ -395,11 +395,7 @@ def _funding(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
 
 
 def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
-    kept = rows
-    if job.raw_symbol is not None:
-        kept = rows.filter(pl.col("raw_symbol") == job.raw_symbol)
-        if kept.height < rows.height:
-            parsed.ignore("metrics of another instrument", rows.height - kept.height)
+    kept = parsed.only(rows, job.raw_symbol, others="metrics of another instrument")
     # Of a future whose trades are contracts as well: the value is in coin.
     parsed.coins.add(OPEN_INTEREST.name)
     symbols = [symbol for symbol in kept["raw_symbol"].unique() if is_coin_margined(symbol)]
@@ -408,16 +404,13 @@ def _open_interest(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
         pl.when(coin_margined).then("value").otherwise("amount").alias("amount"),
         pl.when(~coin_margined).then("value").alias("quote_amount"),
     )
-    unknown = told["amount"].null_count()
-    if unknown:
-        parsed.ignore("metrics without open interest", unknown)
+    parsed.ignore("metrics without open interest", told["amount"].null_count())
     parsed.batch(OPEN_INTEREST).add(OPEN_INTEREST.conform(told.filter(pl.col("amount").is_not_null())))
 
 
 def _liquidations(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
     filled = rows.filter((pl.col("amount") > 0) & (pl.col("price") > 0))
-    if filled.height < rows.height:
-        parsed.ignore("liquidating order that was not filled", rows.height - filled.height)
+    parsed.ignore("liquidating order that was not filled", rows.height - filled.height)
     # There is no id, and each row comes twice: so a row's whole content names it.
     content = list(_DUMPS["liquidationSnapshot"].fields)
     symbol = _symbol(job)
@@ -435,8 +428,7 @@ def _liquidations(rows: pl.DataFrame, job: Job, parsed: Parsed) -> None:
         liquidations = liquidations.join(
             part.frame().select("id"), on="id", how="anti", maintain_order="left"
         )
-    if liquidations.height < filled.height:
-        parsed.ignore("repeated row", filled.height - liquidations.height)
+    parsed.ignore("repeated row", filled.height - liquidations.height)
     batch.add(liquidations)
     batch.counted = True
 

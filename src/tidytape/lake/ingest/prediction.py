@@ -35,7 +35,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import orjson
 import polars as pl
@@ -74,6 +74,8 @@ _NUMBERS: Mapping[str, tuple[str, float, float]] = {
     "order_price_min_tick_size": ("orderPriceMinTickSize", 1e-9, 1.0),
     "line": ("line", -math.inf, math.inf),
 }
+
+T = TypeVar("T")
 
 
 def _reports(path: Path, *, exchange: str, bad: BadLines) -> pl.DataFrame:
@@ -142,8 +144,8 @@ def _report(entry: Any) -> dict[str, Any]:
         "outcomes": outcomes,
         "raw_symbols": tokens,
         "event_slug": _event_slug(entry),
-        "closed": _flag(entry, "closed"),
-        "total_volume": _volume(entry),
+        "closed": _value(entry, "closed", bool, "neither true nor false"),
+        "total_volume": _number(entry, "volume", 0.0, math.inf, instead="volumeNum"),
         **{ours: _text(entry, theirs) for ours, theirs in _TEXTS.items()},
         **{ours: _text(entry, theirs) for ours, theirs in _TIMES.items()},
         "reported": _required(entry, _TIMES["reported"]),
@@ -158,26 +160,25 @@ def _required(entry: Mapping[str, Any], name: str) -> str:
     return text
 
 
-def _text(entry: Mapping[str, Any], name: str) -> str | None:
+def _value(entry: Mapping[str, Any], name: str, kind: type[T], otherwise: str) -> T | None:
+    """Return a value of one type, None where it is absent; ValueError says what a value of another type is."""
     value = entry.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, str):
-        raise ValueError(f"{name} is no text")
-    return value.strip() or None
-
-
-def _flag(entry: Mapping[str, Any], name: str) -> bool | None:
-    value = entry.get(name)
-    if value is not None and not isinstance(value, bool):
-        raise ValueError(f"{name} is neither true nor false")
+    if value is not None and not isinstance(value, kind):
+        raise ValueError(f"{name} is {otherwise}")
     return value
 
 
-def _number(entry: Mapping[str, Any], name: str, low: float, high: float) -> float | None:
+def _text(entry: Mapping[str, Any], name: str) -> str | None:
+    return (_value(entry, name, str, "no text") or "").strip() or None
+
+
+def _number(
+    entry: Mapping[str, Any], name: str, low: float, high: float, *, instead: str | None = None
+) -> float | None:
+    """Return a number, of another field where this one is empty; ValueError says what is wrong with it."""
     value = entry.get(name)
     if value is None or value == "":
-        return None
+        return None if instead is None else _number(entry, instead, low, high)
     if isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         value = float(value)
     # A bool is an int in Python, and no number here.
@@ -186,11 +187,6 @@ def _number(entry: Mapping[str, Any], name: str, low: float, high: float) -> flo
     if not low <= value <= high:
         raise ValueError(f"{name} is {value:g}, and not between {low:g} and {high:g}")
     return float(value)
-
-
-def _volume(entry: Mapping[str, Any]) -> float | None:
-    volume = _number(entry, "volume", 0.0, math.inf)
-    return _number(entry, "volumeNum", 0.0, math.inf) if volume is None else volume
 
 
 def _texts(entry: Mapping[str, Any], name: str) -> list[str] | None:
@@ -209,12 +205,10 @@ def _texts(entry: Mapping[str, Any], name: str) -> list[str] | None:
 
 
 def _event_slug(entry: Mapping[str, Any]) -> str | None:
-    events = entry.get("events")
-    if events is None or events == []:
-        return None
-    if not isinstance(events, list) or not isinstance(events[0], dict):
+    events = [] if entry.get("events") is None else entry["events"]
+    if not isinstance(events, list) or not all(isinstance(event, dict) for event in events[:1]):
         raise ValueError("events is no list of objects")
-    return _text(events[0], "slug")
+    return _text(events[0], "slug") if events else None
 
 
 LAYOUT = "polymarket-gamma"
