@@ -174,7 +174,7 @@ def test_every_key_in_redis_ends(pair: Pair, redis_server: RedisServer) -> None:
     pair.runner.run(pair.redis.check())
     with redis_server.client() as stored:
         names = stored.keys("*")
-        assert b"pair:check" in names
+        assert b"pair:check:basic:100:200" in names
         assert all(stored.pttl(name) > 0 for name in names)
 
 

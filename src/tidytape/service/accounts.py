@@ -4,31 +4,28 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-import json
 import logging
 import os
-import re
 import secrets
 import stat
 import sys
 import tempfile
 import threading
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from filelock import FileLock
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 
 from tidytape.budget import MOST_BURST, TIERS, Admission, Tier, tier
 from tidytape.catalogue import RATE_LIMIT_HEADERS, USAGE_FIELDS, WEIGHT_WINDOW_SECONDS, TierName
 from tidytape.errors import QueryError, TidytapeError, did_you_mean, shown
-from tidytape.query.values import written_time
+from tidytape.query.values import choice, flag, whole_number, written_time
 from tidytape.service.buckets import Buckets
-
-if sys.platform != "win32":
-    import fcntl
 
 __all__ = [
     "Account",
@@ -70,10 +67,13 @@ class Key:
     """
 
     id: str
-    sha256: str
+    sha256: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
     tier: str
     created: int
     expires: int | None = None
+
+
+_KEYS = TypeAdapter(list[Key], config=ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True))
 
 
 class Keys:
@@ -249,12 +249,13 @@ class KeyFile(Keys):
 
     def _read(self) -> list[Key]:
         try:
-            entries = json.loads(self.path.read_text("utf-8"))
-            if not isinstance(entries, list):
-                raise TypeError("expected a list of keys")
-            keys = [_checked(Key(**entry)) for entry in entries]
-        except (OSError, ValueError, TypeError, RecursionError) as error:
+            keys = _KEYS.validate_json(self.path.read_bytes())
+        except OSError as error:
             raise TidytapeError(f"{self.path} is not a file of keys: {error}") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = "".join(f"{one}: " for one in first["loc"])
+            raise TidytapeError(f"{self.path} is not a file of keys: {place}{first['msg']}") from None
         strange = [key for key in keys if key.tier.casefold() not in map(str.casefold, self._tiers)]
         if strange:
             faults = ", ".join(f"key {shown(key.id)} is of tier {shown(key.tier)}" for key in strange)
@@ -268,8 +269,8 @@ class KeyFile(Keys):
         # mkstemp makes a file that only its owner can read; replacing is atomic.
         handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
         try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                json.dump([asdict(key) for key in keys], file, indent=1)
+            with os.fdopen(handle, "wb") as file:
+                file.write(_KEYS.dump_json(keys, indent=1))
                 file.flush()
                 os.fsync(file.fileno())
             Path(name).replace(self.path)
@@ -282,29 +283,12 @@ def _no_file(path: Path) -> TidytapeError:
     return TidytapeError(f"there is no key file {path}; 'tidytape keys new' makes one")
 
 
-def _checked(key: Key) -> Key:
-    """Raise TypeError if a field of a key has the wrong type."""
-    kinds = (isinstance(key.id, str), isinstance(key.sha256, str), isinstance(key.tier, str))
-    times = (isinstance(key.created, int), key.expires is None or isinstance(key.expires, int))
-    if not all(kinds + times) or not re.fullmatch(r"[0-9a-f]{64}", key.sha256):
-        raise TypeError(f"a key's id, sha256, tier, created or expires is not what it should be: {key.id!r}")
-    return key
+def _alone(path: Path) -> FileLock:
+    """Return a lock of the file, under which no other process changes it."""
+    return FileLock(path.with_name(f".{path.name}.lock"))
 
 
-@contextmanager
-def _alone(path: Path) -> Iterator[None]:
-    """Hold a lock of the file, so that no other process changes it meanwhile; Windows has no such lock."""
-    if sys.platform == "win32":
-        yield
-        return
-    with path.with_name(f".{path.name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
-
-
-_TIER_FIELDS: Mapping[str, type] = {
-    "per_minute": int, "burst": int, "history_days": int, "aggregation": bool, "types": str
-}  # fmt: skip
+_TIER_FIELDS = ("per_minute", "burst", "history_days", "aggregation", "types")
 
 
 def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
@@ -347,40 +331,19 @@ def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
 def _tier(name: str, table: Any) -> Tier:
     if not isinstance(table, dict):
         raise QueryError("tiers", got=name, expected="a table of what the tier may ask for")
-    for key, value in table.items():
-        if key not in _TIER_FIELDS:
-            raise QueryError(
-                "tiers",
-                got=f"{name}.{key}",
-                expected="one of " + ", ".join(_TIER_FIELDS),
-                hint=did_you_mean(key, _TIER_FIELDS),
-            )
-        if type(value) is not _TIER_FIELDS[key] or (
-            isinstance(value, int) and value < (0 if key == "aggregation" else 1)
-        ):
-            expected = (
-                "a whole number above 0" if _TIER_FIELDS[key] is int else f"a {_TIER_FIELDS[key].__name__}"
-            )
-            raise QueryError("tiers", got=f"{name}.{key} = {value!r}", expected=expected)
-    if "per_minute" not in table:
-        raise QueryError("tiers", got=name, expected="per_minute, its budget")
-    rank = str(table.get("types", "basic")).lower()
-    if rank not in {one.alias for one in TierName}:
-        raise QueryError(
-            "tiers",
-            got=f"{name}.types = {rank!r}",
-            expected="one of " + ", ".join(one.alias for one in TierName),
-        )
-    burst = table.get("burst", 2 * table["per_minute"])
-    if burst > MOST_BURST:
-        raise QueryError("tiers", got=f"{name}: a burst of {burst}", expected=f"at most {MOST_BURST}")
+    for field in table:
+        if field not in _TIER_FIELDS:
+            expected, hint = "one of " + ", ".join(_TIER_FIELDS), did_you_mean(field, _TIER_FIELDS)
+            raise QueryError("tiers", got=f"{name}.{field}", expected=expected, hint=hint)
+    per_minute = whole_number(table.get("per_minute"), f"{name}.per_minute", low=1, high=MOST_BURST)
+    days = table.get("history_days")
     return Tier(
         name,
-        table["per_minute"],
-        burst,
-        table.get("history_days"),
-        aggregation=table.get("aggregation", False),
-        rank=next(one for one in TierName if one.alias == rank),
+        per_minute,
+        whole_number(table.get("burst", 2 * per_minute), f"{name}.burst", low=1, high=MOST_BURST),
+        None if days is None else whole_number(days, f"{name}.history_days", low=1),
+        aggregation=flag(table.get("aggregation", False), f"{name}.aggregation"),
+        rank=choice(table.get("types", "basic"), TierName, f"{name}.types"),
     )
 
 

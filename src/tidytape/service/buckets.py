@@ -6,9 +6,10 @@ import asyncio
 import logging
 import re
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 from urllib.parse import quote, urlsplit
 
 from tidytape.budget import (
@@ -39,11 +40,12 @@ class UnreachableError(Exception):
         super().__init__("the bucket store cannot be reached")
 
 
-class Buckets(Protocol):
+class Buckets(ABC):
     """A bucket for every owner and size: a key whose tier changes starts a bucket of the new size.
 
     An owner is the public id of a key, never the key. Every method but `close` raises `UnreachableError` if the store
     does not answer. Times are whole microseconds, the finest that every store has, so that all stores answer alike.
+    A store of your own is a subclass with `counted`.
 
     Attributes
     ----------
@@ -51,7 +53,7 @@ class Buckets(Protocol):
         How many requests to the store got no answer.
     """
 
-    faults: int
+    faults: int = 0
 
     async def take(self, owner: str, tier: Tier, weight: int) -> Admission:
         """Take a weight if the bucket holds it, else nothing.
@@ -60,22 +62,33 @@ class Buckets(Protocol):
         ------
         BudgetError
             If the bucket can never hold so much.
+        UnreachableError
+            If the store does not answer. The weight may have been taken, the request must not be admitted.
         """
+        refuse_impossible(weight, tier.burst)
+        return await self.counted(owner, tier, take=weight)
 
     async def give_back(self, owner: str, tier: Tier, weight: int) -> Admission:
         """Put weight back into the bucket, because the service did not answer the request that took it."""
+        refuse_negative(weight)
+        return await self.counted(owner, tier, give_back=weight)
 
     async def look(self, owner: str, tier: Tier) -> Admission:
         """Return the state without taking anything."""
+        return await self.counted(owner, tier)
 
-    async def check(self) -> None:
+    @abstractmethod
+    async def counted(self, owner: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
+        """Take a weight if the bucket holds it, or put one back, as a whole; return the state."""
+
+    async def check(self) -> None:  # noqa: B027 - memory is always there
         """Raise UnreachableError unless weight could be taken now."""
 
-    async def close(self) -> None:
+    async def close(self) -> None:  # noqa: B027 - memory has no connections
         """Close the connections."""
 
 
-class MemoryBuckets:
+class MemoryBuckets(Buckets):
     """Buckets in this process, for as long as it runs.
 
     Parameters
@@ -85,50 +98,23 @@ class MemoryBuckets:
     """
 
     def __init__(self, *, clock: Callable[[], int] = time.time_ns) -> None:
-        self.faults = 0
         self._clock = clock
         self._buckets: dict[tuple[str, Tier], TokenBucket] = {}
 
-    async def take(self, owner: str, tier: Tier, weight: int) -> Admission:
-        """Take a weight if the bucket holds it, else nothing."""
-        refuse_impossible(weight, tier.burst)
-        now = self._now()
-        return self._bucket(owner, tier, now).take(weight, now_ns=now)
-
-    async def give_back(self, owner: str, tier: Tier, weight: int) -> Admission:
-        """Put weight back into the bucket, because the service did not answer the request that took it."""
-        now = self._now()
-        return self._bucket(owner, tier, now).give_back(weight, now_ns=now)
-
-    async def look(self, owner: str, tier: Tier) -> Admission:
-        """Return the state without taking anything."""
-        now = self._now()
-        return self._bucket(owner, tier, now).look(now_ns=now)
-
-    async def check(self) -> None:
-        """Do nothing: memory is always there."""
-
-    async def close(self) -> None:
-        """Do nothing: there are no connections."""
-
-    def _now(self) -> int:
-        return self._clock() // MICROSECOND * MICROSECOND
-
-    def _bucket(self, owner: str, tier: Tier, now: int) -> TokenBucket:
-        bucket = self._buckets.get((owner, tier))
-        if bucket is None:
-            # If two threads find no bucket, the second one gets the bucket of the first.
-            bucket = self._buckets.setdefault(
-                (owner, tier), TokenBucket(tier.per_minute, tier.burst, now_ns=now)
-            )
-        return bucket
+    async def counted(self, owner: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
+        """Take a weight if the bucket holds it, or put one back; return the state."""
+        now = self._clock() // MICROSECOND * MICROSECOND
+        # If two threads find no bucket, the second one gets the bucket of the first.
+        new = TokenBucket(tier.per_minute, tier.burst, now_ns=now)
+        bucket = self._buckets.setdefault((owner, tier), new)
+        return bucket.give_back(give_back, now_ns=now) if give_back else bucket.take(take, now_ns=now)
 
 
 _SCRIPT = Path(__file__).with_suffix(".lua")
 _CONNECTIONS = 32
 
 
-class RedisBuckets:
+class RedisBuckets(Buckets):
     """Buckets in Redis: each request is one round trip and atomic.
 
     It belongs to the event loop that uses it first.
@@ -160,7 +146,6 @@ class RedisBuckets:
         timeout: float = 1.0,
         clock: Callable[[], int] | None = None,
     ) -> None:
-        self.faults = 0
         self._redis = _opened(url)
         self._ask = self._redis.register_script(_SCRIPT.read_text("utf-8"))
         self._prefix = prefix
@@ -168,31 +153,24 @@ class RedisBuckets:
         self._clock = clock
         self._away = False
 
-    async def take(self, owner: str, tier: Tier, weight: int) -> Admission:
-        """Take a weight if the bucket holds it, else nothing.
-
-        Raises
-        ------
-        BudgetError
-            If the bucket can never hold so much.
-        UnreachableError
-            If Redis does not answer in time. The weight may have been taken, the request must not be admitted.
-        """
-        refuse_impossible(weight, tier.burst)
-        return await self._asked(self._name(owner, tier), tier, take=weight)
-
-    async def give_back(self, owner: str, tier: Tier, weight: int) -> Admission:
-        """Put weight back into the bucket, because the service did not answer the request that took it."""
-        refuse_negative(weight)
-        return await self._asked(self._name(owner, tier), tier, give_back=weight)
-
-    async def look(self, owner: str, tier: Tier) -> Admission:
-        """Return the state without taking anything."""
-        return await self._asked(self._name(owner, tier), tier)
+    async def counted(self, owner: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
+        """Take a weight if the bucket holds it, or put one back, in one request; return the state."""
+        now_argument = "" if self._clock is None else self._clock() // MICROSECOND
+        arguments = [take, give_back, tier.per_minute, tier.burst, now_argument]
+        admitted, now, at, missing, used = await self._in_time(self._name(owner, tier), arguments)
+        return admission(
+            tier.per_minute,
+            tier.burst,
+            at_ns=at * MICROSECOND,
+            missing=missing * MICROSECOND,
+            used=used,
+            now_ns=now * MICROSECOND,
+            refused=0 if admitted else take,
+        )
 
     async def check(self) -> None:
         """Return where weight could be taken now: the same request, of a bucket that is nobody's."""
-        await self._asked(f"{self._prefix}check", TIERS["basic"])
+        await self.look("check", TIERS["basic"])
 
     async def close(self) -> None:
         """Close the connections."""
@@ -204,20 +182,6 @@ class RedisBuckets:
         # The size is part of the name, as a bucket of another size is another one. Quoted, so that no two are alike.
         words = (quote(owner, safe=""), quote(tier.name, safe=""), str(tier.per_minute), str(tier.burst))
         return self._prefix + ":".join(words)
-
-    async def _asked(self, name: str, tier: Tier, *, take: int = 0, give_back: int = 0) -> Admission:
-        now_argument = "" if self._clock is None else self._clock() // MICROSECOND
-        arguments = [take, give_back, tier.per_minute, tier.burst, now_argument]
-        admitted, now, at, missing, used = await self._in_time(name, arguments)
-        return admission(
-            tier.per_minute,
-            tier.burst,
-            at_ns=at * MICROSECOND,
-            missing=missing * MICROSECOND,
-            used=used,
-            now_ns=now * MICROSECOND,
-            refused=0 if admitted else take,
-        )
 
     async def _in_time(self, name: str, arguments: list[int | str]) -> list[int]:
         from redis.exceptions import RedisError

@@ -163,7 +163,7 @@ class Engine:
         able = [
             intervals
             for one in candle_markets
-            if (intervals := able_intervals(self.lake, query, one)) is not None
+            if (intervals := able_intervals(MarketScan(self.lake, one, query))) is not None
         ]
         if able and (query.group_by is not None or query.gapfill or len(able) == len(candle_markets)):
             intervals = [one for one in Interval if any(one in many for many in able)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 import polars as pl
 
@@ -15,7 +14,7 @@ from tidytape.service.candles import has_tiles, untold_lengths
 from tidytape.service.inventory import tenors
 from tidytape.service.plans import PLANS, TABLES_OF_MARKETS
 from tidytape.service.scan import Market, MarketScan, in_usd, quote_markets
-from tidytape.times import DAY, SECOND
+from tidytape.times import DAY
 from tidytape.wire import Note
 from tidytape.wire.tidy import DATA_UNTIL, with_finality
 
@@ -168,7 +167,6 @@ def _rate_times(lake: Lake, quote: str) -> Iterator[int]:
 _QUIET = DAY
 """The longest time between two events of a market that the lake covers; a longer one is a hole in its data. [ns]"""
 
-_CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 _TABLES = sorted({table for tables in TABLES_OF_MARKETS.values() for table in tables})
 
 
@@ -210,15 +208,16 @@ def notes_of(
         return []
     columns = ["coin"] if query.group_by or kind.selection is Selection.TOKEN else _MARKET
     full = _full(frame, kind, query, columns, is_one=len(markets) == 1)
-    lookup = _Lookup(lake, query, kind, now)
     notes = []
     for one in markets:
-        key = tuple(getattr(one, column) or None for column in columns)
-        if key not in full or query.group_by:
-            note = lookup.note(one, is_empty=key not in full, is_full=full.get(key, False))
-            notes += [] if note is None or (frame.height and lookup.is_of_no_such_class(one)) else [note]
-        elif (note := lookup.part(one, is_full=full[key])) is not None:
-            notes.append(note)
+        key, scan = tuple(getattr(one, column) or None for column in columns), MarketScan(lake, one, query)
+        if key in full and not query.group_by:
+            note = _part(kind, scan, is_full=full[key])
+        elif frame.height and _is_of_no_such_class(kind, scan):
+            note = None
+        else:
+            note = _lacking(kind, scan, is_empty=key not in full, is_full=full.get(key, False), now=now)
+        notes += [] if note is None else [note]
     return notes
 
 
@@ -248,148 +247,101 @@ def _full(
     return full
 
 
-def able_intervals(lake: Lake, query: PointsQuery, market: Market) -> list[Interval] | None:
+def able_intervals(scan: MarketScan) -> list[Interval] | None:
     """Return the intervals that the recorded candles of a market make up, if the points leave some candles out.
 
     None if trades or points of the query's interval include every candle of the window.
     """
-    lengths = untold_lengths(MarketScan(lake, market, query))
+    lengths = untold_lengths(scan)
     if not lengths:
         return None
     return [able for able in Interval if any(able.seconds % length == 0 for length in lengths)]
 
 
-@dataclass(frozen=True, slots=True)
-class _Extent:
-    """The first and the last event that the lake holds. [ns since the epoch]"""
-
-    first: int
-    last: int
+def _is_of_no_such_class(kind: DataType, scan: MarketScan) -> bool:
+    """Return whether a coin or a common symbol selected a market whose category does not have the type."""
+    return not scan.query.raw_symbol and bool(kind.categories) and scan.market.category not in kind.categories
 
 
-class _Lookup:
-    """What the lake holds of the markets of one answer; it reads each table's log once."""
-
-    def __init__(self, lake: Lake, query: PointsQuery, kind: DataType, now: int) -> None:
-        self._lake, self._query, self._kind, self._now = lake, query, kind, now
-        self._tables: dict[str, dict[tuple[str, ...], _Extent]] = {}
-
-    def is_of_no_such_class(self, market: Market) -> bool:
-        """Return whether a coin or a common symbol selected a market whose category does not have the type."""
-        classes = self._kind.categories
-        return not self._query.raw_symbol and bool(classes) and market.category not in classes
-
-    def note(self, one: Market, *, is_empty: bool, is_full: bool) -> Note | None:
-        """Return why a market has no points, or adds none to its group; None if the points are complete."""
-        start, end = (second * SECOND for second in self._query.span)
-        held = self._held(one)
-        if held is None:
-            types = tuple(
-                name for name in TABLES_OF_MARKETS if any(self._extents(TABLES_OF_MARKETS[name], one))
-            )
-            return self.of(NoteCode.NO_DATA, one, types=types)
-        if start > self._now or self._query.around is not None:
-            return self.of(NoteCode.NOT_BEGUN, one)
-        tables = _TABLES if self._kind.name in TABLES_OF_MARKETS else ()
-        all_events = _united([held, *self._extents(tables, one)])
-        is_before = end <= max(all_events.first, held.first - _QUIET)
-        types = self._of_candles(one, held)
-        is_after = start > min(all_events.last, held.last + _QUIET)
-        if is_before or is_after or (types and (end <= held.first or start > held.last)):
-            return self.of(NoteCode.OUTSIDE, one, types=types)
-        if is_empty and (intervals := self._intervals(one)):
-            return self.of(NoteCode.NO_DATA, one, intervals=intervals)
-        if is_empty and self._query.tenor is not None:
-            able = self._tenors(one)
-            if able and self._query.tenor not in able:
-                return self.of(NoteCode.NO_DATA, one, able_tenors=tuple(map(str, able)))
-        if is_empty:
-            return self.of(NoteCode.QUIET, one)
-        return self.part(one, is_full=is_full)
-
-    def part(self, market: Market, *, is_full: bool) -> Note | None:
-        """Return what a market with points lacks; None if they reach both ends and leave no candle out."""
-        intervals = self._intervals(market)
-        if is_full and not intervals:
-            return None
-        held = self._held(market)
-        types = () if held is None else self._of_candles(market, held)
-        return self.of(NoteCode.PART, market, types=types, intervals=intervals)
-
-    def _intervals(self, market: Market) -> tuple[str, ...]:
-        """Return `able_intervals` of candles; nothing for another type."""
-        if self._kind.name != _CANDLES:
-            return ()
-        return tuple(map(str, able_intervals(self._lake, self._query, market) or ()))
-
-    def _of_candles(self, market: Market, held: _Extent) -> tuple[str, ...]:
-        """Return the candle type if only recorded candles cover the window: these have no sides and no levels."""
-        if TABLES_OF_MARKETS.get(self._kind.name) != ("trades",):
-            return ()
-        start, end = (second * SECOND for second in self._query.span)
-        candles = next(self._extents(["candles"], market), None)
-        if candles is None or candles.last < start or candles.first >= end:
-            return ()
-        is_beyond = min(end - 1, candles.last) > held.last or max(start, candles.first) < held.first
-        return (_CANDLES,) if is_beyond else ()
-
-    def of(
-        self,
-        code: NoteCode,
-        one: Market,
-        *,
-        types: tuple[str, ...] = (),
-        intervals: tuple[str, ...] = (),
-        able_tenors: tuple[str, ...] = (),
-    ) -> Note:
-        """Return a note about a market, with its first and last event."""
-        held = self._held(one)
-        first, last = (held.first, held.last) if held else (None, None)
-        is_token = self._kind.selection is Selection.TOKEN
-        symbol = None if is_token else one.raw_symbol or None
-        coin = one.coin or (one.raw_symbol if is_token else None)
-        market = one.exchange or None, symbol, coin
-        return Note(code, self._kind.name, *market, first, last, types, intervals, able_tenors)
-
-    def _tenors(self, market: Market) -> list[Tenor]:
-        """Return the tenors that an option summary has on the last day with quotes, shortest first."""
-        held = self._held(market)
-        row = {
-            "type": self._kind.name,
-            "exchange": market.exchange,
-            "raw_symbol": market.raw_symbol,
-            "coin": market.coin,
-            "last": held and held.last,
-        }
-        present = set(tenors(self._lake, pl.DataFrame([row]))["tenor"])
-        return [tenor for tenor in Tenor if tenor in present]
-
-    def _held(self, market: Market) -> _Extent | None:
-        """Return the extent of the events that the type is made of; None if the market has none."""
-        name = self._kind.name
-        if self._kind.selection is Selection.TOKEN:
-            reports = self._lake.scan("token_supply").filter(pl.col("token_name") == market.raw_symbol)
-            time = pl.col("timestamp")
-            first, last = reports.select(first=time.min(), last=time.max()).collect().row(0)
-            return None if first is None else _Extent(first, last)
-        many = list(self._extents(PLANS[name].tables, market))
-        return _united(many) if many else None
-
-    def _extents(self, tables: Iterable[str], market: Market) -> Iterator[_Extent]:
-        """Yield the extent of a market in each of the tables that have events of it."""
-        for table in tables:
-            held = self._table(table)
-            for names in market.partitions:
-                if extent := held.get(names):
-                    yield extent
-
-    def _table(self, table: str) -> dict[tuple[str, ...], _Extent]:
-        if table not in self._tables:
-            rows = self._lake.extents(table).iter_rows()
-            self._tables[table] = {tuple(key): _Extent(first, last) for *key, first, last in rows}
-        return self._tables[table]
+def _lacking(kind: DataType, scan: MarketScan, *, is_empty: bool, is_full: bool, now: int) -> Note | None:
+    """Return why a market has no points, or adds none to its group; None if the points are complete."""
+    held = _held(kind, scan)
+    if held is None:
+        types = tuple(name for name, tables in TABLES_OF_MARKETS.items() if scan.extent(*tables))
+        return _note(NoteCode.NO_DATA, kind, scan, types=types)
+    if scan.start > now or scan.query.around is not None:
+        return _note(NoteCode.NOT_BEGUN, kind, scan)
+    all_events = scan.extent(*_TABLES) if kind.name in TABLES_OF_MARKETS else None
+    first, last = all_events or held
+    is_before = scan.end <= max(first, held[0] - _QUIET)
+    is_after = scan.start > min(last, held[1] + _QUIET)
+    types = _of_candles(kind, scan)
+    if is_before or is_after or (types and (scan.end <= held[0] or scan.start > held[1])):
+        return _note(NoteCode.OUTSIDE, kind, scan, types=types)
+    if not is_empty:
+        return _part(kind, scan, is_full=is_full)
+    if intervals := _intervals(kind, scan):
+        return _note(NoteCode.NO_DATA, kind, scan, intervals=intervals)
+    if scan.query.tenor is not None:
+        able = _tenors(kind, scan, last=held[1])
+        if able and scan.query.tenor not in able:
+            return _note(NoteCode.NO_DATA, kind, scan, tenors=tuple(map(str, able)))
+    return _note(NoteCode.QUIET, kind, scan)
 
 
-def _united(extents: Iterable[_Extent]) -> _Extent:
-    many = list(extents)
-    return _Extent(min(one.first for one in many), max(one.last for one in many))
+def _part(kind: DataType, scan: MarketScan, *, is_full: bool) -> Note | None:
+    """Return what a market with points lacks; None if they reach both ends and leave no candle out."""
+    intervals = _intervals(kind, scan)
+    if is_full and not intervals:
+        return None
+    return _note(NoteCode.PART, kind, scan, types=_of_candles(kind, scan), intervals=intervals)
+
+
+def _note(code: NoteCode, kind: DataType, scan: MarketScan, **lists: tuple[str, ...]) -> Note:
+    """Return a note about a market, with its first and last event."""
+    one, is_token = scan.market, kind.selection is Selection.TOKEN
+    symbol = None if is_token else one.raw_symbol or None
+    coin = one.coin or (one.raw_symbol if is_token else None)
+    first, last = _held(kind, scan) or (None, None)
+    return Note(code, kind.name, one.exchange or None, symbol, coin, first, last, **lists)
+
+
+def _held(kind: DataType, scan: MarketScan) -> tuple[int, int] | None:
+    """Return the first and the last event that the type is made of; None if the market has none. [ns]"""
+    if kind.selection is not Selection.TOKEN:
+        return scan.extent(*PLANS[kind.name].tables)
+    reports = scan.lake.scan("token_supply").filter(pl.col("token_name") == scan.market.raw_symbol)
+    first, last = (
+        reports.select(first=pl.col("timestamp").min(), last=pl.col("timestamp").max()).collect().row(0)
+    )
+    return None if first is None else (first, last)
+
+
+def _intervals(kind: DataType, scan: MarketScan) -> tuple[str, ...]:
+    """Return `able_intervals` of candles; nothing for another type."""
+    return tuple(map(str, able_intervals(scan) or ())) if kind.name == _CANDLES else ()
+
+
+def _of_candles(kind: DataType, scan: MarketScan) -> tuple[str, ...]:
+    """Return the candle type if only recorded candles cover the window: these have no sides and no levels."""
+    if TABLES_OF_MARKETS.get(kind.name) != ("trades",) or not scan.holds("candles"):
+        return ()
+    candles, trades = scan.extent("candles"), scan.extent("trades")
+    if candles is None or trades is None:
+        return ()
+    is_beyond = min(scan.end - 1, candles[1]) > trades[1] or max(scan.start, candles[0]) < trades[0]
+    return (_CANDLES,) if is_beyond else ()
+
+
+def _tenors(kind: DataType, scan: MarketScan, *, last: int) -> list[Tenor]:
+    """Return the tenors that an option summary has on the last day with quotes, shortest first."""
+    one = scan.market
+    row = {
+        "type": kind.name,
+        "exchange": one.exchange,
+        "raw_symbol": one.raw_symbol,
+        "coin": one.coin,
+        "last": last,
+    }
+    present = set(tenors(scan.lake, pl.DataFrame([row]))["tenor"])
+    return [tenor for tenor in Tenor if tenor in present]

@@ -294,23 +294,20 @@ class MarketScan:
 
     def extents(self, table: str) -> pl.DataFrame:
         """Return the ``first`` and the ``last`` event of each market in a table, inside the window or not."""
-        if self.others:
-            held = self.lake.extents(table)
-            return held.filter(
-                pl.col("exchange") == self.market.exchange, pl.col("raw_symbol").is_in(self.symbols)
-            )
-        names = self.market.exchange, self.market.raw_symbol
-        first, last = self.lake.extent(table, *names)
-        rows = [] if first is None else [(*names, first, last)]
+        venue = self.market.exchange
+        rows = [(venue, symbol, *self.lake.extent(table, venue, symbol)) for symbol in self.symbols]
         dtypes = {**dict.fromkeys(MARKET, pl.String()), **dict.fromkeys(("first", "last"), pl.Int64())}
-        return pl.DataFrame(rows, schema=dtypes, orient="row")
+        return pl.DataFrame(rows, schema=dtypes, orient="row").drop_nulls("first")
+
+    def extent(self, *tables: str) -> tuple[int, int] | None:
+        """Return the first and the last event of the market in some tables; None if it has none. [ns]"""
+        extents = [self.lake.extent(table, *names) for table in tables for names in self.market.partitions]
+        held = [(first, last) for first, last in extents if first is not None and last is not None]
+        return (min(first for first, _ in held), max(last for _, last in held)) if held else None
 
     def holds(self, table: str, *, before: int = 0) -> bool:
         """Return whether a table may have rows of the markets in the window, or up to ``before`` [ns] before it."""
-        if self.others:
-            spans = self.extents(table).select("first", "last").rows()
-        else:
-            spans = [self.lake.extent(table, self.market.exchange, self.market.raw_symbol)]
+        spans = (self.lake.extent(table, self.market.exchange, symbol) for symbol in self.symbols)
         since = self.start - before
         return any(first is not None and first < self.end and last >= since for first, last in spans)
 
