@@ -20,7 +20,7 @@ import pytest
 from tidytape import Client
 from tidytape.lake import Lake
 from tidytape.service import Key, KeyFile, Keys, create_app, hashed
-from tidytape.service.task import compressed
+from tidytape.service.computing import compressed
 
 T0 = 1_723_161_600
 

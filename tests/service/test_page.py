@@ -24,7 +24,7 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Keys, create_app
-from tidytape.service.page.document import SCRIPTS, document
+from tidytape.service.page import SCRIPTS, document
 from tidytape.service.page.facts import facts
 
 HERE = files("tidytape.service.page")

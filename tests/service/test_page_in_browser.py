@@ -31,10 +31,9 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
-from tidytape.service.computing import Answer, Threads
+from tidytape.service.computing import Answer, Task, Threads
 from tidytape.service.engine import Engine
 from tidytape.service.scan import Limits
-from tidytape.service.task import Task
 
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 pytestmark = [

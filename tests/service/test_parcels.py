@@ -9,17 +9,18 @@ import sys
 from typing import Any
 
 import pytest
+from starlette.responses import Response
 
-from tidytape.service import task
-from tidytape.service.responses import SharedBodyResponse
-from tidytape.service.task import SharedBody, left_in_memory
+from tidytape.service import computing as task
+from tidytape.service.computing import Answer, SharedBody, left_in_memory
+from tidytape.service.points import response_of
 
 BODY = os.urandom(3 * task._PART + 7)
 
 in_memory = pytest.mark.skipif(sys.platform != "linux", reason="no files in memory here")
 
 
-def sent(response: SharedBodyResponse) -> list[dict[str, Any]]:
+def sent(response: Response) -> list[dict[str, Any]]:
     messages: list[dict[str, Any]] = []
 
     async def send(message: Any) -> None:
@@ -28,7 +29,7 @@ def sent(response: SharedBodyResponse) -> list[dict[str, Any]]:
     async def receive() -> Any:
         raise AssertionError("nothing is received")
 
-    asyncio.run(response({"type": "http"}, receive, send))
+    asyncio.run(response({"type": "http", "asgi": {"spec_version": "2.4"}}, receive, send))
     return messages
 
 
@@ -36,7 +37,7 @@ def sent(response: SharedBodyResponse) -> list[dict[str, Any]]:
 def test_a_large_body_arrives_in_parts() -> None:
     parcel = SharedBody()
     assert left_in_memory(BODY, parcel.path) is None
-    start, *parts = sent(SharedBodyResponse(parcel, headers={"ETag": "x"}, media_type="application/json"))
+    start, *parts = sent(response_of(Answer(parcel, {"ETag": "x"}, 1), media_type="application/json"))
     assert start["status"] == 200
     headers = dict(start["headers"])
     assert headers[b"content-length"] == str(len(BODY)).encode()
@@ -50,7 +51,7 @@ def test_a_large_body_arrives_in_parts() -> None:
 def test_another_process_can_lay_a_body_down() -> None:
     parcel = SharedBody()
     leave = f"left_in_memory(b'x' * 500_000, {parcel.path!r})"
-    code = f"from tidytape.service.task import left_in_memory; assert {leave} is None"
+    code = f"from tidytape.service.computing import left_in_memory; assert {leave} is None"
     subprocess.run([sys.executable, "-c", code], check=True)
     assert b"".join(parcel.parts()) == b"x" * 500_000
 

@@ -28,8 +28,8 @@ KEY = {"X-Service-Key": "enterprise-key"}
 
 def worker(change: str) -> list[str]:
     """The command of a worker in which ``computed`` is changed by some code."""
-    code = f"import os, time\nfrom tidytape.service import task, worker\ncomputed = task.computed\n{change}\n"
-    return [sys.executable, "-c", code + "worker.main()"]
+    modules = "import os, time\nfrom tidytape.service import computing as task, worker\n"
+    return [sys.executable, "-c", f"{modules}computed = task.computed\n{change}\nworker.main()"]
 
 
 def slow(seconds: float) -> list[str]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeVar
 
 import anyio
 from fastapi import APIRouter, Request, Response
+from starlette.responses import StreamingResponse
 
 from tidytape import wire
 from tidytape.budget import weight
@@ -16,15 +18,22 @@ from tidytape.query import PointsQuery, respelled
 from tidytape.query.values import written_time
 from tidytape.service.accounts import Account
 from tidytape.service.buckets import UnreachableError
-from tidytape.service.computing import Computing, OverloadedError, StoppedError
+from tidytape.service.computing import (
+    Answer,
+    Computing,
+    OverloadedError,
+    SharedBody,
+    StoppedError,
+    Task,
+    qualities,
+)
 from tidytape.service.engine import Engine
 from tidytape.service.estimate import Estimate, Statistics, estimated, require_trades
-from tidytape.service.responses import SharedBodyResponse, error_response, etag, is_known
+from tidytape.service.responses import error_response, etag, is_known
 from tidytape.service.scan import MarketsByType
-from tidytape.service.task import SharedBody, Task
 from tidytape.times import SECOND
 
-__all__ = ["points"]
+__all__ = ["points", "response_of"]
 
 R = TypeVar("R")
 _log = logging.getLogger("tidytape.service")
@@ -58,7 +67,12 @@ def points(
         query = PointsQuery.from_params(request.query_params.multi_items())
         facts.update(route="points", type=",".join(kind.name for kind in query.data_types))
         _require_tier(account, query, now=clock() // SECOND)
-        form = wire.ARROW_MIME if len(query.type) == 1 and _takes_arrow(accept) else wire.JSON_MIME
+        # ``*/*`` is answered in JSON.
+        form = (
+            wire.ARROW_MIME
+            if len(query.type) == 1 and qualities(accept).get(wire.ARROW_MIME)
+            else wire.JSON_MIME
+        )
 
         def look_up() -> tuple[MarketsByType, str | None, Estimate]:
             subjects = engine.instruments(query)
@@ -116,11 +130,17 @@ def points(
             return Response(status_code=_GONE)
         facts["rows"] = answer.rows
         headers = {**_headers(tag), **answer.headers}
-        if isinstance(answer.body, SharedBody):
-            return SharedBodyResponse(answer.body, headers=headers, media_type=form)
-        return Response(answer.body, headers=headers, media_type=form)
+        return response_of(replace(answer, headers=headers), media_type=form)
 
     return router
+
+
+def response_of(answer: Answer, *, media_type: str) -> Response:
+    """Return the response of an answer; a body in shared memory is sent in parts and never held whole."""
+    if not isinstance(answer.body, SharedBody):
+        return Response(answer.body, headers=answer.headers, media_type=media_type)
+    headers = {**answer.headers, "Content-Length": str(answer.body.size)}
+    return StreamingResponse(answer.body.parts(), headers=headers, media_type=media_type)
 
 
 async def _give_back(account: Account, weight: int, facts: dict[str, object]) -> None:
@@ -187,14 +207,3 @@ def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:
 
 def _headers(tag: str | None) -> dict[str, str]:
     return {"Vary": "Accept, Accept-Encoding", **({} if tag is None else {"ETag": tag})}
-
-
-def _takes_arrow(accept: str) -> bool:
-    """Return whether a caller names Arrow in ``Accept``; ``*/*`` is answered in JSON."""
-    for choice in accept.lower().split(","):
-        kind, *options = (part.strip() for part in choice.split(";"))
-        if kind == wire.ARROW_MIME:
-            return not any(
-                option.replace(" ", "") in {"q=0", "q=0.0", "q=0.00", "q=0.000"} for option in options
-            )
-    return False

@@ -12,14 +12,14 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from queue import Empty, SimpleQueue
 from typing import Any
 
 from tidytape.lake import Lake
-from tidytape.service.computing import Answer, OverloadedError, StoppedError
+from tidytape.service.computing import Answer, OverloadedError, SharedBody, StoppedError, Task
 from tidytape.service.fair_queue import FairQueue
 from tidytape.service.scan import Limits
-from tidytape.service.task import SharedBody, Task
 from tidytape.service.worker import Begin, Job
 
 __all__ = ["Processes"]
@@ -201,7 +201,7 @@ class Processes:
         parcel = SharedBody()
         yields = task.heavy and self.workers > 1
         try:
-            body, headers, rows = desk.worker.answer(Job(task, parcel.path, yields), seconds=self._seconds)
+            answer: Answer = desk.worker.answer(Job(task, parcel.path, yields), seconds=self._seconds)
         except StoppedError as error:
             _log.error(
                 "a worker was ended: its answer took %s",
@@ -211,7 +211,7 @@ class Processes:
             )
             self._replace(desk)
             raise
-        return Answer(parcel if body is None else body, headers, rows)
+        return replace(answer, body=parcel) if answer.body is None else answer
 
     def _replace(self, desk: _Desk) -> None:
         """Replace a worker that has ended by the spare, and start another spare."""

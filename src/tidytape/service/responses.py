@@ -1,4 +1,4 @@
-"""Responses: the one shape of an error, ETags, and bodies that a worker left in shared memory."""
+"""Responses: the one shape of an error, and ETags."""
 
 from __future__ import annotations
 
@@ -7,15 +7,13 @@ import json
 
 import orjson
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from tidytape._version import __version__
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
-from tidytape.service.task import SharedBody
 
-__all__ = ["SharedBodyResponse", "error_response", "etag", "is_known"]
+__all__ = ["error_response", "etag", "is_known"]
 
 
 def error_response(code: str, message: str, *, retry_after: int | None = None) -> Response:
@@ -67,18 +65,3 @@ def is_known(tag: str | None, if_none_match: str | None) -> bool:
     bare = tag.removeprefix("W/")
     tags = [one.strip().removeprefix("W/") for one in if_none_match.split(",")]
     return "*" in tags or bare in tags
-
-
-class SharedBodyResponse(Response):
-    """A response whose body is a parcel. It is read as fast as the caller takes it, and never held whole."""
-
-    def __init__(self, parcel: SharedBody, *, headers: dict[str, str], media_type: str) -> None:
-        super().__init__(headers={**headers, "Content-Length": str(parcel.size)}, media_type=media_type)
-        self._parcel = parcel
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send it."""
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        for part in self._parcel.parts():
-            await send({"type": "http.response.body", "body": part, "more_body": True})
-        await send({"type": "http.response.body", "body": b"", "more_body": False})

@@ -15,16 +15,16 @@ import threading
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
 from tidytape.lake import Lake
-from tidytape.service import task
+from tidytape.service import computing
+from tidytape.service.computing import Task, left_in_memory
 from tidytape.service.engine import Engine
 from tidytape.service.scan import Limits
-from tidytape.service.task import Task, left_in_memory
 
 if sys.platform != "win32":
     import resource
@@ -111,8 +111,8 @@ def _read(messages: SimpleQueue[Any]) -> None:
 def _answer(engine: Engine, job: Job) -> bytes:
     """Return the pickle of an answer, or of the exception that computing it raised."""
     try:
-        body, headers, rows = task.computed(engine, job.task)
-        return pickle.dumps((left_in_memory(body, job.place), headers, rows))
+        answer = computing.computed(engine, job.task)
+        return pickle.dumps(replace(answer, body=left_in_memory(answer.body, job.place)))
     except MemoryError:
         os._exit(1)
     except BaseException as error:  # noqa: BLE001 - a Rust panic is a BaseException

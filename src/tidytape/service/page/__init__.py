@@ -6,21 +6,98 @@ through the routes that every other caller uses; see ``docs/adr/0015-a-page-at-t
 
 from __future__ import annotations
 
-import gzip
+import base64
 import hashlib
 from collections.abc import Mapping
 from functools import cache
+from importlib.resources import files
+from typing import Any
 
+import orjson
 import pyarrow as pa
 from fastapi import APIRouter, Request, Response
 
 from tidytape.budget import Tier
-from tidytape.service.page.document import document, headers
+from tidytape.service.computing import compressed
 from tidytape.service.page.facts import facts
 from tidytape.service.responses import is_known
-from tidytape.service.task import compressed
 
-__all__ = ["page"]
+__all__ = ["SCRIPTS", "document", "page"]
+
+SCRIPTS = (
+    "dom", "facts", "format", "weight", "query", "service", "quota", "answer", "table", "plot", "series", "profile",
+    "heatmap", "chart", "controls", "window", "lake", "builder", "main",
+)  # fmt: skip
+"""Parts of our script in the order in which they are joined: each may use what those before it define."""
+
+_HERE = files("tidytape.service.page")
+_SLOWEST = {"gzip": 9, "zstd": 19}
+_STRICT = '"use strict";'  # before the library, since it has to be the first statement of a script
+
+
+def document(facts: Mapping[str, Any]) -> str:
+    """Return the page.
+
+    Parameters
+    ----------
+    facts : mapping of str to Any
+        From `tidytape.service.page.facts.facts`.
+
+    Returns
+    -------
+    str
+        HTML that loads nothing from anywhere.
+    """
+    # Inside of a script element only `<` can end it.
+    written = orjson.dumps(facts).decode().replace("<", "\\u003c")
+    return (
+        _read("index.html")
+        .replace("/* style */", _style())
+        .replace("/* facts */", written)
+        .replace("/* script */", _script())
+    )
+
+
+def headers() -> dict[str, str]:
+    """Return the headers of the page: it runs the script and the style it came with, and asks its own origin."""
+    policy = {
+        "default-src": "'none'",
+        "script-src": _hash(_script()),
+        "style-src": _hash(_style()),
+        "connect-src": "'self'",
+        "img-src": "data:",  # its icon
+        "base-uri": "'none'",
+        "form-action": "'none'",
+        "frame-ancestors": "'none'",
+        # No text ever becomes markup, whoever wrote it: the browser refuses to parse any.
+        "require-trusted-types-for": "'script'",
+        "trusted-types": "'none'",
+    }
+    return {
+        "Content-Security-Policy": "; ".join(f"{name} {value}" for name, value in policy.items()),
+        "Referrer-Policy": "no-referrer",
+        "Cross-Origin-Opener-Policy": "same-origin",
+        "Cross-Origin-Resource-Policy": "same-origin",
+        "Cache-Control": "no-cache",  # kept, and asked for again by its ETag
+        "Vary": "Accept-Encoding",
+    }
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
+
+
+def _script() -> str:
+    ours = [_read(f"script/{name}.js") for name in SCRIPTS]
+    return "\n".join(["", _STRICT, _read("uplot/uPlot.iife.min.js"), *ours])
+
+
+def _style() -> str:
+    return "\n".join(["", _read("uplot/uPlot.min.css"), _read("page.css")])
+
+
+def _read(name: str) -> str:
+    return _HERE.joinpath(name).read_text("utf-8")
 
 
 def page(*, key_header: str, tiers: Mapping[str, Tier]) -> APIRouter:
@@ -41,13 +118,9 @@ def page(*, key_header: str, tiers: Mapping[str, Tier]) -> APIRouter:
         return body, {**headers(), "ETag": f'W/"{hashlib.sha256(body).hexdigest()[:32]}"'}
 
     @cache  # the page never changes, so it is worth the slowest level, once
-    def smallest(coding: str | None) -> bytes:
-        body, _ = made()
-        if coding == "gzip":
-            return gzip.compress(body, 9)
-        if coding == "zstd":
-            body = pa.Codec("zstd", compression_level=19).compress(body, asbytes=True)
-        return body
+    def smallest(coding: str) -> bytes:
+        codec = pa.Codec(coding, compression_level=_SLOWEST[coding])
+        return bytes(codec.compress(made()[0], asbytes=True))
 
     @router.api_route("/", methods=["GET", "HEAD"])
     def root(request: Request) -> Response:
@@ -56,7 +129,7 @@ def page(*, key_header: str, tiers: Mapping[str, Tier]) -> APIRouter:
         if is_known(sent["ETag"], request.headers.get("if-none-match")):
             return Response(status_code=304, headers=sent)
         _, coding = compressed(body, request.headers.get("accept-encoding", ""))
-        smallest_body = smallest(coding.get("Content-Encoding"))
-        return Response(smallest_body, headers={**sent, **coding}, media_type="text/html")
+        small = smallest(coding["Content-Encoding"]) if coding else body
+        return Response(small, headers={**sent, **coding}, media_type="text/html")
 
     return router
