@@ -157,7 +157,7 @@ def test_a_worker_that_somebody_ends_is_replaced(processes_of: Any, lake: Path, 
     computing = processes_of(workers=1)
     app = app_with(computing, lake)
     assert asked(app, 1, window())[0].status_code == 200
-    os.kill(computing._desks[0].worker._process.pid, signal.SIGKILL)
+    os.kill(computing._desks[0]._process.pid, signal.SIGKILL)
     assert asked(app, 1, window())[0].status_code in {200, 500}
     assert asked(app, 1, window())[0].status_code == 200
     assert computing.ended == 1
@@ -236,7 +236,7 @@ def test_who_hangs_up_in_the_queue_leaves_it_and_pays_for_what_had_begun(
             await asyncio.sleep(0.01)
         await asyncio.gather(*callers)
 
-    before = [desk.worker._process.pid for desk in computing._desks]
+    before = [desk._process.pid for desk in computing._desks]
     began = time.monotonic()
     asyncio.run(five_hang_up())
     assert time.monotonic() - began < 20
@@ -244,7 +244,7 @@ def test_who_hangs_up_in_the_queue_leaves_it_and_pays_for_what_had_begun(
     assert "tidytape_queries_waiting 0.0" in metrics(app)
     assert used(app) == 1  # of five callers one was being answered
     assert asked(app, 1, window())[0].status_code == 200
-    assert [desk.worker._process.pid for desk in computing._desks] == before
+    assert [desk._process.pid for desk in computing._desks] == before
     assert computing.ended == 0
 
 
@@ -364,7 +364,7 @@ def test_heavy_requests_are_computed_at_a_lower_priority(processes_of: Any, lake
     app = app_with(computing, lake)
 
     def priorities() -> list[set[int]]:
-        pids = [desk.worker._process.pid for desk in computing._desks]
+        pids = [desk._process.pid for desk in computing._desks]
         return [
             {os.getpriority(os.PRIO_PROCESS, int(one.name)) for one in Path(f"/proc/{pid}/task").iterdir()}
             for pid in pids

@@ -80,7 +80,7 @@ def test_a_task_that_is_dropped_is_not_given_out_and_its_key_keeps_its_turn() ->
 
 def turns_task(turns: FairQueue[str], name: str) -> str:
     """The very object that waits: tasks are told apart by identity."""
-    return next(task for _, tasks in turns._all() for _, task in tasks if task == name)
+    return next(task for _, task in turns._waiting if task == name)
 
 
 def test_no_task_is_lost_or_given_twice_and_no_key_waits_longer_than_a_round() -> None:

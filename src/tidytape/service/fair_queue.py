@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import Counter, deque
-from collections.abc import Iterator
+from collections import Counter
 from typing import Generic, TypeVar
 
 __all__ = ["FairQueue"]
 
 T = TypeVar("T")
+_Turn = tuple[bool, str]  # whether it is of the lane of heavy tasks, and the key
 
 
 class FairQueue(Generic[T]):
@@ -41,67 +41,47 @@ class FairQueue(Generic[T]):
     def __init__(self, *, most: int, most_of_key: int) -> None:
         self.most = most
         self._most_of_key = most_of_key
-        self._added = 0
-        # By lane: the keys in the order of their turns, each with its tasks, numbered in the order they were added.
-        self._lanes: dict[bool, dict[str, deque[tuple[int, T]]]] = {False: {}, True: {}}
+        self._waiting: list[tuple[_Turn, T]] = []  # in the order they were added
+        self._turns: dict[_Turn, None] = {}  # in the order of the turns
 
     def __len__(self) -> int:
-        return sum(len(tasks) for _, tasks in self._all())
+        return len(self._waiting)
 
     def add(self, key: str, task: T, *, heavy: bool) -> None:
         """Add a task of a key to a lane."""
-        self._added += 1
-        self._lanes[heavy].setdefault(key, deque()).append((self._added, task))
+        self._waiting.append(((heavy, key), task))
+        self._turns.setdefault((heavy, key))
 
     def next(self, *, heavy: bool) -> T | None:
         """Remove and return the next task of a lane; None if the lane is empty."""
-        lane = self._lanes[heavy]
-        if not lane:
+        turn = next((one for one in self._turns if one[0] is heavy), None)
+        if turn is None:
             return None
-        key = next(iter(lane))
-        tasks = lane.pop(key)
-        _, task = tasks.popleft()
-        if tasks:
-            lane[key] = tasks  # the key goes to the end of the round
+        oldest = next(place for place, (one, _) in enumerate(self._waiting) if one == turn)
+        task = self._removed(oldest)
+        if turn in self._turns:
+            self._turns[turn] = self._turns.pop(turn)  # the key goes to the end of the round
         return task
 
     def drop(self, task: T) -> None:
         """Remove a task whose caller has hung up, if it still waits."""
-        for lane in self._lanes.values():
-            for key, tasks in lane.items():
-                kept = deque(one for one in tasks if one[1] is not task)
-                if len(kept) < len(tasks):
-                    self._put(lane, key, kept)
-                    return
+        for place, (_, one) in enumerate(self._waiting):
+            if one is task:
+                self._removed(place)
+                return
 
     def surplus(self) -> T | None:
         """Remove and return a task beyond the bounds: the newest of the key with the most tasks; None if all fit."""
-        counts: Counter[str] = Counter()
-        newest: dict[str, int] = {}
-        for key, tasks in self._all():
-            counts[key] += len(tasks)
-            newest[key] = max(newest.get(key, 0), tasks[-1][0])
-        if not counts:
-            return None
-        longest = max(counts, key=lambda key: (counts[key], newest[key]))
+        counts = Counter(key for (_, key), _ in self._waiting)
+        newest = {key: place for place, ((_, key), _) in enumerate(self._waiting)}
+        longest = max(counts, key=lambda key: (counts[key], newest[key]), default="")
         if counts[longest] <= self._most_of_key and counts.total() <= self.most:
             return None
-        for lane in self._lanes.values():
-            tasks = lane.get(longest, deque())
-            if tasks and tasks[-1][0] == newest[longest]:
-                _, task = tasks.pop()
-                self._put(lane, longest, tasks)
-                return task
-        raise AssertionError("the newest task of a key is in one of the lanes")  # pragma: no cover
+        return self._removed(newest[longest])
 
-    def _all(self) -> Iterator[tuple[str, deque[tuple[int, T]]]]:
-        for lane in self._lanes.values():
-            yield from lane.items()
-
-    @staticmethod
-    def _put(lane: dict[str, deque[tuple[int, T]]], key: str, tasks: deque[tuple[int, T]]) -> None:
-        """Replace the tasks of a key, which keeps its turn."""
-        if tasks:
-            lane[key] = tasks
-        else:
-            lane.pop(key)
+    def _removed(self, place: int) -> T:
+        """Remove and return a task; the other tasks of its key keep their turn."""
+        turn, task = self._waiting.pop(place)
+        if all(one != turn for one, _ in self._waiting):
+            del self._turns[turn]
+        return task

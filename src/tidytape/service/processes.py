@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 from typing import Any
 
 from tidytape.lake import Lake
@@ -37,7 +37,7 @@ class Processes:
     """Computes in worker processes. Tasks wait while no worker is idle, and keys take turns.
 
     Heavy tasks never take the last worker, and run at a lower priority of the operating system. A worker is ended
-    only if its task exceeds the limit on time or memory; a spare worker takes its place. A task whose caller has hung
+    only if its task exceeds the limit on time or memory; another one takes its place. A task whose caller has hung
     up leaves the queue; if its computation has begun, the service computes it to its end and drops the answer.
 
     Parameters
@@ -82,13 +82,11 @@ class Processes:
         self.ended = 0
         self._seconds = seconds
         self.limits = Limits.of(seconds=seconds, memory=memory)
-        self._begin = Begin(lake.path, lake.storage_options, memory, self.limits)
+        begin = Begin(lake.path, lake.storage_options, memory, self.limits)
         self._lock = threading.Lock()
         self._turns: FairQueue[_Waiting] = FairQueue(most=waiting, most_of_key=waiting_of_key)
         self._closed = False
-        self._desks = [_Desk(number, self._new_worker()) for number in range(self.workers)]
-        self._spares: SimpleQueue[_Worker] = SimpleQueue()
-        self._spares.put(self._new_worker())
+        self._desks = [_Desk(number, self.command, begin) for number in range(self.workers)]
         self._idle = list(self._desks)
         self._threads = [
             threading.Thread(
@@ -148,18 +146,12 @@ class Processes:
             desk.tasks.put(None)
         for thread in self._threads:
             thread.join()
-        workers = [desk.worker for desk in self._desks]
-        with suppress(Empty):  # it was closed before
-            workers.append(self._spares.get_nowait())
-        for worker in workers:
-            worker.dismiss()
-        for worker in workers:
-            worker.wait()
+        for desk in self._desks:
+            desk.dismiss()
+        for desk in self._desks:
+            desk.wait()
 
     # -- inside ------------------------------------------------------------------------------------------------------
-
-    def _new_worker(self) -> _Worker:
-        return _Worker(self.command, self._begin)
 
     def _hand_out(self) -> None:
         """Hand waiting tasks to idle desks. The caller holds the lock."""
@@ -196,12 +188,12 @@ class Processes:
                 self._hand_out()
 
     def _computed(self, desk: _Desk, task: Task) -> Answer:
-        while not desk.worker.is_alive:  # ended by somebody else, while it was idle, as the spare may be
+        while not desk.is_alive:  # ended by somebody else, while it was idle
             self._replace(desk)
         parcel = SharedBody()
         yields = task.heavy and self.workers > 1
         try:
-            answer: Answer = desk.worker.answer(Job(task, parcel.path, yields), seconds=self._seconds)
+            answer: Answer = desk.answer(Job(task, parcel.path, yields), seconds=self._seconds)
         except StoppedError as error:
             _log.error(
                 "a worker was ended: its answer took %s",
@@ -214,13 +206,12 @@ class Processes:
         return replace(answer, body=parcel) if answer.body is None else answer
 
     def _replace(self, desk: _Desk) -> None:
-        """Replace a worker that has ended by the spare, and start another spare."""
-        desk.worker.dismiss()
-        desk.worker.wait()
+        """Replace a worker that has ended."""
         with self._lock:
             self.ended += 1
-        desk.worker = self._spares.get()
-        self._spares.put(self._new_worker())
+        desk.dismiss()
+        desk.wait()
+        desk.start()
 
 
 class _Waiting:
@@ -237,24 +228,21 @@ class _Waiting:
 
 
 class _Desk:
-    """A place where one answer is computed at a time, by one worker after another."""
+    """A place where one answer is computed at a time, by one worker process after another."""
 
-    def __init__(self, number: int, worker: _Worker) -> None:
+    def __init__(self, number: int, command: Sequence[str], begin: Begin) -> None:
         self.number = number
-        self.worker = worker
         self.was_heavy = False
         self.tasks: SimpleQueue[_Waiting | None] = SimpleQueue()
+        self._command, self._begin = command, begin
+        self.start()
 
-
-class _Worker:
-    """A worker process, seen from the service. It starts at once, and is ready some time later."""
-
-    def __init__(self, command: Sequence[str], begin: Begin) -> None:
-        self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
-        self._is_ready = False
-        self._is_late = False
+    def start(self) -> None:
+        """Start a worker; it is ready some time later."""
+        self._process = subprocess.Popen(self._command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+        self._is_ready = self._is_late = False
         with suppress(StoppedError):  # it is asked again with its first task
-            self._send(begin)
+            self._send(self._begin)
 
     @property
     def is_alive(self) -> bool:
@@ -299,16 +287,16 @@ class _Worker:
     @contextmanager
     def _at_most(self, seconds: float) -> Iterator[None]:
         """End the process after some seconds."""
-        deadline = threading.Timer(seconds, self._end)
+        deadline = threading.Timer(seconds, self._end, [self._process])
         deadline.start()
         try:
             yield
         finally:
             deadline.cancel()
 
-    def _end(self) -> None:
-        self._is_late = True
-        self._process.kill()
+    def _end(self, process: subprocess.Popen[bytes]) -> None:
+        self._is_late = process is self._process  # and not another one that has taken its place
+        process.kill()
 
     def _send(self, message: object) -> None:
         assert self._process.stdin is not None

@@ -309,7 +309,10 @@ class MarketScan:
         """Return whether a table may have rows of the markets in the window, or up to ``before`` [ns] before it."""
         spans = (self.lake.extent(table, self.market.exchange, symbol) for symbol in self.symbols)
         since = self.start - before
-        return any(first is not None and first < self.end and last >= since for first, last in spans)
+        return any(
+            first is not None and last is not None and first < self.end and last >= since
+            for first, last in spans
+        )
 
     def in_usd(self, events: pl.LazyFrame) -> pl.LazyFrame:
         """Return events whose ``quote_amount`` is in USD."""

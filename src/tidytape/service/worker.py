@@ -112,6 +112,7 @@ def _answer(engine: Engine, job: Job) -> bytes:
     """Return the pickle of an answer, or of the exception that computing it raised."""
     try:
         answer = computing.computed(engine, job.task)
+        assert isinstance(answer.body, bytes)
         return pickle.dumps(replace(answer, body=left_in_memory(answer.body, job.place)))
     except MemoryError:
         os._exit(1)
