@@ -6,6 +6,7 @@ import logging
 from urllib.parse import unquote
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidytape.service.accounts import Account, Accounts, rate_limit_headers
@@ -62,7 +63,8 @@ class Gate:
 
         try:
             try:
-                await self._through(scope, receive, send_with_headers)
+                answer = self._refusal(scope) or self._app
+                await answer(scope, receive, send_with_headers)
             except UnreachableError:
                 raise
             except Exception:  # noqa: BLE001 - every failure gets the one error shape
@@ -77,38 +79,28 @@ class Gate:
             answer = error_response("UNAVAILABLE", f"{error}; try again", retry_after=_PAUSE)
             await answer(scope, receive, send)
 
-    async def _through(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass on a request that has a key or needs none."""
-        is_ambiguous = _is_ambiguous(scope)
-        # After a body of ambiguous length nobody knows where the next request begins.
-        closing = {"Connection": "close"} if is_ambiguous else {}
+    def _refusal(self, scope: Scope) -> Response | None:
+        """Find the account of a request; return a refusal if it has none and needs one, or cannot be read."""
+        refusal, length = None, len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
         if scope["path"].startswith(_GUARDED):
             secret = Headers(scope=scope).get(self._key_header)
             account = self._accounts.of(secret) if secret else None
             if account is None:
-                answer = error_response(
-                    "INVALID_API_KEY",
-                    f"{self._key_header}: got {'an unknown or expired key' if secret else 'no key'}, "
-                    "expected a valid API key",
-                )
-                answer.headers.update(closing)
-                await answer(scope, receive, send)
-                return
-            scope["state"]["account"] = account
-            scope["state"]["facts"].update(key=account.key.id, tier=account.tier.name)
-        if is_ambiguous:
-            answer = error_response(
-                "INVALID_REQUEST", "headers: got Content-Length and Transfer-Encoding, expected one"
-            )
-            answer.headers.update(closing)
-            await answer(scope, receive, send)
-            return
-        length = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
-        if length > LONGEST_TARGET:
+                got = "an unknown or expired key" if secret else "no key"
+                message = f"{self._key_header}: got {got}, expected a valid API key"
+                refusal = error_response("INVALID_API_KEY", message)
+            else:
+                scope["state"]["account"] = account
+                scope["state"]["facts"].update(key=account.key.id, tier=account.tier.name)
+        if _is_ambiguous(scope):
+            message = "headers: got Content-Length and Transfer-Encoding, expected one"
+            refusal = refusal or error_response("INVALID_REQUEST", message)
+            # After a body of ambiguous length nobody knows where the next request begins.
+            refusal.headers["Connection"] = "close"
+        elif length > LONGEST_TARGET:
             message = f"path and query: got {length} bytes, expected at most {LONGEST_TARGET}"
-            await error_response("URI_TOO_LONG", message)(scope, receive, send)
-            return
-        await self._app(scope, receive, send)
+            refusal = refusal or error_response("URI_TOO_LONG", message)
+        return refusal
 
 
 def _in_origin_form(scope: Scope) -> None:

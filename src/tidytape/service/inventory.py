@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
-from types import MappingProxyType
 from typing import Any, Generic, TypeVar
 
 import polars as pl
@@ -21,6 +20,7 @@ from tidytape.service.accounts import Key
 from tidytape.service.plans import PLANS, TABLES_OF_MARKETS
 from tidytape.service.selection import summaries
 from tidytape.times import DAY, SECOND
+from tidytape.wire._values import written_time as wire_time
 
 __all__ = [
     "COLUMNS",
@@ -269,7 +269,27 @@ def entries(holdings: Inventory, name: str, query: MetaQuery) -> list[Any]:
     """
     if name in LISTS_OF_A_TYPE and not query.type:
         raise QueryError("type", got=None, expected="at least one data type", code="INTERNAL_ERROR")
-    return _LISTED[LISTS[name]](holdings.lake, narrowed(holdings, query), query)
+    held, field = narrowed(holdings, query), LISTS[name]
+    if field == "blockSizes":
+        return _block_sizes(holdings.lake, held)
+    if field == "tenors":
+        end = None if query.end is None else query.end * SECOND
+        there = tenors(holdings.lake, held, end=end)["tenor"]
+    else:
+        there = held[_COLUMNS_OF_LISTS[field]]
+    names = set(there.drop_nulls())
+    return [str(one) for one in _ORDERS.get(field, sorted(names)) if one in names]
+
+
+_COLUMNS_OF_LISTS = {
+    "types": "type",
+    "exchanges": "exchange",
+    "categories": "category",
+    "coins": "coin",
+    "rawSymbols": "raw_symbol",
+    "normalizedSymbols": "normalized_symbol",
+}
+_ORDERS: Mapping[str, Iterable[str]] = {"types": DATA_TYPES, "categories": Category, "tenors": Tenor}
 
 
 def narrowed(holdings: Inventory, query: MetaQuery) -> pl.DataFrame:
@@ -308,29 +328,7 @@ def narrowed(holdings: Inventory, query: MetaQuery) -> pl.DataFrame:
     return held
 
 
-def _column(name: str) -> Callable[[Lake, pl.DataFrame, MetaQuery], list[Any]]:
-    def distinct(lake: Lake, held: pl.DataFrame, query: MetaQuery) -> list[Any]:
-        return held[name].drop_nulls().unique().sort().to_list()
-
-    return distinct
-
-
-def _types(lake: Lake, held: pl.DataFrame, query: MetaQuery) -> list[Any]:
-    return held["type"].unique(maintain_order=True).to_list()  # in the order of the catalogue
-
-
-def _categories(lake: Lake, held: pl.DataFrame, query: MetaQuery) -> list[Any]:
-    there = set(held["category"])
-    return [one.value for one in Category if one.value in there]
-
-
-def _tenors(lake: Lake, held: pl.DataFrame, query: MetaQuery) -> list[Any]:
-    end = None if query.end is None else query.end * SECOND
-    there = set(tenors(lake, held, end=end)["tenor"])
-    return [one.value for one in Tenor if one.value in there]
-
-
-def _block_sizes(lake: Lake, held: pl.DataFrame, query: MetaQuery) -> list[Any]:
+def _block_sizes(lake: Lake, held: pl.DataFrame) -> list[Any]:
     """Return the recommended block size of every market with a book, for its last snapshot."""
     books = held.filter(pl.col("type") == _BOOK).select("exchange", "raw_symbol")
     facts = lake.markets().filter(pl.col("tenor").is_null())
@@ -358,20 +356,6 @@ def _middle(lake: Lake, exchange: str, symbol: str) -> float | None:
     )
     middle: float | None = last.collect(engine="streaming").item()
     return middle if middle is not None and middle > 0 else None
-
-
-_LISTED: Mapping[str, Callable[[Lake, pl.DataFrame, MetaQuery], list[Any]]] = MappingProxyType(
-    {
-        "types": _types,
-        "exchanges": _column("exchange"),
-        "categories": _categories,
-        "coins": _column("coin"),
-        "rawSymbols": _column("raw_symbol"),
-        "normalizedSymbols": _column("normalized_symbol"),
-        "tenors": _tenors,
-        "blockSizes": _block_sizes,
-    }
-)
 
 
 def spans(holdings: Inventory, query: MetaQuery) -> list[dict[str, Any]]:
@@ -403,15 +387,9 @@ def spans(holdings: Inventory, query: MetaQuery) -> list[dict[str, Any]]:
         .agg(pl.len().alias("subjects"), pl.col("first").min(), pl.col("last").max())
     )
     return [
-        {**row, "first": _timestamp(row["first"]), "last": _timestamp(row["last"])}
+        {**row, "first": wire_time(row["first"]), "last": wire_time(row["last"])}
         for row in of_venues.iter_rows(named=True)
     ]
-
-
-def _timestamp(ns: int) -> dict[str, int]:
-    """Return a timestamp as the contract writes it."""
-    seconds, rest = divmod(ns, SECOND)
-    return {"s": seconds, "ns": rest} if rest else {"s": seconds}
 
 
 def out_of_history(

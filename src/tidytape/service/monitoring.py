@@ -36,6 +36,9 @@ __all__ = ["Metrics", "RequestLog", "health"]
 
 _log = logging.getLogger("tidytape.service")
 _access_log = logging.getLogger("tidytape.access")
+_KEY_FILE_FAULTS = "Times the key file was found deleted, unreadable or writable by every user."
+_STORE_FAULTS = "Requests to the bucket store that got no answer."
+_WORKERS_ENDED = "Workers that ended before their answer was there."
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -90,24 +93,12 @@ class Metrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         """Yield the numbers that other parts of the service keep, as they are now."""
-        yield CounterMetricFamily(
-            "tidytape_key_file_faults",
-            "Times the key file was found deleted, unreadable or writable by every user.",
-            value=self._keys.faults,
-        )
-        yield CounterMetricFamily(
-            "tidytape_bucket_store_faults",
-            "Requests to the bucket store that got no answer.",
-            value=self._buckets.faults,
-        )
-        yield GaugeMetricFamily(
-            "tidytape_queries_waiting", "Queries that wait for a worker.", value=self._computing.waiting
-        )
-        yield CounterMetricFamily(
-            "tidytape_workers_ended",
-            "Workers that ended before their answer was there.",
-            value=self._computing.ended,
-        )
+        faults, away = self._keys.faults, self._buckets.faults
+        waiting, ended = self._computing.waiting, self._computing.ended
+        yield CounterMetricFamily("tidytape_key_file_faults", _KEY_FILE_FAULTS, value=faults)
+        yield CounterMetricFamily("tidytape_bucket_store_faults", _STORE_FAULTS, value=away)
+        yield GaugeMetricFamily("tidytape_queries_waiting", "Queries that wait for a worker.", value=waiting)
+        yield CounterMetricFamily("tidytape_workers_ended", _WORKERS_ENDED, value=ended)
 
     def page(self) -> bytes:
         """Return the text that Prometheus reads."""
@@ -177,7 +168,14 @@ def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[
         The OpenAPI document.
     """
     router = APIRouter(include_in_schema=False)
-    readiness = _Readiness(lake)
+    known: set[str] = set()
+    logged = ""
+
+    def require_lake() -> None:
+        """Raise LakeError unless every table that the lake ever had can be read from disk now."""
+        # A table that has vanished is a fault, so its name stays in the set.
+        known.update(table.name for table in tables(lake, None))
+        require_readable(lake, sorted({*known, MARKETS.name}))
 
     @router.api_route("/healthz", methods=_LOOK)
     def alive() -> Response:
@@ -185,13 +183,18 @@ def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[
 
     @router.api_route("/readyz", methods=_LOOK)
     async def ready() -> Response:
+        nonlocal logged
         try:
-            await anyio.to_thread.run_sync(readiness.check)
+            await anyio.to_thread.run_sync(require_lake)
             await buckets.check()
-        except LakeError:  # the log says why; the caller has no key and learns nothing more
+        except LakeError as error:  # the log says why; the caller has no key and learns nothing more
+            if logged != error.message:
+                logged = error.message
+                _log.error("not ready: %s", logged)
             return error_response("UNAVAILABLE", "the lake cannot be read")
         except UnreachableError as error:
             return error_response("UNAVAILABLE", str(error))
+        logged = ""
         return Response(b'{"status":"ready"}', media_type="application/json")
 
     @router.get("/metrics")
@@ -205,25 +208,3 @@ def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[
         return Response(described, media_type="application/json")
 
     return router
-
-
-class _Readiness:
-    """Checks that every table that the lake ever had can be read from disk now."""
-
-    def __init__(self, lake: Lake) -> None:
-        self._lake = lake
-        self._tables: set[str] = set()
-        self._logged: str | None = None
-
-    def check(self) -> None:
-        """Raise LakeError if the lake cannot be read; log each new reason once."""
-        try:
-            # A table that has vanished is a fault, so its name stays in the set.
-            self._tables |= {table.name for table in tables(self._lake, None)}
-            require_readable(self._lake, sorted(self._tables | {MARKETS.name}))
-        except LakeError as error:
-            if self._logged != error.message:
-                self._logged = error.message
-                _log.error("not ready: %s", error.message)
-            raise
-        self._logged = None

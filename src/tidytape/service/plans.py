@@ -93,25 +93,24 @@ def require_touched(scans: Sequence[MarketScan]) -> None:
         most = MOST_ROWS - 2  # a time block may reach into one more level at either end
         if highest is not None and highest > most:
             expected = f"a size that cuts the range of every time block into at most {most:,} levels"
-            raise QueryError(
-                "block_size", got=str(scan.block_size), expected=expected, hint=f"one has {highest:,.0f}"
+            hint = f"one has {highest:,.0f}"
+        elif touched > scan.limits.touched:
+            expected = (
+                f"a size at which the time blocks touch at most {scan.limits.touched:,} levels together"
             )
-        if touched > scan.limits.touched:
-            raise QueryError(
-                "block_size",
-                got=str(scan.block_size),
-                expected=f"a size at which the time blocks touch at most {scan.limits.touched:,} levels together",
-                hint=f"at this size they touch {touched:,}; a shorter window has fewer, too",
+            hint = f"at this size they touch {touched:,}; a shorter window has fewer, too"
+        elif not scan.lists_once and listed > scan.limits.listed:
+            expected = (
+                "a size at which the lists of single prints, one for each level, have at most "
+                f"{scan.limits.listed:,} prices together"
             )
-        if not scan.lists_once and listed > scan.limits.listed:
-            raise QueryError(
-                "block_size",
-                got=str(scan.block_size),
-                expected="a size at which the lists of single prints, one for each level, have at most "
-                f"{scan.limits.listed:,} prices together",
-                hint=f"at this size they may have {listed:,.0f}; a quarter of that with blocks twice as high; JSON has "
-                "each list once",
+            hint = (
+                f"at this size they may have {listed:,.0f}; a quarter of that with blocks twice as high; JSON has "
+                "each list once"
             )
+        else:
+            continue
+        raise QueryError("block_size", got=str(scan.block_size), expected=expected, hint=hint)
 
 
 def _session_of(scan: MarketScan) -> pl.Expr:
