@@ -1,16 +1,18 @@
-"""The OpenAPI document as a page for people, in Markdown."""
+"""The page of the API in the reference, made of the OpenAPI document: ``python tests/api_page.py`` rewrites it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 from tidytape.catalogue import ERROR_MEANING, ERROR_STATUS
-from tidytape.service.openapi import camel
+from tidytape.service import KEY_HEADER
+from tidytape.service.openapi import camel, document
 
-__all__ = ["reference_page"]
+PAGE = Path(__file__).parents[1] / "docs" / "reference" / "api.md"
 
 Document = Mapping[str, Any]
 
@@ -18,8 +20,8 @@ _TITLE = """\
 # The API, route by route
 
 This page is the service's own description in words. A service has it at `/openapi.json`, and `tidytape openapi` prints
-it without one, to generate clients from; with `--markdown` it prints this page. What the numbers mean, and what was
-decided where the contract is silent, is said [of the service](service.md).
+it without one, to generate clients from. What the numbers mean, and what was decided where the contract is silent, is
+said [of the service](service.md).
 """
 _POINTS = """\
 `{"series": [{"id": {...}, "points": [{"Point": {...}}, ...]}, ...]}`: one series per unique identifier, and in each \
@@ -28,12 +30,12 @@ Beside `series` stand `notes`, a list that may be empty: see [Note](#note). In A
 the schema, under the key `tidytape.notes`."""
 
 
-def reference_page(document: Document) -> str:
+def reference_page(described: Document) -> str:
     """Return the reference page of an OpenAPI document.
 
     Parameters
     ----------
-    document : mapping
+    described : mapping
         As `tidytape.service.openapi.document` returns it.
 
     Returns
@@ -41,13 +43,13 @@ def reference_page(document: Document) -> str:
     str
         Markdown.
     """
-    components = document["components"]
+    components = described["components"]
     schemas = components["schemas"]
-    parts = [_TITLE.strip(), document["info"]["description"].strip()]
+    parts = [_TITLE.strip(), described["info"]["description"].strip()]
     parts.append(f"The key is sent in the header `{components['securitySchemes']['Key']['name']}`.")
-    for tag in document["tags"]:
+    for tag in described["tags"]:
         parts += [f"## {tag['name'].capitalize()}", tag["description"]]
-        routes = [(path, methods["get"]) for path, methods in document["paths"].items()]
+        routes = [(path, methods["get"]) for path, methods in described["paths"].items()]
         routes = [(path, operation) for path, operation in routes if tag["name"] in operation["tags"]]
         for _, alike in groupby(routes, key=lambda route: [one["name"] for one in route[1]["parameters"]]):
             parts += _routes(dict(alike), components)
@@ -220,3 +222,7 @@ def _table(columns: str, rows: Iterable[Sequence[object]]) -> str:
     lines = [head, ["---"] * len(head), *rows]
     cells = ([str(cell).replace("|", "\\|") for cell in line] for line in lines)
     return "\n".join(f"| {' | '.join(line)} |" for line in cells)
+
+
+if __name__ == "__main__":
+    PAGE.write_text(reference_page(document(key_header=KEY_HEADER)), "utf-8")
