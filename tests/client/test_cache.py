@@ -28,6 +28,7 @@ from tidytape.client.local import AppTransport
 from tidytape.client.window import Window
 from tidytape.errors import IncompleteDataError, QueryError
 from tidytape.lake import Lake
+from tidytape.lake.ingest import Market
 from tidytape.query import PointsQuery
 from tidytape.service import Key, Keys, create_app, hashed
 from tidytape.times import without
@@ -486,3 +487,32 @@ def test_what_could_not_be_removed_was_not_freed(tmp_path: Path, monkeypatch: py
         readable.setattr(shutil, "rmtree", lambda path, **options: None)
         assert Cache(tmp_path).clear() == 0
     assert Cache(tmp_path).clear() == 4
+
+
+def test_lakes_of_local_clients_are_kept_apart_in_one_cache(tmp_path: Path) -> None:
+    """Two lakes of the same market in one cache, and a third made where the first was."""
+    hour = {"exchange": "X", "coin": "BTC", "interval": "1h", "start": S0, "end": S0 + HOUR}
+
+    def close(lake: Path, price: float) -> float:
+        shutil.rmtree(lake, ignore_errors=True)
+        candle = {"timestamp": [S0], "volume": 1.0} | dict.fromkeys(["open", "high", "low", "close"], price)
+        frame = pl.DataFrame(candle)
+        market = Market(exchange="X", raw_symbol="BTC-USD")
+        Lake.create(lake).write(frame, table="candles", interval="1h", time_unit="s", market=market)
+        with Client.local(lake, cache=tmp_path / "cache") as client:
+            return float(client.candles(**hour)["close"].item())
+
+    places = [tmp_path / "a", tmp_path / "b", tmp_path / "a"]
+    assert [close(place, price) for place, price in zip(places, [100.0, 500.0, 900.0], strict=True)] == [
+        100.0,
+        500.0,
+        900.0,
+    ]
+
+
+def test_a_local_client_answers_from_the_cache_of_its_lake(lake: Lake, tmp_path: Path) -> None:
+    day = {"exchange": "X", "coin": "BTC", "interval": "1h", "start": S0, "end": S0 + HOUR}
+    for requests in (1, 0):
+        with Client.local(lake.path, cache=tmp_path) as client:
+            told = client.fetch(client.query.candles(**day)).metadata
+        assert told.requests == requests

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import hashlib
 import os
 import secrets
 import shutil
@@ -136,17 +137,24 @@ def connection(
     if fixed := options.keys() & {"base_url", "api_key", "transport"}:
         raise TypeError(f"a client in this process has its own {min(fixed)}")
     path = _demo_lake() if lake is None else lake
+    held = Lake(path)
     key = secrets.token_urlsafe(32)
     keys = Keys([Key("local", hashed(key), _UNLIMITED.name, created=0)])
-    app = create_app(Lake(path), keys, tiers={_UNLIMITED.name: _UNLIMITED})
+    app = create_app(held, keys, tiers={_UNLIMITED.name: _UNLIMITED})
     # A client need not be guarded from the service in its own process.
     return {
-        "base_url": LOCAL,
+        "base_url": f"http://{_name(held)}.{LOCAL}",
         "api_key": key,
         "transport": transport(app, folder=str(path) if lake is None else None),
         "max_body": sys.maxsize,
         **options,
     }
+
+
+def _name(lake: Lake) -> str:
+    """Return a name that no other lake has, so that a cache keeps the points of each apart."""
+    identity = f"{lake.path}\n{lake.delta('markets').metadata().id}"
+    return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
 @cache

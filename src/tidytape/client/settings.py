@@ -278,8 +278,8 @@ OnLimit = Literal["wait", "raise"]
 Partial = Literal["raise", "flag"]
 Absent = Literal["null", "zero"]
 
-LOCAL = "http://tidytape.local"
-"""The address of the service in this process."""
+LOCAL = "tidytape.local"
+"""What ends the address of a service in this process; before it stands the name of its lake."""
 
 _BASE_URL = "TIDYTAPE_BASE_URL"
 _API_KEY = "TIDYTAPE_API_KEY"
@@ -377,7 +377,7 @@ class Settings:
     @property
     def is_certain(self) -> bool:
         """Whether the service says which markets have no points, so that the client need not probe its answers."""
-        return self.quota.has_notes or self.base_url == LOCAL
+        return self.quota.has_notes or self.base_url.endswith(LOCAL)
 
     def __reduce__(self) -> NoReturn:
         """Refuse to be pickled or copied: the key would travel along."""
