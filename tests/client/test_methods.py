@@ -19,6 +19,7 @@ from simulated.asked import LISTS, SERIES, predicted
 from simulated.everything import everything
 from tidytape.client.endpoints import Endpoints, Queries
 from tidytape.client.series import SeriesMethods, Wanted
+from tidytape.client.settings import Options
 from tidytape.errors import QueryError
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, TPO_SESSIONS, Schema, schema_of
 
@@ -127,6 +128,14 @@ def test_columns_are_described_in_the_order_of_the_frame(name: str) -> None:
     listed = re.findall(r"^ +- (.+?)(?: : | \[categorical\]$)", returns, re.MULTILINE)
     described = [column.strip("`") for line in listed for column in line.split(", ")]
     assert [column for column in described if column != "coverage"] == list(FRAMES[name].names)
+
+
+@pytest.mark.parametrize("kind", [tidytape.Client, tidytape.AsyncClient])
+@pytest.mark.parametrize("name", ["local", "demo", "replay"])
+def test_the_other_ways_to_make_a_client_name_its_options(kind: type, name: str) -> None:
+    described = inspect.getdoc(getattr(kind, name)) or ""
+    assert f"The options of `{kind.__name__}`:" in described
+    assert {option for option in Options.__annotations__ if f"``{option}``" not in described} == set()
 
 
 def test_without_docstrings_the_methods_are_the_same() -> None:

@@ -89,7 +89,8 @@ class AsyncClient(
     max_body : int
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     on_limit : {"wait", "raise"}
-        What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
+        What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`. With
+        ``"raise"`` nothing waits, so ``max_wait`` is left out.
     max_wait : float or None
         Longest time the budget may make one fetch wait. [s] Where it would be longer, `BudgetError` says how long,
         before anything is sent. None is without bound. A wait of more than ten seconds is announced on the progress
@@ -220,7 +221,28 @@ class AsyncClient(
     def local(
         lake: str | Path, *, backend: Backend = "polars", **options: Unpack[Options]
     ) -> AsyncClient[Any]:
-        """Return a client of the service over a lake, in this process; see ``Client.local``."""
+        """Return a client of the service over a lake, in this process; see ``Client.local``.
+
+        Parameters
+        ----------
+        lake : path or URL
+            A lake that exists.
+        backend : {"polars", "pandas"}
+            Kind of every frame the client returns.
+        **options
+            The options of `AsyncClient`: ``auth_header``, ``timeout``, ``deadline``, ``attempts``, ``max_body``,
+            ``on_limit``, ``max_wait``, ``partial``, ``absent``, ``parallel``, ``cache``,
+            ``cache_limit``, ``offline``, ``progress``.
+
+        Returns
+        -------
+        AsyncClient
+
+        Raises
+        ------
+        LakeError
+            If there is no lake.
+        """
         from tidytape.client.local import AsyncAppTransport, connection
 
         return AsyncClient(**connection(lake, AsyncAppTransport, **options), backend=backend)
@@ -237,7 +259,22 @@ class AsyncClient(
 
     @staticmethod
     def demo(*, backend: Backend = "polars", **options: Unpack[Options]) -> AsyncClient[Any]:
-        """Return a client of the service over a small simulated market; see ``Client.demo``."""
+        """Return a client of the service over a small simulated market; see ``Client.demo``.
+
+        Parameters
+        ----------
+        backend : {"polars", "pandas"}
+            Kind of every frame the client returns.
+        **options
+            The options of `AsyncClient`: ``auth_header``, ``timeout``, ``deadline``, ``attempts``, ``max_body``,
+            ``on_limit``, ``max_wait``, ``partial``, ``absent``, ``parallel``, ``cache``,
+            ``cache_limit``, ``offline``, ``progress``.
+
+        Returns
+        -------
+        AsyncClient
+            Its lake is removed when the client is closed, or at the latest with the process.
+        """
         from tidytape.client.local import AsyncAppTransport, connection
 
         return AsyncClient(**connection(None, AsyncAppTransport, **options), backend=backend)
@@ -265,6 +302,11 @@ class AsyncClient(
         tape : path
             What ``record`` made.
         backend : {"polars", "pandas"}
+            Kind of every frame the client returns.
+        **options
+            The options of `AsyncClient`: ``auth_header``, ``timeout``, ``deadline``, ``attempts``, ``max_body``,
+            ``on_limit``, ``max_wait``, ``partial``, ``absent``, ``parallel``, ``progress``. A tape
+            needs no cache, so ``cache``, ``cache_limit`` and ``offline`` change nothing.
 
         Returns
         -------

@@ -420,14 +420,14 @@ class Endpoints(
     # --- tapes ---
 
     def record(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Recording:
-        """Keep every answer of a study in one file, from which ``replay`` gives them again.
+        """Keep every answer of a study in one folder, the tape, from which ``replay`` gives them again.
 
         It is for ``with``, and with an ``AsyncClient`` for ``async with`` too.
 
         Parameters
         ----------
         path : path
-            The tape, e.g. ``"study.tape"``.
+            The folder of the tape, e.g. ``"study.tape"``.
         overwrite : bool
             Whether a tape that is there is replaced.
 

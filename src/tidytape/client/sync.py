@@ -86,7 +86,8 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
     max_body : int
         Longest body of one response, decompressed; a longer one is refused before it is read whole. [byte]
     on_limit : {"wait", "raise"}
-        What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`.
+        What to do where the budget of the key is used up: wait until it is there, or raise `BudgetError`. With
+        ``"raise"`` nothing waits, so ``max_wait`` is left out.
     max_wait : float or None
         Longest time the budget may make one fetch wait. [s] Where it would be longer, `BudgetError` says how long,
         before anything is sent. None is without bound. A wait of more than ten seconds is announced on the progress
@@ -221,6 +222,11 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         lake : path or URL
             A lake that exists.
         backend : {"polars", "pandas"}
+            Kind of every frame the client returns.
+        **options
+            The options of `Client`: ``auth_header``, ``timeout``, ``deadline``, ``attempts``, ``max_body``,
+            ``on_limit``, ``max_wait``, ``partial``, ``absent``, ``parallel``, ``cache``,
+            ``cache_limit``, ``offline``, ``progress``.
 
         Returns
         -------
@@ -267,6 +273,11 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         Parameters
         ----------
         backend : {"polars", "pandas"}
+            Kind of every frame the client returns.
+        **options
+            The options of `Client`: ``auth_header``, ``timeout``, ``deadline``, ``attempts``, ``max_body``,
+            ``on_limit``, ``max_wait``, ``partial``, ``absent``, ``parallel``, ``cache``,
+            ``cache_limit``, ``offline``, ``progress``.
 
         Returns
         -------
@@ -306,6 +317,11 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
         tape : path
             What ``record`` made.
         backend : {"polars", "pandas"}
+            Kind of every frame the client returns.
+        **options
+            The options of `Client`: ``auth_header``, ``timeout``, ``deadline``, ``attempts``, ``max_body``,
+            ``on_limit``, ``max_wait``, ``partial``, ``absent``, ``parallel``, ``progress``. A tape
+            needs no cache, so ``cache``, ``cache_limit`` and ``offline`` change nothing.
 
         Returns
         -------

@@ -64,7 +64,26 @@ class Answers(Layout):
 
     @abstractmethod
     def events(self, answer: Any, parsed: Parsed) -> Iterator[Event]:
-        """Yield the events of an answer, or of an item of an array; ValueError says what is wrong with one."""
+        """Yield the events of an answer, or of an item of an array.
+
+        Parameters
+        ----------
+        answer : object
+            One JSON value.
+        parsed : Parsed
+            Counts with ``ignore`` what is not kept.
+
+        Yields
+        ------
+        (str, mapping)
+            Name of the table, and values by its columns, as JSON has them. A value that is left out is null.
+
+        Raises
+        ------
+        ValueError, LookupError
+            If the answer is broken: it counts as a bad line. The text of a ValueError says what is wrong; of a
+            LookupError, as of ``answer["price"]``, the message is that the answer has no such field.
+        """
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
@@ -75,6 +94,9 @@ class Answers(Layout):
                 for table, values in self.events(answer, parsed):
                     parsed.lines += 1
                     rows.setdefault(table, []).append({"line": parsed.lines, **values})
+            except LookupError as error:
+                parsed.lines += 1
+                parsed.bad.add(parsed.lines, f"the answer has no {_missing(error)}")
             except ValueError as error:
                 parsed.lines += 1
                 parsed.bad.add(parsed.lines, str(error))
@@ -82,16 +104,35 @@ class Answers(Layout):
             raise QueryError("interval", got=None, expected=f"how long the candles of {job.path.name} are")
         for table, found in rows.items():
             interval = self.interval if table == RECORDED_CANDLES.name else None
-            rows_are = Csv(table=table, time_unit=self.time_units[table], interval=interval)
+            rows_are = Csv(table=table, time_unit=self._time_unit(table, job), interval=interval)
             put_texts(_texts(found), rows_are, job, parsed, exchange=self.default_exchange)
         return parsed
 
+    def _time_unit(self, table: str, job: Job) -> str:
+        """Return how the times of a table are written; QueryError where the layout does not say it."""
+        time_units: object = getattr(self, "time_units", None)
+        if not isinstance(time_units, Mapping) or table not in time_units:
+            raise QueryError(
+                "time_units",
+                got=time_units,
+                expected=f"how the layout {self.name} writes the times of {table}, which it found in {job.path}",
+                hint=f'e.g. time_units = {{"{table}": "ms"}}',
+            )
+        return str(time_units[table])
+
+
+def _missing(error: LookupError) -> str:
+    """Return the name or the place that was looked for in vain."""
+    return (
+        repr(error.args[0]) if isinstance(error, KeyError) and error.args else "item at some place of a list"
+    )
+
 
 def _texts(rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
-    """Return rows as columns of text, ``line`` as it is; null stays null."""
-    names = [name for name in rows[0] if name != "line"]
+    """Return rows as columns of text, ``line`` as it is; null stays null, and so does what a row leaves out."""
+    names = dict.fromkeys(name for row in rows for name in row if name != "line")
     columns: dict[str, Any] = {"line": pl.Series([row["line"] for row in rows], dtype=pl.Int64)}
     for name in names:
-        texts = [None if row[name] is None else str(row[name]) for row in rows]
+        texts = [None if row.get(name) is None else str(row[name]) for row in rows]
         columns[name] = pl.Series(texts, dtype=pl.String)
     return pl.DataFrame(columns)

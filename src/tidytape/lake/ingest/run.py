@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import polars as pl
 from tqdm.auto import tqdm
 
 from tidytape.errors import IngestError, QueryError, TidytapeError
@@ -20,7 +21,7 @@ from tidytape.lake.batch import IN_MEMORY, Spool
 from tidytape.lake.ingest._lines import digest
 from tidytape.lake.ingest._write import Writer, stated
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
-from tidytape.lake.ingest.layouts import by_name, options_of, recognised
+from tidytape.lake.ingest.layouts import LAYOUTS, by_name, options_of, recognised
 from tidytape.lake.ingest.mapped import Csv
 from tidytape.lake.ingest.market import Market
 from tidytape.lake.ingest.report import IngestReport
@@ -116,6 +117,7 @@ def ingest(
         layout, market = by_name(layout, keywords)
     market = market or Market()
     if layout is not None:
+        _require_object(layout)
         layout.require_used(market)
     if workers is None:
         workers = min(_MOST_WORKERS, os.cpu_count() or 1)
@@ -286,7 +288,7 @@ class Reader:
             read.source = source_of(digest(job.path), job, layout, skip_bad=self._skip_bad)
             # Markets are committed last, so their source stands for the whole file.
             if self._again or not self._lake.has_source(MARKETS.name, read.source):
-                read.parsed = layout.read(job, read.spool, progress)
+                read.parsed = _parsed(layout, job, read.spool, progress)
                 require_good(read.parsed, job, skip_bad=self._skip_bad)
                 stated(job, read.parsed)
         except (IngestError, QueryError) as error:
@@ -295,6 +297,53 @@ class Reader:
             read.spool.close()
             raise
         return read
+
+
+def _require_object(layout: object) -> None:
+    """Raise QueryError unless it is an object of a layout that has a name."""
+    if isinstance(layout, type) and issubclass(layout, Layout):
+        called = layout.__name__
+        raise QueryError("layout", got=layout, expected=f"an object: {called}(), with its options")
+    if not isinstance(layout, Layout):
+        raise QueryError("layout", got=layout, expected="an object of a layout, e.g. Csv()")
+    if not isinstance(getattr(layout, "name", None), str):
+        kind = type(layout).__name__
+        raise QueryError(
+            "layout", got=layout, expected=f'a layout with a name: name = "…" in the class {kind}'
+        )
+
+
+# What Python raises where code meets data that its author did not think of.
+_MISTAKES = (
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    OSError,
+    TypeError,
+    ValueError,
+    pl.exceptions.PolarsError,
+)
+
+
+def _parsed(layout: Layout, job: Job, spool: Spool, progress: Progress) -> Parsed:
+    """Read a file; what a caller's own layout raises, other than errors of tidytape, becomes an IngestError."""
+    if type(layout) in LAYOUTS.values():
+        return layout.read(job, spool, progress)
+    try:
+        parsed: object = layout.read(job, spool, progress)
+    except TidytapeError:
+        raise
+    except _MISTAKES as error:
+        raise IngestError(
+            f"{job.path}: the layout {layout.name} failed with {type(error).__name__}: {error}",
+            path=str(job.path),
+        ) from error
+    if not isinstance(parsed, Parsed):
+        raise IngestError(
+            f"{job.path}: the layout {layout.name} returned {type(parsed).__name__} from read, expected Parsed",
+            path=str(job.path),
+        )
+    return parsed
 
 
 def source_of(content: str, job: Job, layout: Layout, *, skip_bad: bool) -> str:
