@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import TRADES
+from tidytape.lake import TRADES, Lake
 from tidytape.lake.ingest import Csv, Layout, Market, ingest
 from tidytape.lake.ingest.answers import Answers
 
@@ -124,3 +126,24 @@ def test_a_mistake_in_one_file_leaves_the_others_in(write, lake):
         ingest(paths, lake, Mine(), market=AT)
     assert told.value.report.trades_new == 1
     assert lake.scan(TRADES.name).collect().height == 1
+
+
+GUIDE = (Path(__file__).parents[3] / "docs" / "guides" / "ingest_layouts.md").read_text("utf-8")
+
+
+def test_the_layouts_of_the_guide_work(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    for block in re.findall(r"^```python\n(.*?)^```", GUIDE, flags=re.MULTILINE | re.DOTALL):
+        exec(block, {"__name__": "guide"})
+    lake = Lake("lake")
+    key = ["exchange", "raw_symbol", "timestamp", "price", "amount", "side"]
+    assert lake.scan("trades").select(key).sort(key).collect().rows() == [
+        ("MY_EXCHANGE", "BTC-USD", 1_723_161_255 * 10**9, 61837.63, 0.02, "BUY"),
+        ("Y", "BTC-USD", 1_723_161_255 * 10**9, 61837.63, 0.02, "BUY"),
+    ]
+    assert lake.scan("candles").select("exchange", "raw_symbol", "volume").collect().rows() == [
+        ("MY_EXCHANGE", "ETH-USD", 3.5)
+    ]
+    shown = capsys.readouterr().out
+    assert "trades.json: 1 trade; times in ms; not kept: heartbeat (1)" in shown
+    assert "trades.log: 1 trade; times in iso; 1 bad line skipped\n  line 2: not a trade" in shown

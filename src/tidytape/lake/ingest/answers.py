@@ -19,7 +19,7 @@ from tidytape.lake.ingest.mapped import Csv, put_texts
 from tidytape.lake.ingest.market import Market, option
 from tidytape.lake.tables import RECORDED_CANDLES, TRADES
 
-__all__ = ["Answers"]
+__all__ = ["Answers", "Event"]
 
 Event = tuple[str, Mapping[str, Any]]
 """Name of the table that it is for, and its values by our columns."""
@@ -29,6 +29,8 @@ Event = tuple[str, Mapping[str, Any]]
 class Answers(Layout):
     """Saved JSON of a REST API; a file holds one answer, or one per line. Events are numbered through the file.
 
+    Subclasses have a ``name``, ``time_units`` and ``events``, and a ``default_exchange`` where there is only one.
+
     Parameters
     ----------
     interval : str, optional
@@ -37,7 +39,7 @@ class Answers(Layout):
     Attributes
     ----------
     time_units : mapping of str to str
-        How times are written, by table.
+        How times are written, by each table that has events: ``iso``, ``date``, ``s``, ``ms``, ``us`` or ``ns``.
 
     Raises
     ------

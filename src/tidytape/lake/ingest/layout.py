@@ -23,7 +23,7 @@ from tidytape.lake.ingest.market import Market
 from tidytape.lake.ingest.report import Note
 from tidytape.lake.tables import TABLES, Table
 
-__all__ = ["Job", "Layout", "Parsed"]
+__all__ = ["Job", "Layout", "Parsed", "Progress"]
 
 Progress = Callable[[int], object]
 """Called with the number of bytes that were read."""

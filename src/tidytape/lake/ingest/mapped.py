@@ -88,7 +88,7 @@ from tidytape.lake.tables import (
 )
 from tidytape.schema import Column
 
-__all__ = ["Csv", "Jsonl", "Mapped", "Parquet"]
+__all__ = ["Csv", "Jsonl", "Mapped", "Parquet", "put_texts"]
 
 EVENTS = tuple(name for name, table in TABLES.items() if table not in REGISTRIES)
 """Names of the tables that rows can be for."""
@@ -615,29 +615,47 @@ class Rows:
 
 
 def put_texts(
-    texts: pl.DataFrame, rows_are: Mapped, job: Job, parsed: Parsed, *, exchange: str | None = None
+    texts: pl.DataFrame | Iterable[pl.DataFrame],
+    rows_are: Mapped,
+    job: Job,
+    parsed: Parsed,
+    *,
+    exchange: str | None = None,
 ) -> None:
-    """Put rows that another layout found into the table that they are for.
+    """Put rows that a layout found into the table that they are for, once per file and table.
+
+    Values are checked as those of a ``csv`` file. A wrong one is a bad line of ``parsed``.
 
     Parameters
     ----------
-    texts : polars.DataFrame, one row per event
-        ``line``, and columns of text by our names; a column ``raw_symbol`` tells the market of each row.
-    rows_are : Mapped
-        The table, and how times are written.
+    texts : polars.DataFrame, one row per event, or iterable of them
+        ``line``, the number of the line, and columns of text by our names, the same in each frame; a column
+        ``raw_symbol`` tells the market of each row. Columns that the table does not have are passed over.
+    rows_are : Csv
+        The table, how times are written, and of candles how long they are.
     job : Job
         The file, and what the caller says of it.
     parsed : Parsed
         Takes the rows.
     exchange : str, optional
         The exchange of the rows, unless the caller names it.
+
+    Raises
+    ------
+    QueryError
+        If a column is missing, or nobody says the exchange or the market.
     """
     job = job.of(exchange=job.exchange or exchange)
-    names = texts.columns[1:]
-    mapped = replace(rows_are, columns={name: name for name in names if name in known_columns(rows_are.of)})
-    rows = Rows(mapped, job, names, parsed)
-    rows.take(texts)
-    rows.finish()
+    rows: Rows | None = None
+    for frame in [texts] if isinstance(texts, pl.DataFrame) else texts:
+        if rows is None:
+            names = frame.columns[1:]
+            known = known_columns(rows_are.of)
+            mapped = replace(rows_are, columns={name: name for name in names if name in known})
+            rows = Rows(mapped, job, names, parsed)
+        rows.take(frame)
+    if rows is not None:
+        rows.finish()
 
 
 def known_columns(table: Table) -> tuple[str, ...]:
