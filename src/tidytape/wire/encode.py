@@ -7,15 +7,19 @@ polars expression writes them, on all cores in slices of the frame, and no value
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import orjson
 import polars as pl
 
 from tidytape.catalogue import COVERAGE, DataType, Field, Interval
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as kind_of
+from tidytape.times import SECOND
 from tidytape.wire._text import Piece, join, member, value
 from tidytape.wire.notes import Note, write_notes
 from tidytape.wire.tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
@@ -110,11 +114,12 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Sequence[Note]
 
 def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
     """Return the text of all series of a frame with rows, in pieces."""
-    frame = _ordered(checked(frame, schema_of(kind.name)), kind)
-    leads, tail = _leads(frame, kind)
-    rows = _level_pieces(frame, kind) if kind.levels else [*_point_pieces(frame, kind), _point_tail(kind)]
+    rows = _ordered(checked(frame, schema_of(kind.name)), kind)
+    leads, tail = _leads(rows, kind)
+    frame = rows.frame
+    pieces = _level_pieces(frame, kind) if kind.levels else [*_point_pieces(frame, kind), _point_tail(kind)]
     frame = frame.with_columns(leads.alias(_LEAD))
-    row = join(pl.col(_LEAD), *rows)
+    row = join(pl.col(_LEAD), *pieces)
     slices = [frame.lazy().slice(start, _SLICE).select(row) for start in range(0, frame.height, _SLICE)]
     return [*(_bytes_of(part.to_series()) for part in pl.collect_all(slices)), tail.encode()]
 
@@ -142,25 +147,33 @@ def checked(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
     return frame
 
 
-def _ordered(frame: pl.DataFrame, kind: DataType) -> pl.DataFrame:
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """The rows in the order of the wire, and which of them are the first of a series, and of a point."""
+
+    frame: pl.DataFrame
+    new_series: pl.Series
+    new_point: pl.Series
+
+
+def _ordered(frame: pl.DataFrame, kind: DataType) -> _Rows:
     """Bring rows of one series together, and of one point; add which array of levels each belongs to."""
     keys = _series_columns(frame, kind)
-    frame = _grouped(frame, keys)
+    frame, new_series = _grouped(frame, keys)
     if not kind.levels:
-        return frame
-    keys = (*keys, "timestamp")
-    frame = _grouped(frame, keys)
+        return _Rows(frame, new_series, new_series)
+    frame, new_point = _grouped(frame, (*keys, "timestamp"))  # series stay where they are
     sides = {levels.book_side: place for place, levels in enumerate(kind.levels) if levels.book_side}
     if not sides:
-        return frame.with_columns(pl.lit(0).alias(_PART))
+        return _Rows(frame.with_columns(pl.lit(0).alias(_PART)), new_series, new_point)
     part = pl.col("side").cast(pl.String).replace_strict(sides, default=None, return_dtype=pl.Int64)
-    frame = frame.with_columns(part.alias(_PART), _changes(keys).cum_sum().alias(_POINT))
+    frame = frame.with_columns(part.alias(_PART), new_point.cum_sum().alias(_POINT))
     if frame[_PART].null_count():
         strange = frame.filter(pl.col(_PART).is_null())["side"][0]
         raise QueryError("side", got=strange, expected=f"one of {', '.join(sides)}")
     if not frame.select((pl.col(_POINT) * len(sides) + pl.col(_PART)).is_sorted()).item():
         frame = frame.sort(_POINT, _PART, maintain_order=True)
-    return frame.drop(_POINT)
+    return _Rows(frame.drop(_POINT), new_series, new_point)
 
 
 def _series_columns(frame: pl.DataFrame, kind: DataType) -> tuple[str, ...]:
@@ -169,47 +182,50 @@ def _series_columns(frame: pl.DataFrame, kind: DataType) -> tuple[str, ...]:
     return tuple(field.column for field in SERIES_FIELDS if field.column in has)
 
 
-def _changes(keys: Sequence[str]) -> pl.Expr:
+def _changes(frame: pl.DataFrame, keys: Sequence[str]) -> pl.Series:
     """Return whether a row differs from the row before; the first row does."""
     values = [pl.col(key).to_physical() for key in keys]
     first = pl.int_range(pl.len()) == 0
-    return pl.any_horizontal(first, *(value.ne_missing(value.shift(1)) for value in values))
+    return frame.select(
+        pl.any_horizontal(first, *(value.ne_missing(value.shift(1)) for value in values))
+    ).to_series()
 
 
-def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> pl.DataFrame:
-    """Bring rows of equal keys together, in the order in which the keys first appear."""
-    changes = frame.select(_changes(keys)).to_series()
+def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.DataFrame, pl.Series]:
+    """Bring rows of equal keys together, in the order in which the keys first appear; mark the first row of each."""
+    changes = _changes(frame, keys)
+    if changes.sum() == 1:
+        return frame, changes
     runs = frame.filter(changes).select(keys)
     groups = runs.unique(maintain_order=True)
     if groups.height == runs.height:
-        return frame
+        return frame, changes
     group = runs.join(
         groups.with_row_index(_SERIES), on=list(keys), how="left", nulls_equal=True, maintain_order="left"
     )[_SERIES]
-    return (
+    frame = (
         frame.with_columns(group.gather(changes.cum_sum() - 1))
         .sort(_SERIES, maintain_order=True)
         .drop(_SERIES)
     )
+    return frame, _changes(frame, keys)
 
 
 # --- what separates rows ------------------------------------------------------------------------------------
 
 
-def _leads(frame: pl.DataFrame, kind: DataType) -> tuple[pl.Series, str]:
+def _leads(rows: _Rows, kind: DataType) -> tuple[pl.Series, str]:
     """Return the text that comes before each row's own, and the text after the last row."""
-    keys = _series_columns(frame, kind)
-    new_series = frame.select(_changes(keys)).to_series()
-    heads = _series_heads(frame.filter(new_series), kind)
+    frame, starts = rows.frame, rows.new_point
+    heads = _spread(_series_heads(frame.filter(rows.new_series), kind), rows.new_series)
     if not kind.levels:
-        return _spread(heads, new_series), "]}"
-    starts = frame.select(_changes([*keys, "timestamp"])).to_series()
+        return heads, "]}"
     before = frame[_PART].shift(1)
     marks = starts | before.ne_missing(frame[_PART])
     last = frame[_PART][-1]
-    frame = frame.with_columns(
-        starts.alias(_POINT), before.alias(_BEFORE), _spread(heads, new_series).alias(_SERIES)
-    ).filter(marks)
+    frame = frame.with_columns(starts.alias(_POINT), before.alias(_BEFORE), heads.alias(_SERIES)).filter(
+        marks
+    )
     count = len(kind.levels)
     closed = {part: _between(kind, part, count) for part in range(count)}
     opened = {part: _between(kind, -1, part) for part in range(count)}
@@ -237,13 +253,30 @@ def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
 
 def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
     """Return the beginning of each series, and from the second on the end of the one before."""
-    end = pl.when(pl.int_range(pl.len()) > 0).then(pl.lit("]},"))
     columns = _series_columns(series, kind)
-    fields = [field for field in SERIES_FIELDS if field.column in columns]
-    series = series.with_columns(pl.col("interval").cast(pl.String).replace(_INTERVALS))
-    identity = [piece for field in fields for piece in member(field.name, series[field.column])]
-    head = join(end, f'{{"id":{{"type":"{kind.name}"', *identity, '},"points":[')
-    return series.select(head).to_series()
+    names = [field.name for field in SERIES_FIELDS if field.column in columns]
+    times = [pl.col(name).dt.epoch("ns") for name in columns if series.schema[name].is_temporal()]
+    heads: list[str] = []
+    # Series are few, and a row of Python takes less than an expression for each of its fields.
+    for row in series.select(columns).with_columns(times).iter_rows():
+        identity = {"type": kind.name}
+        for name, column, of_series in zip(names, columns, row, strict=True):
+            if of_series is not None:
+                identity[name] = _written(of_series, column)
+        heads.append(f'{"]}," if heads else ""}{{"id":{orjson.dumps(identity).decode()},"points":[')
+    return pl.Series(heads, dtype=pl.String)
+
+
+def _written(of_series: Any, column: str) -> Any:
+    """Return a value of a series' head as JSON has it; a time is given in ns since the epoch."""
+    if column == "interval":
+        return _INTERVALS.get(of_series, of_series)
+    if column == DATA_UNTIL:
+        seconds, nanoseconds = divmod(of_series, SECOND)
+        return {"s": seconds, "ns": nanoseconds} if nanoseconds else {"s": seconds}
+    if isinstance(of_series, float) and not math.isfinite(of_series):
+        return "NaN" if math.isnan(of_series) else "Infinity" if of_series > 0 else "-Infinity"
+    return of_series
 
 
 def _between(kind: DataType, old: int, new: int) -> str:
