@@ -1,0 +1,122 @@
+"""Stored minutes in memory: whole days of a market, of one version of their table.
+
+A service is asked small things all day, and to read a thousand minutes from a file takes ten times as long as to copy
+them. A day is kept under the version of the table that it was read from, so it is never older than the table.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import polars as pl
+
+from tidytape.lake import _delta
+from tidytape.times import DAY, Span
+
+__all__ = ["DAYS", "Days", "days_of"]
+
+_LONGEST = 8  # days; a longer window is read from the files, and pushes no other market's days out
+_MOST_ROWS = 100_000  # of a window: minutes of a book or a profile have a row per level
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A day of a market in one version of a table; the mark tells a table from one that was made anew in its place."""
+
+    uri: str
+    mark: str
+    version: int
+    market: tuple[str, str]
+    day: int
+
+
+class Days:
+    """Days of minutes, of which those that were read longest ago go first.
+
+    Parameters
+    ----------
+    most : int
+        How much they may take together. [byte]
+
+    Attributes
+    ----------
+    size : int
+        How much they take. [byte]
+    """
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.size = 0
+        self._days: OrderedDict[_Key, tuple[pl.DataFrame, int]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def get(self, key: _Key) -> pl.DataFrame | None:
+        """Return a day; None if it is not kept."""
+        with self._lock:
+            found = self._days.get(key)
+            if found is None:
+                return None
+            self._days.move_to_end(key)
+            return found[0]
+
+    def put(self, key: _Key, rows: pl.DataFrame) -> None:
+        """Keep a day, and let others go until all are within the bound."""
+        size = int(rows.estimated_size())
+        with self._lock:
+            if size > self.most or key in self._days:
+                return
+            self._days[key] = rows, size
+            self.size += size
+            while self.size > self.most:
+                _, (_, gone) = self._days.popitem(last=False)
+                self.size -= gone
+
+
+DAYS = Days(64 * 2**20)
+"""The days of this process."""
+
+
+def days_of(
+    stored: _delta.Opened, market: tuple[str, str], span: Span, rows: Callable[[], pl.LazyFrame]
+) -> pl.LazyFrame | None:
+    """Return stored minutes from memory; what is not there yet is read first. None if the span is too much for it.
+
+    Parameters
+    ----------
+    stored : Opened
+        The table of minutes.
+    market : tuple of str
+        Exchange and symbol.
+    span : tuple of int
+        Minutes that start at ``start <= timestamp < end``. [ns since the epoch]
+    rows : callable
+        Returns the rows of the table, of all markets and times.
+
+    Returns
+    -------
+    polars.LazyFrame or None, one row per key of the table
+        The minutes of the market in the span.
+    """
+    start, end = span
+    days = range(start // DAY, (end - 1) // DAY + 1)
+    whole = days.start * DAY, days.stop * DAY
+    if not 0 < len(days) <= _LONGEST:
+        return None
+    files = _delta.files(stored, market)
+    if sum((one.rows or 0) * one.share(*whole) for one in files) > _MOST_ROWS:
+        return None
+    mark = str(stored.once("id", lambda: stored.metadata().id))
+    keys = [_Key(stored.table_uri, mark, stored.version(), market, day) for day in days]
+    kept = {key: day for key in keys if (day := DAYS.get(key)) is not None}
+    time = pl.col("timestamp")
+    if len(kept) < len(keys):
+        exchange, symbol = market
+        is_of_market = (pl.col("exchange") == exchange) & (pl.col("raw_symbol") == symbol)
+        read = rows().filter(is_of_market, time >= whole[0], time < whole[1]).collect(engine="streaming")
+        kept = {key: read.filter(time >= key.day * DAY, time < (key.day + 1) * DAY) for key in keys}
+        for key, day in kept.items():
+            DAYS.put(key, day)
+    return pl.concat([kept[key] for key in keys]).lazy().filter(time >= start, time < end)
