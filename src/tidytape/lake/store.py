@@ -444,14 +444,15 @@ class Lake:
         table : str
             What the rows are, the name of one of `tidytape.lake.TABLES`.
         market : tidytape.lake.ingest.Market, optional
-            What the frame does not say of its market: exchange and raw symbol, mostly.
+            What the frame does not say of its market: exchange and raw symbol, mostly, as
+            ``Market(exchange="X", raw_symbol="BTC-USD")``.
         columns : mapping of str to str, optional
             Our columns to the frame's, e.g. ``{"price": "px"}``.
         time_unit : {"iso", "date", "s", "ms", "us", "ns"} or mapping of str to one of them, optional
             How times are written that are whole numbers or text. Those with a zone need none; ``iso`` says that times
             without a zone are in UTC, and ``date`` that dates stand for their first instant in UTC.
         interval : str, optional
-            Of candles: how long all of them are, e.g. ``"1h"``.
+            Of candles: how long all of them are, e.g. ``"1h"``; needed where no column ``interval`` tells it.
         skip_bad : bool
             Leave broken rows out and count them, instead of failing. A line of the report is a row, from 1.
 

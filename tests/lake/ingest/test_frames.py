@@ -148,3 +148,15 @@ def test_a_recorded_tape_as_a_frame(recorded, lake, tmp_path):
     ingest(path, other, Csv(columns=columns), market=market)
     assert in_order(lake).equals(in_order(other))
     assert in_order(lake).height == 5882
+
+
+def test_what_a_frame_does_not_say_is_asked_for_with_the_words_that_say_it(lake):
+    candles = pl.DataFrame([[T, 10.0, 12.0, 9.0, 11.0, 3.5]], schema=OHLCV, orient="row")
+    said = {"table": "candles", "time_unit": "s"}
+    with pytest.raises(QueryError, match=r'interval: left out, .*; interval="1d", or --interval 1d, says it'):
+        lake.write(candles, market=X, **said)
+    with pytest.raises(QueryError, match=r'exchange: left out, .*; market=Market\(exchange="BINANCE"\)'):
+        lake.write(candles, interval="1m", **said)
+    with pytest.raises(QueryError, match=r'raw_symbol: left out, .*; market=Market\(raw_symbol="BTC-USD"\)'):
+        lake.write(candles, interval="1m", market=Market(exchange="X"), **said)
+    assert lake.write(candles, interval="1m", market=X, **said).markets[0].rows == (("candles", 1),)

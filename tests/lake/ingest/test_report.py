@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 from tidytape.lake import TABLES
-from tidytape.lake.ingest import FileReport, IngestReport, MarketReport, Note, TableCount, summary
+from tidytape.lake.ingest import (
+    Csv,
+    FileReport,
+    IngestReport,
+    Market,
+    MarketReport,
+    Note,
+    TableCount,
+    ingest,
+    summary,
+)
 from tidytape.lake.tables import FUNDING, OPEN_INTEREST, TRADES
 
 
@@ -68,6 +78,32 @@ def test_few_files_and_markets_are_told_one_by_one():
         "b: 1 trade",
         "X C1USD: C1-USD, coin C1, SPOT; 1 trade in the lake",
     ]
+
+
+def test_of_a_market_the_rows_are_counted_that_were_written(write, lake):
+    at = Market(exchange="X", raw_symbol="BTC-USD")
+    rates = write("timestamp,rate", "1723161255,0.1", "1723161256,0.2", name="rates.csv")
+    trades = write("timestamp,price,amount,side", "1723161255,10,1,buy", name="trades.csv")
+    hours = write("timestamp,open,high,low,close,volume", "1723161600,1,1,1,1,1", name="hours.csv")
+    ends = [
+        (rates, Csv(table="funding"), 0, "2 funding reports in the lake"),
+        (trades, Csv(), 1, "1 trade in the lake"),
+        (hours, Csv(table="candles", interval="1h"), 1, "1 candle in the lake"),
+        (
+            rates,
+            Csv(table="funding"),
+            1,
+            "1 trade, 1 candle, 2 funding reports in the lake",
+        ),  # none was written
+    ]
+    for path, layout, count, end in ends:
+        report = ingest(path, lake, layout, market=at)
+        assert str(report.markets[0]).endswith(f"; {end}")
+        assert report.markets[0].trades == count
+    both = IngestReport(
+        (), tuple(market(n, trades=0, guessed=False, rows=(("funding", n),)) for n in range(1, 8))
+    )
+    assert summary(both).startswith("7 markets, 28 funding reports in the lake: ")
 
 
 def test_many_files_are_told_in_sum():

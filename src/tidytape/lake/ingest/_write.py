@@ -14,7 +14,7 @@ from tidytape.lake.ingest.layout import Job, Parsed
 from tidytape.lake.ingest.market import Market
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount
 from tidytape.lake.store import Appended, Lake
-from tidytape.lake.tables import FUNDING, MARKETS, TRADES, Table
+from tidytape.lake.tables import FUNDING, MARKETS, REGISTRIES, TABLES, TRADES, Table
 from tidytape.times import HOUR
 
 _KEY = ["exchange", "raw_symbol"]
@@ -118,25 +118,39 @@ class Writer:
     def _markets(self) -> tuple[MarketReport, ...]:
         names = [*_KEY, "normalized_symbol", "coin", "quote_coin", "category", "block_size"]
         rows = self._lake.markets().sort(_KEY).select(names)
-        trades = self._trades(
-            [key for key in rows.select(_KEY).unique().iter_rows() if self._concerned(*key)]
-        )
-        return tuple(
-            MarketReport(
-                **row,
-                trades=trades.get((row["exchange"], row["raw_symbol"]), 0),
-                guessed=(row["exchange"], row["raw_symbol"]) in self._guesses,
-            )
-            for row in rows.iter_rows(named=True)
-            if self._concerned(row["exchange"], row["raw_symbol"])
-        )
+        concerned = [key for key in rows.select(_KEY).unique().iter_rows() if self._concerned(*key)]
+        written = {count.table for file in self._files for count in file.counts}
+        counts = {
+            name: self._counts(table, concerned)
+            for name, table in TABLES.items()
+            if table not in REGISTRIES and set(_KEY) <= set(table.names)
+            if name in written or not written or table is TRADES
+        }
+        reports = []
+        for row in rows.iter_rows(named=True):
+            key = row["exchange"], row["raw_symbol"]
+            if self._concerned(*key):
+                of_market = {name: counts_of_table.get(key, 0) for name, counts_of_table in counts.items()}
+                reports.append(
+                    MarketReport(
+                        **row,
+                        trades=of_market[TRADES.name],
+                        guessed=key in self._guesses,
+                        rows=tuple(
+                            (name, count)
+                            for name, count in of_market.items()
+                            if (name in written if written else count)
+                        ),
+                    )
+                )
+        return tuple(reports)
 
-    def _trades(self, markets: list[Instrument]) -> dict[Instrument, int]:
-        """How many trades the lake has of some markets, in one scan."""
+    def _counts(self, table: Table, markets: list[Instrument]) -> dict[Instrument, int]:
+        """How many rows of a table the lake has of some markets, in one scan."""
         if not markets:
             return {}
         exchanges, symbols = zip(*markets, strict=True)
-        rows = self._lake.scan(TRADES.name, exchange=exchanges, raw_symbol=symbols)
+        rows = self._lake.scan(table.name, exchange=exchanges, raw_symbol=symbols)
         counts = rows.group_by(_KEY).agg(pl.len()).collect(engine="streaming")
         return {(exchange, symbol): count for exchange, symbol, count in counts.iter_rows()}
 

@@ -602,7 +602,17 @@ class Rows:
             unmapped = ["side or buyer_is_maker" if name == "side" else name for name in unmapped]
         if "raw_symbol" in missing and not (unmapped and self.table is TRADES):
             raise QueryError(
-                "raw_symbol", got=None, expected="the instrument of the file, or a column that names it"
+                "raw_symbol",
+                got=None,
+                expected="the instrument of the file, or a column that names it",
+                hint='market=Market(raw_symbol="BTC-USD"), or --raw-symbol BTC-USD, says it',
+            )
+        if unmapped == ["interval"]:
+            raise QueryError(
+                "interval",
+                got=None,
+                expected="how long the candles are, or a column that tells it",
+                hint='interval="1d", or --interval 1d, says it for all of them',
             )
         if unmapped:
             expected = f"{', '.join(unmapped)} mapped to {self._columns_of()}"

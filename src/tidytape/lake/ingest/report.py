@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -41,6 +41,14 @@ _ROW_NAMES: Mapping[str, str] = MappingProxyType(
 )
 
 
+def _rows_of(table: str, count: int) -> str:
+    return counted(count, _ROW_NAMES.get(table, f"{table} row"))
+
+
+def _stored(rows: Iterable[tuple[str, int]]) -> str:
+    return ", ".join(_rows_of(table, count) for table, count in rows)
+
+
 @dataclass(frozen=True, slots=True)
 class TableCount:
     """How many rows of one table a file has.
@@ -63,7 +71,7 @@ class TableCount:
     superseded: int = 0
 
     def __str__(self) -> str:
-        text = counted(self.read, _ROW_NAMES.get(self.table, f"{self.table} row"))
+        text = _rows_of(self.table, self.read)
         if self.new != self.read:
             text += f", {self.new:,} of them new"
         return f"{text}, {self.superseded:,} superseded" if self.superseded else text
@@ -211,6 +219,9 @@ class MarketReport:
         Trades of it in the lake now.
     guessed : bool
         Its coin and quote were read out of its raw symbol just now.
+    rows : tuple of (str, int)
+        Rows of it in the lake now, by the name of each table that the files were written to; of each table that has
+        any where no file was written.
     """
 
     exchange: str
@@ -222,6 +233,7 @@ class MarketReport:
     block_size: float | None
     trades: int
     guessed: bool
+    rows: tuple[tuple[str, int], ...] = ()
 
     def __str__(self) -> str:
         names = f"{self.normalized_symbol}, coin {self.coin}"
@@ -232,7 +244,7 @@ class MarketReport:
             text += f", block size {self.block_size:g}"
         if self.guessed:
             text += " (names guessed from the raw symbol)"
-        text = f"{text}; {counted(self.trades, 'trade')} in the lake"
+        text = f"{text}; {_stored(self.rows or [(TRADES.name, self.trades)])} in the lake"
         if self.coin is None:
             text += (
                 f"\n  to name it, ingest its file again with --raw-symbol {self.raw_symbol} --normalized-symbol "
@@ -353,8 +365,10 @@ def _notes(files: Sequence[FileReport]) -> Iterator[str]:
 
 def _markets(markets: Sequence[MarketReport]) -> Iterator[str]:
     """Many markets: how many, and of how many the same is to be known."""
-    trades = counted(sum(one.trades for one in markets), "trade")
-    yield f"{counted(len(markets), 'market')}, {trades} in the lake: {_some(list(map(_key, markets)))}"
+    rows: Counter[str] = Counter()
+    for one in markets:
+        rows.update(dict(one.rows or [(TRADES.name, one.trades)]))
+    yield f"{counted(len(markets), 'market')}, {_stored(rows.items())} in the lake: {_some(list(map(_key, markets)))}"
     guessed = [f"{_key(one)} as {one.normalized_symbol}" for one in markets if one.guessed]
     if guessed:
         yield f"  {counted(len(guessed), 'name')} guessed from the raw symbol: {_some(guessed)}"
