@@ -24,14 +24,19 @@ GLOSSARY = REFERENCE / "glossary.md"
 
 def columns_page() -> str:
     """Return the page: each schema with its key and its columns."""
+    lists = (TPO_SESSIONS, MARKETS, PREDICTION_MARKETS, BLOCK_SIZES)
+    constants = ", ".join(f"`tidytape.schema.{schema.name}`" for schema in lists)
     lines = [
         "# Columns, units and signs",
         "",
-        "Every frame of the client has one of these schemas; `tidytape.schema.schema_of(type).describe()` returns it",
-        "as a frame. **Bold** columns are the key: together they name a row once. A value is below zero only where the",
-        "sign is ±. Frames of groups have one column more, `coverage`: the share of what was added up that is known.",
+        "Every frame of the client has one of these schemas. `tidytape.schema.schema_of` returns that of a data type,",
+        'as `schema_of("TRADE")`. The last four are no data types but objects of that module:',
+        f"{constants}.",
+        "`describe()` of any of them returns its columns as a frame.",
+        "",
+        "**Bold** columns are the key: together they name a row once. A value is below zero only where the sign is ±.",
+        "Frames of groups have one column more, `coverage`: the share of what was added up that is known.",
     ]
-    lists = (TPO_SESSIONS, MARKETS, PREDICTION_MARKETS, BLOCK_SIZES)
     titles = {name: data_type.title for name, data_type in DATA_TYPES.items()}
     for schema in (*map(schema_of, DATA_TYPES), *lists):
         lines += [
@@ -63,6 +68,14 @@ def _table(schema: Schema) -> Iterator[str]:
             column.doc,
         )
         yield "| " + " | ".join(cells) + " |"
+
+
+def test_every_heading_of_the_page_of_columns_is_found_as_the_page_says() -> None:
+    headings = re.findall(r"^## `(\w+)`$", COLUMNS.read_text("utf-8"), flags=re.MULTILINE)
+    found = [schema_of(name) if name in DATA_TYPES else getattr(tidytape.schema, name) for name in headings]
+    assert [schema.name for schema in found] == headings
+    assert {name for name in headings if name not in DATA_TYPES} == {*headings[-4:]}
+    assert all(schema.describe().height for schema in found)
 
 
 def test_the_page_of_columns_is_what_the_schemas_say() -> None:

@@ -14,7 +14,7 @@
     │   │   └── TransportError           no usable response came back at all
     │   │       ├── CertificateError     the service's certificate cannot be trusted
     │   │       └── ProxyError           the proxy on the way to the service
-    │   ├── BudgetError                  the weight exceeds what the caller allowed, or what the tier can ever hold
+    │   ├── BudgetError                  the budget of the key admits it later than the caller waits, or never
     │   ├── DecodeError                  a body that is not what the contract says
     │   ├── IncompleteDataError          a result that does not cover what was asked
     │   └── TapeError                    a tape that is damaged, or has no answer to what is asked
@@ -296,7 +296,10 @@ class UnencryptedKeyWarning(UserWarning):
 
 
 class BudgetError(FetchError):
-    """A weight that the caller's limit or the tier does not allow.
+    """The budget of the key admits a fetch later than the caller waits, or never.
+
+    Later: the fetch would have to wait longer than ``max_wait`` of the client, or at all with ``on_limit="raise"``.
+    Never: one request for the fewest points that can be asked for weighs more than the bucket of the tier can hold.
 
     Attributes
     ----------

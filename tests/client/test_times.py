@@ -95,6 +95,8 @@ def test_the_last_candles_are_those_before_the_end(client: Any) -> None:
         ({"limit": 0}, "limit: got 0, expected a whole number from 1"),
         ({"limit": "many"}, "limit: got 'many', expected a whole number"),
         ({"start": "-30 days"}, "start: got '-30 days', expected epoch seconds"),
+        ({"start": "-1mo"}, "string, or '-30d' to count back from now, in s, m, h, d, w; for example '2024-"),
+        ({"start": "30d"}, "string, or '-30d' to count back from now, in s, m, h, d, w; did you mean '-30d'"),
         ({"start": "-1d", "end": "-2d"}, "end: got .*expected a time after start"),
         ({"start": pd.date_range("2024-08-08", periods=2)}, r"start: got 'DatetimeIndex of 2', .*index\[0\]"),
         ({"start": 0, "end": ["2024-08-09"]}, "end: got 'list of 1', expected one time"),

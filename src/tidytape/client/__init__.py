@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tidytape.client.budget import Usage
     from tidytape.client.endpoints import Fetched
     from tidytape.client.metadata import Metadata, Plan
+    from tidytape.client.series import Wanted
     from tidytape.client.sync import Client
 else:
     _HOMES = {
@@ -22,6 +23,7 @@ else:
         "Metadata": "metadata",
         "Plan": "metadata",
         "Usage": "budget",
+        "Wanted": "series",
     }
 
     def __getattr__(name):
@@ -35,4 +37,4 @@ else:
         return sorted({*globals(), *_HOMES})
 
 
-__all__ = ["AsyncClient", "Client", "Fetched", "Metadata", "Plan", "Usage"]
+__all__ = ["AsyncClient", "Client", "Fetched", "Metadata", "Plan", "Usage", "Wanted"]

@@ -281,7 +281,9 @@ class Endpoints(
 
     @property
     def query(self) -> Queries:
-        """The same methods, each of which returns its query for ``plan``, ``fetch``, ``iter_frames`` or ``to_parquet``.
+        """The same methods, each of which fetches nothing and returns its query, a `Wanted`.
+
+        It is for ``plan``, ``fetch``, ``iter_frames`` or ``to_parquet``.
 
         Examples
         --------

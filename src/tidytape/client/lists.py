@@ -97,7 +97,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer, or not all pages in time.
         DecodeError
@@ -187,7 +187,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer, or not all pages in time.
         DecodeError
@@ -254,7 +254,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer in time.
         DecodeError
@@ -309,7 +309,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer in time.
         DecodeError
@@ -364,7 +364,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer in time.
         DecodeError
@@ -419,7 +419,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer in time.
         DecodeError
@@ -474,7 +474,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer in time.
         DecodeError
@@ -529,7 +529,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer in time.
         DecodeError
@@ -584,7 +584,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer in time.
         DecodeError
@@ -639,7 +639,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer in time.
         DecodeError
@@ -665,7 +665,7 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         Raises
         ------
         QueryError
-            If the request cannot be right.
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
         ServiceError
             If the service gives no answer in time.
         DecodeError

@@ -28,24 +28,44 @@ ResultT = TypeVar("ResultT")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Wanted:
-    """The requests that cover a window, and what their answers become.
+    """A query to fetch later: what a method of ``client.query`` returns.
+
+    ``client.fetch`` fetches it, ``client.iter_frames`` and ``client.to_parquet`` do so in parts, and ``client.plan``
+    says what that would send and weigh.
 
     Attributes
     ----------
     queries : tuple of PointsQuery
-        Of one data type, oldest first.
+        The requests that cover the window, of one data type, oldest first.
     schema : Schema
         Shape of the frame in the end.
     finish : callable, optional
         Makes that frame of the one that the answers make, which has the schema of the data type.
     relative : tuple of (str, str)
         The times as they were written, where they count back from now; the queries have the times that they named then.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> with tidytape.Client.demo() as client:
+    ...     wanted = client.query.candles(
+    ...         exchange="DEMO_SPOT", coin="BTC", interval="1h", start="2024-08-08", end="2024-08-09"
+    ...     )
+    ...     client.fetch(wanted).frame.height
+    24
     """
 
     queries: tuple[PointsQuery, ...]
+    """The requests that cover the window, of one data type, oldest first."""
+
     schema: Schema
+    """Shape of the frame in the end."""
+
     finish: Callable[[pl.DataFrame], pl.DataFrame] | None = None
+    """Makes that frame of the one that the answers make; None where they are the same."""
+
     relative: tuple[tuple[str, str], ...] = ()
+    """The times as they were written, where they count back from now."""
 
     @classmethod
     def of(cls, name: str, arguments: Mapping[str, Any]) -> Wanted:
@@ -140,8 +160,6 @@ class SeriesMethods(ABC, Generic[ResultT]):
     ) -> ResultT:
         """Fetch candles.
 
-        By side the frame has schema TRADE_AGG: the same columns and ``side``, BUY or SELL, which is in the key too.
-
         Parameters
         ----------
         exchange : str or list of str
@@ -149,7 +167,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -199,17 +218,25 @@ class SeriesMethods(ABC, Generic[ResultT]):
             - ``coverage`` : float64, with ``group_by``: Share of what was added up that is known; null
               where that is unknown. [1]
 
+            By side the schema is TRADE_AGG: ``side``, BUY or SELL, stands after ``raw_symbol``, and the key, by
+            which rows are sorted, is (exchange, raw_symbol, side, timestamp): of each market first BUY, then
+            SELL.
+
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.candles(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -248,7 +275,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         exchange : str or list of str
             Venue.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         raw_symbol : str or list of str, optional
@@ -283,14 +311,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.trades(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -335,7 +367,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -379,14 +412,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.open_interest(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -431,7 +468,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -481,14 +519,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.funding(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -537,7 +579,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -579,14 +622,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.liquidations(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -624,7 +671,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -669,14 +717,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.cme_open_interest(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -721,7 +773,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -769,14 +822,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.volume_profile(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -823,7 +880,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         exchange : str or list of str
             Venue.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -902,18 +960,22 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
 
         See Also
         --------
         tpo_sessions : The same sessions, one row each.
+
+        Notes
+        -----
+        ``client.query.tpo(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -959,7 +1021,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         exchange : str or list of str
             Venue.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -1028,18 +1091,22 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
 
         See Also
         --------
         tpo : The levels.
+
+        Notes
+        -----
+        ``client.query.tpo_sessions(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -1092,7 +1159,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -1139,14 +1207,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.book_heatmap(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -1186,7 +1258,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -1219,14 +1292,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.liquidation_heatmap(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -1264,7 +1341,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -1292,14 +1370,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.implied_volatility(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -1344,7 +1426,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -1367,14 +1450,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.skew(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -1411,7 +1498,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -1442,14 +1530,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.option_open_interest(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------
@@ -1483,7 +1575,8 @@ class SeriesMethods(ABC, Generic[ResultT]):
         interval : str
             ``1m 5m 15m 30m 1h 4h 1d 1w``.
         start : int, datetime, date or str, optional
-            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now.
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-30d`` counts back from now, in
+            s, m, h, d or w.
         end : int, datetime, date or str, optional
             End, exclusive; as ``start``. Now if left out.
         limit : int, optional
@@ -1521,14 +1614,18 @@ class SeriesMethods(ABC, Generic[ResultT]):
         Raises
         ------
         QueryError
-            If the request cannot be right; nothing was sent or charged.
-        ServiceError
-            If the service gives no answer in time.
-        DecodeError
-            If the answer is not what the contract says, is of something else, or is longer than
-            ``max_body``.
-        IncompleteDataError
-            If a row came twice with different values.
+            If the request cannot be right: nothing was sent. If only the service can know it, it is a
+            `RefusedQueryError`. Neither is charged.
+        FetchError
+            If the fetch fails, by its subclasses: `ServiceError`, no answer in time; `BudgetError`, a longer
+            wait for the budget than is allowed; `DecodeError`, an answer that is not what the contract says,
+            is of something else or is longer than ``max_body``; `IncompleteDataError`, a part is missing or
+            a row came twice with different values; `TapeError`, a replayed tape has no answer to it.
+
+        Notes
+        -----
+        ``client.query.token_supply(...)`` takes the same and fetches nothing: it returns a `Wanted`, the
+        query for ``client.fetch`` or ``client.plan``.
 
         Examples
         --------

@@ -17,7 +17,7 @@ from tidytape.budget import weight
 from tidytape.catalogue import POINTS_PER_WEIGHT, Interval, SortDirection, TPOSession
 from tidytape.errors import BudgetError, QueryError, shown
 from tidytape.query import PointsQuery
-from tidytape.query.values import TimeLike, epoch_seconds, whole_number
+from tidytape.query.values import EXPECTED_TIME, TimeLike, epoch_seconds, whole_number
 from tidytape.times import Span
 
 __all__ = ["SETTLING", "Times", "Window", "ahead", "covering", "longest"]
@@ -242,7 +242,23 @@ def _moment(value: Any, parameter: str, now: int) -> TimeLike:
         kind = type(value).__name__
         hint = "of an index take index[0], or index.min() and index.max()"
         raise QueryError(parameter, got=f"{kind} of {len(value)}", expected="one time", hint=hint)
+    if isinstance(value, str):
+        _require_time(value, parameter)
     return value
+
+
+def _require_time(value: str, parameter: str) -> None:
+    """Raise QueryError where a text is no time; to what a query takes, a window adds times before now."""
+    try:
+        epoch_seconds(value, parameter)
+    except QueryError as error:
+        if error.expected != EXPECTED_TIME:
+            raise
+        before_now = f"'-30d' to count back from now, in {', '.join(_UNITS)}"
+        hint = f"did you mean {f'-{value.strip()}'!r}?" if _ago(f"-{value.strip()}") else error.hint
+        raise QueryError(
+            parameter, got=value, expected=f"{EXPECTED_TIME}, or {before_now}", hint=hint
+        ) from None
 
 
 # --- requests -------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from tidytape.errors import QueryError, nearest
 
 __all__ = [
     "DURATION",
+    "EXPECTED_TIME",
     "LARGEST",
     "LAST_SECOND",
     "MAX_TEXT",
@@ -242,7 +243,9 @@ def written_time(second: int) -> str:
     return datetime.fromtimestamp(second, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-_EXPECTED_TIME = "epoch seconds, a datetime, a date or an ISO 8601 string"
+EXPECTED_TIME = "epoch seconds, a datetime, a date or an ISO 8601 string"
+"""What an error says that a time is."""
+
 _SECONDS = "the service counts in seconds"
 
 
@@ -262,7 +265,7 @@ def _moment(value: TimeLike, parameter: str) -> int | datetime:
         return int(value)
     whole = _index(value)
     if whole is None:
-        raise QueryError(parameter, got=value, expected=_EXPECTED_TIME)
+        raise QueryError(parameter, got=value, expected=EXPECTED_TIME)
     return whole
 
 
@@ -278,7 +281,7 @@ def _written_moment(value: str, parameter: str) -> int | datetime:
         raise QueryError(
             parameter,
             got=value,
-            expected=_EXPECTED_TIME,
+            expected=EXPECTED_TIME,
             hint="write a date with dashes, or seconds as a number",
         )
     if _INTEGER.match(trimmed):
@@ -289,13 +292,13 @@ def _written_moment(value: str, parameter: str) -> int | datetime:
         return datetime.fromisoformat(trimmed)
     except ValueError:
         raise QueryError(
-            parameter, got=value, expected=_EXPECTED_TIME, hint="for example '2024-08-09T00:00:00Z'"
+            parameter, got=value, expected=EXPECTED_TIME, hint="for example '2024-08-09T00:00:00Z'"
         ) from None
 
 
 def _numpy_moment(value: Any, parameter: str) -> int:
     if _is_nat(value):
-        raise QueryError(parameter, got=value, expected=_EXPECTED_TIME)
+        raise QueryError(parameter, got=value, expected=EXPECTED_TIME)
     seconds = value.astype("datetime64[s]")
     if seconds != value:
         raise QueryError(parameter, got=value, expected="a whole second", hint=_SECONDS)
