@@ -11,6 +11,8 @@ import textwrap
 import threading
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import format_datetime
 from pathlib import Path
 from typing import Any
 
@@ -516,3 +518,30 @@ def test_a_local_client_answers_from_the_cache_of_its_lake(lake: Lake, tmp_path:
         with Client.local(lake.path, cache=tmp_path) as client:
             told = client.fetch(client.query.candles(**day)).metadata
         assert told.requests == requests
+
+
+@pytest.mark.parametrize("late", [30, 59, 60, 90])
+def test_a_point_is_kept_a_minute_after_its_end(
+    service: Any, clock: Clock, tmp_path: Path, late: int
+) -> None:
+    """By the service's clock, where that is behind the client's: a service may settle what has just ended."""
+    window = window_of("TRADE_SIDE_AGNOSTIC_AGG", S0, S0 + HOUR)
+    frame, _ = Driven(service, clock).fetch(window)
+    last = max(frame["timestamp"].dt.epoch("s").to_list())
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        response: httpx.Response = service.handle_request(request)
+        response.headers["date"] = format_datetime(datetime.fromtimestamp(last + 60 + late, UTC), usegmt=True)
+        return response
+
+    Driven(httpx.MockTransport(answer), clock, cache=tmp_path).fetch(window)
+    missing = Cache(tmp_path).series("http://service", window).missing(window.span)
+    assert any(start <= last < end for start, end in missing) == (late < 60)
+
+
+def test_newest_first_turns_time_alone(service: Any, clock: Clock) -> None:
+    """Sides stay in the order of their names, whichever way time goes."""
+    frame, _ = Driven(service, clock).fetch(window_of("TRADE_AGG", S0, S0 + HOUR, sort_direction="desc"))
+    markets = ["exchange", "raw_symbol", "side"]
+    assert frame.equals(frame.sort([*markets, "timestamp"], descending=[False, False, False, True]))
+    assert frame["side"].n_unique() == 2
