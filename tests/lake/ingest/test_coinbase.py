@@ -69,6 +69,20 @@ def test_a_broken_entry_is_named_by_its_number(write, lake, entry, reason):
     assert ingest(path, lake, Coinbase(), market=BTC, skip_bad=True).bad_lines == 1
 
 
+@pytest.mark.parametrize("entry", [[1, 2], 5, None, "x", {}, []], ids=repr)
+def test_a_broken_entry_takes_no_other_along(write, lake, entry):
+    first, second, third = (TRADE | {"trade_id": number} for number in range(3))
+    path = write(json.dumps([entry, first, entry, second]), json.dumps([third]))
+    report = ingest(path, lake, Coinbase(), market=BTC, skip_bad=True)
+    assert (report.trades_new, report.bad_lines) == (3, 2)
+
+
+def test_arrays_in_arrays_are_no_answer(write, lake):
+    path = write(json.dumps([TRADE]), "[" * 1_000 + "]" * 1_000)
+    report = ingest(path, lake, Coinbase(), market=BTC, skip_bad=True)
+    assert (report.trades_new, report.bad_lines) == (1, 1)
+
+
 def test_the_product_is_asked_for(write, lake):
     with pytest.raises(QueryError, match="raw_symbol: left out"):
         ingest(write(json.dumps([TRADE])), lake)

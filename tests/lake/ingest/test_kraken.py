@@ -82,6 +82,33 @@ def test_a_broken_entry_is_named_by_its_number(write, lake, text, reason):
     assert ingest(path, lake, skip_bad=True).bad_lines == 1
 
 
+@pytest.mark.parametrize("entry", [["1"], ["1"] * 9, 5, None, "abcdefg", {}, []], ids=repr)
+def test_a_broken_entry_takes_no_other_along(write, lake, entry):
+    path = write(answer([entry, TRADES[0], entry, TRADES[1]]), answer([*TRADES, entry], pair="XETHZUSD"))
+    report = ingest(path, lake, Kraken(), skip_bad=True)
+    assert (report.trades_new, report.bad_lines) == (4, 3)
+
+
+def test_a_broken_candle_takes_no_other_along(write, lake):
+    path = write(answer([["1"], CANDLES[0], None, *CANDLES[1:]]))
+    report = ingest(path, lake, Kraken(interval="1m"), skip_bad=True)
+    assert (lake.scan("candles").collect().height, report.bad_lines) == (1, 2)
+
+
+@pytest.mark.parametrize("entries", [5, None, "abc", {"a": 1}], ids=repr)
+def test_what_is_no_array_of_entries_is_one_broken_entry(write, lake, entries):
+    report = ingest(write(answer(entries), answer(TRADES)), lake, Kraken(), skip_bad=True)
+    assert (report.trades_new, report.bad_lines) == (2, 1)
+
+
+@pytest.mark.parametrize("is_newer_first", [True, False])
+def test_trades_without_an_id_among_others_with_one_are_broken(write, lake, is_newer_first):
+    answers = [answer(TRADES), answer([entry[:-1] for entry in TRADES], pair="XETHZUSD")]
+    path = write(*answers if is_newer_first else answers[::-1])
+    with pytest.raises(IngestError, match="no id; 2 bad lines in all"):
+        ingest(path, lake, Kraken())
+
+
 def test_an_error_is_no_answer(write, lake):
     path = write(json.dumps({"error": ["EQuery:Unknown asset pair"]}))
     with pytest.raises(IngestError, match="no answer of Kraken with a result"):

@@ -21,8 +21,8 @@ from tidytape.lake.tables import RECORDED_CANDLES, TRADES
 
 __all__ = ["Answers", "Event"]
 
-Event = tuple[str, Mapping[str, Any]]
-"""Name of the table that it is for, and its values by our columns."""
+Event = tuple[str, Mapping[str, Any]] | str
+"""Name of the table that an entry is for, and its values by our columns; or the reason why it is no event."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,14 +77,16 @@ class Answers(Layout):
 
         Yields
         ------
-        (str, mapping)
-            Name of the table, and values by its columns, as JSON has them. A value that is left out is null.
+        (str, mapping) or str
+            Name of the table, and values by its columns, as JSON has them. A value that is left out is null. Or the
+            reason why an entry is no event: it counts as a bad line, and the entries after it are read.
 
         Raises
         ------
         ValueError, LookupError
-            If the answer is broken: it counts as a bad line. The text of a ValueError says what is wrong; of a
-            LookupError, as of ``answer["price"]``, the message is that the answer has no such field.
+            If the answer is broken, so that nothing more is read of it: it counts as a bad line. The text of a
+            ValueError says what is wrong; of a LookupError, as of ``answer["price"]``, the message is that the answer
+            has no such field.
         """
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
@@ -93,8 +95,12 @@ class Answers(Layout):
         rows: dict[str, list[dict[str, Any]]] = {}
         for _, answer in json_values(job.path, parsed.bad, progress):
             try:
-                for table, values in self.events(answer, parsed):
+                for event in self.events(answer, parsed):
                     parsed.lines += 1
+                    if isinstance(event, str):
+                        parsed.bad.add(parsed.lines, event)
+                        continue
+                    table, values = event
                     rows.setdefault(table, []).append({"line": parsed.lines, **values})
             except LookupError as error:
                 parsed.lines += 1

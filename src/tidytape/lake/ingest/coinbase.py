@@ -55,14 +55,16 @@ class Coinbase(Answers):
 
     def events(self, answer: Any, parsed: Parsed) -> Iterator[Event]:
         """Yield the events of an answer, or of an item of an array."""
-        if isinstance(answer, list) and answer and isinstance(answer[0], list | dict):
-            for entry in answer:
-                yield from self.events(entry, parsed)
-        elif isinstance(answer, dict) and answer.keys() >= set(_TRADE.values()):
-            trade = {ours: answer[theirs] for ours, theirs in _TRADE.items()}
-            maker = str(trade["side"]).lower()
-            yield TRADES.name, trade | {"side": _TAKERS.get(maker, maker)}
-        elif isinstance(answer, list) and len(answer) == len(_CANDLE):
-            yield RECORDED_CANDLES.name, dict(zip(_CANDLE, answer, strict=True))
-        else:
-            raise ValueError("neither a trade nor a candle of Coinbase")
+        is_array = isinstance(answer, list) and any(isinstance(entry, list | dict) for entry in answer)
+        yield from map(_event, answer if is_array else [answer])
+
+
+def _event(entry: Any) -> Event:
+    """Return the event of an entry."""
+    if isinstance(entry, dict) and entry.keys() >= set(_TRADE.values()):
+        trade = {ours: entry[theirs] for ours, theirs in _TRADE.items()}
+        maker = str(trade["side"]).lower()
+        return TRADES.name, trade | {"side": _TAKERS.get(maker, maker)}
+    if isinstance(entry, list) and len(entry) == len(_CANDLE):
+        return RECORDED_CANDLES.name, dict(zip(_CANDLE, entry, strict=True))
+    return "neither a trade nor a candle of Coinbase"

@@ -56,16 +56,26 @@ class Kraken(Answers):
         """Yield the events of an answer."""
         result = answer.get("result") if isinstance(answer, dict) else None
         if not isinstance(result, dict):
-            raise ValueError("no answer of Kraken with a result")
+            yield "no answer of Kraken with a result"
+            return
         for pair, entries in result.items():
             if pair == "last":
                 continue
-            width = len(entries[0]) if isinstance(entries, list) and entries else len(_TRADE)
-            is_candles = width == len(_CANDLE)
-            if is_candles:
+            if not isinstance(entries, list):
+                yield "neither a trade nor a candle of Kraken"
+                continue
+            if entries and _names(entries[-1]) is _CANDLE:
                 parsed.ignore("candle that was still open")
-            for entry in entries[:-1] if is_candles else entries:
-                if len(entry) != width or width < len(_TRADE) - 1:
-                    raise ValueError("neither a trade nor a candle of Kraken")
-                values = dict(zip(_CANDLE if is_candles else _TRADE, entry, strict=False))
-                yield (RECORDED_CANDLES if is_candles else TRADES).name, {"raw_symbol": pair, **values}
+                entries = entries[:-1]  # noqa: PLW2901
+            for entry in entries:
+                if names := _names(entry):
+                    table = RECORDED_CANDLES if names is _CANDLE else TRADES
+                    yield table.name, {"raw_symbol": pair, **dict(zip(names, entry, strict=False))}
+                else:
+                    yield "neither a trade nor a candle of Kraken"
+
+
+def _names(entry: Any) -> tuple[str, ...]:
+    """Return what the values of an entry are, by how many it has; nothing for an entry of another kind."""
+    width = len(entry) if isinstance(entry, list) else 0
+    return {len(_TRADE) - 1: _TRADE, len(_TRADE): _TRADE, len(_CANDLE): _CANDLE}.get(width, ())
