@@ -439,8 +439,8 @@ class Lake:
         Parameters
         ----------
         frame : polars.DataFrame or pandas.DataFrame, one row per event
-            Columns of the table, or of the map. A column of the same name in capitals, as ``Open``, is taken too, and
-            of pandas an index of times is ``timestamp``.
+            Columns of the table, or of the map. A column of the same name in capitals, as ``Open``, is taken too. Of
+            pandas an index of times is ``timestamp``, and levels of another index that have names are columns.
         table : str
             What the rows are, the name of one of `tidytape.lake.TABLES`.
         market : tidytape.lake.ingest.Market, optional
@@ -463,7 +463,8 @@ class Lake:
         Raises
         ------
         QueryError
-            If an argument cannot be right, a column is missing, or a time has neither zone nor unit.
+            If an argument cannot be right, a column is missing or could be either of two, a column has values of
+            several kinds, the rows are of several exchanges, or a time has neither zone nor unit.
         IngestError
             If a row is broken and ``skip_bad`` is not set, or contradicts the lake.
         LakeError

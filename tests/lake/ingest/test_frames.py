@@ -127,6 +127,71 @@ def test_amounts_and_names_are_those_of_a_file(lake):
     assert lake.scan("trades").sort("timestamp").collect()["amount"].to_list() == [2 / 10.5, 1 / 11]
 
 
+@pytest.mark.parametrize("kind", ["polars", "pandas", "index"])
+def test_one_market_is_taken_out_of_several(lake, kind):
+    frame = pl.DataFrame(TRADES | {"raw_symbol": ["BTC-USD", "ETH-USD"], "n": [1, 2]})
+    frame = frame if kind == "polars" else frame.to_pandas()
+    report = lake.write(
+        frame.set_index(["raw_symbol", "n"]) if kind == "index" else frame, market=X, time_unit="s"
+    )
+    assert (report.trades_new, report.files[0].ignored) == (1, (("trade of another instrument", 1),))
+    assert lake.markets()["raw_symbol"].to_list() == ["BTC-USD"]
+
+
+@pytest.mark.parametrize("table", ["trades", "open_interest"])
+def test_markets_of_several_exchanges_do_not_become_one(lake, table):
+    frame = pl.DataFrame(TRADES | {"exchange": ["A", "B"]})
+    with pytest.raises(QueryError, match=r"exchange: got 'X', expected rows of one exchange; .* has A, B"):
+        lake.write(frame, table=table, market=X, time_unit="s")
+    lake.write(frame[:1], table=table, market=X, time_unit="s")
+    assert lake.scan(table).collect()["exchange"].to_list() == ["X"]
+
+
+def test_an_index_with_a_name_is_a_column(lake):
+    frame = pd.DataFrame(TRADES)
+    lake.write(frame.set_index("timestamp"), market=X, time_unit="s")
+    assert sorted(lake.scan("trades").collect()["timestamp"]) == [T * 10**9, (T + 1) * 10**9]
+    days = pd.date_range("2023-11-14", periods=2, tz="UTC")
+    for index, name in [(days, "timestamp"), (pd.Index([1, 2], name="price"), "price")]:
+        with pytest.raises(QueryError, match=f"got '{name} in the index and in a column'"):
+            lake.write(frame.set_axis(index), market=X, time_unit="s")
+
+
+def test_of_two_columns_in_capitals_none_is_guessed(lake):
+    frame = pl.DataFrame(TRADES).rename({"price": "Price"}).with_columns(PRICE=1.0)
+    with pytest.raises(QueryError, match="got 'columns Price and PRICE', expected one for price"):
+        lake.write(frame, market=X, time_unit="s")
+    lake.write(frame, market=X, time_unit="s", columns={"price": "PRICE"})
+    assert lake.scan("trades").collect()["price"].to_list() == [1.0, 1.0]
+
+
+ODD = {
+    "objects": pl.Series([object(), 1], dtype=pl.Object),
+    "128 bits": pl.Series([1, 2], dtype=pl.Int128),
+    "mixed": pd.Series([10.5, "x"], dtype=object),
+    "things": pd.Series([object(), 1], dtype=object),
+    "beyond 64 bits": pd.Series([10**30, 1], dtype=object),
+    "complex": pd.Series([1 + 2j, 3]),
+    "durations": pd.Series(pd.to_timedelta([1, 2], unit="s")),
+    "intervals": pd.Series(pd.interval_range(0, 2)),
+}
+
+
+@pytest.mark.parametrize("values", ODD.values(), ids=ODD.keys())
+def test_a_column_that_holds_no_values_is_refused_if_it_is_ours(lake, values):
+    frame = pl.DataFrame(TRADES) if isinstance(values, pl.Series) else pd.DataFrame(TRADES)
+    columns = {"price": values, "other": values}
+    odd, other = (
+        frame.with_columns(column.alias(name))
+        if isinstance(column, pl.Series)
+        else frame.assign(**{name: column})
+        for name, column in columns.items()
+    )
+    with pytest.raises(QueryError, match=r"frame: got .*, expected .* of numbers, texts, flags or times"):
+        lake.write(odd, market=X, time_unit="s")
+    assert lake.write(other, market=X, time_unit="s").trades_new == 2
+
+
 @pytest.mark.parametrize("frame", [[1], pl.LazyFrame(TRADES), None])
 def test_what_is_no_frame(lake, frame):
     with pytest.raises(QueryError, match="expected an eager frame of polars or pandas"):

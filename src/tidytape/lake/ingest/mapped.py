@@ -6,8 +6,9 @@ for ``sequence``, which is the line; those of trades are the ones that stand bel
 units, as given. What differs:
 
 ========================= =========================================================================================
-``exchange``              may be left out when the caller names it; of trades the caller always does
-``raw_symbol``            may be left out when the caller names it
+``exchange``              may be left out when the caller names it; of trades the caller always does. The caller's
+                          name holds, but not for rows of several exchanges
+``raw_symbol``            may be left out when the caller names it; else that one market is taken out of several
 ``coin``                  may be left out when the caller names it
 ``interval``              of candles: a number of ns, or a word such as 1m; may be left out when the caller gives it
 ``side``                  of trades, of the aggressor: buy, b, sell or s; of liquidations, of the position: buy, b or
@@ -464,6 +465,9 @@ class Rows:
             if value is not None and name in self.table.names
         }
         self.mapped = self._mapped()
+        is_said_twice = "exchange" in self.said and self.header.count("exchange") == 1
+        self._renamed = "exchange" if is_said_twice and "exchange" not in self.mapped.values() else None
+        self._exchanges: set[str] = set()
         self.units: dict[str, str] = {}
         self.newest_first: bool | None = None
         self.by_id = self.table is TRADES and "id" in self.mapped
@@ -484,7 +488,7 @@ class Rows:
     @property
     def used(self) -> list[str]:
         """The file's columns that are read, in the file's order."""
-        return [name for name in self.header if name in self.mapped.values()]
+        return [name for name in self.header if name in self.mapped.values() or name == self._renamed]
 
     def take_arrow(self, batch: pa.RecordBatch | pa.Table) -> None:
         """Take some rows of Arrow data, which has at least the columns that are read."""
@@ -501,6 +505,8 @@ class Rows:
         if rows.is_empty():
             return
         columns = rows.columns[1:]
+        if self._renamed is not None:
+            self._require_one_exchange(rows[columns[self.header.index(self._renamed)]])
         texts = rows.select(
             "line",
             *(pl.col(columns[self.header.index(name)]).alias(ours) for ours, name in self.mapped.items()),
@@ -514,6 +520,17 @@ class Rows:
             values = self.parsed.bad.take(impossible(values))
         if not values.is_empty():
             self._put(values)
+
+    def _require_one_exchange(self, names: pl.Series) -> None:
+        """Raise QueryError if a column has several exchanges, whose markets the name that is said would make one."""
+        self._exchanges |= set(names.drop_nulls().unique()) - {""}
+        if len(self._exchanges) > 1:
+            held = ", ".join(sorted(self._exchanges)[:5])
+            raise QueryError(
+                "exchange",
+                got=self.said["exchange"],
+                expected=f"rows of one exchange; column exchange of {self.job.path.name} has {held}",
+            )
 
     def _put(self, values: pl.DataFrame) -> None:
         batch = self.parsed.batch(self.table)
@@ -582,7 +599,7 @@ class Rows:
         }
         for name in self.said:
             # What the caller says of the whole file holds; but one market can be taken out of several.
-            if name not in named and (name != "raw_symbol" or self.table is TRADES):
+            if name not in named and name != "raw_symbol":
                 mapped.pop(name, None)
         instead = _INSTEAD_OF_SIDE.get(self.table.name, "side")
         if instead != "side" and {"side", instead} <= set(mapped):
