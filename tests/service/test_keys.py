@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import stat
 import subprocess
 import sys
@@ -173,3 +174,31 @@ def test_keys_made_at_the_same_time_are_all_kept(tmp_path: Path) -> None:
     served = KeyFile(file)
     assert len(served.all()) == 40
     assert all(served.find(one, now=0) for one in secrets)
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs symbolic links")
+def test_a_key_revoked_through_a_link_is_revoked_in_the_file(tmp_path: Path) -> None:
+    file, link = tmp_path / "keys.json", tmp_path / "etc" / "keys.json"
+    key, secret = KeyFile(file).new("basic")
+    link.parent.mkdir()
+    link.symlink_to(Path("..") / file.name)
+    served = KeyFile(file)
+    assert served.find(secret, now=0) == key
+    KeyFile(link).revoke(key.id)
+    assert served.find(secret, now=0) is None
+    _, other = KeyFile(link).new("basic")
+    assert served.find(other, now=0) is not None
+    assert link.is_symlink()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no modes")
+def test_a_changed_file_is_for_the_same_users_as_before(tmp_path: Path) -> None:
+    file = tmp_path / "keys.json"
+    KeyFile(file).new("basic")
+    owner = (12345, 12345) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
+    os.chown(file, *owner)
+    for before, after in [(0o640, 0o640), (0o666, 0o664)]:
+        file.chmod(before)
+        KeyFile(file).new("basic")
+        status = file.stat()
+        assert (stat.S_IMODE(status.st_mode), status.st_uid, status.st_gid) == (after, *owner)

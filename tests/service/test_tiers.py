@@ -83,6 +83,10 @@ def test_tiers_of_a_file(tmp_path: Path) -> None:
         ("[a]\nper_minute = true", "whole number"),
         ("[a]\nper_minute = 1\naggregation = 1", "true or false"),
         ('[a]\nper_minute = 1\ntypes = "some"', r"BASIC \(basic\), ADVANCED"),
+        (
+            "[a]\nper_minute = 1\n[A]\nper_minute = 2",
+            "got 'a, A', expected names that differ in more than capitals",
+        ),
         ("[a\n", "TOML"),
     ],
 )

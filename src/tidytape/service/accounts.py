@@ -13,6 +13,7 @@ import tempfile
 import threading
 import tomllib
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -266,14 +267,17 @@ class KeyFile(Keys):
         return keys
 
     def _write(self, keys: list[Key]) -> None:
+        # A symbolic link stays one: the service may read the file that it leads to.
+        path = self.path.resolve()
         # mkstemp makes a file that only its owner can read; replacing is atomic.
-        handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(_KEYS.dump_json(keys, indent=1))
                 file.flush()
+                _let_same_users_read(file.fileno(), path)
                 os.fsync(file.fileno())
-            Path(name).replace(self.path)
+            Path(name).replace(path)
         except BaseException:
             Path(name).unlink(missing_ok=True)
             raise
@@ -284,8 +288,22 @@ def _no_file(path: Path) -> TidytapeError:
 
 
 def _alone(path: Path) -> FileLock:
-    """Return a lock of the file, under which no other process changes it."""
+    """Return a lock of the file, under which no other process changes it, by whatever path it reaches it."""
+    path = path.resolve()
     return FileLock(path.with_name(f".{path.name}.lock"))
+
+
+def _let_same_users_read(new: int, path: Path) -> None:
+    """Give a new file, by its handle, the owner and the mode of the file that it replaces.
+
+    Who changes keys may be another user than the service, which would go on with the keys that it read before.
+    """
+    if sys.platform == "win32" or not path.exists():
+        return
+    before = path.stat()
+    with suppress(PermissionError):  # only root may give a file away
+        os.fchown(new, before.st_uid, before.st_gid)
+    os.fchmod(new, stat.S_IMODE(before.st_mode) & ~stat.S_IWOTH)
 
 
 _TIER_FIELDS = ("per_minute", "burst", "history_days", "aggregation", "types")
@@ -325,7 +343,11 @@ def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
         raise QueryError("tiers", got=str(path), expected=f"a TOML file of tiers: {error}") from None
     if not tables:
         raise QueryError("tiers", got=str(path), expected="at least one tier")
-    return {name.lower(): _tier(name.lower(), table) for name, table in tables.items()}
+    tiers = {name.lower(): _tier(name.lower(), table) for name, table in tables.items()}
+    if len(tiers) < len(tables):
+        expected = "names that differ in more than capitals"
+        raise QueryError("tiers", got=", ".join(tables), expected=expected)
+    return tiers
 
 
 def _tier(name: str, table: Any) -> Tier:
