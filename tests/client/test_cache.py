@@ -512,6 +512,22 @@ def test_lakes_of_local_clients_are_kept_apart_in_one_cache(tmp_path: Path) -> N
     ]
 
 
+def test_a_lake_that_was_written_to_is_not_the_one_in_the_cache(tmp_path: Path) -> None:
+    """A gap in the middle of a window is believed of a service, which is not asked for what it may have by now."""
+    lake = Lake.create(tmp_path / "lake")
+    hours = {"exchange": "X", "coin": "BTC", "interval": "1h", "start": S0, "end": S0 + 3 * HOUR}
+    heights = []
+    for added in ([S0, S0 + 2 * HOUR], [S0 + HOUR]):
+        candles = pl.DataFrame({"timestamp": added}).with_columns(
+            [pl.lit(5.0).alias(name) for name in ("open", "high", "low", "close", "volume")]
+        )
+        market = Market(exchange="X", raw_symbol="BTC-USD")
+        lake.write(candles, table="candles", interval="1h", time_unit="s", market=market)
+        with Client.local(lake.path, cache=tmp_path / "cache") as client:
+            heights.append(client.candles(**hours).height)
+    assert heights == [2, 3]
+
+
 def test_a_local_client_answers_from_the_cache_of_its_lake(lake: Lake, tmp_path: Path) -> None:
     day = {"exchange": "X", "coin": "BTC", "interval": "1h", "start": S0, "end": S0 + HOUR}
     for requests in (1, 0):

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import os
 import pickle
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,6 +17,7 @@ import polars as pl
 import pytest
 
 import tidytape
+from tidytape.client import local
 from tidytape.demo import fill
 from tidytape.errors import AuthenticationError, LakeError, QueryError
 from tidytape.schema import schema_of
@@ -238,3 +242,26 @@ def test_the_demo_documents_its_days_and_all_its_instruments() -> None:
     }
     first, last = candles["timestamp"].min(), candles["timestamp"].max() + timedelta(days=1)
     assert f"from {first:%Y-%m-%d} to {last:%Y-%m-%d} 00:00 UTC" in told
+
+
+def test_threads_that_come_at_once_share_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[asyncio.AbstractEventLoop] = []
+    both, before = threading.Barrier(2, timeout=10), threading.enumerate()
+
+    def new() -> asyncio.AbstractEventLoop:
+        loop = asyncio.SelectorEventLoop()
+        made.append(loop)
+        both.wait()  # each thread has seen that there is no loop
+        return loop
+
+    monkeypatch.setattr(local, "_loops", {})
+    monkeypatch.setattr("asyncio.new_event_loop", new)
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(local._loop, [os.getpid()] * 2)
+    assert first is second
+    assert sum(loop.is_closed() for loop in made) == 1
+    first.call_soon_threadsafe(first.stop)
+    for thread in threading.enumerate():
+        if thread.name == "tidytape-local" and thread not in before:
+            thread.join()
+    first.close()

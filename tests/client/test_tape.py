@@ -275,6 +275,63 @@ def test_a_tape_is_replaced_and_nothing_beside_it(tmp_path: Path) -> None:
     assert verify(path) == []
 
 
+def test_a_recording_that_is_replaced_writes_over_no_file_of_the_other(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    first = Recorder(path, base_url="http://service")
+    first.add({"ask": "coins"}, ["BTC"])
+    with Recorder(path, base_url="http://service", overwrite=True) as second:
+        second.add({"ask": "coins"}, ["ETH"])
+        second.add({"ask": "types"}, ["TRADE"])
+        with pytest.raises(TapeError, match="was removed or replaced while it was recorded"):
+            first.add({"ask": "types"}, ["OTHER"])
+        with pytest.raises(TapeError, match="was removed or replaced while it was recorded"):
+            first.close()
+    assert verify(path) == []
+    assert Replayer(path).found({"ask": "types"})[0] == ["TRADE"]
+
+
+def test_ctrl_c_while_a_line_is_written_takes_no_later_answer_along(tmp_path: Path) -> None:
+    path = tmp_path / "t"
+    with Recorder(path, base_url="http://service") as tape:
+        manifest = tape._manifest
+
+        class Interrupted:
+            def __getattr__(self, name: str) -> Any:
+                return getattr(manifest, name)
+
+            def write(self, line: memoryview) -> int:
+                manifest.write(line)
+                raise KeyboardInterrupt  # as Python does after a system call
+
+        tape._manifest = Interrupted()  # type: ignore[assignment]
+        with pytest.raises(KeyboardInterrupt):
+            tape.add({"ask": "coins"}, ["BTC"])
+        tape._manifest = manifest
+        tape.add({"ask": "types"}, ["TRADE"])
+    assert verify(path) == []
+    assert [one.ask["ask"] for one in entries(path)] == ["types"]
+
+
+def test_a_path_that_cannot_be_is_named() -> None:
+    with pytest.raises(TapeError, match="cannot be written: embedded null byte"):
+        Recorder("a\0b", base_url="http://service")
+
+
+@pytest.mark.parametrize(
+    "change", [{"at": "soon"}, {"ask": {"ask": "points", "params": 5}}, {"told": {"missing": [[1]]}}], ids=str
+)
+def test_facts_that_nobody_recorded_are_no_tape(tmp_path: Path, change: dict[str, Any]) -> None:
+    manifest = recorded(tmp_path / "t") / "manifest.jsonl"
+    told, lines = hashlib.sha256(), []
+    for number, line in enumerate(manifest.read_bytes().splitlines(keepends=True)):
+        content = json.dumps(json.loads(line[CONTENT]) | (change if number == 1 else {})).encode()
+        told.update(content)
+        lines.append(framed(told.hexdigest(), content))
+    manifest.write_bytes(b"".join(lines))
+    with pytest.raises(TapeError, match="is no tape that was recorded"):
+        Replayer(tmp_path / "t")
+
+
 @pytest.mark.parametrize(
     "entry", [[1], 5, "a", None, {"tape": [2]}, {"tape": 2, "service": "x"}], ids=json.dumps
 )

@@ -183,3 +183,18 @@ def test_an_async_client_counts_back_too(tmp_path: Path, monkeypatch: pytest.Mon
                 return [frame.height async for frame in client.iter_frames(asked)]
 
     assert asyncio.run(heights()) == [4]
+
+
+@pytest.mark.parametrize("window", [["a", "b"], ["1"], ["1", "2", "3"], [None, None]], ids=str)
+def test_a_window_that_is_none_is_damage(
+    client: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, window: list[Any]
+) -> None:
+    at(monkeypatch, NOW)
+    with client.record(tmp_path / "tape"):
+        client.candles(**HOURS, start="-6h")
+        asked = entries(tmp_path / "tape")[0].ask
+        asked["params"][-1] = ["start", "-7h"]
+        client._tape.add(asked, window)
+    replayed: Any = tidytape.Client.replay(tmp_path / "tape")
+    with replayed, pytest.raises(TapeError, match="it is no window"):
+        replayed.candles(**HOURS, start="-7h")

@@ -34,7 +34,7 @@ from tidytape.client.settings import Backend, Settings, one_of
 from tidytape.client.steps import Call, Flow
 from tidytape.client.tape import NO_TAPE, Recorder
 from tidytape.client.window import Window, covering
-from tidytape.errors import DecodeError, QueryError
+from tidytape.errors import DecodeError, QueryError, TapeError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
@@ -436,7 +436,7 @@ class Endpoints(
         Raises
         ------
         TapeError
-            If there is one, or one is being recorded already.
+            If there is one, it cannot be written, or another recording replaces it while this one goes on.
 
         Examples
         --------
@@ -486,7 +486,12 @@ class Endpoints(
         ask = {"ask": "window", "params": [*window.params, *wanted.relative]}
         recorded = yield Call(partial(tape.found, ask, moves_on=records))
         if recorded is not None:
-            start, end = map(int, recorded[0])
+            try:
+                start, end = map(int, recorded[0])
+            except (TypeError, ValueError):  # whoever wrote it made up a tape
+                entry = recorded[1].number
+                message = f"{tape.replayed}: entry {entry} is damaged: it is no window"
+                raise TapeError(message, path=str(tape.replayed), entries=(entry,)) from None
             return wanted.over(start, end)
         if records:
             yield Call(partial(tape.add, ask, [str(window.start), str(window.end)]))

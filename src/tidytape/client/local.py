@@ -152,17 +152,23 @@ def connection(
 
 
 def _name(lake: Lake) -> str:
-    """Return a name that no other lake has, so that a cache keeps the points of each apart."""
-    identity = f"{lake.path}\n{lake.delta('markets').metadata().id}"
+    """Return a name that neither another lake has nor this one after a write, so that a cache keeps them apart."""
+    identity = f"{lake.path}\n{lake.delta('markets').metadata().id}\n{sorted(lake.version().items())}"
     return hashlib.sha256(identity.encode("utf-8", "surrogatepass")).hexdigest()[:12]
 
 
-@cache
+_loops: dict[int, asyncio.AbstractEventLoop] = {}
+
+
 def _loop(process: int) -> asyncio.AbstractEventLoop:
     """Return the event loop of all local clients of a process. Its thread ends with the process, and is not forked."""
-    loop = asyncio.new_event_loop()
-    threading.Thread(target=loop.run_forever, daemon=True, name="tidytape-local").start()
-    return loop
+    if process not in _loops:
+        loop = asyncio.new_event_loop()
+        if _loops.setdefault(process, loop) is not loop:  # another thread was faster
+            loop.close()
+        else:
+            threading.Thread(target=loop.run_forever, daemon=True, name="tidytape-local").start()
+    return _loops[process]
 
 
 class _Held:
@@ -197,6 +203,7 @@ class _Held:
         except CancelledError:
             raise closed_error() from None
         finally:
+            future.cancel()  # where Ctrl-C ends the waiting
             self._running.discard(future)
 
     def let_go(self) -> None:

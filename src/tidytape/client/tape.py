@@ -159,7 +159,7 @@ class Recorder(Tape):
             raise TapeError(
                 f"{self.path} is there already; overwrite=True records it anew", path=str(self.path)
             ) from None
-        except OSError as error:
+        except (OSError, ValueError) as error:  # ValueError: a path that holds a null
             raise _unwritable(self.path, error) from None
         versions = {"tidytape": __version__, "polars": pl.__version__, "python": sys.version.split()[0]}
         self._put({"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions})
@@ -170,6 +170,7 @@ class Recorder(Tape):
         with self._lock:
             if self._manifest.closed:
                 return  # asked while it was recorded, answered after
+            self._require_own()
             number = self._count + 1
             file = f"{number}.{suffix}"
             try:
@@ -181,6 +182,13 @@ class Recorder(Tape):
             self._put(entry | {"hash": hashed, "file": file, "sha256": hashlib.sha256(content).hexdigest()})
             self._count = number
 
+    def _require_own(self) -> None:
+        """Raise TapeError if the tape is another's by now, whose files would be written over."""
+        with suppress(OSError):
+            if os.path.samestat(os.fstat(self._manifest.fileno()), (self.path / _MANIFEST).stat()):
+                return
+        raise TapeError(f"{self.path} was removed or replaced while it was recorded", path=str(self.path))
+
     def _put(self, entry: dict[str, Any]) -> None:
         content, digest = orjson.dumps(entry), self._digest.copy()
         digest.update(content)
@@ -188,17 +196,21 @@ class Recorder(Tape):
         try:
             while line:
                 line = line[self._manifest.write(line) :]
-        except OSError as error:
+            self._digest = digest
+        except BaseException as error:  # Ctrl-C too
             self._manifest.truncate(at)  # half a line would take the next one along
             self._manifest.seek(at)
-            raise _unwritable(self.path, error) from None
-        self._digest = digest
+            if isinstance(error, OSError):
+                raise _unwritable(self.path, error) from None
+            raise
 
     def close(self, *, failed: str | None = None) -> None:
         """Make it whole, or say which error ended the study before its end."""
         with self._lock:
             if not self._manifest.closed:
                 with self._manifest:  # closed whatever happens
+                    if failed is None:
+                        self._require_own()
                     self._put({"end": self._count, "at": _now()} | ({"failed": failed} if failed else {}))
                     os.fsync(self._manifest.fileno())
 
@@ -234,8 +246,9 @@ def _remove(path: Path) -> None:
         path.rmdir()  # it stays where other files are in it
 
 
-def _unwritable(path: Path, error: OSError) -> TapeError:
-    return TapeError(f"{path} cannot be written: {error.strerror}", path=str(path))
+def _unwritable(path: Path, error: OSError | ValueError) -> TapeError:
+    reason = getattr(error, "strerror", None) or error
+    return TapeError(f"{printable(str(path))} cannot be written: {reason}", path=str(path))
 
 
 def _now() -> str:
@@ -451,6 +464,7 @@ def _contents(path: Path, lines: Iterator[Line]) -> TapeContents:
         if "end" in entry:
             contents.broken, contents.failed = None, entry.get("failed")
             continue
+        _require_readable(entry)
         # Of a frame that a method makes of its answer, what the study got.
         got = {"rows": entry["rows"], "hash": entry["hash"]} | entry["told"].get("returned", {})
         answer = partial(_read, path, entry, read)
@@ -466,6 +480,14 @@ def _is_entry(entry: dict[str, Any], number: int) -> bool:
     kinds = {"number": int, "ask": dict, "at": str, "hash": str, "told": dict}
     is_whole = "rows" in entry and all(isinstance(entry.get(name), kind) for name, kind in kinds.items())
     return is_whole and entry["number"] == number
+
+
+def _require_readable(entry: dict[str, Any]) -> None:
+    """Raise ValueError or TypeError where the facts of an answer cannot be read: nothing recorded them."""
+    datetime.fromisoformat(entry["at"])
+    _facts(entry["ask"])
+    for start, end in entry["told"].get("missing", ()):
+        int(start), int(end)
 
 
 def _lines_of(folder: Path) -> Iterator[Line]:
