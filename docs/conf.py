@@ -1,6 +1,5 @@
 """How the documentation is built: ``python -m sphinx -W -b html docs docs/_build/html``."""
 
-from collections.abc import Callable
 from typing import Any
 
 from typer.testing import CliRunner
@@ -44,26 +43,7 @@ html_theme = "pydata_sphinx_theme"
 html_title = f"tidytape {release}"
 html_theme_options = {"navigation_with_keys": False, "show_prev_next": False}
 
-# What derives from the layouts of `tidytape ingest`: a comment on a line of its own stands for it in the page's source.
-
-
-def ingest_layouts() -> str:
-    """A table of the layouts and what files they are for."""
-    rows = [f"| `{name}` | {help_line(layout)} |" for name, layout in LAYOUTS.items()]
-    return "\n".join(["| layout | files |", "| --- | --- |", *rows])
-
-
-def ingest_amounts() -> str:
-    """A table of what decides the unit of the amounts; layouts that say the same of the same tables share a row."""
-    layouts: dict[tuple[str, str], list[str]] = {}
-    for name, layout in LAYOUTS.items():
-        tables: dict[str, list[str]] = {}
-        for table, decides in layout.amounts.items():
-            tables.setdefault(decides, []).append(f"`{table}`")
-        for decides, names in tables.items():
-            layouts.setdefault((", ".join(names), decides), []).append(f"`{name}`")
-    rows = [f"| {', '.join(names)} | {tables} | {decides} |" for (tables, decides), names in layouts.items()]
-    return "\n".join(["| layout | tables | what decides |", "| --- | --- | --- |", *rows])
+# The help of the commands of `tidytape ingest`: a comment on a line of its own stands for it in the page's source.
 
 
 def ingest_commands() -> str:
@@ -77,25 +57,13 @@ def ingest_commands() -> str:
     return "\n".join(sections)
 
 
-def help_line(layout: type[Any]) -> str:
-    """The first line of what a layout says of itself."""
-    return (layout.__doc__ or "").partition("\n")[0]
-
-
-DERIVED: dict[str, Callable[[], str]] = {
-    "<!-- ingest layouts -->": ingest_layouts,
-    "<!-- ingest amounts -->": ingest_amounts,
-    "<!-- ingest commands -->": ingest_commands,
-}
-
-
 def fill(app: object, page: str, source: list[str]) -> None:
-    """Put what derives from the layouts into a page."""
-    for comment, derive in DERIVED.items():
-        if comment in source[0]:
-            source[0] = source[0].replace(comment, derive())
+    """Put the help of the layouts' commands into the page of the command line."""
+    comment = "<!-- ingest commands -->"
+    if comment in source[0]:
+        source[0] = source[0].replace(comment, ingest_commands())
 
 
 def setup(app: Any) -> None:
-    """Connect what fills the pages."""
+    """Connect what fills the page."""
     app.connect("source-read", fill)

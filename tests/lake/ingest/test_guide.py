@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 import runpy
 from pathlib import Path
 
@@ -18,6 +20,31 @@ from tidytape.lake.ingest.market import Market
 
 DOCS = Path(__file__).parents[3] / "docs"
 GUIDE = (DOCS / "guides" / "recorded_files.md").read_text("utf-8")
+
+TABLES_OF_LAYOUTS = re.compile(r"^\| layout \|.*?(?=\n\n)", flags=re.MULTILINE | re.DOTALL)
+"""Two tables of the guide that are made from the layouts; ``python tests/lake/ingest/test_guide.py`` rewrites them."""
+
+
+def layouts_table() -> str:
+    """A table of the layouts and what files they are for."""
+    rows = [
+        f"| `{name}` | {inspect.cleandoc(layout.__doc__ or '').splitlines()[0]} |"
+        for name, layout in LAYOUTS.items()
+    ]
+    return "\n".join(["| layout | files |", "| --- | --- |", *rows])
+
+
+def amounts_table() -> str:
+    """A table of what decides the unit of the amounts; layouts that say the same of the same tables share a row."""
+    layouts: dict[tuple[str, str], list[str]] = {}
+    for name, layout in LAYOUTS.items():
+        tables: dict[str, list[str]] = {}
+        for table, decides in layout.amounts.items():
+            tables.setdefault(decides, []).append(f"`{table}`")
+        for decides, names in tables.items():
+            layouts.setdefault((", ".join(names), decides), []).append(f"`{name}`")
+    rows = [f"| {', '.join(names)} | {tables} | {decides} |" for (tables, decides), names in layouts.items()]
+    return "\n".join(["| layout | tables | what decides |", "| --- | --- | --- |", *rows])
 
 
 def words(names):
@@ -80,15 +107,21 @@ def test_side_may_be_told_by_another_column(table, instead):
     assert f"`{instead}`" in GUIDE
 
 
-def test_the_tables_of_layouts_are_filled_in_when_the_pages_are_built():
+def test_the_layouts_of_the_guide_are_those_there_are():
+    expected = [layouts_table(), amounts_table()]
+    assert TABLES_OF_LAYOUTS.findall(GUIDE) == expected, "python tests/lake/ingest/test_guide.py"
+
+
+def test_the_help_of_layouts_is_filled_in_when_the_pages_are_built():
     conf = runpy.run_path(str(DOCS / "conf.py"))
-    source = [GUIDE]
-    conf["fill"](None, "guides/recorded_files", source)
-    for name, layout in LAYOUTS.items():
-        assert f"| `{name}` | {layout.__doc__.splitlines()[0]} |" in source[0]
-        for decides in layout.amounts.values():
-            assert f"| {decides} |" in source[0]
     page = ["<!-- ingest commands -->"]
     conf["fill"](None, "reference/cli", page)
     assert all(f"## tidytape ingest {name}\n" in page[0] for name in LAYOUTS)
     assert "--funding-interval" in page[0]
+
+
+if __name__ == "__main__":
+    tables = iter((layouts_table(), amounts_table()))
+    (DOCS / "guides" / "recorded_files.md").write_text(
+        TABLES_OF_LAYOUTS.sub(lambda _: next(tables), GUIDE), "utf-8"
+    )
