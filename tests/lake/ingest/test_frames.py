@@ -198,6 +198,16 @@ def test_what_is_no_frame(lake, frame):
         lake.write(frame, market=X)
 
 
+@pytest.mark.parametrize(("name", "value"), [("market", "X"), ("columns", ["price"]), ("time_unit", 5)])
+def test_arguments_of_another_kind_are_named(lake, write, name, value):
+    frame = pl.DataFrame(TRADES)
+    with pytest.raises(QueryError, match=f"{name}: got"):
+        lake.write(frame, **({"market": X, "time_unit": "s"} | {name: value}))
+    if name == "market":
+        with pytest.raises(QueryError, match="market: got 'X', expected a Market"):
+            ingest(write(frame.write_csv().strip()), lake, Csv(), market=value)
+
+
 def test_an_empty_frame_changes_nothing(lake):
     report = lake.write(pl.DataFrame(TRADES).clear(), market=X, time_unit="s")
     assert report.trades_read == 0

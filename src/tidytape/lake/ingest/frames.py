@@ -19,7 +19,7 @@ from tidytape.lake.batch import Spool
 from tidytape.lake.ingest._write import Writer, stated
 from tidytape.lake.ingest.layout import Job, Parsed, Progress
 from tidytape.lake.ingest.mapped import Mapped, Rows, known_columns
-from tidytape.lake.ingest.market import Market
+from tidytape.lake.ingest.market import Market, require_market
 from tidytape.lake.ingest.report import IngestReport
 from tidytape.lake.ingest.run import require_good, source_of
 from tidytape.lake.store import Lake
@@ -45,6 +45,7 @@ def write(
     skip_bad: bool,
 ) -> IngestReport:
     """Put a frame into a lake, see `tidytape.lake.Lake.write`."""
+    require_market(market)
     layout = _Frame(table=table, columns=columns, time_unit=time_unit, interval=interval)
     rows = _polars(frame, layout)
     layout = replace(layout, rows=rows)

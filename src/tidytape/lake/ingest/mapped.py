@@ -207,6 +207,18 @@ class Mapped(Layout):
         if self.interval is not None and self.table != RECORDED_CANDLES.name:
             raise nothing_to_choose("interval", self.interval, self.files)
         self.candle_length  # noqa: B018  # says that it is none
+        is_map: object = self.columns is None or isinstance(
+            self.columns, Mapping
+        )  # whatever an untyped caller gives
+        if not is_map:
+            raise QueryError(
+                "columns", got=self.columns, expected='a dict of our columns, e.g. {"price": "px"}'
+            )
+        is_unit: object = self.time_unit is None or isinstance(self.time_unit, str | Mapping)
+        if not is_unit:
+            raise QueryError(
+                "time_unit", got=self.time_unit, expected='a text such as "ms", or a dict of columns'
+            )
         if isinstance(self.times, Mapping):
             names = self.time_columns
             for name in self.times:

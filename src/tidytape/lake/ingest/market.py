@@ -16,7 +16,7 @@ from tidytape.lake.symbols import storable
 from tidytape.query import values
 from tidytape.times import MILLISECOND
 
-__all__ = ["Market"]
+__all__ = ["Market", "require_market"]
 
 Number = Decimal | float | str
 
@@ -199,3 +199,11 @@ def _require_on_grid(value: Number, name: str) -> None:
         Grid.of(number)
     except QueryError as error:
         raise QueryError(name, got=value, expected=error.expected) from error
+
+
+def require_market(market: object) -> None:
+    """Raise QueryError if a market is something else, as the name of one."""
+    if not isinstance(market, Market):
+        raise QueryError(
+            "market", got=market, expected='a Market, e.g. Market(exchange="X", raw_symbol="BTC-USD")'
+        )

@@ -23,7 +23,7 @@ from tidytape.lake.ingest._write import Writer, stated
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest.layouts import LAYOUTS, by_name, options_of, recognised
 from tidytape.lake.ingest.mapped import Csv
-from tidytape.lake.ingest.market import Market
+from tidytape.lake.ingest.market import Market, require_market
 from tidytape.lake.ingest.report import IngestReport
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import MARKETS
@@ -116,6 +116,7 @@ def ingest(
         )
         layout, market = by_name(layout, keywords)
     market = market or Market()
+    require_market(market)
     if layout is not None:
         _require_object(layout)
         layout.require_used(market)
