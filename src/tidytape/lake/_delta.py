@@ -101,7 +101,7 @@ class Opened(DeltaTable):
         return self.once(("files", flatten), lambda: super(Opened, self).get_add_actions(flatten))
 
     def transaction_version(self, app_id: str) -> int | None:
-        """Return the number of a note."""
+        """Return the number that the log of the table has under a name; None if it has none."""
         if self.version() == 0:
             return None  # the commit that made the table has no notes
         if self._kept[0] == self.version() and (notes := self._kept[1].get("notes")) is not None:

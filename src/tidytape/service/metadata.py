@@ -290,7 +290,7 @@ def _lacking(kind: DataType, scan: MarketScan, *, is_empty: bool, is_full: bool,
 
 
 def _part(kind: DataType, scan: MarketScan, *, is_full: bool) -> Note | None:
-    """Return what a market with points lacks; None if they reach both ends and leave no candle out."""
+    """Return the note of a market whose points lack something; None if they reach both ends and leave no candle out."""
     intervals = _intervals(kind, scan)
     if is_full and not intervals:
         return None

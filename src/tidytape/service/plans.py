@@ -138,7 +138,7 @@ def _tpo(scan: MarketScan) -> pl.LazyFrame:
 
 
 def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.LazyFrame:
-    """Return the market profile of one market, or of a group: blocks of its members united, volumes summed."""
+    """Return the market profile of one market, or of a group: members' blocks are united, their volumes added up."""
     query, first = scans[0].query, scans[0]
     session = query.tpo_session
     end = _end_of_sessions(first)

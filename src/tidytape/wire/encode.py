@@ -19,8 +19,8 @@ from tidytape.catalogue import COVERAGE, DataType, Field, Interval
 from tidytape.errors import MissingColumnError, QueryError
 from tidytape.schema import Schema, schema_of
 from tidytape.schema import data_type as kind_of
-from tidytape.times import SECOND
 from tidytape.wire._text import Piece, join, member, value
+from tidytape.wire._values import written_time
 from tidytape.wire.notes import Note, write_notes
 from tidytape.wire.tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
 
@@ -272,8 +272,7 @@ def _written(of_series: Any, column: str) -> Any:
     if column == "interval":
         return _INTERVALS.get(of_series, of_series)
     if column == DATA_UNTIL:
-        seconds, nanoseconds = divmod(of_series, SECOND)
-        return {"s": seconds, "ns": nanoseconds} if nanoseconds else {"s": seconds}
+        return written_time(of_series)
     if isinstance(of_series, float) and not math.isfinite(of_series):
         return "NaN" if math.isnan(of_series) else "Infinity" if of_series > 0 else "-Infinity"
     return of_series

@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import polars as pl
 
 from tidytape.lake import _delta
-from tidytape.times import DAY, Span
+from tidytape.lake.rollup.recipes import Ask, within
+from tidytape.times import DAY
 
-__all__ = ["DAYS", "Days", "days_of"]
+__all__ = ["DAYS", "Days", "stored_minutes"]
 
 _LONGEST = 8  # days; a longer window is read from the files, and pushes no other market's days out
 _MOST_ROWS = 100_000  # of a window: minutes of a book or a profile have a row per level
@@ -79,44 +79,35 @@ DAYS = Days(64 * 2**20)
 """The days of this process."""
 
 
-def days_of(
-    stored: _delta.Opened, market: tuple[str, str], span: Span, rows: Callable[[], pl.LazyFrame]
-) -> pl.LazyFrame | None:
-    """Return stored minutes from memory; what is not there yet is read first. None if the span is too much for it.
+def stored_minutes(stored: _delta.Opened, rows: pl.LazyFrame, ask: Ask) -> pl.LazyFrame:
+    """Return the stored minutes of a market; days that are not in memory are read whole, and kept.
 
     Parameters
     ----------
     stored : Opened
         The table of minutes.
-    market : tuple of str
-        Exchange and symbol.
-    span : tuple of int
-        Minutes that start at ``start <= timestamp < end``. [ns since the epoch]
-    rows : callable
-        Returns the rows of the table, of all markets and times.
+    rows : polars.LazyFrame
+        Its rows, of all markets and times.
+    ask : Ask
+        The market and the span.
 
     Returns
     -------
-    polars.LazyFrame or None, one row per key of the table
-        The minutes of the market in the span.
+    polars.LazyFrame, one row per key of the table
     """
-    start, end = span
-    days = range(start // DAY, (end - 1) // DAY + 1)
-    whole = days.start * DAY, days.stop * DAY
-    if not 0 < len(days) <= _LONGEST:
-        return None
+    days = range(ask.start // DAY, (ask.end - 1) // DAY + 1)
+    start, end = days.start * DAY, days.stop * DAY
+    market = ask.exchange, ask.raw_symbol
     files = _delta.files(stored, market)
-    if sum((one.rows or 0) * one.share(*whole) for one in files) > _MOST_ROWS:
-        return None
+    if len(days) > _LONGEST or sum((one.rows or 0) * one.share(start, end) for one in files) > _MOST_ROWS:
+        return within(rows, [ask])
     mark = str(stored.once("id", lambda: stored.metadata().id))
     keys = [_Key(stored.table_uri, mark, stored.version(), market, day) for day in days]
     kept = {key: day for key in keys if (day := DAYS.get(key)) is not None}
     time = pl.col("timestamp")
     if len(kept) < len(keys):
-        exchange, symbol = market
-        is_of_market = (pl.col("exchange") == exchange) & (pl.col("raw_symbol") == symbol)
-        read = rows().filter(is_of_market, time >= whole[0], time < whole[1]).collect(engine="streaming")
+        read = within(rows, [Ask(*market, start, end)]).collect(engine="streaming")
         kept = {key: read.filter(time >= key.day * DAY, time < (key.day + 1) * DAY) for key in keys}
         for key, day in kept.items():
             DAYS.put(key, day)
-    return pl.concat([kept[key] for key in keys]).lazy().filter(time >= start, time < end)
+    return pl.concat([kept[key] for key in keys]).lazy().filter(time >= ask.start, time < ask.end)

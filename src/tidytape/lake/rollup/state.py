@@ -212,28 +212,15 @@ def minutes(
     )
     parts = []
     if read.table is not None and read.kept:
-        parts = [_stored(lake, read.table, recipe, (exchange, raw_symbol), span) for span in read.kept]
+        rows = lake.scan_version(read.table, recipe.table)
+        asks = [Ask(exchange, raw_symbol, *span) for span in read.kept]
+        parts = [hot.stored_minutes(read.table, rows, ask) for ask in asks]
     for first, last in read.holes:
         ask = Ask(exchange, raw_symbol, first, last, read.block_size)
         parts.append(recipe.minutes(lake, ask).select(recipe.table.names))
     if len(parts) == 1:
         return parts[0]
     return pl.concat(parts) if parts else recipe.table.empty().lazy()
-
-
-def _stored(
-    lake: Lake, stored: _delta.Opened, recipe: Recipe, market: tuple[str, str], span: Span
-) -> pl.LazyFrame:
-    """Return the stored minutes of a market, from memory if they are few."""
-
-    def rows() -> pl.LazyFrame:
-        return lake.scan_version(stored, recipe.table)
-
-    if (kept := hot.days_of(stored, market, span, rows)) is not None:
-        return kept
-    time, (start, end) = pl.col("timestamp"), span
-    is_of_market = (pl.col("exchange") == market[0]) & (pl.col("raw_symbol") == market[1])
-    return rows().filter(is_of_market, time >= start, time < end)
 
 
 def minutes_of_many(
