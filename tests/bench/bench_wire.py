@@ -37,7 +37,7 @@ IDENTITY = {
     "normalizedSymbol": "BTC-USDT",
     "coin": "BTC",
     "category": "PERPETUAL",
-    "interval": "MINUTE",
+    "interval": "1m",
 }
 COLUMNS = ("exchange", "raw_symbol", "normalized_symbol", "coin", "category", "interval")
 

@@ -7,6 +7,7 @@ The stream is plain Arrow: any Arrow implementation reads it. Identity columns a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import polars as pl
@@ -124,10 +125,8 @@ def _read(body: bytes, schema: Schema) -> pl.DataFrame:
         named = (reader.schema.metadata or {}).get(_TYPE, b"")
         if named != schema.name.encode():
             raise Fault(f"the stream is of type {shown(named.decode('utf-8', 'replace'))}")
-        unknown = {*reader.schema.names} - {*schema.names, DATA_UNTIL}
-        check_unknown(len(unknown))
-        plain = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in reader.schema])
-        _check_dtypes(pl.from_arrow(plain.empty_table()), schema)
+        sent = reader.schema.remove_metadata()
+        plain = _plain_schema(sent, schema.name)
         batches, rows, held = [], 0, 0
         for batch in reader:
             rows, held = rows + batch.num_rows, held + batch.nbytes
@@ -136,14 +135,29 @@ def _read(body: bytes, schema: Schema) -> pl.DataFrame:
                 held, len(body)
             )  # each batch counts the dictionaries that it shares, which a cast copies
             batches.append(batch)
-        table = pa.Table.from_batches(batches, reader.schema)
+        # Without the metadata of the fields, in which a writer may tell polars other dtypes.
+        table = pa.Table.from_batches(batches, plain if plain == sent else sent)
     # Offsets, UTF-8 and dictionary indices: polars would trust them.
     table.validate()
     for column in table.columns:
         _check_values(column)
-    frame = pl.from_arrow(table.cast(plain))
+    frame = pl.from_arrow(table if plain == sent else table.cast(plain))
     assert isinstance(frame, pl.DataFrame)  # a table gives a frame
     return frame
+
+
+@lru_cache(64)
+def _plain_schema(sent: Any, name: str) -> Any:
+    """Return the schema that polars reads of a stream of a data type; raise if its columns are not the type's.
+
+    Answers of a service repeat a few schemas, so these checks need not be made for each of them.
+    """
+    schema = schema_of(name)
+    unknown = {*sent.names} - {*schema.names, DATA_UNTIL}
+    check_unknown(len(unknown))
+    plain = pa.schema([pa.field(field.name, _plain_type(field.type)) for field in sent])
+    _check_dtypes(pl.from_arrow(plain.empty_table()), schema)
+    return plain
 
 
 def _check_values(column: Any) -> None:
