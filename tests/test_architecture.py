@@ -47,7 +47,7 @@ FACE_LOADS = {"errors", "_version"}
 # A pure room maps frames to frames: no network, no files, no screen, and no engine but through Narwhals.
 PURE = {"frames", "aggregate", "analytics"}
 OUTSIDE = {
-    "aiohttp", "asyncio", "deltalake", "fastapi", "glob", "grpc", "gzip", "http", "httpx", "io",
+    "aiohttp", "asyncio", "deltalake", "glob", "grpc", "gzip", "http", "httpx", "io",
     "matplotlib", "os", "pathlib", "pickle", "requests", "shutil", "socket", "sqlite3", "starlette",
     "subprocess", "tempfile", "tqdm", "urllib", "uvicorn",
 }  # fmt: skip

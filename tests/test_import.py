@@ -14,7 +14,7 @@ from tidytape import errors
 
 HEAVY = [
     "deltalake",
-    "fastapi",
+    "starlette",
     "httpx",
     "matplotlib",
     "narwhals",
@@ -48,7 +48,7 @@ def test_errors_and_version_load_nothing_heavy() -> None:
 
 def test_reading_a_type_loads_neither_plots_nor_service() -> None:
     loaded = loaded_after("import tidytape; tidytape.Client")
-    assert loaded.isdisjoint(["deltalake", "fastapi", "matplotlib", "pandas"])
+    assert loaded.isdisjoint(["deltalake", "starlette", "matplotlib", "pandas"])
 
 
 def test_aggregates_do_without_what_fits_curves() -> None:

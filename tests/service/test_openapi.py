@@ -75,8 +75,8 @@ def test_every_reference_leads_somewhere_and_every_schema_is_used(described: dic
 
 
 def test_every_route_of_the_app_is_in_it_and_no_other(service: Any, described: dict[str, Any]) -> None:
-    # The framework knows the routes, though not much more of them.
-    assert list(service.app.openapi()["paths"]) == list(described["paths"])
+    of_contract = [route.path for route in service.app.routes if route.path.startswith("/v1/")]
+    assert of_contract == list(described["paths"])
 
 
 def test_the_service_answers_with_it(service: Any, described: dict[str, Any]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from fastapi import FastAPI
+from starlette.applications import Starlette
 
 from redis_server import RedisServer
 from tidytape.budget import Tier
@@ -34,7 +34,7 @@ class Replicas:
 
     lake: Path
     runner: asyncio.Runner
-    apps: list[FastAPI] = field(default_factory=list)
+    apps: list[Starlette] = field(default_factory=list)
     shared: list[RedisBuckets] = field(default_factory=list)
 
     def open(self, redis: RedisServer | None = None, *, prefix: str = "", timeout: float = 30) -> None:
@@ -45,7 +45,7 @@ class Replicas:
         keys = Keys([Key("f", hashed(SECRET), FIXED.name, created=0)])
         self.apps.append(create_app(Lake(self.lake), keys, tiers={FIXED.name: FIXED}, buckets=buckets))
 
-    def client(self, app: FastAPI) -> httpx.AsyncClient:
+    def client(self, app: Starlette) -> httpx.AsyncClient:
         transport = httpx.ASGITransport(app, raise_app_exceptions=False)
         return httpx.AsyncClient(
             transport=transport, base_url="http://service", headers={"X-Service-Key": SECRET}

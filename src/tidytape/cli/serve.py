@@ -63,6 +63,8 @@ def serve(
     from tidytape.lake import Lake
     from tidytape.service import KeyFile, Processes, RedisBuckets, create_app, tiers_of
     from tidytape.service.connection import LISTENING, require_free
+    from tidytape.service.desks import SmallDesks, SmallFirst
+    from tidytape.service.engine import Engine
     from tidytape.service.inventory import out_of_history
 
     require_free(host, port)
@@ -79,14 +81,10 @@ def serve(
     with suppress(LakeError):  # of a lake that cannot be read now /readyz tells
         for warning in out_of_history(opened, in_force, allowed, now=time.time()):
             typer.echo(f"warning: {warning}", err=True)
-    computing = Processes(
-        opened,
-        workers=workers,
-        waiting=waiting,
-        waiting_of_key=waiting_of_key,
-        seconds=seconds,
-        memory=memory << 20,
-    )
+    queue = {"waiting": waiting, "waiting_of_key": waiting_of_key}
+    processes = Processes(opened, workers=workers, seconds=seconds, memory=memory << 20, **queue)
+    engine = Engine(opened, limits=processes.limits)
+    computing = SmallFirst(SmallDesks(engine, desks=processes.workers, seconds=seconds, **queue), processes)
     app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing, buckets=shared)
 
     class Server(uvicorn.Server):

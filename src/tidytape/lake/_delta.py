@@ -310,7 +310,7 @@ def _refused(delta: DeltaTable, table: Table, reason: str) -> LakeError:
 
 
 class Facts(NamedTuple):
-    """What the log says of a file: rows, bounds of timestamp and price, bytes; None where it does not say."""
+    """What the log says of a file: rows, bounds of timestamp and price, bytes, path; None where it does not say."""
 
     rows: int | None
     first: int | None
@@ -318,6 +318,7 @@ class Facts(NamedTuple):
     low: float | None = None
     high: float | None = None
     bytes: int = 0
+    path: str = ""
 
     def may_hold(self, start: int, end: int) -> bool:
         """Return whether the file may hold rows of a span; it may where the log does not say its times."""
@@ -378,8 +379,8 @@ def files(delta: Opened, names: Partition) -> list[Facts]:
 def _by_partition(delta: Opened) -> dict[Partition, list[Facts]]:
     # Looked up for thousands of markets one after the other, so these are no frames.
     by_partition: dict[Partition, list[Facts]] = {}
-    for *names, rows, first, last, low, high, size in _with_rows(delta).drop("path").iter_rows():
-        by_partition.setdefault(tuple(names), []).append(Facts(rows, first, last, low, high, size))
+    for *names, rows, first, last, low, high, size, path in _with_rows(delta).iter_rows():
+        by_partition.setdefault(tuple(names), []).append(Facts(rows, first, last, low, high, size, path))
     return by_partition
 
 

@@ -327,7 +327,7 @@ class Lake:
 
         Returns
         -------
-        list of (rows, first, last, low, high)
+        list of (rows, first, last, low, high, bytes, path)
             Rows, timestamps [ns since the epoch] and prices [quote per coin] of each file; None where the log does not
             say. Empty where there is no such table yet.
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from typing import Any
 
 import anyio
-from fastapi import FastAPI, Request, Response
+from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import Response
 
 from tidytape.budget import TIERS, Tier
 from tidytape.errors import BudgetError, QueryError, shown
@@ -43,7 +47,7 @@ def create_app(
     computing: Computing | None = None,
     buckets: Buckets | None = None,
     clock: Callable[[], int] = time.time_ns,
-) -> FastAPI:
+) -> Starlette:
     """Return the service as an ASGI app.
 
     Parameters
@@ -65,42 +69,52 @@ def create_app(
 
     Returns
     -------
-    FastAPI
+    Starlette
     """
     engine, threads = Engine(lake, clock=clock), anyio.CapacityLimiter(_THREADS)
     computing = computing or Threads(engine)
     buckets = buckets or MemoryBuckets(clock=clock)
 
     @asynccontextmanager
-    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         await buckets.close()
 
-    # No interactive docs: their pages load scripts from elsewhere. `openapi.document` describes the routes.
-    app = FastAPI(openapi_url=None, docs_url=None, redoc_url=None, redirect_slashes=False, lifespan=lifespan)
     metrics = Metrics(keys, buckets, computing)
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
-    app.add_middleware(Gate, accounts=accounts, key_header=key_header)
-    app.add_middleware(RequestLog, metrics=metrics)  # the last one added is the outermost
-    app.include_router(health(lake, buckets, metrics, document(key_header=key_header)))
-    app.include_router(page(key_header=key_header, tiers=tiers))
-    app.include_router(points(engine, threads, computing, clock=clock))
-    app.include_router(discovery(lake, threads, clock=clock))
-
-    @app.exception_handler(QueryError)
-    async def query_error(request: Request, error: QueryError) -> Response:
-        return error_response(error.code, error.message)
-
-    @app.exception_handler(BudgetError)
-    async def budget_error(request: Request, error: BudgetError) -> Response:
-        return error_response("INVALID_PARAMS", error.message)
-
-    @app.exception_handler(HTTPException)
-    async def no_such_route(request: Request, error: HTTPException) -> Response:
-        code = _ROUTING_ERRORS.get(error.status_code, "INVALID_PARAMS")
-        target = shown(f"{request.method} {request.scope['path']}")
-        response = error_response(code, f"request: got {target}, expected GET on a documented path")
-        response.headers.update(error.headers or {})
-        return response
-
+    app = Starlette(
+        routes=[
+            points(engine, threads, computing, clock=clock),
+            *discovery(lake, threads, clock=clock),
+            *health(lake, buckets, metrics, document(key_header=key_header)),
+            page(key_header=key_header, tiers=tiers),
+        ],
+        middleware=[
+            Middleware(RequestLog, metrics=metrics),
+            Middleware(Gate, accounts=accounts, key_header=key_header),
+        ],
+        exception_handlers={
+            QueryError: _query_error,
+            BudgetError: _budget_error,
+            HTTPException: _no_such_route,
+        },
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False
     return app
+
+
+async def _query_error(request: Request, error: Any) -> Response:
+    return error_response(error.code, error.message)
+
+
+async def _budget_error(request: Request, error: Any) -> Response:
+    return error_response("INVALID_PARAMS", error.message)
+
+
+async def _no_such_route(request: Request, error: Any) -> Response:
+    code = _ROUTING_ERRORS.get(error.status_code, "INVALID_PARAMS")
+    target = shown(f"{request.method} {request.scope['path']}")
+    response = error_response(code, f"request: got {target}, expected GET on a documented path")
+    response.headers.update(error.headers or {})
+    return response

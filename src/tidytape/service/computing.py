@@ -151,6 +151,8 @@ class Task:
         Id of the caller's key; the queue serves keys in turn.
     heavy : bool
         Whether it may not take the last worker, see `tidytape.service.estimate`.
+    small : bool
+        Whether it is so small for certain that a thread of the service may compute it, which nothing can stop.
     begun : bool
         Whether its computation has begun. A task that is dropped earlier costs the caller nothing.
     """
@@ -161,6 +163,7 @@ class Task:
     coding: str
     key: str = ""
     heavy: bool = False
+    small: bool = False
     begun: bool = False
 
 
@@ -229,6 +232,9 @@ def computed(engine: Engine, task: Task) -> Answer:
         If the rows show that the query cannot be answered.
     """
     is_arrow = task.form == wire.ARROW_MIME
+    if not is_arrow and (kept := engine.body(task.query, task.markets)) is not None:
+        body, headers = compressed(kept[0], task.coding)
+        return Answer(body, headers, kept[1])
     frames = engine.frames(task.query, task.markets, lists_once=not is_arrow)
     # If all recorded candles are longer than the interval, an empty answer would look as if nothing had been traded.
     if task.query.group_by is not None or task.query.gapfill or all(frame.is_empty() for _, frame in frames):

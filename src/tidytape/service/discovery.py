@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 import anyio
 import orjson
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from tidytape import wire
 from tidytape.catalogue import LISTS
@@ -16,11 +18,12 @@ from tidytape.query import MarketsQuery, MetaQuery, respelled
 from tidytape.service.accounts import usage
 from tidytape.service.inventory import Inventory, entries, spans
 from tidytape.service.markets import MarketStatistics, markets_page
+from tidytape.service.responses import get
 
 __all__ = ["discovery"]
 
 
-def discovery(lake: Lake, threads: anyio.CapacityLimiter, *, clock: Callable[[], int]) -> APIRouter:
+def discovery(lake: Lake, threads: anyio.CapacityLimiter, *, clock: Callable[[], int]) -> list[Route]:
     """Return the routes.
 
     Parameters
@@ -32,17 +35,10 @@ def discovery(lake: Lake, threads: anyio.CapacityLimiter, *, clock: Callable[[],
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
-    router = APIRouter()
     inventory, statistics = Inventory(lake), MarketStatistics(lake, clock=clock)
 
-    def add_route(
-        path: str,
-        model: type[MarketsQuery] | type[MetaQuery],
-        body_of: Callable[..., bytes],
-        *,
-        in_schema: bool = True,
-    ) -> None:
-        """Add a route that reads a query from the URL and computes its body in a thread."""
+    def route(path: str, model: type[MarketsQuery] | type[MetaQuery], body_of: Callable[..., bytes]) -> Route:
+        """Return a route that reads a query from the URL and computes its body in a thread."""
         name = path.rpartition("/")[2]
 
         async def respond(request: Request) -> Response:
@@ -54,26 +50,14 @@ def discovery(lake: Lake, threads: anyio.CapacityLimiter, *, clock: Callable[[],
                 raise respelled(error, model.WIRE) from None
             return Response(body, media_type=wire.JSON_MIME)
 
-        router.add_api_route(path, respond, name=name, include_in_schema=in_schema)
+        return get(path, respond)
 
-    def add_list(name: str) -> None:
+    def list_route(name: str) -> Route:
         def body_of(query: MetaQuery) -> bytes:
             return orjson.dumps({LISTS[name]: entries(inventory, name, query)})
 
-        add_route(f"/v1/{name}", MetaQuery, body_of)
+        return route(f"/v1/{name}", MetaQuery, body_of)
 
-    add_route("/v1/markets", MarketsQuery, lambda query: markets_page(inventory, query, statistics))
-    for name in LISTS:
-        add_list(name)
-    # Below /v1 there is the contract and nothing else, so the holdings stand beside it.
-    add_route(
-        "/holdings",
-        MetaQuery,
-        lambda query: orjson.dumps({"holdings": spans(inventory, query)}),
-        in_schema=False,
-    )
-
-    @router.get("/v1/usage")
     async def quota(request: Request) -> Response:
         request.state.facts["route"] = "usage"
         for name, value in request.query_params.multi_items():
@@ -81,4 +65,10 @@ def discovery(lake: Lake, threads: anyio.CapacityLimiter, *, clock: Callable[[],
         state = await request.state.account.look()
         return Response(orjson.dumps(usage(state)), media_type=wire.JSON_MIME)
 
-    return router
+    return [
+        route("/v1/markets", MarketsQuery, lambda query: markets_page(inventory, query, statistics)),
+        *map(list_route, LISTS),
+        # Below /v1 there is the contract and nothing else, so the holdings stand beside it.
+        route("/holdings", MetaQuery, lambda query: orjson.dumps({"holdings": spans(inventory, query)})),
+        get("/v1/usage", quota),
+    ]

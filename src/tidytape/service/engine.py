@@ -16,14 +16,22 @@ from collections.abc import Callable, Iterable, Sequence
 
 import polars as pl
 
-from tidytape import aggregate
+from tidytape import aggregate, wire
 from tidytape.catalogue import BookSide, Interval, Selection, Side, SortDirection
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.schema import data_type, schema_of
+from tidytape.service import hot
 from tidytape.service.candles import last_closes
-from tidytape.service.metadata import able_intervals, descriptions, notes_of, with_descriptors
+from tidytape.service.metadata import (
+    able_intervals,
+    description,
+    descriptions,
+    note_of_reach,
+    notes_of,
+    with_descriptors,
+)
 from tidytape.service.plans import PLANS, require_touched, tpo_of_members
 from tidytape.service.scan import UNHURRIED, Limits, Market, MarketsByType, MarketScan
 from tidytape.service.selection import grouped, selected
@@ -111,6 +119,8 @@ class Engine:
         before = _CARRY if query.group_by and name == "OPEN_INTEREST_AGG" else 0
         # Before the events are read, so that events which arrive meanwhile do not count as known.
         described = descriptions(name, (MarketScan(self.lake, one, query) for one in markets))
+        if len(markets) == 1 and (points := hot.frame(self._scan(query, markets[0]), name)) is not None:
+            return with_descriptors(points, described, name, by_coin=False)
         scans = [
             MarketScan(self.lake, one, query, before, limits=self.limits, lists_once=lists_once)
             for one in markets
@@ -132,6 +142,26 @@ class Engine:
         if name == "BLOCK_BOOK_SNAPSHOT_AGG":
             return _closest_first(frame, order, query)
         return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
+
+    def body(self, query: PointsQuery, markets: MarketsByType) -> tuple[bytes, int] | None:
+        """Return the answer as JSON and its rows, if it is one series whose points are in memory, or can be kept there.
+
+        It has the same bytes as `tidytape.wire.encode_all` of `frames` and `notes`.
+        """
+        if len(query.type) > 1 or len(markets[query.type[0]]) > 1:
+            return None
+        (name,), (market,) = query.type, markets[query.type[0]]
+        scan = self._scan(query, market)
+        described = description(name, scan)  # before the events are read
+        points = hot.text(scan, name)
+        if points is None:
+            return None
+        series = {**market.names(scan.interval), **described}
+        notes = note_of_reach(query, name, scan, points.first, points.last)
+        return wire.encode_series(name, series, points.parts, notes), points.count
+
+    def _scan(self, query: PointsQuery, market: Market) -> MarketScan:
+        return MarketScan(self.lake, market, query, limits=self.limits)
 
     def notes(
         self, query: PointsQuery, markets: MarketsByType, frames: Iterable[tuple[str, pl.DataFrame]]

@@ -8,21 +8,24 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tidytape.catalogue import DATA_TYPES, DEFAULT_TPO_BLOCK_MINUTES, USD_QUOTES
+from tidytape.catalogue import DATA_TYPES, DEFAULT_TPO_BLOCK_MINUTES, USD_QUOTES, Selection, Side
 from tidytape.errors import QueryError, counted
 from tidytape.lake import Lake
-from tidytape.lake.rollup import sources
+from tidytape.lake.rollup import Sources, sources
+from tidytape.lake.rollup.recipes import RECIPES
 from tidytape.lake.store import Facts
 from tidytape.query import PointsQuery, window_hint
 from tidytape.service.plans import PLANS
 from tidytape.service.scan import ROWS_PER_TOUCH, Limits, Market, MarketsByType, in_usd
-from tidytape.times import DAY, SECOND
+from tidytape.times import DAY, MINUTE, SECOND
 
 __all__ = ["Estimate", "Statistics", "estimated", "require_trades", "rows_within"]
 
 _LIGHT_ROWS = 1_000_000
 _LIGHT_MADE = 250_000
+_SMALL = 250_000  # rows, of which the largest answers take a fifth of a second
 _COUNTED = 20_000_000
+_LONGEST_CANDLE = 7 * DAY
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +43,24 @@ class Estimate:
         About how many rows or levels it makes.
     least : int
         How many rows it makes at least.
+    most : float
+        How many rows it reads and makes at most, by the statistics of files; infinite where these do not bound it.
     """
 
     rows: int
     made: int
     least: int = 0
+    most: float = math.inf
 
     @property
     def is_heavy(self) -> bool:
         """Whether it may not take the last worker and runs at low priority."""
         return self.rows > _LIGHT_ROWS or self.made > _LIGHT_MADE
+
+    @property
+    def is_small(self) -> bool:
+        """Whether it is so small for certain that nothing needs to be able to stop it."""
+        return self.most <= _SMALL
 
     def require(self, query: PointsQuery, limits: Limits) -> None:
         """Raise QueryError if the request costs more than one request may."""
@@ -82,7 +93,11 @@ def estimated(query: PointsQuery, subjects: MarketsByType, statistics: Statistic
         for name in query.type
         for market in subjects.get(name, [])
     ]
-    return Estimate(*(sum(numbers) for numbers in zip(*parts, strict=True))) if parts else Estimate(0, 0)
+    if not parts:
+        return Estimate(0, 0, most=0)
+    rows, made, least = (sum(numbers) for numbers in zip(*parts, strict=True))
+    most = sum(_most(name, query, one, statistics) for name in query.type for one in subjects.get(name, []))
+    return Estimate(rows, made, least, most)
 
 
 def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> tuple[int, int, int]:
@@ -117,6 +132,45 @@ def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statis
     return rows, rows if kind.levels else min(rows, query.points * series), 0
 
 
+def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> float:
+    """Return how many rows one data type of a market reads and makes at most; infinite where no statistics bound it."""
+    plan, kind = PLANS[name], DATA_TYPES[name]
+    start, end = query.span[0] * SECOND, query.span[1] * SECOND
+    # How far back the last price, report or snapshot lies, no statistics say.
+    converts = in_usd(query) and (name == "OPEN_INTEREST_AGG" or market.quote_coin not in USD_QUOTES)
+    weighs = query.group_by is not None and name == "FUNDING_RATE_AGG"
+    if converts or weighs or query.gapfill or kind.selection is not Selection.INSTRUMENT:
+        return math.inf
+    since = start - _LONGEST_CANDLE
+    candles = statistics.most_events("candles", market, since, end) if "candles" in plan.tables else 0
+    if not plan.minutes:
+        return sum(statistics.most_events(table, market, start, end) for table in plan.tables)
+    if name == "TPO_AGG":
+        end += DAY * 31 if query.tpo_session else 0
+        candles += ROWS_PER_TOUCH * _most_touched(query, market, statistics, start, end)
+    return candles + sum(statistics.most_minutes(table, market, start, end) for table in plan.minutes)
+
+
+def _most_touched(query: PointsQuery, market: Market, statistics: Statistics, start: int, end: int) -> float:
+    """Return how many levels the time blocks of a market profile touch at most: each all levels of its files."""
+    files = [
+        file
+        for file in statistics.events("trades", market.exchange, market.raw_symbol)
+        if file.may_hold(start, end)
+    ]
+    if market.block_size is None:
+        return math.inf
+    highest = max((math.inf if file.high is None else file.high for file in files), default=0.0)
+    lowest = min((-math.inf if file.low is None else file.low for file in files), default=0.0)
+    levels = (highest - lowest) / float(market.block_size) + 2
+    return levels * ((end - start) // _block(query) + 2)
+
+
+def _block(query: PointsQuery) -> int:
+    """Return the length of a time block of a market profile. [ns]"""
+    return min((query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60, query.step) * SECOND
+
+
 def rows_within(files: Iterable[Facts], start: int, end: int) -> int:
     """Return about how many rows of files lie in a window, each file by the share of its time in the window.
 
@@ -139,7 +193,7 @@ def _touched(
     """
     if market.block_size is None:
         return 0, 0
-    block = min((query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES) * 60, query.step) * SECOND
+    block = _block(query)
     about, least = 0.0, 0.0
     for file in statistics.events("trades", market.exchange, market.raw_symbol):
         share = file.share(start, end)
@@ -205,20 +259,28 @@ class Statistics:
 
     def minutes(self, table: str, market: Market, start: int, end: int) -> int:
         """Return about how many rows are read for the minutes of a market."""
-        read = sources(
-            self._lake,
-            table,
-            exchange=market.exchange,
-            raw_symbol=market.raw_symbol,
-            start=start,
-            end=end,
-            block_size=market.block_size,
-            made_at=market.registered_block_size,
-        )
+        read = self._sources(table, market, start, end)
         spans = [(table, span) for span in read.kept] + [(read.raw, span) for span in read.holes]
         return sum(
             rows_within(self.events(name, market.exchange, market.raw_symbol), *span) for name, span in spans
         )
+
+    def most_events(self, table: str, market: Market, start: int, end: int) -> float:
+        """Return how many rows the files have that may hold events of a span; infinite if a log does not say."""
+        files = [file for names in market.partitions for file in self.events(table, *names)]
+        return sum(
+            math.inf if file.rows is None else file.rows for file in files if file.may_hold(start, end)
+        )
+
+    def most_minutes(self, table: str, market: Market, start: int, end: int) -> float:
+        """Return how many rows are read at most for the minutes of a market; infinite where nothing bounds it."""
+        read, recipe = self._sources(table, market, start, end), RECIPES[table]
+        if read.holes and recipe.lasts:  # a book is known from the last snapshot before
+            return math.inf
+        stored: float = sum((last - first) // MINUTE * len(Side) for first, last in read.kept)
+        if recipe.has_rows:
+            stored = sum(self.most_events(table, market, *span) for span in read.kept)
+        return stored + sum(self.most_events(read.raw, market, *span) for span in read.holes)
 
     def count_trades(self, market: Market, start: int, end: int) -> int:
         """Return how many trades a window holds."""
@@ -242,6 +304,18 @@ class Statistics:
                 break
         times = self._trades(market, start, end).select("timestamp").bottom_k(most, by="timestamp")
         return times.collect(engine="streaming")["timestamp"].to_list()
+
+    def _sources(self, table: str, market: Market, start: int, end: int) -> Sources:
+        return sources(
+            self._lake,
+            table,
+            exchange=market.exchange,
+            raw_symbol=market.raw_symbol,
+            start=start,
+            end=end,
+            block_size=market.block_size,
+            made_at=market.registered_block_size,
+        )
 
     def _trades(self, market: Market, start: int, end: int) -> pl.LazyFrame:
         return self._lake.scan(

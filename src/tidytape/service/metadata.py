@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 import polars as pl
 
@@ -14,11 +15,11 @@ from tidytape.service.candles import has_tiles, untold_lengths
 from tidytape.service.inventory import tenors
 from tidytape.service.plans import PLANS, TABLES_OF_MARKETS
 from tidytape.service.scan import Market, MarketScan, in_usd, quote_markets
-from tidytape.times import DAY
+from tidytape.times import DAY, SECOND
 from tidytape.wire import Note
 from tidytape.wire.tidy import DATA_UNTIL, with_finality
 
-__all__ = ["able_intervals", "descriptions", "notes_of", "with_descriptors"]
+__all__ = ["able_intervals", "description", "descriptions", "note_of_reach", "notes_of", "with_descriptors"]
 
 _CANDLES = "TRADE_SIDE_AGNOSTIC_AGG"
 
@@ -41,24 +42,30 @@ def descriptions(name: str, scans: Iterable[MarketScan]) -> pl.DataFrame:
         tables has none, because its events may still be ingested; a market of a category that has no such data does
         not count.
     """
-    rows = [
-        {
-            "exchange": scan.market.exchange,
-            "raw_symbol": scan.market.raw_symbol,
-            "coin": scan.market.coin,
-            "amount_unit": AmountUnit.USD if in_usd(scan.query) else AmountUnit.COIN,
-            "block_size": None if scan.market.block_size is None else float(scan.market.block_size),
-            DATA_UNTIL: _known_until(name, scan),
-        }
-        for scan in scans
-    ]
     dtypes = {
         **dict.fromkeys(["exchange", "raw_symbol", "coin", "amount_unit"], pl.String()),
         "block_size": pl.Float64(),
         DATA_UNTIL: pl.Datetime("ns", "UTC"),
     }
-    left_out = {"amount_unit", "block_size"}.difference(schema_of(name).names)
-    return pl.DataFrame(rows, schema=dtypes).drop(left_out)
+    dtypes = {column: dtype for column, dtype in dtypes.items() if column not in _left_out(name)}
+    return pl.DataFrame([description(name, scan) for scan in scans], schema=dtypes)
+
+
+def description(name: str, scan: MarketScan) -> dict[str, Any]:
+    """Return a row of `descriptions`, its times in ns since the epoch."""
+    known = {
+        "exchange": scan.market.exchange,
+        "raw_symbol": scan.market.raw_symbol,
+        "coin": scan.market.coin,
+        "amount_unit": AmountUnit.USD if in_usd(scan.query) else AmountUnit.COIN,
+        "block_size": None if scan.market.block_size is None else float(scan.market.block_size),
+        DATA_UNTIL: _known_until(name, scan),
+    }
+    return {column: value for column, value in known.items() if column not in _left_out(name)}
+
+
+def _left_out(name: str) -> set[str]:
+    return {"amount_unit", "block_size"}.difference(schema_of(name).names)
 
 
 def with_descriptors(
@@ -219,6 +226,14 @@ def notes_of(
             note = _lacking(kind, scan, is_empty=key not in full, is_full=full.get(key, False), now=now)
         notes += [] if note is None else [note]
     return notes
+
+
+def note_of_reach(query: PointsQuery, name: str, scan: MarketScan, first: int, last: int) -> list[Note]:
+    """Return what `notes_of` does of one market with points, of a type without sides, by their first and last time."""
+    kind = data_type(name)
+    reaches = first <= scan.start and last >= scan.end - query.step * SECOND
+    note = _part(kind, scan, is_full=reaches) if kind.dense else None
+    return [] if note is None else [note]
 
 
 _MARKET = ["exchange", "raw_symbol", "coin"]

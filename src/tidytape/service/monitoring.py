@@ -10,7 +10,6 @@ from typing import Any
 
 import anyio
 import orjson
-from fastapi import APIRouter, Response
 from prometheus_client import (
     CONTENT_TYPE_LATEST,
     CollectorRegistry,
@@ -22,6 +21,9 @@ from prometheus_client import (
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tidytape.errors import LakeError
@@ -30,7 +32,7 @@ from tidytape.lake.hygiene import require_readable, tables
 from tidytape.service.accounts import Keys
 from tidytape.service.buckets import Buckets, UnreachableError
 from tidytape.service.computing import Computing
-from tidytape.service.responses import error_response
+from tidytape.service.responses import error_response, get
 
 __all__ = ["Metrics", "RequestLog", "health"]
 
@@ -151,10 +153,7 @@ class RequestLog:
             _access_log.info(orjson.dumps({**facts, "ms": round(seconds * 1000, 1)}).decode())
 
 
-_LOOK = ["GET", "HEAD"]  # monitors often ask for the head alone
-
-
-def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[str, Any]) -> APIRouter:
+def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[str, Any]) -> list[Route]:
     """Return the routes.
 
     Parameters
@@ -167,7 +166,6 @@ def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[
     description : mapping
         The OpenAPI document.
     """
-    router = APIRouter(include_in_schema=False)
     known: set[str] = set()
     logged = ""
 
@@ -177,12 +175,10 @@ def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[
         known.update(table.name for table in tables(lake, None))
         require_readable(lake, sorted({*known, MARKETS.name}))
 
-    @router.api_route("/healthz", methods=_LOOK)
-    def alive() -> Response:
+    async def alive(request: Request) -> Response:
         return Response(b'{"status":"alive"}', media_type="application/json")
 
-    @router.api_route("/readyz", methods=_LOOK)
-    async def ready() -> Response:
+    async def ready(request: Request) -> Response:
         nonlocal logged
         try:
             await anyio.to_thread.run_sync(require_lake)
@@ -197,14 +193,17 @@ def health(lake: Lake, buckets: Buckets, metrics: Metrics, description: Mapping[
         logged = ""
         return Response(b'{"status":"ready"}', media_type="application/json")
 
-    @router.get("/metrics")
-    def show_metrics() -> Response:
+    def show_metrics(request: Request) -> Response:
         return Response(metrics.page(), media_type=CONTENT_TYPE_LATEST)
 
     described = orjson.dumps(description)
 
-    @router.get("/openapi.json")
-    def describe() -> Response:
+    async def describe(request: Request) -> Response:
         return Response(described, media_type="application/json")
 
-    return router
+    return [
+        get("/healthz", alive, head=True),  # monitors often ask for the head alone
+        get("/readyz", ready, head=True),
+        get("/metrics", show_metrics),
+        get("/openapi.json", describe),
+    ]

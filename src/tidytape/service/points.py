@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from dataclasses import replace
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import anyio
-from fastapi import APIRouter, Request, Response
-from starlette.responses import StreamingResponse
+from starlette.requests import Request
+from starlette.responses import Response, StreamingResponse
+from starlette.routing import Route
 
 from tidytape import wire
 from tidytape.budget import weight
-from tidytape.errors import LakeError, QueryError, counted
+from tidytape.errors import QueryError, counted
 from tidytape.query import PointsQuery, respelled
 from tidytape.query.values import written_time
 from tidytape.service.accounts import Account
@@ -29,7 +31,7 @@ from tidytape.service.computing import (
 )
 from tidytape.service.engine import Engine
 from tidytape.service.estimate import Estimate, Statistics, estimated, require_trades
-from tidytape.service.responses import error_response, etag, is_known
+from tidytape.service.responses import error_response, etag, get, is_known
 from tidytape.service.scan import MarketsByType
 from tidytape.times import SECOND
 
@@ -43,7 +45,7 @@ _GONE = 499  # for the log alone: the caller has hung up
 
 def points(
     engine: Engine, threads: anyio.CapacityLimiter, computing: Computing, *, clock: Callable[[], int]
-) -> APIRouter:
+) -> Route:
     """Return the route.
 
     Parameters
@@ -57,10 +59,8 @@ def points(
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
-    router = APIRouter()
     statistics = Statistics(engine.lake)
 
-    @router.get("/v1/points")
     async def answer_points(request: Request) -> Response:
         account: Account = request.state.account
         facts, accept = request.state.facts, request.headers.get("accept", "")
@@ -83,14 +83,9 @@ def points(
             return subjects, tag, estimate
 
         try:
-            looked_up = await _while_connected(
-                request, lambda: anyio.to_thread.run_sync(look_up, limiter=threads)
-            )
+            instruments, tag, estimate = await anyio.to_thread.run_sync(look_up, limiter=threads)
         except QueryError as error:
             raise respelled(error, PointsQuery.WIRE) from None
-        if looked_up is None:
-            return Response(status_code=_GONE)
-        instruments, tag, estimate = looked_up
         if is_known(tag, request.headers.get("if-none-match")):
             return Response(status_code=304, headers=_headers(tag))
         query_weight = weight(query)
@@ -103,10 +98,11 @@ def points(
             )
         facts.update(weight=query_weight)
         coding = request.headers.get("accept-encoding", "")
-        task = Task(query, instruments, form, coding, key=account.key.id, heavy=estimate.is_heavy)
+        key, heavy, small = account.key.id, estimate.is_heavy, estimate.is_small
+        task = Task(query, instruments, form, coding, key=key, heavy=heavy, small=small)
         is_charged = False
         try:
-            answer = await _while_connected(request, lambda: computing.answer(task))
+            answer = await _while_connected(request, computing.answer(task))
             # A caller who hangs up pays for an answer whose computation has begun: it runs to its end.
             is_charged = answer is not None or task.begun
         except QueryError as error:
@@ -132,7 +128,7 @@ def points(
         headers = {**_headers(tag), **answer.headers}
         return response_of(replace(answer, headers=headers), media_type=form)
 
-    return router
+    return get("/v1/points", answer_points)
 
 
 def response_of(answer: Answer, *, media_type: str) -> Response:
@@ -154,28 +150,21 @@ async def _give_back(account: Account, weight: int, facts: dict[str, object]) ->
             facts.pop("weight")
 
 
-async def _while_connected(request: Request, work: Callable[[], Awaitable[R]]) -> R | None:
+async def _while_connected(request: Request, work: Coroutine[Any, Any, R]) -> R | None:
     """Return the result of the work; None if the caller hung up first, which cancels the work."""
-    result, failure = None, None
-    async with anyio.create_task_group() as group:
-        group.start_soon(_cancel_when_gone, request, group.cancel_scope)
-        try:
-            result = await work()
-        except (QueryError, LakeError, OverloadedError, StoppedError) as error:
-            failure = error  # raised outside, because a task group raises exception groups
-        if group.cancel_scope.cancel_called:  # while a thread computed it: nothing interrupts a thread
-            result, failure = None, None
-        group.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
-    return result
+    task, gone = asyncio.ensure_future(work), asyncio.ensure_future(_gone(request))
+    try:
+        await asyncio.wait({task, gone}, return_when=asyncio.FIRST_COMPLETED)
+        return task.result() if task.done() else None
+    finally:
+        gone.cancel()
+        task.cancel()
 
 
-async def _cancel_when_gone(request: Request, scope: anyio.CancelScope) -> None:
-    """Cancel the work for a caller that has hung up."""
+async def _gone(request: Request) -> None:
+    """Wait until the caller has hung up."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    scope.cancel()
 
 
 def _require_tier(account: Account, query: PointsQuery, *, now: int) -> None:

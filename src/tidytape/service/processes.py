@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import os
 import pickle
@@ -10,15 +9,13 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from queue import SimpleQueue
 from typing import Any
 
 from tidytape.lake import Lake
-from tidytape.service.computing import Answer, OverloadedError, SharedBody, StoppedError, Task
-from tidytape.service.fair_queue import FairQueue
+from tidytape.service.computing import Answer, SharedBody, StoppedError, Task
+from tidytape.service.desks import Desk, Desks
 from tidytape.service.scan import Limits
 from tidytape.service.worker import Begin, Job
 
@@ -33,207 +30,11 @@ _GRACE = 2.0
 """How long an idle worker may take to end. [s]"""
 
 
-class Processes:
-    """Computes in worker processes. Tasks wait while no worker is idle, and keys take turns.
-
-    Heavy tasks never take the last worker, and run at a lower priority of the operating system. A worker is ended
-    only if its task exceeds the limit on time or memory; another one takes its place. A task whose caller has hung
-    up leaves the queue; if its computation has begun, the service computes it to its end and drops the answer.
-
-    Parameters
-    ----------
-    lake : Lake
-        The lake that every worker opens.
-    workers : int
-        How many answers are computed at once; one per processor, at least 2 and at most 4, if left out. Of several
-        workers one is kept free of heavy tasks; a single one computes them all.
-    waiting : int
-        How many tasks may wait. Beyond it, the newest task of the key with the most is refused.
-    waiting_of_key : int
-        How many tasks of one key may wait.
-    seconds : float
-        The longest that one answer may take, not counting the time that its task waits. [s]
-    memory : int, optional
-        The most that one worker may allocate. [byte]
-
-    Attributes
-    ----------
-    workers : int
-        As given.
-    limits : Limits
-        What one answer may take, so that it keeps within the limits on time and memory.
-    ended : int
-        How many workers ended before they answered, whatever the reason.
-    """
-
-    command: Sequence[str] = (sys.executable, "-m", "tidytape.service.worker")
-
-    def __init__(
-        self,
-        lake: Lake,
-        *,
-        workers: int | None = None,
-        waiting: int = 256,
-        waiting_of_key: int = 64,
-        seconds: float = 30.0,
-        memory: int | None = 4 << 30,
-    ) -> None:
-        self.workers = workers or max(2, min(4, os.cpu_count() or 1))
-        self.ended = 0
-        self._seconds = seconds
-        self.limits = Limits.of(seconds=seconds, memory=memory)
-        begin = Begin(lake.path, lake.storage_options, memory, self.limits)
-        self._lock = threading.Lock()
-        self._turns: FairQueue[_Waiting] = FairQueue(most=waiting, most_of_key=waiting_of_key)
-        self._closed = False
-        self._desks = [_Desk(number, self.command, begin) for number in range(self.workers)]
-        self._idle = list(self._desks)
-        self._threads = [
-            threading.Thread(
-                target=self._serve, args=(desk,), daemon=True, name=f"tidytape-worker-{desk.number}"
-            )
-            for desk in self._desks
-        ]
-        for thread in self._threads:
-            thread.start()
-
-    @property
-    def waiting(self) -> int:
-        """How many tasks wait."""
-        return len(self._turns)
-
-    @property
-    def busy(self) -> int:
-        """How many workers compute."""
-        return self.workers - len(self._idle)
-
-    async def answer(self, task: Task) -> Answer:
-        """Return the answer.
-
-        Raises
-        ------
-        OverloadedError
-            If too many tasks wait, and this is the one to leave.
-        StoppedError
-            If the worker had to be ended.
-        """
-        waiting = _Waiting(task)
-        with self._lock:
-            if self._closed:
-                raise OverloadedError
-            self._turns.add(task.key, waiting, heavy=task.heavy)
-            self._hand_out()
-            self._refuse_surplus()
-        try:
-            return await asyncio.wrap_future(waiting.future)
-        except asyncio.CancelledError:
-            with self._lock:
-                self._turns.drop(waiting)
-            raise
-
-    def drain(self) -> None:
-        """Refuse the tasks that wait, and from now on every task that finds no idle worker."""
-        with self._lock:
-            self._turns.most = 0
-            self._refuse_surplus()
-
-    def close(self) -> None:
-        """Refuse new tasks, finish the answers in progress, and end the workers."""
-        self.drain()
-        with self._lock:
-            self._closed = True
-        for desk in self._desks:
-            desk.tasks.put(None)
-        for thread in self._threads:
-            thread.join()
-        for desk in self._desks:
-            desk.dismiss()
-        for desk in self._desks:
-            desk.wait()
-
-    # -- inside ------------------------------------------------------------------------------------------------------
-
-    def _hand_out(self) -> None:
-        """Hand waiting tasks to idle desks. The caller holds the lock."""
-        for desk in sorted(self._idle, key=lambda desk: desk.number):
-            for heavy in self._lanes_of(desk):
-                if (waiting := self._turns.next(heavy=heavy)) is not None:
-                    self._idle.remove(desk)
-                    desk.was_heavy = heavy
-                    desk.tasks.put(waiting)
-                    break
-
-    def _refuse_surplus(self) -> None:
-        """Refuse waiting tasks until the queue is within its bounds. The caller holds the lock."""
-        while (surplus := self._turns.surplus()) is not None:
-            surplus.refuse()
-
-    def _lanes_of(self, desk: _Desk) -> tuple[bool, ...]:
-        """The lanes that a desk takes from, the preferred one first. The first of several takes light tasks alone."""
-        if desk.number == 0 and self.workers > 1:
-            return (False,)
-        return (False, True) if desk.was_heavy else (True, False)
-
-    def _serve(self, desk: _Desk) -> None:
-        """Compute what is handed to a desk: the body of its thread."""
-        while (waiting := desk.tasks.get()) is not None:
-            if waiting.future.set_running_or_notify_cancel():
-                waiting.task.begun = True
-                try:
-                    waiting.future.set_result(self._computed(desk, waiting.task))
-                except BaseException as error:  # noqa: BLE001 - the caller waits for any outcome
-                    waiting.future.set_exception(error)
-            with self._lock:
-                self._idle.append(desk)
-                self._hand_out()
-
-    def _computed(self, desk: _Desk, task: Task) -> Answer:
-        while not desk.is_alive:  # ended by somebody else, while it was idle
-            self._replace(desk)
-        parcel = SharedBody()
-        yields = task.heavy and self.workers > 1
-        try:
-            answer: Answer = desk.answer(Job(task, parcel.path, yields), seconds=self._seconds)
-        except StoppedError as error:
-            _log.error(
-                "a worker was ended: its answer took %s",
-                f"longer than {self._seconds:g} s"
-                if error.too_long
-                else "more memory than it may, or it failed",
-            )
-            self._replace(desk)
-            raise
-        return replace(answer, body=parcel) if answer.body is None else answer
-
-    def _replace(self, desk: _Desk) -> None:
-        """Replace a worker that has ended."""
-        with self._lock:
-            self.ended += 1
-        desk.dismiss()
-        desk.wait()
-        desk.start()
-
-
-class _Waiting:
-    """A task and the future of its answer."""
-
-    def __init__(self, task: Task) -> None:
-        self.task = task
-        self.future: Future[Answer] = Future()
-
-    def refuse(self) -> None:
-        """Refuse the task, unless its caller has hung up."""
-        if self.future.set_running_or_notify_cancel():
-            self.future.set_exception(OverloadedError())
-
-
-class _Desk:
+class _Desk(Desk):
     """A place where one answer is computed at a time, by one worker process after another."""
 
     def __init__(self, number: int, command: Sequence[str], begin: Begin) -> None:
-        self.number = number
-        self.was_heavy = False
-        self.tasks: SimpleQueue[_Waiting | None] = SimpleQueue()
+        super().__init__(number)
         self._command, self._begin = command, begin
         self.start()
 
@@ -316,3 +117,102 @@ class _Desk:
     def _stopped(self) -> StoppedError:
         self._process.kill()
         return StoppedError(too_long=self._is_late)
+
+
+class Processes(Desks[_Desk]):
+    """Computes in worker processes. Tasks wait while no worker is idle, and keys take turns.
+
+    Heavy tasks never take the last worker, and run at a lower priority of the operating system. A worker is ended
+    only if its task exceeds the limit on time or memory; another one takes its place. A task whose caller has hung
+    up leaves the queue; if its computation has begun, the service computes it to its end and drops the answer.
+
+    Parameters
+    ----------
+    lake : Lake
+        The lake that every worker opens.
+    workers : int
+        How many answers are computed at once; one per processor, at least 2 and at most 4, if left out. Of several
+        workers one is kept free of heavy tasks; a single one computes them all.
+    waiting : int
+        How many tasks may wait. Beyond it, the newest task of the key with the most is refused.
+    waiting_of_key : int
+        How many tasks of one key may wait.
+    seconds : float
+        The longest that one answer may take, not counting the time that its task waits. [s]
+    memory : int, optional
+        The most that one worker may allocate. [byte]
+
+    Attributes
+    ----------
+    workers : int
+        As given.
+    limits : Limits
+        What one answer may take, so that it keeps within the limits on time and memory.
+    ended : int
+        How many workers ended before they answered, whatever the reason.
+    """
+
+    command: Sequence[str] = (sys.executable, "-m", "tidytape.service.worker")
+
+    def __init__(
+        self,
+        lake: Lake,
+        *,
+        workers: int | None = None,
+        waiting: int = 256,
+        waiting_of_key: int = 64,
+        seconds: float = 30.0,
+        memory: int | None = 4 << 30,
+    ) -> None:
+        self.workers = workers or max(2, min(4, os.cpu_count() or 1))
+        self.ended = 0
+        self._seconds = seconds
+        self.limits = Limits.of(seconds=seconds, memory=memory)
+        begin = Begin(lake.path, lake.storage_options, memory, self.limits)
+        super().__init__(
+            [_Desk(number, self.command, begin) for number in range(self.workers)],
+            waiting=waiting,
+            waiting_of_key=waiting_of_key,
+        )
+
+    def close(self) -> None:
+        """Refuse new tasks, finish the answers in progress, and end the workers."""
+        super().close()
+        for desk in self._desks:
+            desk.dismiss()
+        for desk in self._desks:
+            desk.wait()
+
+    # -- inside ------------------------------------------------------------------------------------------------------
+
+    def _lanes_of(self, desk: _Desk) -> tuple[bool, ...]:
+        """The lanes that a desk takes from, the preferred one first. The first of several takes light tasks alone."""
+        if desk.number == 0 and self.workers > 1:
+            return (False,)
+        return (False, True) if desk.was_heavy else (True, False)
+
+    def _computed(self, desk: _Desk, task: Task) -> Answer:
+        while not desk.is_alive:  # ended by somebody else, while it was idle
+            self._replace(desk)
+        parcel = SharedBody()
+        yields = task.heavy and self.workers > 1
+        try:
+            answer: Answer = desk.answer(Job(task, parcel.path, yields), seconds=self._seconds)
+        except StoppedError as error:
+            _log.error(
+                "a worker was ended: its answer took %s",
+                f"longer than {self._seconds:g} s"
+                if error.too_long
+                else "more memory than it may, or it failed",
+            )
+            self._replace(desk)
+            raise
+        return replace(answer, body=parcel) if answer.body is None else answer
+
+    def _replace(self, desk: _Desk) -> None:
+        """Replace a worker that has ended."""
+        with self._lock:
+            self.ended += 1
+        desk.dismiss()
+        desk.wait()
+        desk.start()

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Callable
+from typing import Any
 
 import orjson
 from starlette.responses import Response
+from starlette.routing import Route
 
 from tidytape._version import __version__
 from tidytape.catalogue import ERROR_STATUS
 from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 
-__all__ = ["error_response", "etag", "is_known"]
+__all__ = ["error_response", "etag", "get", "is_known"]
+
+
+def get(path: str, endpoint: Callable[..., Any], *, head: bool = False) -> Route:
+    """Return the route that answers GET, and HEAD only if it says so."""
+    route = Route(path, endpoint, methods=["GET"])
+    if not head and route.methods is not None:
+        route.methods.discard("HEAD")  # Starlette adds it, and would compute an answer for its headers
+    return route
 
 
 def error_response(code: str, message: str, *, retry_after: int | None = None) -> Response:

@@ -120,15 +120,18 @@ class Market:
         """The partitions of the lake's tables that hold its events."""
         return self.own_partitions or ((self.exchange, self.raw_symbol),)
 
-    def named(self, interval: Interval) -> list[pl.Expr]:
-        """Return the columns that name its series beside exchange, symbol and side."""
-        names = {
+    def names(self, interval: Interval) -> dict[str, str | None]:
+        """Return what names its series beside exchange, symbol and side, by column."""
+        return {
             "normalized_symbol": self.normalized_symbol,
             "coin": self.coin,
             "category": self.category,
             "interval": interval.alias,
         }
-        return [pl.lit(value, dtype=pl.String).alias(name) for name, value in names.items()]
+
+    def named(self, interval: Interval) -> list[pl.Expr]:
+        """Return `names` as columns."""
+        return [pl.lit(value, dtype=pl.String).alias(name) for name, value in self.names(interval).items()]
 
 
 MarketsByType = Mapping[str, list[Market]]

@@ -7,6 +7,7 @@ by name.
 ========================  ==============================================================
 `decode`, `encode`        one data type: JSON body to tidy frame, tidy frame to JSON body
 `encode_all`              several data types in one body
+`encode_series`           one series of points that are text already, `point_texts`
 `decode_markets`          a page of ``/v1/markets``; `encode_markets` writes one
 `decode_names`            a list of names, e.g. ``/v1/coins``
 `decode_block_sizes`      ``/v1/block-sizes``
@@ -33,7 +34,7 @@ from __future__ import annotations
 
 from tidytape.wire.arrow import ARROW_BEGIN, ARROW_END, ARROW_MIME, from_arrow, to_arrow
 from tidytape.wire.decode import JSON_MIME, decode
-from tidytape.wire.encode import encode, encode_all
+from tidytape.wire.encode import PointTexts, encode, encode_all, encode_series, point_texts
 from tidytape.wire.lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
 from tidytape.wire.notes import Note, notes_in_arrow, notes_in_json, read_notes, write_notes
 from tidytape.wire.tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality, fitted
@@ -46,6 +47,7 @@ __all__ = [
     "JSON_MIME",
     "SENT_UNIT",
     "Note",
+    "PointTexts",
     "concatenated",
     "decode",
     "decode_block_sizes",
@@ -55,11 +57,13 @@ __all__ = [
     "encode",
     "encode_all",
     "encode_markets",
+    "encode_series",
     "finality",
     "fitted",
     "from_arrow",
     "notes_in_arrow",
     "notes_in_json",
+    "point_texts",
     "read_notes",
     "to_arrow",
     "write_notes",

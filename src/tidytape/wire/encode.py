@@ -8,12 +8,14 @@ polars expression writes them, on all cores in slices of the frame, and no value
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import orjson
 import polars as pl
+from numpy.typing import NDArray
 
 from tidytape.catalogue import COVERAGE, DataType, Field, Interval
 from tidytape.errors import MissingColumnError, QueryError
@@ -24,7 +26,7 @@ from tidytape.wire._values import written_time
 from tidytape.wire.notes import Note, write_notes
 from tidytape.wire.tidy import DATA_UNTIL, SERIES_FIELDS, identity_columns
 
-__all__ = ["encode", "encode_all"]
+__all__ = ["PointTexts", "encode", "encode_all", "encode_series", "point_texts"]
 
 _INTERVALS = {interval.alias: interval.value for interval in Interval}
 _SLICE = 16_384  # rows written by one core at a time: some megabytes, so that the pieces stay in its cache
@@ -108,6 +110,86 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Sequence[Note]
     for name, frame in frames:
         if frame.height:
             chunks += [b"," if chunks else b"", *_series(frame, kind_of(name))]
+    return _body(chunks, notes)
+
+
+@dataclass(frozen=True, slots=True)
+class PointTexts:
+    """Points of one series as JSON, each with a comma before it.
+
+    Attributes
+    ----------
+    text : bytes
+        The texts one after the other.
+    bounds : array of int64, one more than points
+        Where each text begins and, of the last, ends.
+    """
+
+    text: bytes
+    bounds: NDArray[np.int64]
+
+    def part(self, first: int, last: int) -> memoryview:
+        """Return the text of some points, by their numbers."""
+        return memoryview(self.text)[self.bounds[first] : self.bounds[last]]
+
+    def copy(self, first: int, last: int) -> PointTexts:
+        """Return some points, by their numbers, as texts of their own."""
+        bounds = self.bounds[first : last + 1]
+        return PointTexts(bytes(self.part(first, last)), bounds - bounds[0])
+
+    @property
+    def size(self) -> int:
+        """How much memory they take. [byte]"""
+        return len(self.text) + self.bounds.nbytes
+
+
+def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
+    """Return the points of one series as JSON, to be kept and put into bodies by `encode_series`.
+
+    Parameters
+    ----------
+    frame : polars.DataFrame, one row per point
+        As of `encode`, of a data type without levels.
+    data_type : str
+
+    Examples
+    --------
+    >>> frame = pl.DataFrame({"timestamp": [60_000_000_000], "skew": [1.5]})
+    >>> texts = point_texts(frame, "SKEW_OPTION_SUMMARY_AGG")
+    >>> encode_series("SKEW_OPTION_SUMMARY_AGG", {"exchange": "X"}, [texts.part(0, 1)])
+    b'{"series":[{"id":{"type":"SKEW_OPTION_SUMMARY_AGG","exchange":"X"},"points":[{"Point":{"timestamp":...
+    """
+    kind = kind_of(data_type)
+    frame = checked(frame, schema_of(data_type))
+    texts = _texts(frame, [",", *_point_pieces(frame, kind), _point_tail(kind)])
+    lengths = [np.asarray(part.str.len_bytes(), dtype=np.int64) for part in texts]
+    bounds = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
+    return PointTexts(b"".join(_bytes_of(part) for part in texts), bounds)
+
+
+def encode_series(
+    data_type: str,
+    series: Mapping[str, Any],
+    points: Iterable[memoryview],
+    notes: Sequence[Note] | None = None,
+) -> bytes:
+    """Return the body of one series with points, as `encode_all` does.
+
+    Parameters
+    ----------
+    data_type : str
+    series : mapping of str to object
+        Its identity and what describes it, by column; times in ns since the epoch.
+    points : iterable of memoryview
+        Parts of `PointTexts`, each of at least one point.
+    notes : sequence of Note, optional
+        As of `encode_all`.
+    """
+    first, *others = points
+    return _body([_head(kind_of(data_type), series), first[1:], *others, b"]}"], notes)
+
+
+def _body(chunks: Iterable[Any], notes: Sequence[Note] | None) -> bytes:
     noted = b"" if notes is None else b',"notes":' + write_notes(notes)
     return b"".join([b'{"series":[', *chunks, b"]", noted, b"}"])
 
@@ -119,9 +201,16 @@ def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
     frame = rows.frame
     pieces = _level_pieces(frame, kind) if kind.levels else [*_point_pieces(frame, kind), _point_tail(kind)]
     frame = frame.with_columns(leads.alias(_LEAD))
-    row = join(pl.col(_LEAD), *pieces)
+    return [*map(_bytes_of, _texts(frame, [pl.col(_LEAD), *pieces])), tail.encode()]
+
+
+def _texts(frame: pl.DataFrame, pieces: Sequence[Piece]) -> list[pl.Series]:
+    """Return the text of each row, on all cores in slices of the frame."""
+    row = join(*pieces)
+    if frame.height <= _SLICE:  # without a plan, which takes longer than the rows of a small answer
+        return [frame.select(row).to_series()]
     slices = [frame.lazy().slice(start, _SLICE).select(row) for start in range(0, frame.height, _SLICE)]
-    return [*(_bytes_of(part.to_series()) for part in pl.collect_all(slices)), tail.encode()]
+    return [part.to_series() for part in pl.collect_all(slices)]
 
 
 def _bytes_of(texts: pl.Series) -> Any:
@@ -254,17 +343,20 @@ def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
 def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
     """Return the beginning of each series, and from the second on the end of the one before."""
     columns = _series_columns(series, kind)
-    names = [field.name for field in SERIES_FIELDS if field.column in columns]
     times = [pl.col(name).dt.epoch("ns") for name in columns if series.schema[name].is_temporal()]
-    heads: list[str] = []
     # Series are few, and a row of Python takes less than an expression for each of its fields.
-    for row in series.select(columns).with_columns(times).iter_rows():
-        identity = {"type": kind.name}
-        for name, column, of_series in zip(names, columns, row, strict=True):
-            if of_series is not None:
-                identity[name] = _written(of_series, column)
-        heads.append(f'{"]}," if heads else ""}{{"id":{orjson.dumps(identity).decode()},"points":[')
+    rows = series.select(columns).with_columns(times).iter_rows(named=True)
+    heads = [("]}," if number else "") + _head(kind, row).decode() for number, row in enumerate(rows)]
     return pl.Series(heads, dtype=pl.String)
+
+
+def _head(kind: DataType, series: Mapping[str, Any]) -> bytes:
+    """Return the beginning of a series, up to its points."""
+    identity = {"type": kind.name}
+    for field in SERIES_FIELDS:
+        if (of_series := series.get(field.column)) is not None:
+            identity[field.name] = _written(of_series, field.column)
+    return b'{"id":' + orjson.dumps(identity) + b',"points":['
 
 
 def _written(of_series: Any, column: str) -> Any:

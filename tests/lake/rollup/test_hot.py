@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shutil
-import threading
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidytape.lake import Lake
+from tidytape.lake.recent import Recent
 from tidytape.lake.rollup import hot, minutes, rollup
 from tidytape.times import DAY, MINUTE
 
@@ -45,9 +46,9 @@ def lake(tmp_path: Path) -> Lake:
 
 
 @pytest.fixture(autouse=True)
-def kept(monkeypatch: pytest.MonkeyPatch) -> hot.Days:
+def kept(monkeypatch: pytest.MonkeyPatch) -> Recent[Any, Any]:
     """Return the days that are in memory, of this test alone."""
-    days = hot.Days(2**24)
+    days = Recent[Any, Any](2**24)
     monkeypatch.setattr(hot, "DAYS", days)
     return days
 
@@ -59,7 +60,7 @@ def closes(lake: Lake, first: int, last: int) -> list[float]:
     return rows.sort("timestamp").collect()["close"].to_list()
 
 
-def test_what_was_read_is_in_memory(lake: Lake, kept: hot.Days) -> None:
+def test_what_was_read_is_in_memory(lake: Lake, kept: Recent[Any, Any]) -> None:
     assert closes(lake, 10, 1500) == [float(number) for number in range(11, 1501)]
     for file in Path(lake.uri("candles_of_both_1m")).rglob("*.parquet"):
         file.unlink()
@@ -105,45 +106,10 @@ def test_a_lake_that_is_made_anew_in_its_place_is_another(lake: Lake, tmp_path: 
 
 
 def test_a_long_window_and_many_rows_are_read_from_files(
-    lake: Lake, kept: hot.Days, monkeypatch: pytest.MonkeyPatch
+    lake: Lake, kept: Recent[Any, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert len(closes(lake, -20 * 1440, 3 * 1440)) == 3 * 1440
     assert kept.size == 0
     monkeypatch.setattr(hot, "_MOST_ROWS", 100)
     assert len(closes(lake, 0, 1440)) == 1440
     assert kept.size == 0
-
-
-def test_the_day_that_was_read_longest_ago_goes_first() -> None:
-    frame = pl.DataFrame({"x": list(range(100))})  # 800 bytes
-    days = hot.Days(2_000)
-    first, second, third = (hot._Key("uri", "mark", 1, ("X", "BTC"), day) for day in range(3))
-    days.put(first, frame)
-    days.put(second, frame)
-    assert days.get(first) is not None
-    days.put(third, frame)
-    assert days.get(second) is None
-    assert days.get(first) is not None
-    assert days.size == 1_600
-    days.put(second, pl.DataFrame({"x": list(range(1_000))}))  # more than all of it
-    assert days.get(second) is None
-    assert days.size == 1_600
-
-
-def test_threads_keep_within_the_bound() -> None:
-    days, seen = hot.Days(10_000), []
-
-    def work(number: int) -> None:
-        for day in range(200):
-            key = hot._Key("uri", "mark", number % 3, ("X", "BTC"), day)
-            days.put(key, pl.DataFrame({"x": list(range(1 + day % 150))}))
-            days.get(key)
-            seen.append(days.size)
-
-    threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(seen) == 6 * 200
-    assert days.size == sum(size for _, size in days._days.values()) <= 10_000

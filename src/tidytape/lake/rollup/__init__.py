@@ -12,6 +12,6 @@ from __future__ import annotations
 
 from tidytape.lake.rollup.build import RolledUp, rollup
 from tidytape.lake.rollup.recipes import ROLLUP_TABLES
-from tidytape.lake.rollup.state import minutes, minutes_of_many, sources
+from tidytape.lake.rollup.state import Sources, minutes, minutes_of_many, sources
 
-__all__ = ["ROLLUP_TABLES", "RolledUp", "minutes", "minutes_of_many", "rollup", "sources"]
+__all__ = ["ROLLUP_TABLES", "RolledUp", "Sources", "minutes", "minutes_of_many", "rollup", "sources"]

@@ -6,17 +6,16 @@ them. A day is kept under the version of the table that it was read from, so it 
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from dataclasses import dataclass
 
 import polars as pl
 
 from tidytape.lake import _delta
+from tidytape.lake.recent import Recent
 from tidytape.lake.rollup.recipes import Ask, within
 from tidytape.times import DAY
 
-__all__ = ["DAYS", "Days", "stored_minutes"]
+__all__ = ["DAYS", "stored_minutes"]
 
 _LONGEST = 8  # days; a longer window is read from the files, and pushes no other market's days out
 _MOST_ROWS = 100_000  # of a window: minutes of a book or a profile have a row per level
@@ -33,49 +32,7 @@ class _Key:
     day: int
 
 
-class Days:
-    """Days of minutes, of which those that were read longest ago go first.
-
-    Parameters
-    ----------
-    most : int
-        How much they may take together. [byte]
-
-    Attributes
-    ----------
-    size : int
-        How much they take. [byte]
-    """
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.size = 0
-        self._days: OrderedDict[_Key, tuple[pl.DataFrame, int]] = OrderedDict()
-        self._lock = threading.Lock()
-
-    def get(self, key: _Key) -> pl.DataFrame | None:
-        """Return a day; None if it is not kept."""
-        with self._lock:
-            found = self._days.get(key)
-            if found is None:
-                return None
-            self._days.move_to_end(key)
-            return found[0]
-
-    def put(self, key: _Key, rows: pl.DataFrame) -> None:
-        """Keep a day, and let others go until all are within the bound."""
-        size = int(rows.estimated_size())
-        with self._lock:
-            if size > self.most or key in self._days:
-                return
-            self._days[key] = rows, size
-            self.size += size
-            while self.size > self.most:
-                _, (_, gone) = self._days.popitem(last=False)
-                self.size -= gone
-
-
-DAYS = Days(64 * 2**20)
+DAYS = Recent[_Key, pl.DataFrame](64 * 2**20)
 """The days of this process."""
 
 
@@ -109,5 +66,5 @@ def stored_minutes(stored: _delta.Opened, rows: pl.LazyFrame, ask: Ask) -> pl.La
         read = within(rows, [Ask(*market, start, end)]).collect(engine="streaming")
         kept = {key: read.filter(time >= key.day * DAY, time < (key.day + 1) * DAY) for key in keys}
         for key, day in kept.items():
-            DAYS.put(key, day)
+            DAYS.put(key, day, size=int(day.estimated_size()))
     return pl.concat([kept[key] for key in keys]).lazy().filter(time >= ask.start, time < ask.end)

@@ -15,12 +15,14 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
-from fastapi import APIRouter, Request, Response
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 from tidytape.budget import Tier
 from tidytape.service.computing import compressed
 from tidytape.service.page.facts import facts
-from tidytape.service.responses import is_known
+from tidytape.service.responses import get, is_known
 
 __all__ = ["SCRIPTS", "document", "page"]
 
@@ -100,7 +102,7 @@ def _read(name: str) -> str:
     return _HERE.joinpath(name).read_text("utf-8")
 
 
-def page(*, key_header: str, tiers: Mapping[str, Tier]) -> APIRouter:
+def page(*, key_header: str, tiers: Mapping[str, Tier]) -> Route:
     """Return the route.
 
     Parameters
@@ -110,7 +112,6 @@ def page(*, key_header: str, tiers: Mapping[str, Tier]) -> APIRouter:
     tiers : mapping of str to Tier
         What each tier may ask for.
     """
-    router = APIRouter(include_in_schema=False)
 
     @cache  # made when it is first asked for: most apps live inside a client and never show it
     def made() -> tuple[bytes, dict[str, str]]:
@@ -122,7 +123,6 @@ def page(*, key_header: str, tiers: Mapping[str, Tier]) -> APIRouter:
         codec = pa.Codec(coding, compression_level=_SLOWEST[coding])
         return bytes(codec.compress(made()[0], asbytes=True))
 
-    @router.api_route("/", methods=["GET", "HEAD"])
     def root(request: Request) -> Response:
         request.state.facts["route"] = "page"
         body, sent = made()
@@ -132,4 +132,4 @@ def page(*, key_header: str, tiers: Mapping[str, Tier]) -> APIRouter:
         small = smallest(coding["Content-Encoding"]) if coding else body
         return Response(small, headers={**sent, **coding}, media_type="text/html")
 
-    return router
+    return get("/", root, head=True)

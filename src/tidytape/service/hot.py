@@ -1,0 +1,214 @@
+"""Points in memory: what was asked for lately, as frames and as JSON, by the files that the points are made of.
+
+A point of one market depends on the events of its own interval alone, so neither its values nor its text depend on the
+window that it is asked for in. Points are kept in spans of up to 1,440, each under the names of the files that may hold
+its events. Such a file never changes, and whatever is added to a span comes in a new one: so an answer is never older
+than the lake, and what is recorded today leaves the points of yesterday in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from tidytape import wire
+from tidytape.catalogue import Selection, SortDirection
+from tidytape.lake.recent import Recent
+from tidytape.schema import data_type, schema_of
+from tidytape.service.estimate import Statistics, estimated
+from tidytape.service.plans import PLANS
+from tidytape.service.scan import Market, MarketScan, in_usd
+from tidytape.times import DAY, SECOND
+
+__all__ = ["FRAMES", "TEXTS", "HotText", "frame", "text"]
+
+_POINTS = 1_440  # of a span: a day of minutes
+_LONGEST = 60 * DAY  # of a span
+_MOST_POINTS = 200_000  # of a window; a longer one is computed, and pushes no other points out
+_MOST_ROWS = 500_000  # read to fill the spans of a window, which may be longer than the window
+
+
+@dataclass(frozen=True, slots=True)
+class _Key:
+    """A span of points: what they are made of, and how."""
+
+    lake: str
+    name: str
+    market: Market
+    how: tuple[object, ...]
+    start: int
+    end: int
+    files: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class _Frame:
+    """The points of a span, and their times. [ns since the epoch]"""
+
+    points: pl.DataFrame
+    times: NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class _Text:
+    """The points of a span as JSON, and their times. [ns since the epoch]"""
+
+    points: wire.PointTexts
+    times: NDArray[np.int64]
+
+
+FRAMES = Recent[_Key, _Frame](64 * 2**20)
+"""The points of this process as frames."""
+
+TEXTS = Recent[_Key, _Text](64 * 2**20)
+"""The points of this process as JSON."""
+
+
+@dataclass(frozen=True, slots=True)
+class HotText:
+    """The points of a window as JSON.
+
+    Attributes
+    ----------
+    parts : list of memoryview
+        For `tidytape.wire.encode_series`.
+    count : int
+        How many points there are, at least one.
+    first, last : int
+        Their first and last time. [ns since the epoch]
+    """
+
+    parts: list[memoryview]
+    count: int
+    first: int
+    last: int
+
+
+def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
+    """Return the points of a market in the schema of their data type, in the order of time, without descriptors.
+
+    None if points of this type, or of this query, depend on more than the events of their own interval, or if too much
+    would have to be read for what is kept.
+    """
+    keys = _keys(scan, name)
+    spans = None if keys is None else _frames(scan, name, keys)
+    if spans is None:
+        return None
+    parts = [one.points.slice(first, last - first) for one, (first, last) in _inside(spans, scan)]
+    return pl.concat(parts) if parts else schema_of(name).empty()
+
+
+def text(scan: MarketScan, name: str) -> HotText | None:
+    """Return the points of a market as JSON; None without any, and where `frame` returns None."""
+    keys = _keys(scan, name)
+    spans = None if keys is None else _texts(scan, name, keys)
+    inside = _inside(spans or [], scan)
+    if not inside:
+        return None
+    (head, (first, _)), (tail, (_, last)) = inside[0], inside[-1]
+    return HotText(
+        [one.points.part(*numbers) for one, numbers in inside],
+        sum(last - first for _, (first, last) in inside),
+        int(head.times[first]),
+        int(tail.times[last - 1]),
+    )
+
+
+def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
+    """Return the keys of the spans that cover the window; None if its points are not to be kept."""
+    if not _are_alone(scan, name) or scan.query.points > _MOST_POINTS:
+        return None
+    step, offset = scan.interval.seconds * SECOND, scan.interval.offset * SECOND
+    length = max(1, min(_POINTS, _LONGEST // step)) * step
+    plan, names = PLANS[name], scan.market.partitions[0]
+    files = [file for table in (*plan.tables, *plan.minutes) for file in scan.lake.files(table, *names)]
+    how = (scan.interval, scan.amount, scan.query.funding_interval)
+    return [
+        _Key(
+            scan.lake.path,
+            name,
+            scan.market,
+            how,
+            start,
+            start + length,
+            tuple(file.path for file in files if file.may_hold(start, start + length)),
+        )
+        for start in range((scan.start - offset) // length * length + offset, scan.end, length)
+    ]
+
+
+def _are_alone(scan: MarketScan, name: str) -> bool:
+    """Return whether each point is a row that depends on the events of its own interval alone."""
+    query, kind, plan = scan.query, data_type(name), PLANS[name]
+    if kind.levels or kind.per_side or kind.selection is not Selection.INSTRUMENT or not plan.minutes:
+        return False
+    if query.group_by or query.gapfill or query.sort_direction is SortDirection.DESC or scan.needs_rates:
+        return False
+    if name == "OPEN_INTEREST_AGG" and in_usd(query):  # a price may be from before the interval
+        return False
+    return "candles" not in plan.tables or scan.extent("candles") is None  # their lengths differ
+
+
+def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] | None:
+    """Return the spans; those that are not in memory are computed, unless that takes too many rows."""
+    kept = {key: found for key in keys if (found := FRAMES.get(key)) is not None}
+    missing = [key for key in keys if key not in kept]
+    if missing:
+        made = _made(scan, name, missing[0].start, missing[-1].end)
+        if made is None:
+            return None
+        for key in missing:
+            first, last = np.searchsorted(made.times, (key.start, key.end))
+            # Copied: a slice would keep in memory all that it was cut from.
+            rows = made.points if len(missing) == 1 else made.points[np.arange(first, last)]
+            kept[key] = one = _Frame(rows, made.times[first:last].copy())
+            FRAMES.put(key, one, size=int(rows.estimated_size()) + one.times.nbytes)
+    return [kept[key] for key in keys]
+
+
+def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
+    """Compute the points of a window; None if too many rows would have to be read."""
+    query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
+    wide = replace(scan, query=query)
+    if estimated(query, {name: [scan.market]}, Statistics(scan.lake)).rows > _MOST_ROWS:
+        return None
+    plan = PLANS[name].points(wide).with_columns(*scan.market.named(scan.interval))
+    points = schema_of(name).conform(plan.collect(engine="streaming")).sort("timestamp")
+    return _Frame(points, points["timestamp"].to_physical().to_numpy())
+
+
+def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | None:
+    """Return the spans as JSON; those that are not in memory are written."""
+    kept = {key: found for key in keys if (found := TEXTS.get(key)) is not None}
+    missing = [key for key in keys if key not in kept]
+    if missing:
+        frames = _frames(scan, name, missing)
+        if frames is None:
+            return None
+        # At once, because writing many spans one by one takes longer.
+        written = wire.point_texts(pl.concat(one.points for one in frames), name)
+        first = 0
+        for key, one in zip(missing, frames, strict=True):
+            last = first + len(one.times)
+            kept[key] = own = _Text(written.copy(first, last), one.times)
+            TEXTS.put(key, own, size=own.points.size + own.times.nbytes)
+            first = last
+    return [kept[key] for key in keys]
+
+
+T = TypeVar("T", _Frame, _Text)
+
+
+def _inside(spans: Sequence[T], scan: MarketScan) -> list[tuple[T, tuple[int, int]]]:
+    """Return the spans with points in the window, and the numbers of the first of these and of the one after them."""
+    found = []
+    for one in spans:
+        first, last = np.searchsorted(one.times, (scan.start, scan.end))
+        if last > first:
+            found.append((one, (int(first), int(last))))
+    return found

@@ -1,0 +1,253 @@
+"""Points in memory: the same bytes as without, never older than the lake, never more than their bound."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidytape import wire
+from tidytape.catalogue import Interval
+from tidytape.lake import Lake
+from tidytape.lake.recent import Recent
+from tidytape.lake.rollup import rollup
+from tidytape.query import PointsQuery
+from tidytape.service import hot
+from tidytape.service.engine import Engine
+from tidytape.times import DAY, MINUTE, SECOND
+
+FIRST = 1_722_988_800  # 2024-08-07T00:00:00Z
+DAYS = 3
+MARKET = {"exchange": "X", "raw_symbol": "BTC"}
+TYPES = ("TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG", "FUNDING_RATE_AGG")
+
+
+def trades(minutes: list[int], *, mark: str = "", price: float = 100.0) -> pl.DataFrame:
+    """Return a trade in each of some minutes, counted from the first day's begin."""
+    return pl.DataFrame(
+        {
+            "id": [f"{mark}{number}" for number in minutes],
+            "timestamp": [FIRST * SECOND + number * MINUTE + 7 for number in minutes],
+            "sequence": minutes,
+            "side": "BUY",
+            "price": [price + number % 7 for number in minutes],
+            "amount": 0.5,
+            "quote_amount": [(price + number % 7) / 2 for number in minutes],
+        }
+    ).with_columns(pl.lit(value).alias(name) for name, value in MARKET.items())
+
+
+def filled(folder: Path) -> Lake:
+    """Return a lake of some days of trades, open interest and funding, with holes, and all but the last rolled up."""
+    lake = Lake.create(folder)
+    named = {
+        **MARKET,
+        "normalized_symbol": "BTC-USDT",
+        "coin": "BTC",
+        "quote_coin": "USDT",
+        "category": "PERPETUAL",
+    }
+    lake.register(pl.DataFrame([{**named, "block_size": 1.0}]))
+    draw = np.random.default_rng(3)
+    for day in range(DAYS):
+        traded = sorted(draw.choice(1_440, 700, replace=False) + day * 1_440)
+        lake.append("trades", trades([int(one) for one in traded]), source=f"trades {day}")
+        minutes = np.sort(draw.choice(1_440, 300, replace=False)) + day * 1_440
+        reports = pl.DataFrame({"timestamp": FIRST * SECOND + minutes * MINUTE}).with_columns(
+            pl.lit(value).alias(name) for name, value in MARKET.items()
+        )
+        amount = pl.Series("amount", draw.random(300))
+        lake.append(
+            "open_interest", reports.with_columns(amount, quote_amount=amount * 100), source=f"interest {day}"
+        )
+        rates = {
+            "rate": draw.normal(0, 1e-4, 300),
+            "predicted_rate": [None, 1e-4] * 150,
+            "funding_interval": [28_800_000] * 300,
+        }
+        lake.append(
+            "funding", reports.with_columns(**{k: pl.Series(v) for k, v in rates.items()}), source=f"f {day}"
+        )
+        if day < DAYS - 1:
+            rollup(lake, progress=False)
+    return lake
+
+
+@pytest.fixture(scope="module")
+def lake(tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    return filled(tmp_path_factory.mktemp("hot") / "lake")
+
+
+@pytest.fixture(autouse=True)
+def empty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin each test with nothing in memory."""
+    monkeypatch.setattr(hot, "FRAMES", Recent[Any, Any](2**24))
+    monkeypatch.setattr(hot, "TEXTS", Recent[Any, Any](2**24))
+
+
+def engine(lake: Lake) -> Engine:
+    return Engine(lake, clock=lambda: (FIRST + 30 * 86_400) * SECOND)
+
+
+def query(name: str = TYPES[0], first: int = 0, last: int = 1_440, **more: Any) -> PointsQuery:
+    """Return a query from one minute to another."""
+    window = {"start": FIRST + 60 * first, "end": FIRST + 60 * last}
+    return PointsQuery(**{"type": name, **MARKET, "interval": "1m", **window, **more})
+
+
+def cold(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, bytes]:
+    """Return the answer of an engine that keeps nothing in memory."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hot, "_are_alone", lambda *_: False)
+        own = engine(lake)
+        markets = own.instruments(asked)
+        assert own.body(asked, markets) is None
+        ((_, frame),) = frames = own.frames(asked, markets)
+        return frame, wire.encode_all(frames, own.notes(asked, markets, frames))
+
+
+def warm(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, tuple[bytes, int] | None]:
+    own = engine(lake)
+    markets = own.instruments(asked)
+    return own.frames(asked, markets)[0][1], own.body(asked, markets)
+
+
+@given(
+    st.sampled_from(TYPES),
+    st.integers(-1_600, (DAYS + 1) * 1_440),
+    st.integers(1, 3_000),
+    st.sampled_from([str(one) for one in Interval]),
+    st.sampled_from([None, "USD"]),
+)
+def test_any_answer_has_the_bytes_that_it_has_without_memory(
+    lake: Lake, name: str, first: int, length: int, interval: str, quote: str | None
+) -> None:
+    quote = None if name == "FUNDING_RATE_AGG" else quote  # a rate has no unit
+    asked = query(name, first, first + length, interval=interval, quote=quote)
+    frame, body = cold(lake, asked)
+    for _ in range(2):  # what fills the memory, and what finds it filled
+        hot_frame, hot_body = warm(lake, asked)
+        assert hot_frame.equals(frame)
+        assert hot_frame.schema == frame.schema
+        in_memory = frame.height and not (quote and name == "OPEN_INTEREST_AGG")
+        assert hot_body == ((body, frame.height) if in_memory else None)
+
+
+def test_funding_of_each_interval_is_its_own(lake: Lake) -> None:
+    hourly = query("FUNDING_RATE_AGG", funding_interval="1h")
+    for asked in (query("FUNDING_RATE_AGG"), hourly, query("FUNDING_RATE_AGG")):
+        assert warm(lake, asked)[1] == (cold(lake, asked)[1], 300)
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"sort_direction": "desc"},
+        {"gapfill": True},
+        {"group_by": "sum", "coin": "BTC", "raw_symbol": ()},
+        {"type": "TRADE_AGG"},
+        {"type": "VOLUME_PROFILE_AGG", "interval": "1h"},
+        {"type": ["TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG"]},
+    ],
+)
+def test_what_depends_on_more_than_its_own_interval_is_computed(lake: Lake, more: dict[str, Any]) -> None:
+    asked = query(**more)
+    own = engine(lake)
+    own.frames(asked, own.instruments(asked))
+    assert own.body(asked, own.instruments(asked)) is None or "type" in more
+    assert hot.TEXTS.size == 0
+
+
+def test_what_is_in_memory_is_not_read_again(tmp_path: Path) -> None:
+    lake = filled(tmp_path / "lake")
+    expected = cold(lake, query(last=2 * 1_440))[1], 1_400
+    markets = engine(lake).instruments(query())
+    assert warm(lake, query(last=2 * 1_440))[1] == expected
+    for file in (tmp_path / "lake").rglob("*.parquet"):
+        if "_delta_log" not in str(file):
+            file.unlink()
+    asked = query(last=2 * 1_440)
+    assert engine(lake).body(asked, markets) == expected
+
+
+def test_an_answer_is_never_older_than_the_lake(tmp_path: Path) -> None:
+    """Late trades, a rollup of them, new days, and a compaction: the next answer has each of them."""
+    from tidytape.lake.hygiene import compact
+
+    lake = filled(tmp_path / "lake")
+    asked = query(last=(DAYS + 1) * 1_440)
+
+    def require_same() -> int:
+        frame, body = cold(lake, asked)
+        assert warm(lake, asked)[1] == (body, frame.height)
+        assert warm(lake, asked)[0].equals(frame)
+        return frame.height
+
+    before = require_same()
+    missing = sorted(
+        set(range(1_440)) - set(warm(lake, query())[0]["timestamp"].dt.epoch("s") // 60 - FIRST // 60)
+    )
+    lake.append("trades", trades(missing[:3], mark="late"), source="late")
+    assert require_same() == before + 3
+    rollup(lake, progress=False)
+    assert require_same() == before + 3
+    lake.append("trades", trades([DAYS * 1_440 + 5], mark="next"), source="next")
+    assert require_same() == before + 4
+    compact(lake, progress=False)
+    assert require_same() == before + 4
+
+
+def test_today_leaves_yesterday_in_memory(tmp_path: Path) -> None:
+    lake = filled(tmp_path / "lake")
+    warm(lake, query(last=(DAYS + 1) * 1_440))
+    kept = set(hot.TEXTS._values)
+    lake.append("trades", trades([DAYS * 1_440 + 5], mark="next"), source="next")
+    warm(lake, query(last=(DAYS + 1) * 1_440))
+    new = set(hot.TEXTS._values) - kept
+    assert {key.start for key in new} == {FIRST * SECOND + DAYS * DAY}
+
+
+def test_a_lake_of_another_place_is_another(tmp_path: Path) -> None:
+    one, other = Lake.create(tmp_path / "one"), Lake.create(tmp_path / "other")
+    for lake, price in ((one, 100.0), (other, 300.0)):
+        lake.register(pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT"}]))
+        lake.append("trades", trades([1, 2], price=price), source="a")
+    assert [warm(lake, query())[0]["open"][0] for lake in (one, other, one)] == [101.0, 301.0, 101.0]
+
+
+def test_a_long_window_and_many_rows_are_computed(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot, "_MOST_POINTS", 100)
+    assert warm(lake, query())[1] is None
+    monkeypatch.setattr(hot, "_MOST_POINTS", 10_000)
+    monkeypatch.setattr(hot, "_MOST_ROWS", 100)
+    assert warm(lake, query())[1] is None
+    assert hot.FRAMES.size == 0
+
+
+def test_answers_are_right_where_the_memory_holds_almost_nothing(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hot, "FRAMES", Recent[Any, Any](60_000))
+    monkeypatch.setattr(hot, "TEXTS", Recent[Any, Any](120_000))
+    windows = [query(first=first, last=first + 1_500) for first in range(0, 3_000, 250)]
+    expected = [cold(lake, asked)[1] for asked in windows]
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda asked: warm(lake, asked)[1], windows * 3))
+    assert [body for body, _ in found if body] == expected * 3  # type: ignore[misc]
+    assert hot.TEXTS.size <= 120_000
+    assert hot.FRAMES.size <= 60_000
+
+
+def test_a_part_of_many_points_holds_no_more_memory_than_its_own(lake: Lake) -> None:
+    warm(lake, query(last=DAYS * 1_440))
+    for key, ((one), size) in hot.TEXTS._values.items():
+        assert len(one.points.text) <= size, key
+        assert one.points.bounds[-1] == len(one.points.text)
+    for frame, size in hot.FRAMES._values.values():
+        assert frame.points.rechunk().estimated_size() <= size
