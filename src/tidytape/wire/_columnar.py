@@ -78,8 +78,7 @@ def read(
         parts = _parts(_document(body, document_type(kind, tuple((unknown or {}).items()))), kind, types)
     except (_Unusual, pa.ArrowException):
         return None
-    # pyarrow accepts some words that are not JSON, and reads numbers beyond a double as infinity: both are unusual.
-    return None if b"-NaN" in body or _infinite(parts) else parts
+    return None if _misread(parts, body) else parts
 
 
 def unknown_of_points(document: Any, kind: DataType, size: int) -> Types:
@@ -263,16 +262,22 @@ def _unnested(array: Any) -> tuple[Counts, Any]:
     return lengths.fill_null(0).to_numpy(), array.flatten()
 
 
-def _infinite(parts: Parts) -> bool:
-    levels = (part.rows for part in parts.levels)
-    return any(_any_infinite(column) for table in (parts.points, *levels) for column in table.get_columns())
+def _misread(parts: Parts, body: bytes) -> bool:
+    """Return whether pyarrow read what is no JSON number: a number beyond a double is infinity to it, -NaN is NaN."""
+    tables = (parts.series, parts.points, *(part.rows for part in parts.levels))
+    unusual = [
+        values for table in tables for values in map(_numbers, table.get_columns()) if not _finite(values)
+    ]
+    return bool(unusual) and (b"-NaN" in body or any(values.is_infinite().any() for values in unusual))
 
 
-def _any_infinite(column: pl.Series) -> bool:
+def _numbers(column: pl.Series) -> pl.Series:
     column = column.alias("values")  # methods of a series read a name such as "^x$" as a pattern
-    if isinstance(column.dtype, pl.List):
-        return _any_infinite(column.explode())
-    return column.dtype.is_float() and bool(column.is_infinite().any())
+    return column.explode() if isinstance(column.dtype, pl.List) else column
+
+
+def _finite(values: pl.Series) -> bool:
+    return not values.dtype.is_float() or values.is_finite().all()
 
 
 def _table(
