@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -34,8 +33,7 @@ Times = NDArray[np.datetime64]
 Floats = NDArray[np.float64]
 Integers = NDArray[np.signedinteger[Any]]
 
-_AT_ONCE = 2**16  # rows: few enough to stay in a cache, and enough that threads do not wait for each other
-_THREADS = 4  # more would wait for each other
+_AT_ONCE = 2**16  # rows, whose arrays stay in a cache
 _FEW = 4096
 _MOST_CELLS = 2**28  # a gibibyte of float32
 _MOST_COUNTS = 2**53  # below this, floats hold every integer
@@ -256,27 +254,14 @@ def _arrays(
     if not columns["price"].size:
         return np.zeros((0, len(sides) or 1, 0), np.float32), np.zeros(0, "datetime64[ns]"), np.zeros(0)
 
-    lowest, highest = float(columns["price"].min()), float(columns["price"].max())
-    if grid is not None and max(-lowest, highest) > grid.furthest:
-        if between is None or between[0] <= -grid.furthest or between[1] >= grid.furthest:
-            raise QueryError(
-                "block_size",
-                got=str(grid.size),
-                expected=f"blocks of which a price of {max(-lowest, highest)!r} is at most 2**53",
-                hint="take larger blocks, or only the prices that matter",
-            )
-        lowest, highest = max(lowest, -grid.furthest), min(highest, grid.furthest)
+    if grid is not None:
+        _require_rows(columns["price"], grid, between)
     start, line, times = _runs(columns, step)
-    half = Fraction(1, 2) * (grid is None)  # a price may be a hair off its row
-    for ladder in _ladders(columns["price"], lowest, highest, grid):
-        bottom, top = floor(ladder.row(lowest) + half), floor(ladder.row(highest) + half)
-        if between is not None:
-            bottom = max(bottom, ceil(ladder.row(between[0])))
-            top = min(top, floor(ladder.row(between[1])))
-        width = max(0, top - bottom + 1)
-        cells = _cells((times.size, len(sides) or 1, width), bottom, columns, ladder, start=start, line=line)
-        if cells is not None:
-            return cells, times.astype("datetime64[ns]"), ladder.price(np.arange(bottom, bottom + width))
+    for ladder in _ladders(columns["price"], grid):
+        shape = times.size, len(sides) or 1
+        if (filled := _cells(shape, columns, ladder, between, start=start, line=line)) is not None:
+            cells, levels = filled
+            return cells, times.astype("datetime64[ns]"), levels
     raise QueryError(
         "frame",
         got="prices of no common step",
@@ -288,44 +273,54 @@ def _arrays(
 def _columns(
     rows: nw.LazyFrame[Any], value: str, sides: tuple[str, ...], grid: Grid | None
 ) -> dict[str, NDArray[Any]]:
-    """Return ``timestamp``, ``price``, ``size`` and ``side`` (a bool) of the rows that have a cell.
+    """Return ``timestamp``, ``price``, ``size`` and ``side`` (a number) of the rows that have a cell.
 
     With a grid also the ``row`` of each price, which exact decimals decide.
     """
-    columns = [nw.col("timestamp"), nw.col("price"), nw.col(value).alias("size")]
-    if sides:
-        first, second = ((nw.col("side") == side).cast(nw.Int8) for side in sides)
-        columns.append((second - first).alias("side"))
+    price = nw.col("price")
+    columns = {"timestamp": nw.col("timestamp"), "price": price, "size": nw.col(value)}
     rows = rows.drop_nulls(["timestamp", *(["side"] if sides else [])])
+    if sides:
+        first, second = (nw.col("side") == side for side in sides)
+        zero, one = nw.lit(0, nw.Int8), nw.lit(1, nw.Int8)
+        columns |= {"side": nw.when(second).then(one).otherwise(zero), "is_known": first | second}
     if grid is not None:
-        within = nw.col("price").clip(-grid.furthest, grid.furthest)
-        rows = rows.filter(nw.col("price").is_finite()).with_columns(row=grid.row(within))
-        columns.append(nw.col("row"))
+        within = nw.when(price.is_finite()).then(price.clip(-grid.furthest, grid.furthest)).otherwise(0.0)
+        columns["row"] = grid.row(within)
     # From polars in one piece, which numpy then reads without a copy. Nulls become NaN.
     how: dict[str, Any] = {} if in_sql(rows) else {"engine": "in-memory"}
-    found = rows.select(*columns).collect(**how)
-    arrays = {name: found[name].to_numpy() for name in found.columns}
-    if sides and not arrays["side"].all():
+    found = rows.select(**columns).collect(**how)
+    if sides and not found["is_known"].all():
         raise QueryError(
             "frame",
             got="something else in column side",
             expected=" or ".join(BookSide),
             hint="filter it first",
         )
+    arrays = {name: found[name].to_numpy() for name in columns if name != "is_known"}
+    arrays.setdefault("side", np.zeros(len(found), np.int8))
     is_placed = np.isfinite(arrays["price"])
-    if not is_placed.all():
-        arrays = {name: array[is_placed] for name, array in arrays.items()}
-    size = arrays["size"]
-    if not (size.min(initial=0) >= 0 and size.max(initial=0) < inf):
-        arrays["size"] = np.where((size >= 0) & (size < inf), size, np.nan)
-    return {**arrays, "side": arrays["side"] > 0 if sides else np.zeros(arrays["price"].size, np.bool_)}
+    return arrays if is_placed.all() else {name: array[is_placed] for name, array in arrays.items()}
+
+
+def _require_rows(price: Floats, grid: Grid, between: list[float] | None) -> None:
+    """Raise QueryError if a price is too far out to have a row, unless only nearer ones are kept."""
+    furthest = max(-float(price.min()), float(price.max()))
+    is_near = between is not None and -grid.furthest < between[0] and between[1] < grid.furthest
+    if furthest > grid.furthest and not is_near:
+        raise QueryError(
+            "block_size",
+            got=str(grid.size),
+            expected=f"blocks of which a price of {furthest!r} is at most 2**53",
+            hint="take larger blocks, or only the prices that matter",
+        )
 
 
 def _runs(columns: dict[str, NDArray[Any]], step: int | None) -> tuple[Integers, Integers, Integers]:
     """Return where runs of rows of one time and side start, the line of each run, and the time of each line [ns].
 
-    After the last run stand the number of rows and the number of lines. Lines are ``step`` apart, or are the times that
-    occur; raise QueryError if a time is no multiple of ``step`` after the first.
+    Lines are ``step`` apart, or are the times that occur; raise QueryError if a time is no multiple of ``step`` after
+    the first.
     """
     time, side = columns["timestamp"], columns["side"]
     changes = (time[1:] != time[:-1]) | (side[1:] != side[:-1])
@@ -340,16 +335,7 @@ def _runs(columns: dict[str, NDArray[Any]], step: int | None) -> tuple[Integers,
                 expected=f"times whole multiples of {step:,} ns apart",
             )
         line, times = steps[line], times[0] + step * np.arange(steps[-1] + 1)
-    return np.append(start, time.size), np.append(line, times.size), times
-
-
-def _parts(start: Integers, line: Integers) -> list[slice]:
-    """Return the runs in parts of some `_AT_ONCE` rows; no line is in two parts."""
-    if (line[1:] < line[:-1]).any():
-        return [slice(None)]
-    cuts = np.searchsorted(start, np.arange(0, start[-1], _AT_ONCE), "right") - 1
-    first = np.unique(np.searchsorted(line, line[cuts]))
-    return [slice(begin, end + 1) for begin, end in pairwise([*first, line.size - 1])]
+    return start, line, times
 
 
 @dataclass(frozen=True, slots=True)
@@ -403,37 +389,39 @@ class _Ladder:
         row = price - self.first / self.units
         row *= self.units / self.step
         np.rint(row, out=row)
-        off = self.price(row)
+        off = row * self.step
+        off += self.first
+        off /= self.units
         off -= price
         return row.astype(np.int64) if max(off.max(), -off.min()) <= self.tolerance else None
 
 
-def _ladders(price: Floats, lowest: float, highest: float, grid: Grid | None) -> Iterator[_Ladder]:
+def _ladders(price: Floats, grid: Grid | None) -> Iterator[_Ladder]:
     """Yield the ladders that may contain all prices, the likeliest first."""
     if grid is not None:
         yield _Ladder(0, grid.numerator, 10**grid.places)
         return
     # The step of a few prices is nearly always that of all, and placing the others shows whether it is.
-    few = np.append(price[:_FEW], [lowest, highest])
+    few = np.append(price[:_FEW], [price.min(), price.max()])
     for noise, some in product((0.0, _NOISE), (few, price)):
         if (ladder := _Ladder.meeting(some, noise=noise)) is not None:
             yield ladder
 
 
 def _cells(
-    shape: tuple[int, int, int],
-    bottom: int,
+    shape: tuple[int, int],
     columns: dict[str, NDArray[Any]],
     ladder: _Ladder,
+    between: list[float] | None,
     *,
     start: Integers,
     line: Integers,
-) -> NDArray[np.float32] | None:
-    """Return the sums of the sizes by line (time), side and row (price), of which the first is ``bottom``.
+) -> tuple[NDArray[np.float32], Floats] | None:
+    """Return the sums of the sizes by line (time), side and row (price), and the price of each row.
 
     Returns
     -------
-    array or None
+    arrays or None
         0 between the lowest and the highest price of a line, NaN outside. None if a price is on no row of the ladder.
 
     Raises
@@ -441,7 +429,20 @@ def _cells(
     QueryError
         If the array would be too large.
     """
-    lines, sides, width = shape
+    has_rows = "row" in columns
+    place = columns["row" if has_rows else "price"]
+
+    def rows_of(place: NDArray[Any]) -> Integers | None:
+        return place if has_rows else ladder.rows(place)
+
+    low, high = (rows_of(end.reduceat(place, start)) for end in (np.minimum, np.maximum))
+    if low is None or high is None:
+        return None
+    bottom, top = int(low.min()), int(high.max())
+    if between is not None:
+        bottom, top = max(bottom, ceil(ladder.row(between[0]))), min(top, floor(ladder.row(between[1])))
+    is_cut = low.min() < bottom or high.max() > top
+    (lines, sides), width = shape, max(0, top - bottom + 1)
     if lines * sides * width > _MOST_CELLS:
         raise QueryError(
             "frame",
@@ -449,39 +450,32 @@ def _cells(
             expected=f"at most {_MOST_CELLS:,} cells",
             hint="take larger blocks, or only the prices that matter",
         )
-    cells = np.zeros(shape, np.float32)
-    dtype = np.float64 if "row" in columns else np.float32  # of a block, many sizes are added
-
-    def fill(part: slice) -> bool:
-        begin, lines = start[part], line[part]
-        rows = slice(begin[0], begin[-1])
-        row = columns["row"][rows] if "row" in columns else ladder.rows(columns["price"][rows])
+    # A cell's number in the flat array is that of its line and side, which a run has in common, and its row.
+    cells = np.zeros((lines, sides, width), np.float64 if has_rows else np.float32)  # many sizes to a block
+    first_cell = (line * sides + columns["side"][start]) * width - bottom
+    ends = np.append(start, place.size)
+    cuts = np.unique(np.searchsorted(ends, [*range(0, place.size, _AT_ONCE), place.size]))
+    for first, end in pairwise(cuts):
+        part = slice(ends[first], ends[end])
+        row, size = rows_of(place[part]), columns["size"][part]
         if row is None:
-            return False
-        filled, own = cells[lines.min() : lines[-1]], lines[:-1] - lines.min()
-        size = columns["size"][rows]
-        low, high = (end.reduceat(row, begin[:-1] - begin[0]) - bottom for end in (np.minimum, np.maximum))
-        place = np.repeat((own * sides + columns["side"][begin[:-1]]) * width - bottom, np.diff(begin))
-        place += row
-        if low.min() < 0 or high.max() >= width:
-            is_inside = (row >= bottom) & (row < bottom + width)
-            place, size = place[is_inside], size[is_inside]
-        sums = filled.astype(dtype, copy=False)
-        np.add.at(sums.reshape(-1), place, size.astype(dtype, copy=False))
-        filled[...] = sums
+            return None
+        if not (size.min() >= 0 and size.max() < inf):
+            size = np.where((size >= 0) & (size < inf), size, np.nan)
+        cell = row + np.repeat(first_cell[first:end], np.diff(ends[first : end + 1]))
+        if is_cut:
+            is_inside = (row >= bottom) & (row <= top)
+            cell, size = cell[is_inside], size[is_inside]
+        np.add.at(cells.reshape(-1), cell, size.astype(cells.dtype, copy=False))
 
-        lowest, highest = np.full((len(filled), 1), width), np.full((len(filled), 1), -1)
-        np.minimum.at(lowest[:, 0], own, low)
-        np.maximum.at(highest[:, 0], own, high)
-        # Only rows that lie outside the range of some line need to be compared with each.
-        below, above = np.arange(lowest.max()), np.arange(max(0, highest.min() + 1), width)
-        np.copyto(filled[..., : below.size], np.nan, where=(below < lowest)[:, None, :])
-        np.copyto(filled[..., width - above.size :], np.nan, where=(above > highest)[:, None, :])
-        return True
-
-    # Threads share no cell, because all rows of a time are in one part.
-    with ThreadPoolExecutor(_THREADS, thread_name_prefix="tidytape-matrix") as pool:
-        return cells if all(pool.map(fill, _parts(start, line))) else None
+    lowest, highest = np.full((lines, 1), top + 1), np.full((lines, 1), bottom - 1)
+    np.minimum.at(lowest[:, 0], line, low)
+    np.maximum.at(highest[:, 0], line, high)
+    # Only rows that lie outside the range of some line need to be compared with each.
+    below, above = np.arange(bottom, lowest.max()), np.arange(max(bottom, highest.min() + 1), top + 1)
+    np.copyto(cells[..., : below.size], np.nan, where=(below < lowest)[:, None, :])
+    np.copyto(cells[..., width - above.size :], np.nan, where=(above > highest)[:, None, :])
+    return cells.astype(np.float32, copy=False), ladder.price(np.arange(bottom, bottom + width))
 
 
 def _dataset(times: Times, prices: NDArray[np.float64], **values: NDArray[np.float32]) -> xarray.Dataset:
