@@ -166,7 +166,9 @@ def with_dicts(frame: pl.DataFrame) -> bytes:
         payload: dict[str, Any] = {name: row[name] for name in values if row[name] is not None}
         payload |= {wire: stamp(row[name]) for name, wire in times.items() if row[name] is not None}
         points.append({"Point": payload})
-    return orjson.dumps({"series": [{"id": {"type": CANDLES} | IDENTITY | {"interval": "MINUTE"}, "points": points}]})
+    return orjson.dumps(
+        {"series": [{"id": {"type": CANDLES} | IDENTITY | {"interval": "MINUTE"}, "points": points}]}
+    )
 
 
 # --- contests -----------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def test_silences_code_internal_error_says_no_more_than_a_request_id(
     def broken(*args: object, **more: object) -> None:
         raise RuntimeError("a secret of the lake")
 
-    monkeypatch.setattr("tidytape.service.engine.Engine.frames", broken)
+    monkeypatch.setattr("tidytape.service.computing.computed", broken)
     response = service.points()
     assert (response.status_code, response.json()["error"]) == (500, "INTERNAL_ERROR")
     assert set(response.json()) == {"error", "message"}

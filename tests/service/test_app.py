@@ -465,7 +465,7 @@ def test_who_hangs_up_pays_for_what_had_begun(
         time.sleep(0.3)
         return [("TRADE_AGG", schema_of("TRADE_AGG").empty())]
 
-    monkeypatch.setattr("tidytape.service.engine.Engine.frames", slow)
+    monkeypatch.setattr("tidytape.service.computing.computed", slow)
 
     async def asked_and_gone() -> list[Any]:
         sent: list[Any] = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -36,6 +37,7 @@ class Told:
 
     files: dict[str, list[Facts]] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
+    most: dict[str, float] = field(default_factory=dict)
     times: list[int] = field(default_factory=list)
     counted: int = 0
 
@@ -43,7 +45,13 @@ class Told:
         return self.files.get(table, [])
 
     def minutes(self, table: str, one: Market, start: int, end: int) -> int:
-        return self.rows[table]
+        return self.rows.get(table, 0)
+
+    def most_events(self, table: str, one: Market, start: int, end: int) -> float:
+        return sum(file.rows or math.inf for file in self.events(table) if file.may_hold(start, end))
+
+    def most_minutes(self, table: str, one: Market, start: int, end: int) -> float:
+        return self.most.get(table, math.inf)
 
     def count_trades(self, one: Market, start: int, end: int) -> int:
         self.counted += 1
@@ -70,6 +78,11 @@ def of(asked: PointsQuery, told: Told, *, markets: int = 1) -> Estimate:
     return estimated(asked, {asked.type[0]: [ONE] * markets}, told)
 
 
+def about(asked: PointsQuery, told: Told, *, markets: int = 1) -> tuple[int, int, int]:
+    found = of(asked, told, markets=markets)
+    return found.rows, found.made, found.least
+
+
 @pytest.mark.parametrize(
     ("start", "end", "rows"),
     [
@@ -93,10 +106,10 @@ def test_a_file_that_does_not_say_its_time_counts_whole() -> None:
 
 def test_candles_are_as_many_as_there_are_minutes_and_filled_ones_as_many_as_there_could_be() -> None:
     told = Told(rows={"candles_of_both_1m": 600, "candles_1m": 900})
-    assert of(query(), told) == Estimate(600, 600)
-    assert of(query(interval="1h"), told) == Estimate(600, 24)
-    assert of(query(gapfill=True), told) == Estimate(600, 1_440, 1_440)
-    assert of(query("TRADE_AGG", gapfill=True), told, markets=3) == Estimate(2_700, 3 * 2_880, 3 * 2_880)
+    assert about(query(), told) == (600, 600, 0)
+    assert about(query(interval="1h"), told) == (600, 24, 0)
+    assert about(query(gapfill=True), told) == (600, 1_440, 1_440)
+    assert about(query("TRADE_AGG", gapfill=True), told, markets=3) == (2_700, 3 * 2_880, 3 * 2_880)
 
 
 def test_types_and_markets_add_up() -> None:
@@ -110,7 +123,7 @@ def test_types_and_markets_add_up() -> None:
         end=T0 + DAY,
     )
     assert estimated(both, {name: [ONE, ONE] for name in both.type}, told).rows == 2 * 600 + 2 * 900
-    assert estimated(both, {}, told) == Estimate(0, 0)
+    assert estimated(both, {}, told) == Estimate(0, 0, most=0)
 
 
 def test_amounts_of_another_quote_are_converted_from_trades() -> None:
@@ -126,6 +139,36 @@ def test_what_is_small_is_light_and_what_is_large_is_heavy() -> None:
     assert not Estimate(1_000_000, 250_000).is_heavy
     assert Estimate(1_000_001, 1).is_heavy
     assert Estimate(1, 250_001).is_heavy
+
+
+def test_only_what_statistics_bound_from_above_is_small() -> None:
+    told = Told(most={"candles_of_both_1m": 2_880, "candles_1m": 2_880, "profile_1m": 90_000})
+    assert of(query(), told).most == 2_880
+    assert of(query(), told).is_small
+    assert of(query("VOLUME_PROFILE_AGG"), told, markets=2).most == 2 * 92_880
+    assert of(query("VOLUME_PROFILE_AGG"), told, markets=2).is_small
+    assert not of(query("VOLUME_PROFILE_AGG"), told, markets=3).is_small
+    assert not of(query("VOLUME_PROFILE_AGG"), Told()).is_small  # nothing says how many there are
+    # The last price before the window may lie anywhere.
+    assert of(query(gapfill=True), told).most == math.inf
+    in_usd, of_euro = query(quote="USD"), Market("X", "BTCEUR", None, "BTC", "SPOT", Decimal(10), "EUR")
+    assert of(in_usd, told).is_small
+    assert not estimated(in_usd, {in_usd.type[0]: [of_euro]}, told).is_small
+
+
+def test_a_file_counts_whole_where_its_rows_must_be_bounded() -> None:
+    trades = [Facts(40_000, T0 * NS - 1, T0 * NS + 5), Facts(9, (T0 + DAY) * NS, (T0 + 2 * DAY) * NS)]
+    assert of(query("TRADE"), Told({"trades": trades})).most == 40_000
+    assert of(query("TRADE"), Told({"trades": [Facts(None, T0 * NS, T0 * NS)]})).most == math.inf
+
+
+def test_a_market_profile_is_bounded_by_the_range_of_its_files() -> None:
+    trades = [Facts(90_000, T0 * NS, (T0 + DAY) * NS - 1, 60_000.0, 61_200.0)]
+    told = Told({"trades": trades}, most={"candles_of_both_1m": 2_880, "profile_1m": 5_000})
+    levels, blocks = 1_200 / 10 + 2, 48 + 2
+    assert of(query("TPO_AGG", interval="1d"), told).most == 2_880 + 5_000 + 4 * levels * blocks
+    unbounded = Told({"trades": [Facts(90_000, T0 * NS, T0 * NS)]}, most=told.most)
+    assert of(query("TPO_AGG", interval="1d"), unbounded).most == math.inf
 
 
 def test_what_exceeds_a_limit_is_refused_by_name_with_a_window_that_fits() -> None:

@@ -78,8 +78,9 @@ class Opened(DeltaTable):
     """
 
     def __init__(self, *args: Any, **more: Any) -> None:
+        self.opened_at = self.seen_at = time.monotonic()
+        """When its log was read, and when it was last known to be the newest version: both from before the look."""
         super().__init__(*args, **more)
-        self.opened_at = time.monotonic()
         self.log: str | None = None
         """Folder of the log of a local table."""
         if self.table_uri.startswith("file://"):
@@ -193,16 +194,19 @@ def create(uri: str, table: Table, options: Options) -> None:
             raise
 
 
-def is_old(delta: Opened) -> bool:
-    """Return whether an open table may have a newer version.
+def is_newest(delta: Opened, options: Options) -> bool:
+    """Return whether an open table has no newer version, by a look for the next commit.
 
-    For a local table a look for the next commit decides. That commit could have been made and cleaned away since, and
-    in an object store only opening the table decides, so a table that was opened long ago counts as old.
+    That commit could have been made and cleaned away since, so a table that was opened long ago counts as older.
     """
-    if delta.log is None or time.monotonic() - delta.opened_at > _FRESH:
-        return True
-    # No Path: it takes four times as long, and one answer looks some twenty times.
-    return os.path.exists(f"{delta.log}/{delta.version() + 1:020}.json")  # noqa: PTH110
+    if time.monotonic() - delta.opened_at > _FRESH:
+        return False
+    commit = f"{delta.version() + 1:020}.json"
+    if delta.log is not None:
+        return not os.path.exists(f"{delta.log}/{commit}")  # noqa: PTH110 - a Path takes four times as long
+    with failing("open the table", delta.table_uri, options):
+        store = delta.once("store", lambda: filesystem(delta.table_uri, options))
+        return bool(store.get_file_info(f"_delta_log/{commit}").type == pyarrow.fs.FileType.NotFound)
 
 
 def opened(uri: str, options: Options) -> Opened:

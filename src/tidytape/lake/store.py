@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import threading
+import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -388,10 +390,15 @@ class Lake:
         LakeError
             If it is not there or cannot be opened.
         """
-        known = self._tables.get(table)
-        if known is None or _delta.is_old(known):
-            self._tables[table] = known = _delta.opened(self.uri(table), self.storage_options)
-        return known
+        return self._newest(table, time.monotonic())
+
+    def now(self) -> Lake:
+        """Return the lake as it is now, to be read only.
+
+        Each table is looked up once, when it is first asked for, in the version that is the newest then. So what is read
+        for one answer agrees, and in an object store it costs one look per table.
+        """
+        return _Moment(self)
 
     def has_table(self, table: str) -> bool:
         """Return whether the lake has a table; those of minutes come with a rollup."""
@@ -652,6 +659,22 @@ class Lake:
         self.path = _delta.root_of(path)
         self.storage_options = _delta.as_dict(storage_options)
         self._tables: dict[str, _delta.Opened] = {}
+        self._looks: dict[str, threading.Lock] = {}
+
+    def _newest(self, table: str, asked: float) -> _delta.Opened:
+        """Return a table in a version that was the newest at some time since it was asked for.
+
+        Who asks while another one looks waits, and looks only if that look began before: many requests share one look.
+        """
+        with self._looks.setdefault(table, threading.Lock()):
+            known, began = self._tables.get(table), time.monotonic()
+            if known is not None and known.seen_at >= asked:
+                return known
+            if known is None or not _delta.is_newest(known, self.storage_options):
+                known = _delta.opened(self.uri(table), self.storage_options)
+            known.seen_at = began
+            self._tables[table] = known
+            return known
 
     def _registry(self, table: Table) -> pl.DataFrame:
         """Return a registry, read once per version."""
@@ -734,6 +757,34 @@ class Lake:
             raise LakeError(
                 f"will not make a lake at {folder}: the folder holds {foreign[0]!r}", path=str(folder)
             )
+
+
+class _Moment(Lake):
+    """A lake at one moment, see `Lake.now`."""
+
+    def __init__(self, lake: Lake) -> None:
+        self._begin(lake.path, lake.storage_options)
+        self._lake, self._asked = lake, time.monotonic()
+        self._absent: set[str] = set()
+
+    def now(self) -> Lake:
+        """Return itself."""
+        return self
+
+    def delta(self, table: str) -> _delta.Opened:
+        """Return the version of a table that was the newest when it was first asked for."""
+        if table not in self._tables:
+            self._tables[table] = self._lake._newest(table, self._asked)
+        return self._tables[table]
+
+    def has_table(self, table: str) -> bool:
+        """Return whether the lake had a table when it was first asked for."""
+        if table in self._tables:
+            return True
+        if table not in self._absent and self._lake.has_table(table):
+            return True
+        self._absent.add(table)
+        return False
 
 
 def _registered(delta: DeltaTable, table: Table, options: Mapping[str, str] | None) -> pl.DataFrame:

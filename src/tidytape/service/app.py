@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from typing import Any
 
-import anyio
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
@@ -71,7 +71,7 @@ def create_app(
     -------
     Starlette
     """
-    engine, threads = Engine(lake, clock=clock), anyio.CapacityLimiter(_THREADS)
+    engine, threads = Engine(lake, clock=clock), ThreadPoolExecutor(_THREADS, "tidytape-lake")
     computing = computing or Threads(engine)
     buckets = buckets or MemoryBuckets(clock=clock)
 

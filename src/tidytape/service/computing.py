@@ -17,6 +17,7 @@ import anyio
 import pyarrow as pa
 
 from tidytape import wire
+from tidytape.lake import Lake
 from tidytape.query import PointsQuery
 from tidytape.service.engine import Engine
 from tidytape.service.scan import Limits, MarketsByType
@@ -151,6 +152,8 @@ class Task:
         Id of the caller's key; the queue serves keys in turn.
     heavy : bool
         Whether it may not take the last worker, see `tidytape.service.estimate`.
+    lake : Lake or None
+        The lake at the moment of the request, which everything that it needs is read from; None in another process.
     small : bool
         Whether it is so small for certain that a thread of the service may compute it, which nothing can stop.
     begun : bool
@@ -164,6 +167,7 @@ class Task:
     key: str = ""
     heavy: bool = False
     small: bool = False
+    lake: Lake | None = None
     begun: bool = False
 
 
@@ -231,6 +235,8 @@ def computed(engine: Engine, task: Task) -> Answer:
     QueryError
         If the rows show that the query cannot be answered.
     """
+    if task.lake is not None:
+        engine = engine.at(task.lake)
     is_arrow = task.form == wire.ARROW_MIME
     if not is_arrow and (kept := engine.body(task.query, task.markets)) is not None:
         body, headers = compressed(kept[0], task.coding)

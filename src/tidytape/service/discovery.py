@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
+from concurrent.futures import Executor
 
-import anyio
 import orjson
 from starlette.requests import Request
 from starlette.responses import Response
@@ -23,15 +24,15 @@ from tidytape.service.responses import get
 __all__ = ["discovery"]
 
 
-def discovery(lake: Lake, threads: anyio.CapacityLimiter, *, clock: Callable[[], int]) -> list[Route]:
+def discovery(lake: Lake, threads: Executor, *, clock: Callable[[], int]) -> list[Route]:
     """Return the routes.
 
     Parameters
     ----------
     lake : Lake
         The lake that they describe.
-    threads : anyio.CapacityLimiter
-        Bounds the threads that read the lake.
+    threads : Executor
+        The threads that read the lake.
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
@@ -45,7 +46,7 @@ def discovery(lake: Lake, threads: anyio.CapacityLimiter, *, clock: Callable[[],
             request.state.facts["route"] = name
             query = model.from_params(request.query_params.multi_items())
             try:
-                body = await anyio.to_thread.run_sync(body_of, query, limiter=threads)
+                body = await asyncio.get_running_loop().run_in_executor(threads, body_of, query)
             except QueryError as error:
                 raise respelled(error, model.WIRE) from None
             return Response(body, media_type=wire.JSON_MIME)

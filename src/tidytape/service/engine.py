@@ -63,6 +63,10 @@ class Engine:
         self.clock = clock
         self.limits = limits
 
+    def at(self, lake: Lake) -> Engine:
+        """Return the engine that answers from the lake at one moment, see `Lake.now`."""
+        return Engine(lake, clock=self.clock, limits=self.limits)
+
     def instruments(self, query: PointsQuery) -> MarketsByType:
         """Return the markets that a query selects, by data type, in the order of their names.
 

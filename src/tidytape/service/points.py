@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine
+from concurrent.futures import Executor
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -43,23 +44,20 @@ _PAUSE = 2  # seconds
 _GONE = 499  # for the log alone: the caller has hung up
 
 
-def points(
-    engine: Engine, threads: anyio.CapacityLimiter, computing: Computing, *, clock: Callable[[], int]
-) -> Route:
+def points(engine: Engine, threads: Executor, computing: Computing, *, clock: Callable[[], int]) -> Route:
     """Return the route.
 
     Parameters
     ----------
     engine : Engine
         Finds the markets that a query selects.
-    threads : anyio.CapacityLimiter
-        Bounds the threads that read the lake's logs.
+    threads : Executor
+        The threads that read the lake's logs.
     computing : Computing
         Computes the answers.
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
-    statistics = Statistics(engine.lake)
 
     async def answer_points(request: Request) -> Response:
         account: Account = request.state.account
@@ -74,16 +72,19 @@ def points(
             else wire.JSON_MIME
         )
 
+        lake = engine.lake.now()
+
         def look_up() -> tuple[MarketsByType, str | None, Estimate]:
-            subjects = engine.instruments(query)
-            tag = etag(engine.lake, query, form=form, now=clock() // SECOND)
+            subjects = engine.at(lake).instruments(query)
+            statistics = Statistics(lake)
+            tag = etag(lake, query, form=form, now=clock() // SECOND)
             estimate = estimated(query, subjects, statistics)
             estimate.require(query, computing.limits)
             require_trades(query, subjects, statistics)
             return subjects, tag, estimate
 
         try:
-            instruments, tag, estimate = await anyio.to_thread.run_sync(look_up, limiter=threads)
+            instruments, tag, estimate = await asyncio.get_running_loop().run_in_executor(threads, look_up)
         except QueryError as error:
             raise respelled(error, PointsQuery.WIRE) from None
         if is_known(tag, request.headers.get("if-none-match")):
@@ -99,7 +100,7 @@ def points(
         facts.update(weight=query_weight)
         coding = request.headers.get("accept-encoding", "")
         key, heavy, small = account.key.id, estimate.is_heavy, estimate.is_small
-        task = Task(query, instruments, form, coding, key=key, heavy=heavy, small=small)
+        task = Task(query, instruments, form, coding, key=key, heavy=heavy, small=small, lake=lake)
         is_charged = False
         try:
             answer = await _while_connected(request, computing.answer(task))

@@ -197,7 +197,9 @@ class Processes(Desks[_Desk]):
         parcel = SharedBody()
         yields = task.heavy and self.workers > 1
         try:
-            answer: Answer = desk.answer(Job(task, parcel.path, yields), seconds=self._seconds)
+            answer: Answer = desk.answer(
+                Job(replace(task, lake=None), parcel.path, yields), seconds=self._seconds
+            )
         except StoppedError as error:
             _log.error(
                 "a worker was ended: its answer took %s",
