@@ -53,6 +53,20 @@ def test_instruments_do_not_supersede_each_other(lake):
     assert append(lake, both).superseded == 0
 
 
+def test_the_first_row_that_contradicts_the_lake_is_named(lake):
+    """The first by its key: rows that are looked up come in any order."""
+    rates = pl.DataFrame({"quote_coin": [f"Q{n:03}" for n in range(400)], "timestamp": 1, "usd": 1.0})
+    lake.append("quote_rates", rates, source="a")
+    others = rates.with_columns(usd=2.0)
+    for source, rows in enumerate(
+        (others, others.reverse(), others.sample(fraction=1, shuffle=True, seed=1))
+    ):
+        with pytest.raises(
+            IngestError, match=r"400 in all: quote_coin 'Q000', timestamp 1 has usd 2\.0 and 1\.0"
+        ):
+            lake.append("quote_rates", rows, source=str(source))
+
+
 def test_a_state_that_comes_again_is_a_duplicate(lake):
     append(lake, ticks((1, 10.0, 1), (2, 11.0, 2)))
     report = append(lake, ticks((1, 10.0, 5), (2, 7.0, 6), (2, 11.0, 7), (3, 12.0, 8)), source="b")

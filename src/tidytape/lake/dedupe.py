@@ -199,7 +199,7 @@ def _inside(wrong: pl.DataFrame, batch: Batch) -> pl.DataFrame:
 def _refuse(wrong: pl.DataFrame, table: Table) -> None:
     if wrong.is_empty():
         return
-    row = wrong.row(0, named=True)
+    row = wrong.sort(table.key).row(0, named=True)  # a join keeps no order
     key = ", ".join(f"{name} {row[name]!r}" for name in table.key)
     what = ", ".join(
         f"{name} {row[name]!r} and {row[f'{name}_there']!r}"

@@ -269,6 +269,16 @@ def test_a_broken_line_is_named_and_nothing_goes_in(write, lake, changes, reason
     assert put(path, lake, skip_bad=True).bad_lines == 1
 
 
+def test_a_first_line_that_is_no_text_is_a_bad_line_where_dumps_have_no_header(write, lake):
+    path = write(
+        b"\xff" + SPOT.format(time=T).encode(), SPOT.format(time=T), name="BTCUSDT-trades-2024-08-08.csv"
+    )
+    with pytest.raises(IngestError, match=":1: not UTF-8"):
+        put(path, lake)
+    assert put(path, lake, skip_bad=True).bad_lines == 1
+    assert [row["id"] for row in rows(lake, "trades")] == ["51175358"]
+
+
 def test_a_stream_that_breaks_off_is_a_bad_line(write, lake):
     path = write(FUTURE_HEADER, *(FUTURE.format(time=T + n) for n in range(500)), name="a.gz", packed=True)
     path.write_bytes(path.read_bytes()[:-20])

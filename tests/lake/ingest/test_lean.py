@@ -70,6 +70,16 @@ def test_a_broken_line_is_named(zipped, lake, line, reason):
     assert ingest(path, lake, Lean(), market=X, skip_bad=True).bad_lines == 1
 
 
+def test_a_first_line_that_is_no_text_is_a_broken_line(zipped, lake):
+    path = zipped()
+    with zipfile.ZipFile(path, "w") as made:
+        made.writestr(NAME, b"\xff,10,12,9,11,1.5\n60000,11,11,11,11,0\n")
+    with pytest.raises(IngestError, match=":1: not UTF-8"):
+        ingest(path, lake, Lean(), market=X)
+    assert ingest(path, lake, Lean(), market=X, skip_bad=True).bad_lines == 1
+    assert lake.scan("candles").collect()["timestamp"].to_list() == [DAY + 60 * 10**9]
+
+
 @pytest.mark.parametrize(
     ("name", "reason"),
     [

@@ -85,6 +85,30 @@ def test_a_damaged_gzip_stream_is_bad(tmp_path):
     assert "broken" in bad.first[0][1]
 
 
+def test_no_line_of_a_damaged_gzip_stream_is_taken(tmp_path):
+    """A flipped bit changes the digits of many lines before it shows, so none of its block is known to be right."""
+    whole = gzip.compress("\n".join(f"{n},{n * n % 9973}" for n in range(3000)).encode())
+    refused = 0
+    for place in range(20, len(whole) - 8, 101):
+        data = bytearray(whole)
+        data[place] ^= 4
+        (tmp_path / "x").write_bytes(data)
+        found, bad, _ = read(tmp_path / "x")
+        if "breaks off" in bad.first[0][1]:  # as of a download that was cut, whose lines are right
+            continue
+        assert (found, bad.first[0][0]) == ([], 1)
+        refused += 1
+    assert refused > 50
+
+
+@pytest.mark.usefixtures("block")
+def test_bytes_after_a_gzip_stream_spoil_none_of_its_lines(tmp_path):
+    (tmp_path / "x").write_bytes(gzip.compress(b"one\ntwo\n") + b"more")
+    found, bad, _ = read(tmp_path / "x")
+    assert found == [(1, "one"), (2, "two")]
+    assert (bad.count, bad.first[0][0]) == (1, 3)
+
+
 @pytest.mark.slow
 def test_a_gzip_bomb_stops_at_the_first_endless_line(tmp_path):
     packer = zlib.compressobj(wbits=31)

@@ -268,6 +268,17 @@ def test_a_stream_that_breaks_off_is_a_bad_line(tmp_path, lake):
         put(path, lake)
 
 
+def test_a_line_that_is_no_text_before_the_header_is_a_bad_line(write, lake):
+    path = write(b"\xff", TRADES, line("a-1", "sell", 8531.5, 2152), name="bitmex_trades_x.csv")
+    with pytest.raises(IngestError, match=":1: not UTF-8"):
+        put(path, lake)
+    assert put(path, lake, skip_bad=True).bad_lines == 1
+    assert len(rows(lake, "trades")) == 1
+    headless = write(b"\xff", line("a-1", "sell", 8531.5, 2152), name="headless_trades_x.csv")
+    with pytest.raises(IngestError, match=r"headless_trades_x\.csv:1: the header cannot be read: not UTF-8"):
+        put(headless, lake, skip_bad=True)
+
+
 def test_the_recorded_trades(lake, recorded):
     report = put(recorded / "tardis_bitmex_trades_XBTUSD.csv", lake, contract="inverse", contract_size=1)
     assert (report.trades_new, report.files[0].ignored) == (10, ())

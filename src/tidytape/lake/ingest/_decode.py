@@ -68,7 +68,7 @@ def delimited(
     progress : callable
         Called with the number of bytes read.
     described : callable
-        Returns the header, from the number and text of the first line that is not blank.
+        Returns the header, from the number and text of the first line that can be read; IngestError where that is none.
 
     Raises
     ------
@@ -80,9 +80,12 @@ def delimited(
         lines = block
         if header is None and lines.height:
             number, text = lines.row(0)
-            if parsed.bad.first and parsed.bad.first[0][0] < number:
-                break
-            header = described(number, text)
+            try:
+                header = described(number, text)
+            except IngestError:
+                if parsed.bad.first and parsed.bad.first[0][0] < number:
+                    break  # that line was the header
+                raise
             lines = lines[1:] if header.is_line else lines
         if header is not None:
             parsed.lines += lines.height

@@ -233,6 +233,10 @@ def _unpacked(
             broken = f"the {what} breaks off"
         except (gzip.BadGzipFile, zipfile.BadZipFile, zlib.error) as error:
             broken = f"the {what} is broken: {error}"
+            # Damage shows late: what was unpacked before it may not be what was packed. Not so where a whole stream,
+            # whose checksum is right, is followed by other bytes.
+            if not str(error).startswith("Not a gzipped file"):
+                parts.clear()
         now = taken()
         progress(now - before)
         before = now

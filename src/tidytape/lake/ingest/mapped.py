@@ -318,6 +318,9 @@ class Csv(Mapped):
         rows: list[Rows] = []
 
         def described(number: int, text: str) -> Header:
+            if parsed.bad.first and parsed.bad.first[0][0] < number:
+                # Any line could be a header of one's own, so this one may be a row.
+                raise unreadable_header(job, *parsed.bad.first[0])
             delimiter = self._between(self.delimiter or max(_DELIMITERS, key=text.count)) or ","
             try:
                 names = [name.strip() for name in next(csv.reader([text], delimiter=delimiter))]
