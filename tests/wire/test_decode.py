@@ -308,6 +308,78 @@ def test_a_cut_makes_nothing_whole(hostile: str) -> None:
         decode(hostile.encode(), CANDLES)
 
 
+ARRAYS = [
+    *("", "1,2,3", "1,2,3,4,5,6", "1,2,3,4", "-0.0,0,0.1", "1e5,2E-5,3e+0", "5e-324,1e-400,2.5"),
+    *("123456789012345678901234567890,9007199254740993,1", "1,null,3", "null,2,3", '"1",2,3', '"NaN",2,3'),
+    *(" 1,2,3", "1, 2, 3", "1\t,2,3", "01,2,3", "-01,2,3", "00,2,3", "+1,2,3", ".5,2,3", "-.5,2,3", "1.,2,3"),
+    *("1.e5,2,3", "1e,2,3", "-,2,3", "--1,2,3", "1_0,2,3", "0x1,2,3", "1 2,3,4", "1,,3", "1,2,3,", ",1,2,3"),
+    *(
+        "inf,2,3",
+        "nan,2,3",
+        "1,NaN,3",
+        "1,-NaN,3",
+        "1,Infinity,3",
+        "1e999,2,3",
+        "9" * 400 + ",2,3",
+        "true,2,3",
+    ),
+    *("1,2,3]", "[1,2,3]", '{"profile":[1,2,3]}', '"profile":[1,2,3', '1,2,3],"profile":[4,5,6', "1,2,3}"),
+    *('1,2,3],"foo":[4', '1,2,3],"foo":{"profile":[4,5,6]},"bar":[7', '1,2,3],"foo":"[","bar":["]"', "é,2,3"),
+    '1,2,3],"foo":"\\"profile\\":[1,2,3]","bar":[',
+]
+
+
+@pytest.mark.parametrize("values", ARRAYS)
+@pytest.mark.parametrize("after", ['"profile":[1,2,3]', '"foo":1', '"profile":null', '"profile" : [1,2,3]'])
+def test_arrays_that_are_read_apart_are_what_they_are_in_the_body(
+    values: str, after: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = f'"timestamp":{{"s":0}},"profile":[{values}]', f'"timestamp":{{"s":60}},{after}'
+    points = f'{{"Point":{{{first}}}}},{{"Point":{{{second}}}}}'
+    text = f'{{"series":[{{"id":{{"exchange":"[X]"}},"points":[{points}]}}]}}'.encode()
+
+    def outcome(piece: int) -> object:
+        monkeypatch.setattr(columnar, "PIECE", piece)
+        try:
+            frame = decode(text, PROFILE)
+        except DecodeError as error:
+            return str(error), error.series, error.point, error.length
+        return frame.schema, repr(frame.rows())
+
+    assert outcome(1) == outcome(10**9)
+
+
+@pytest.mark.usefixtures("cut")
+def test_arrays_of_numbers_need_not_be_read_with_the_body(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = body('{"timestamp":{"s":0},"asks":[101,5],"bids":[100,1,99,2]}')
+    kept = []
+    document = columnar._document
+    monkeypatch.setattr(columnar, "_document", lambda rest, type_: kept.append(rest) or document(rest, type_))
+    assert decode(text, BOOK)["price"].to_list() == [100.0, 99.0, 101.0]
+    assert kept == [text.replace(b"101,5", b"").replace(b"100,1,99,2", b"")]
+
+
+@pytest.mark.usefixtures("cut")
+def test_arrays_that_are_read_apart_stay_with_their_points() -> None:
+    sides = (
+        '"bids":[1,2]',
+        '"asks":[3,4],"bids":[5,6]',
+        '"asks":[]',
+        '"bids":null,"asks":[7,8]',
+        '"bids":[]',
+    )
+    points = [f'{{"Point":{{"timestamp":{{"s":{n}}},{side}}}}}' for n, side in enumerate(sides)]
+    series = [
+        f'{{"id":{{"type":"{type_}","exchange":"{type_}"}},"points":[{",".join(points)}]}}'
+        for type_ in (BOOK, "TRADE", BOOK)
+    ]
+    rows = [(0, 1.0), (1, 5.0), (1, 3.0), (3, 7.0)]
+    for several, wanted in ((series[::2], [BOOK]), (series, [BOOK, "TRADE"])):
+        frame = decode(f'{{"series":[{",".join(several)}]}}'.encode(), BOOK, among=wanted)
+        seconds = frame["timestamp"].dt.epoch("s")
+        assert list(zip(seconds, frame["price"], strict=True)) == rows * 2
+
+
 # --- values -------------------------------------------------------------------------------------------------
 
 

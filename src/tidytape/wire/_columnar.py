@@ -12,9 +12,10 @@ leaves a piece that is no document, or has a field twice or too many, and pyarro
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ import pyarrow.json
 from tidytape.catalogue import NOTE_FIELDS, DataType, Field, Kind, Levels
 from tidytape.schema import schema_of
 from tidytape.times import SECOND
+from tidytape.wire import _flat
 from tidytape.wire._faults import Fault
 from tidytape.wire._spelling import Types, payload_fields, unknown_column, unknown_types
 from tidytape.wire.tidy import SERIES_FIELDS, Counts, Levelled, Parts
@@ -47,6 +49,7 @@ PIECE = 2**19
 _BETWEEN = (b',{"Point"', b', {"Point"')
 _CLOSE = b"]}]}"
 _REOPEN = b'{"series":[{"id":{},"points":['
+_NO_TEXTS: Mapping[str, pl.Series] = MappingProxyType({})
 
 
 class _Unusual(Exception):  # noqa: N818 - a signal between functions of this module, never seen outside
@@ -74,8 +77,19 @@ def read(
     Parts or None
         None if the body is unusual: it has another spelling, another unknown field or a fault.
     """
+    type_ = document_type(kind, tuple((unknown or {}).items()))
+    is_long = PIECE <= len(body) <= _MOST_BYTES
+    rest, texts = _flat.cut(body, [levels.name for levels in kind.levels if levels.flat and is_long])
+    parts = _read(rest, type_, kind, types, texts) if texts else None
+    return parts or _read(body, type_, kind, types, {})
+
+
+def _read(
+    body: bytes, type_: Any, kind: DataType, types: Collection[str], texts: Mapping[str, pl.Series]
+) -> Parts | None:
+    """Read a body whose arrays of these names are empty, and hold these texts; None if it is unusual."""
     try:
-        parts = _parts(_document(body, document_type(kind, tuple((unknown or {}).items()))), kind, types)
+        parts = _parts(_document(body, type_), kind, types, texts)
     except (_Unusual, pa.ArrowException):
         return None
     return None if _misread(parts, body) else parts
@@ -211,13 +225,17 @@ def document_type(kind: DataType, unknown: tuple[tuple[str, Any], ...] = ()) -> 
 # --- from nested arrays to tables ---------------------------------------------------------------------------
 
 
-def _parts(pieces: Any, kind: DataType, types: Collection[str] = ()) -> Parts:
-    """Return the tables of a body, from the series of its pieces."""
+def _parts(
+    pieces: Any, kind: DataType, types: Collection[str] = (), texts: Mapping[str, pl.Series] = _NO_TEXTS
+) -> Parts:
+    """Return the tables of a body, from the series of its pieces and the texts of its flat arrays."""
     identity, counts, points = _series(pieces)
     named = pl.Series(identity.flatten()[0], dtype=pl.String)
     wanted = ((named == kind.name) | named.is_null()).to_numpy()
     if not wanted.all():
         if not named.drop_nulls().is_in([kind.name, *types]).all():
+            raise _Unusual
+        if texts:  # they are of all series
             raise _Unusual
         points = points.filter(pa.array(np.repeat(wanted, counts)))
         identity, counts = identity.filter(pa.array(wanted)), counts[wanted]
@@ -232,7 +250,10 @@ def _parts(pieces: Any, kind: DataType, types: Collection[str] = ()) -> Parts:
         _table(identity, SERIES_FIELDS, without={"type"}),
         counts,
         _table(payload, kind.fields, without={levels.name for levels in kind.levels}, required=required),
-        tuple(_levelled(payload.field(levels.name), levels, required) for levels in kind.levels),
+        tuple(
+            _levelled(_filled(payload.field(levels.name), texts.get(levels.name)), levels, required)
+            for levels in kind.levels
+        ),
     )
 
 
@@ -305,6 +326,20 @@ def _time(array: Any) -> pl.Series:
         raise _Unusual
     times = total.cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")
     return times.set(~pl.Series(array.is_valid()), None) if array.null_count else times
+
+
+def _filled(arrays: Any, texts: pl.Series | None) -> Any:
+    """Return arrays with the numbers that were cut out of them, as they are if nothing was."""
+    if texts is None:
+        return arrays
+    # Some arrays are written otherwise, or are not the payloads'.
+    if len(arrays.flatten()) or len(arrays) - arrays.null_count != len(texts):
+        raise _Unusual
+    numbers = _flat.numbers(texts)
+    if numbers is None:
+        raise _Unusual
+    present = np.asarray(arrays.is_valid())
+    return numbers.take(pa.array(present.cumsum() - 1, mask=~present)) if arrays.null_count else numbers
 
 
 def _levelled(array: Any, levels: Levels, required: Collection[str]) -> Levelled:
