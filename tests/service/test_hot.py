@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidytape import wire
@@ -25,7 +25,8 @@ from tidytape.times import DAY, MINUTE, SECOND
 FIRST = 1_722_988_800  # 2024-08-07T00:00:00Z
 DAYS = 3
 MARKET = {"exchange": "X", "raw_symbol": "BTC"}
-TYPES = ("TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG", "FUNDING_RATE_AGG")
+TYPES = ("TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "OPEN_INTEREST_AGG", "FUNDING_RATE_AGG", "LIQUIDATION_AGG")
+PROFILES = ("VOLUME_PROFILE_AGG", "TPO_AGG")
 
 
 def trades(minutes: list[int], *, mark: str = "", price: float = 100.0) -> pl.DataFrame:
@@ -35,7 +36,7 @@ def trades(minutes: list[int], *, mark: str = "", price: float = 100.0) -> pl.Da
             "id": [f"{mark}{number}" for number in minutes],
             "timestamp": [FIRST * SECOND + number * MINUTE + 7 for number in minutes],
             "sequence": minutes,
-            "side": "BUY",
+            "side": ["SELL" if number % 3 else "BUY" for number in minutes],
             "price": [price + number % 7 for number in minutes],
             "amount": 0.5,
             "quote_amount": [(price + number % 7) / 2 for number in minutes],
@@ -74,6 +75,8 @@ def filled(folder: Path) -> Lake:
         lake.append(
             "funding", reports.with_columns(**{k: pl.Series(v) for k, v in rates.items()}), source=f"f {day}"
         )
+        forced = trades([int(one) for one in minutes], mark="forced")
+        lake.append("liquidations", forced, source=f"liquidations {day}")
         if day < DAYS - 1:
             rollup(lake, progress=False)
     return lake
@@ -118,25 +121,69 @@ def warm(lake: Lake, asked: PointsQuery) -> tuple[pl.DataFrame, tuple[bytes, int
     return own.frames(asked, markets)[0][1], own.body(asked, markets)
 
 
-@given(
-    st.sampled_from(TYPES),
-    st.integers(-1_600, (DAYS + 1) * 1_440),
-    st.integers(1, 3_000),
-    st.sampled_from([str(one) for one in Interval]),
-    st.sampled_from([None, "USD"]),
-)
-def test_any_answer_has_the_bytes_that_it_has_without_memory(
-    lake: Lake, name: str, first: int, length: int, interval: str, quote: str | None
-) -> None:
-    quote = None if name == "FUNDING_RATE_AGG" else quote  # a rate has no unit
-    asked = query(name, first, first + length, interval=interval, quote=quote)
+def require_same(lake: Lake, asked: PointsQuery) -> None:
+    """Require that an answer is the same with and without memory, filled or to be filled, as a frame and as JSON."""
     frame, body = cold(lake, asked)
-    for _ in range(2):  # what fills the memory, and what finds it filled
+    in_memory = frame.height and not (asked.quote and asked.type == ("OPEN_INTEREST_AGG",))
+    for _ in range(2):
         hot_frame, hot_body = warm(lake, asked)
         assert hot_frame.equals(frame)
         assert hot_frame.schema == frame.schema
-        in_memory = frame.height and not (quote and name == "OPEN_INTEREST_AGG")
         assert hot_body == ((body, frame.height) if in_memory else None)
+
+
+FIRSTS, LENGTHS = st.integers(-1_600, (DAYS + 1) * 1_440), st.integers(1, 3_000)
+
+
+@settings(max_examples=25)
+@given(
+    st.sampled_from(TYPES),
+    FIRSTS,
+    LENGTHS,
+    st.sampled_from([str(one) for one in Interval]),
+    st.sampled_from([None, "USD"]),
+    st.sampled_from([None, None, "BUY", "SELL"]),
+)
+def test_any_answer_has_the_bytes_that_it_has_without_memory(
+    lake: Lake, name: str, first: int, length: int, interval: str, quote: str | None, side: str | None
+) -> None:
+    quote = None if name == "FUNDING_RATE_AGG" else quote  # a rate has no unit
+    require_same(lake, query(name, first, first + length, interval=interval, quote=quote, side=side))
+
+
+@settings(max_examples=6)
+@given(
+    st.sampled_from(PROFILES),
+    FIRSTS,
+    st.integers(1, 1_500),
+    st.sampled_from(["5m", "1h", "1d"]),
+    st.sampled_from([None, "USD"]),
+    st.sampled_from([None, 2, 0.5]),
+)
+def test_any_profile_has_the_bytes_that_it_has_without_memory(
+    lake: Lake, name: str, first: int, length: int, interval: str, quote: str | None, size: float | None
+) -> None:
+    require_same(lake, query(name, first, first + length, interval=interval, quote=quote, block_size=size))
+
+
+@pytest.mark.slow
+@given(
+    st.sampled_from([*TYPES, *PROFILES]),
+    FIRSTS,
+    LENGTHS,
+    st.sampled_from([str(one) for one in Interval]),
+    st.sampled_from([None, "USD"]),
+)
+def test_many_answers_have_the_bytes_that_they_have_without_memory(
+    lake: Lake, name: str, first: int, length: int, interval: str, quote: str | None
+) -> None:
+    quote = None if name == "FUNDING_RATE_AGG" else quote
+    require_same(lake, query(name, first, first + length, interval=interval, quote=quote))
+
+
+@pytest.mark.parametrize("minutes", [30, 60])
+def test_market_profiles_of_each_block_are_their_own(lake: Lake, minutes: int) -> None:
+    require_same(lake, query("TPO_AGG", interval="1d", tpo_block_minutes=minutes))
 
 
 def test_funding_of_each_interval_is_its_own(lake: Lake) -> None:
@@ -151,8 +198,7 @@ def test_funding_of_each_interval_is_its_own(lake: Lake) -> None:
         {"sort_direction": "desc"},
         {"gapfill": True},
         {"group_by": "sum", "coin": "BTC", "raw_symbol": ()},
-        {"type": "TRADE_AGG"},
-        {"type": "VOLUME_PROFILE_AGG", "interval": "1h"},
+        {"type": "TPO_AGG", "interval": "1h", "tpo_session": "daily"},
         {"type": ["TRADE_SIDE_AGNOSTIC_AGG", "OPEN_INTEREST_AGG"]},
     ],
 )
@@ -246,7 +292,7 @@ def test_answers_are_right_where_the_memory_holds_almost_nothing(
 
 def test_a_part_of_many_points_holds_no_more_memory_than_its_own(lake: Lake) -> None:
     warm(lake, query(last=DAYS * 1_440))
-    for key, ((one), size) in hot.TEXTS._values.items():
+    for key, (one, size) in hot.TEXTS._values.items():
         assert len(one.points.text) <= size, key
         assert one.points.bounds[-1] == len(one.points.text)
     for frame, size in hot.FRAMES._values.values():

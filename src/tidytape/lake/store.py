@@ -395,8 +395,8 @@ class Lake:
     def now(self) -> Lake:
         """Return the lake as it is now, to be read only.
 
-        Each table is looked up once, when it is first asked for, in the version that is the newest then. So what is read
-        for one answer agrees, and in an object store it costs one look per table.
+        Each table is looked up once, when it is first asked for, in the version that is the newest then. So what is
+        read for one answer agrees, and in an object store it costs one look per table.
         """
         return _Moment(self)
 

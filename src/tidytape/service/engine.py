@@ -123,8 +123,10 @@ class Engine:
         before = _CARRY if query.group_by and name == "OPEN_INTEREST_AGG" else 0
         # Before the events are read, so that events which arrive meanwhile do not count as known.
         described = descriptions(name, (MarketScan(self.lake, one, query) for one in markets))
-        if len(markets) == 1 and (points := hot.frame(self._scan(query, markets[0]), name)) is not None:
-            return with_descriptors(points, described, name, by_coin=False)
+        if len(markets) == 1:
+            scan = MarketScan(self.lake, markets[0], query, limits=self.limits, lists_once=lists_once)
+            if (points := hot.frame(scan, name)) is not None:
+                return with_descriptors(points, described, name, by_coin=False)
         scans = [
             MarketScan(self.lake, one, query, before, limits=self.limits, lists_once=lists_once)
             for one in markets
@@ -148,24 +150,24 @@ class Engine:
         return frame.sort(order, descending=[newest_first and name == "timestamp" for name in order])
 
     def body(self, query: PointsQuery, markets: MarketsByType) -> tuple[bytes, int] | None:
-        """Return the answer as JSON and its rows, if it is one series whose points are in memory, or can be kept there.
+        """Return the answer as JSON and its rows, if it is of one market whose points are in memory, or can be kept.
 
         It has the same bytes as `tidytape.wire.encode_all` of `frames` and `notes`.
         """
         if len(query.type) > 1 or len(markets[query.type[0]]) > 1:
             return None
         (name,), (market,) = query.type, markets[query.type[0]]
-        scan = self._scan(query, market)
+        scan = MarketScan(self.lake, market, query, limits=self.limits, lists_once=True)
         described = description(name, scan)  # before the events are read
-        points = hot.text(scan, name)
-        if points is None:
+        texts = hot.texts(scan, name)
+        if texts is None:
             return None
-        series = {**market.names(scan.interval), **described}
-        notes = note_of_reach(query, name, scan, points.first, points.last)
-        return wire.encode_series(name, series, points.parts, notes), points.count
-
-    def _scan(self, query: PointsQuery, market: Market) -> MarketScan:
-        return MarketScan(self.lake, market, query, limits=self.limits)
+        series = [
+            ({**market.names(scan.interval), **described, "side": one.side}, one.parts) for one in texts
+        ]
+        first, last = max(one.first for one in texts), min(one.last for one in texts)
+        notes = note_of_reach(query, name, scan, first, last)
+        return wire.encode_series(name, series, notes), sum(one.rows for one in texts)
 
     def notes(
         self, query: PointsQuery, markets: MarketsByType, frames: Iterable[tuple[str, pl.DataFrame]]

@@ -17,15 +17,15 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tidytape import wire
-from tidytape.catalogue import Selection, SortDirection
+from tidytape.catalogue import Selection, Side, SortDirection
 from tidytape.lake.recent import Recent
 from tidytape.schema import data_type, schema_of
 from tidytape.service.estimate import Statistics, estimated
 from tidytape.service.plans import PLANS
 from tidytape.service.scan import Market, MarketScan, in_usd
-from tidytape.times import DAY, SECOND
+from tidytape.times import DAY, HOUR, SECOND
 
-__all__ = ["FRAMES", "TEXTS", "HotText", "frame", "text"]
+__all__ = ["FRAMES", "TEXTS", "HotText", "frame", "texts"]
 
 _POINTS = 1_440  # of a span: a day of minutes
 _LONGEST = 60 * DAY  # of a span
@@ -48,7 +48,7 @@ class _Key:
 
 @dataclass(frozen=True, slots=True)
 class _Frame:
-    """The points of a span, and their times. [ns since the epoch]"""
+    """The rows of the points of a span, and their times. [ns since the epoch]"""
 
     points: pl.DataFrame
     times: NDArray[np.int64]
@@ -56,10 +56,11 @@ class _Frame:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """The points of a span as JSON, and their times. [ns since the epoch]"""
+    """The points of a span as JSON, their times [ns since the epoch], and how many rows there are before each."""
 
     points: wire.PointTexts
     times: NDArray[np.int64]
+    rows: NDArray[np.int64]
 
 
 FRAMES = Recent[_Key, _Frame](64 * 2**20)
@@ -71,52 +72,75 @@ TEXTS = Recent[_Key, _Text](64 * 2**20)
 
 @dataclass(frozen=True, slots=True)
 class HotText:
-    """The points of a window as JSON.
+    """The points of one series in a window as JSON.
 
     Attributes
     ----------
+    side : str or None
+        The side that names the series, of a data type whose series have one.
     parts : list of memoryview
         For `tidytape.wire.encode_series`.
-    count : int
-        How many points there are, at least one.
+    rows : int
+        How many rows its frame has, at least one.
     first, last : int
         Their first and last time. [ns since the epoch]
     """
 
+    side: str | None
     parts: list[memoryview]
-    count: int
+    rows: int
     first: int
     last: int
 
 
 def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
-    """Return the points of a market in the schema of their data type, in the order of time, without descriptors.
+    """Return the points of a market in the schema and the order of their data type, without descriptors.
 
     None if points of this type, or of this query, depend on more than the events of their own interval, or if too much
     would have to be read for what is kept.
     """
-    keys = _keys(scan, name)
-    spans = None if keys is None else _frames(scan, name, keys)
-    if spans is None:
-        return None
-    parts = [one.points.slice(first, last - first) for one, (first, last) in _inside(spans, scan)]
-    return pl.concat(parts) if parts else schema_of(name).empty()
+    parts = [schema_of(name).empty()]
+    for one in _of_sides(scan, name):
+        keys = _keys(one, name)
+        spans = None if keys is None else _frames(one, name, keys)
+        if spans is None:
+            return None
+        parts += [span.points.slice(first, last - first) for span, (first, last) in _inside(spans, one)]
+    return pl.concat(parts)
 
 
-def text(scan: MarketScan, name: str) -> HotText | None:
-    """Return the points of a market as JSON; None without any, and where `frame` returns None."""
-    keys = _keys(scan, name)
-    spans = None if keys is None else _texts(scan, name, keys)
-    inside = _inside(spans or [], scan)
-    if not inside:
-        return None
-    (head, (first, _)), (tail, (_, last)) = inside[0], inside[-1]
-    return HotText(
-        [one.points.part(*numbers) for one, numbers in inside],
-        sum(last - first for _, (first, last) in inside),
-        int(head.times[first]),
-        int(tail.times[last - 1]),
-    )
+def texts(scan: MarketScan, name: str) -> list[HotText] | None:
+    """Return the points of a market as JSON, by series; None without any, and where `frame` returns None."""
+    found = []
+    for one in _of_sides(scan, name):
+        keys = _keys(one, name)
+        spans = None if keys is None else _texts(one, name, keys)
+        if spans is None:
+            return None
+        inside = _inside(spans, one)
+        if not inside:
+            continue
+        (head, (first, _)), (tail, (_, last)) = inside[0], inside[-1]
+        found.append(
+            HotText(
+                None if one.query.side is None else str(one.query.side),
+                [span.points.part(*numbers) for span, numbers in inside],
+                sum(int(span.rows[last] - span.rows[first]) for span, (first, last) in inside),
+                int(head.times[first]),
+                int(tail.times[last - 1]),
+            )
+        )
+    return found or None
+
+
+def _of_sides(scan: MarketScan, name: str) -> list[MarketScan]:
+    """Return the scan of each series of a market, in the order of an answer."""
+    if not data_type(name).per_side:
+        return (
+            [replace(scan, query=scan.query.model_copy(update={"side": None}))] if scan.query.side else [scan]
+        )
+    sides = [scan.query.side] if scan.query.side else sorted(Side)
+    return [replace(scan, query=scan.query.model_copy(update={"side": side})) for side in sides]
 
 
 def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
@@ -125,9 +149,12 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
         return None
     step, offset = scan.interval.seconds * SECOND, scan.interval.offset * SECOND
     length = max(1, min(_POINTS, _LONGEST // step)) * step
-    plan, names = PLANS[name], scan.market.partitions[0]
+    if data_type(name).levels:
+        length = max(step, HOUR)  # a point has many rows
+    query, plan, names = scan.query, PLANS[name], scan.market.partitions[0]
     files = [file for table in (*plan.tables, *plan.minutes) for file in scan.lake.files(table, *names)]
-    how = (scan.interval, scan.amount, scan.query.funding_interval)
+    once = bool(data_type(name).levels) and scan.lists_once
+    how = scan.interval, scan.amount, query.side, query.funding_interval, query.tpo_block_minutes, once
     return [
         _Key(
             scan.lake.path,
@@ -143,13 +170,15 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
 
 
 def _are_alone(scan: MarketScan, name: str) -> bool:
-    """Return whether each point is a row that depends on the events of its own interval alone."""
+    """Return whether each point depends on the events of its own interval alone."""
     query, kind, plan = scan.query, data_type(name), PLANS[name]
-    if kind.levels or kind.per_side or kind.selection is not Selection.INSTRUMENT or not plan.minutes:
+    if kind.selection is not Selection.INSTRUMENT or not plan.minutes or "book" in plan.tables:
         return False
     if query.group_by or query.gapfill or query.sort_direction is SortDirection.DESC or scan.needs_rates:
         return False
-    if name == "OPEN_INTEREST_AGG" and in_usd(query):  # a price may be from before the interval
+    if query.tpo_session or (
+        name == "OPEN_INTEREST_AGG" and in_usd(query)
+    ):  # a price may be from before the interval
         return False
     return "candles" not in plan.tables or scan.extent("candles") is None  # their lengths differ
 
@@ -172,13 +201,14 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
 
 
 def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
-    """Compute the points of a window; None if too many rows would have to be read."""
+    """Compute the points of a window; None if too many rows would have to be read or made."""
     query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
     wide = replace(scan, query=query)
-    if estimated(query, {name: [scan.market]}, Statistics(scan.lake)).rows > _MOST_ROWS:
+    if estimated(query, {name: [scan.market]}, Statistics(scan.lake)).most > _MOST_ROWS:
         return None
     plan = PLANS[name].points(wide).with_columns(*scan.market.named(scan.interval))
-    points = schema_of(name).conform(plan.collect(engine="streaming")).sort("timestamp")
+    schema = schema_of(name)
+    points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False))
     return _Frame(points, points["timestamp"].to_physical().to_numpy())
 
 
@@ -194,9 +224,10 @@ def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | N
         written = wire.point_texts(pl.concat(one.points for one in frames), name)
         first = 0
         for key, one in zip(missing, frames, strict=True):
-            last = first + len(one.times)
-            kept[key] = own = _Text(written.copy(first, last), one.times)
-            TEXTS.put(key, own, size=own.points.size + own.times.nbytes)
+            times, rows = np.unique(one.times, return_index=True)  # a point may have many rows
+            last = first + len(times)
+            kept[key] = own = _Text(written.copy(first, last), times, np.append(rows, len(one.times)))
+            TEXTS.put(key, own, size=own.points.size + own.times.nbytes + own.rows.nbytes)
             first = last
     return [kept[key] for key in keys]
 

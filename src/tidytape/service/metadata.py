@@ -229,7 +229,7 @@ def notes_of(
 
 
 def note_of_reach(query: PointsQuery, name: str, scan: MarketScan, first: int, last: int) -> list[Note]:
-    """Return what `notes_of` does of one market with points, of a type without sides, by their first and last time."""
+    """Return what `notes_of` does of one market, by the last of the first times of its series, and the first last."""
     kind = data_type(name)
     reaches = first <= scan.start and last >= scan.end - query.step * SECOND
     note = _part(kind, scan, is_full=reaches) if kind.dense else None

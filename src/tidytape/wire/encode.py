@@ -148,45 +148,54 @@ def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
 
     Parameters
     ----------
-    frame : polars.DataFrame, one row per point
-        As of `encode`, of a data type without levels.
+    frame : polars.DataFrame, one row per point or per level
+        As of `encode`, of one series of a data type with at most one array of levels.
     data_type : str
 
     Examples
     --------
     >>> frame = pl.DataFrame({"timestamp": [60_000_000_000], "skew": [1.5]})
     >>> texts = point_texts(frame, "SKEW_OPTION_SUMMARY_AGG")
-    >>> encode_series("SKEW_OPTION_SUMMARY_AGG", {"exchange": "X"}, [texts.part(0, 1)])
+    >>> encode_series("SKEW_OPTION_SUMMARY_AGG", [({"exchange": "X"}, [texts.part(0, 1)])])
     b'{"series":[{"id":{"type":"SKEW_OPTION_SUMMARY_AGG","exchange":"X"},"points":[{"Point":{"timestamp":...
     """
     kind = kind_of(data_type)
-    frame = checked(frame, schema_of(data_type))
-    texts = _texts(frame, [",", *_point_pieces(frame, kind), _point_tail(kind)])
+    if frame.is_empty():
+        return PointTexts(b"", np.zeros(1, np.int64))
+    rows = _ordered(checked(frame, schema_of(data_type)), kind)
+    texts, tail = _row_texts(rows, kind)
     lengths = [np.asarray(part.str.len_bytes(), dtype=np.int64) for part in texts]
-    bounds = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
-    return PointTexts(b"".join(_bytes_of(part) for part in texts), bounds)
+    starts = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
+    # The first text begins with the head of the series; each other point, with the end of the point before it.
+    head = len(_series_heads(rows.frame.head(1), kind).item().encode())
+    end = tail.removesuffix("]}").encode()
+    points = starts[rows.new_point.arg_true().to_numpy()] if kind.levels else starts[:-1]
+    bounds = np.append(points, starts[-1]) + (len(end) - head + 1)
+    bounds[0] = 0
+    whole = b"".join(map(_bytes_of, texts))
+    return PointTexts(b"".join([b",", memoryview(whole)[head:], end]), bounds)
 
 
 def encode_series(
     data_type: str,
-    series: Mapping[str, Any],
-    points: Iterable[memoryview],
+    series: Iterable[tuple[Mapping[str, Any], Iterable[memoryview]]],
     notes: Sequence[Note] | None = None,
 ) -> bytes:
-    """Return the body of one series with points, as `encode_all` does.
+    """Return a body of series whose points are text already, as `encode_all` does.
 
     Parameters
     ----------
     data_type : str
-    series : mapping of str to object
-        Its identity and what describes it, by column; times in ns since the epoch.
-    points : iterable of memoryview
-        Parts of `PointTexts`, each of at least one point.
+    series : iterable of (mapping of str to object, iterable of memoryview)
+        Of each series its identity and what describes it, by column, times in ns since the epoch; and parts of
+        `PointTexts`, each of at least one point.
     notes : sequence of Note, optional
         As of `encode_all`.
     """
-    first, *others = points
-    return _body([_head(kind_of(data_type), series), first[1:], *others, b"]}"], notes)
+    chunks: list[Any] = []
+    for identity, (first, *others) in series:
+        chunks += [b"," if chunks else b"", _head(kind_of(data_type), identity), first[1:], *others, b"]}"]
+    return _body(chunks, notes)
 
 
 def _body(chunks: Iterable[Any], notes: Sequence[Note] | None) -> bytes:
@@ -196,21 +205,20 @@ def _body(chunks: Iterable[Any], notes: Sequence[Note] | None) -> bytes:
 
 def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
     """Return the text of all series of a frame with rows, in pieces."""
-    rows = _ordered(checked(frame, schema_of(kind.name)), kind)
+    texts, tail = _row_texts(_ordered(checked(frame, schema_of(kind.name)), kind), kind)
+    return [*map(_bytes_of, texts), tail.encode()]
+
+
+def _row_texts(rows: _Rows, kind: DataType) -> tuple[list[pl.Series], str]:
+    """Return the text of each row, on all cores in slices of the frame, and the text after the last."""
     leads, tail = _leads(rows, kind)
     frame = rows.frame
     pieces = _level_pieces(frame, kind) if kind.levels else [*_point_pieces(frame, kind), _point_tail(kind)]
-    frame = frame.with_columns(leads.alias(_LEAD))
-    return [*map(_bytes_of, _texts(frame, [pl.col(_LEAD), *pieces])), tail.encode()]
-
-
-def _texts(frame: pl.DataFrame, pieces: Sequence[Piece]) -> list[pl.Series]:
-    """Return the text of each row, on all cores in slices of the frame."""
-    row = join(*pieces)
+    frame, row = frame.with_columns(leads.alias(_LEAD)), join(pl.col(_LEAD), *pieces)
     if frame.height <= _SLICE:  # without a plan, which takes longer than the rows of a small answer
-        return [frame.select(row).to_series()]
+        return [frame.select(row).to_series()], tail
     slices = [frame.lazy().slice(start, _SLICE).select(row) for start in range(0, frame.height, _SLICE)]
-    return [part.to_series() for part in pl.collect_all(slices)]
+    return [part.to_series() for part in pl.collect_all(slices)], tail
 
 
 def _bytes_of(texts: pl.Series) -> Any:
