@@ -12,6 +12,7 @@ leaves a piece that is no document, or has a field twice or too many, and pyarro
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from functools import lru_cache
 from itertools import chain
@@ -279,8 +280,12 @@ def _all_present(array: Any) -> None:
 
 def _unnested(array: Any) -> tuple[Counts, Any]:
     """Return the length of each list, 0 where it is null, and the values of all lists one after the other."""
-    lengths = pl.Series(pa.compute.list_value_length(array), dtype=pl.Int64)
-    return lengths.fill_null(0).to_numpy(), array.flatten()
+    return _int64(pa.compute.list_value_length(array)), array.flatten()
+
+
+def _int64(array: Any) -> Counts:
+    """Return integers, 0 where they are null. An expression of polars would start its engine for it."""
+    return np.asarray(pa.compute.fill_null(array, 0)).astype(np.int64)
 
 
 def _misread(parts: Parts, body: bytes) -> bool:
@@ -298,7 +303,7 @@ def _numbers(column: pl.Series) -> pl.Series:
 
 
 def _finite(values: pl.Series) -> bool:
-    return not values.dtype.is_float() or values.is_finite().all()
+    return not values.dtype.is_float() or math.isfinite(values.sum())  # a sum is not if one value is not
 
 
 def _table(
@@ -320,12 +325,12 @@ def _table(
 
 
 def _time(array: Any) -> pl.Series:
-    seconds, nanoseconds = (pl.Series(values, dtype=pl.Int64).fill_null(0) for values in array.flatten())
+    seconds, nanoseconds = map(_int64, array.flatten())
     total = seconds * SECOND + nanoseconds
-    if not (total // SECOND == seconds).all():  # beyond 64 bits, or nanoseconds of more than a second
+    if (total // SECOND != seconds).any():  # beyond 64 bits, or nanoseconds of more than a second
         raise _Unusual
-    times = total.cast(pl.Datetime("ns")).dt.replace_time_zone("UTC")
-    return times.set(~pl.Series(array.is_valid()), None) if array.null_count else times
+    times = pa.array(total, mask=~np.asarray(array.is_valid())) if array.null_count else pa.array(total)
+    return pl.Series(times.view(pa.timestamp("ns", "UTC")))
 
 
 def _filled(arrays: Any, texts: pl.Series | None) -> Any:
@@ -352,9 +357,9 @@ def _levelled(array: Any, levels: Levels, required: Collection[str]) -> Levelled
         if (counts % stride).any():
             raise _Unusual
         counts = counts // stride
-        flat = pl.Series(values, dtype=pl.Float64)
-        rows = pl.DataFrame(
-            {field.column: flat.gather_every(stride, place) for place, field in enumerate(levels.fields)}
+        rows = pl.DataFrame({"values": pl.Series(values, dtype=pl.Float64)}).select(
+            pl.col("values").gather_every(stride, place).alias(field.column)
+            for place, field in enumerate(levels.fields)
         )
         if rows["price"].null_count():
             raise _Unusual
