@@ -1,7 +1,8 @@
 """JSON body to tidy frame.
 
-One decode goes through three files: this one, `_columnar` (bytes to columns) and `tidy` (columns to the frame). A body
-that `_columnar` cannot read goes through `_spelling` first. `_faults` has the bounds.
+One decode goes through three files: this one, `_columnar` (bytes to columns) and `tidy` (columns to the frame). `_flat`
+reads the numbers of long flat arrays for `_columnar`. A body that `_columnar` cannot read goes through `_spelling`
+first. `_faults` has the bounds.
 """
 
 from __future__ import annotations

@@ -216,13 +216,14 @@ def with_known(frame: pl.DataFrame) -> pl.DataFrame:
 
     If there are unknown units, the column `SENT_UNIT` is added: it keeps them as the service sent them.
     """
+    changes: list[pl.Expr] = []
     if "block_size" in frame.columns:
         size = pl.col("block_size")
-        frame = frame.with_columns(pl.when(size.is_finite() & (size > 0)).then(size))
+        changes.append(pl.when(size.is_finite() & (size > 0)).then(size))
     if "interval" in frame.columns and not _ALIASES.keys().isdisjoint(_distinct(frame["interval"])):
-        frame = frame.with_columns(
-            pl.col("interval").cast(pl.String).replace(_ALIASES).cast(frame.schema["interval"])
-        )
+        interval = pl.col("interval").cast(pl.String)
+        changes.append(interval.replace(_ALIASES).cast(frame.schema["interval"]))
+    frame = frame.with_columns(changes) if changes else frame
     if "amount_unit" not in frame.columns or _UNITS.issuperset(_distinct(frame["amount_unit"])):
         return frame
     unit = pl.col("amount_unit").cast(pl.String)
