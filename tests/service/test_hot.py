@@ -271,7 +271,7 @@ def test_a_long_window_and_many_rows_are_computed(lake: Lake, monkeypatch: pytes
     monkeypatch.setattr(hot, "_MOST_POINTS", 100)
     assert warm(lake, query())[1] is None
     monkeypatch.setattr(hot, "_MOST_POINTS", 10_000)
-    monkeypatch.setattr(hot, "_MOST_ROWS", 100)
+    monkeypatch.setattr("tidytape.service.estimate._SMALL", 100)
     assert warm(lake, query())[1] is None
     assert hot.FRAMES.size == 0
 

@@ -20,7 +20,7 @@ def serve(
         int | None,
         typer.Option(
             min=1,
-            help="Processes that compute answers; one per processor, at least 2 and at most 4, if left out.",
+            help="Threads for small answers, and processes for others; one each per processor, 2 to 4, if left out.",
         ),
     ] = None,
     waiting: Annotated[int, typer.Option(min=0, help="Queries that may wait for one; beyond it 503.")] = 256,

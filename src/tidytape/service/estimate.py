@@ -277,7 +277,8 @@ class Statistics:
         read, recipe = self._sources(table, market, start, end), RECIPES[table]
         if read.holes and recipe.lasts:  # a book is known from the last snapshot before
             return math.inf
-        stored: float = sum((last - first) // MINUTE * len(Side) for first, last in read.kept)
+        rows = len(Side) if "side" in recipe.table.key else 1
+        stored: float = sum((last - first) // MINUTE * rows for first, last in read.kept)
         if recipe.has_rows:
             stored = sum(self.most_events(table, market, *span) for span in read.kept)
         return stored + sum(self.most_events(read.raw, market, *span) for span in read.holes)

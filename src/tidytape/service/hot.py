@@ -30,7 +30,6 @@ __all__ = ["FRAMES", "TEXTS", "HotText", "frame", "texts"]
 _POINTS = 1_440  # of a span: a day of minutes
 _LONGEST = 60 * DAY  # of a span
 _MOST_POINTS = 200_000  # of a window; a longer one is computed, and pushes no other points out
-_MOST_ROWS = 500_000  # read to fill the spans of a window, which may be longer than the window
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +98,14 @@ def frame(scan: MarketScan, name: str) -> pl.DataFrame | None:
     None if points of this type, or of this query, depend on more than the events of their own interval, or if too much
     would have to be read for what is kept.
     """
-    parts = [schema_of(name).empty()]
+    parts: list[pl.DataFrame] = []
     for one in _of_sides(scan, name):
         keys = _keys(one, name)
         spans = None if keys is None else _frames(one, name, keys)
         if spans is None:
             return None
         parts += [span.points.slice(first, last - first) for span, (first, last) in _inside(spans, one)]
-    return pl.concat(parts)
+    return pl.concat(parts) if parts else schema_of(name).empty()
 
 
 def texts(scan: MarketScan, name: str) -> list[HotText] | None:
@@ -201,10 +200,10 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
 
 
 def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
-    """Compute the points of a window; None if too many rows would have to be read or made."""
+    """Compute the points of a window; None if that is no small task."""
     query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
     wide = replace(scan, query=query)
-    if estimated(query, {name: [scan.market]}, Statistics(scan.lake)).most > _MOST_ROWS:
+    if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_small:
         return None
     plan = PLANS[name].points(wide).with_columns(*scan.market.named(scan.interval))
     schema = schema_of(name)
