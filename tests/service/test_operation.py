@@ -223,12 +223,11 @@ def test_a_failure_is_logged_with_its_traceback_and_the_id_that_the_caller_got(
     mine = Path(shutil.copytree(lake, tmp_path / "lake"))
     app = create_app(Lake(mine), Keys([Key("e", hashed("enterprise-key"), "enterprise", created=0)]))
     asks = {
-        "type": "TRADE_AGG",
+        "type": "TRADE",
         "exchange": "ALPHA",
         "rawSymbol": "BTCUSDT",
-        "interval": "MINUTE",
         "from": T0,
-    }
+    }  # raw trades stay in no memory
     assert raw(app, "/v1/points", asks | {"period": 60}, {}).status_code == 200
     shutil.rmtree(mine / "trades")
     answer = raw(app, "/v1/points", asks | {"period": 120}, {})

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 import pyarrow.compute
@@ -29,6 +30,8 @@ ARROW_MIME = "application/vnd.apache.arrow.stream"
 
 _TYPE = b"tidytape.type"
 """Where the metadata of a stream names the data type."""
+
+_LARGE = 10_000  # rows, from which on categories that repeat are worth a look
 
 ARROW_BEGIN, ARROW_END = b"\xff\xff\xff\xff", b"\xff\xff\xff\xff\0\0\0\0"
 """The first bytes of a stream, and its last."""
@@ -57,13 +60,37 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
     >>> from_arrow(to_arrow(frame, "TRADE"), "TRADE").equals(frame)
     True
     """
-    # The classic layout of strings, which every reader knows; polars' own views are newer.
-    table = frame.rechunk().to_arrow(compat_level=pl.CompatLevel.oldest())
+    table = _table(frame.rechunk())
     metadata = {_TYPE: data_type} | ({} if notes is None else {ARROW_KEY: write_notes(notes)})
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, table.schema.with_metadata(metadata)) as writer:
+    table = table.replace_schema_metadata(metadata)
+    counted = pa.MockOutputStream()
+    _write(table, counted)
+    # A stream of the right size: one that grows takes eight times as long.
+    stream = pa.allocate_buffer(counted.size())
+    _write(table, pa.FixedSizeBufferWriter(stream))
+    return bytes(stream)
+
+
+def _table(frame: pl.DataFrame) -> pa.Table:
+    """Return a frame in the classic layout of strings, which every reader knows; polars' own views are newer."""
+    oldest = pl.CompatLevel.oldest()
+    if frame.height < _LARGE:
+        return frame.to_arrow(compat_level=oldest)
+
+    def array(column: pl.Series) -> pa.Array:
+        physical = column.to_physical()
+        if column.dtype == pl.Categorical and not column.null_count() and physical.min() == physical.max():
+            # A category of one series: polars takes longer for it than for all numbers together.
+            words = column.head(1).to_arrow(compat_level=oldest)
+            return pa.DictionaryArray.from_arrays(np.zeros(len(column), np.uint32), words.dictionary)
+        return column.to_arrow(compat_level=oldest)
+
+    return pa.Table.from_arrays([array(column) for column in frame.get_columns()], names=frame.columns)
+
+
+def _write(table: pa.Table, sink: pa.NativeFile) -> None:
+    with pa.ipc.new_stream(sink, table.schema) as writer:
         writer.write_table(table)
-    return bytes(sink.getvalue())
 
 
 def from_arrow(body: bytes, data_type: str) -> pl.DataFrame:
