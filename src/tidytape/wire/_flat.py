@@ -11,6 +11,7 @@ another object, what is left is a body that pyarrow refuses, as it would refuse 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,6 @@ import polars as pl
 import pyarrow as pa
 
 _NUMBER = r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?"
-_NUMBERS = f"^(?:{_NUMBER}(?:,{_NUMBER})*)?$"
 
 
 def cut(body: bytes, names: Sequence[str]) -> tuple[bytes, dict[str, pl.Series]]:
@@ -36,7 +36,8 @@ def cut(body: bytes, names: Sequence[str]) -> tuple[bytes, dict[str, pl.Series]]
     bytes
         The body with empty arrays instead.
     dict of str to polars.Series of str, one text per array
-        For each name that the body has: what was between the brackets, in the order of the body.
+        For each name that the body has: what was between the brackets, in the order of the body. None at all if the
+        first array is not of numbers.
 
     Examples
     --------
@@ -44,17 +45,20 @@ def cut(body: bytes, names: Sequence[str]) -> tuple[bytes, dict[str, pl.Series]]
     >>> rest, texts["x"].to_list(), len(texts)
     (b'[{"x":[]},{"x":[]}]', ['1,2.5', ''], 1)
     """
-    texts: dict[str, pl.Series] = {}
+    rest, texts = body, dict[str, pl.Series]()
     if b"\\" in body:  # behind one, a quote does not end a text
-        return body, texts
-    for name in names:
-        bounds = _bounds(body, f'"{name}":['.encode())
+        return body, {}
+    for name, colon in product(names, (":", ": ")):
+        bounds = [] if name in texts else _bounds(rest, f'"{name}"{colon}['.encode())
         if len(bounds) > 2:
-            buffers = pa.py_buffer(bounds), pa.py_buffer(body)
+            buffers = pa.py_buffer(bounds), pa.py_buffer(rest)
             pieces = pl.Series(pa.LargeStringArray.from_buffers(len(bounds) - 1, *buffers))
             texts[name] = pieces.gather_every(2, 1)
-            body = pieces.gather_every(2).str.join().item().encode()
-    return body, texts
+            # Where the first array has something else, there is no use in cutting out the others.
+            if numbers(texts[name].head(1)) is None:
+                return body, {}
+            rest = pieces.gather_every(2).str.join().item().encode()
+    return rest, texts
 
 
 def _bounds(body: bytes, key: bytes) -> Any:
@@ -75,7 +79,7 @@ def _bounds(body: bytes, key: bytes) -> Any:
 def numbers(texts: pl.Series) -> Any:
     """Return texts of numbers and commas as an Arrow array of lists, null where a text is empty.
 
-    The result is None if a text holds anything else.
+    A space may follow the commas, all or none. The result is None if a text holds anything else.
 
     Examples
     --------
@@ -83,11 +87,13 @@ def numbers(texts: pl.Series) -> Any:
     ([[1.0, 2.5], None], None)
     """
     text = pl.col("text")
-    values = pl.when(text != "").then(text).str.split(",").cast(pl.List(pl.Float64))
+    comma = ", " if texts.head(1).str.contains(", ", literal=True).any() else ","
+    values = pl.when(text != "").then(text).str.split(comma).cast(pl.List(pl.Float64))
+    pattern = f"^(?:{_NUMBER}(?:{comma}{_NUMBER})*)?$"
     table = texts.alias("text").to_frame().lazy()
     try:
         # The streaming engine takes all cores.
-        read = table.select(values, valid=text.str.contains(_NUMBERS)).collect(engine="streaming")
+        read = table.select(values, valid=text.str.contains(pattern)).collect(engine="streaming")
     except pl.exceptions.PolarsError:
         return None
     return read["text"].to_arrow() if read["valid"].all() else None
