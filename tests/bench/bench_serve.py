@@ -7,7 +7,8 @@ the machine has processors. Each request asks for another window, so that no ser
 Requests per second and latencies are wrk's; the ratio is tidytape's throughput over the other's: the targets are 1 for
 1,000 candles, 5 (DuckDB) and 3 (ROAPI) for 100,000 as JSON, and 1 for 100,000 as Arrow.
 
-``python tests/bench/bench_serve.py soak [seconds]``: 64 clients at once, and what memory the service takes meanwhile.
+``python tests/bench/bench_serve.py soak [seconds]``: 64 clients at once, and what memory the service takes meanwhile, for
+1,000 and 100,000 candles, and then for ever other types, intervals and windows, more than memory keeps.
 """
 
 from __future__ import annotations
@@ -177,15 +178,21 @@ def loaded(
     server: Server, headers: dict[str, str], *, candles: int, clients: int, seconds: int, folder: Path
 ) -> dict[str, float]:
     """Return what wrk measures: requests per second, p50 and p99 [ms], answers that were none."""
-    given = [
-        part for name, value in (server.headers | headers).items() for part in ("-H", f"{name}: {value}")
-    ]
-    where, path = re.fullmatch(r"(http://[^/]+)(.*)", server.url).groups()  # type: ignore[union-attr]
-    length = 60 * candles
+    path, length = re.sub(r"^http://[^/]+", "", server.url), 60 * candles
     script = folder / "windows.lua"
     path = path.format(start="START", end="END", period=length)
     spread = (DAYS - 2) * 1_440 - candles
     script.write_text(WINDOWS.format(last=LAST, spread=spread, length=length, path=path.replace("%", "%%")))
+    return measured(server, headers, script, clients=clients, seconds=seconds)
+
+
+def measured(
+    server: Server, headers: dict[str, str], script: Path, *, clients: int, seconds: int
+) -> dict[str, float]:
+    """Return what wrk measures of the requests of a script."""
+    given = [
+        part for name, value in (server.headers | headers).items() for part in ("-H", f"{name}: {value}")
+    ]
     command = [
         "wrk",
         "-t1",
@@ -197,7 +204,7 @@ def loaded(
         "-s",
         str(script),
     ]
-    command += [*given, where]
+    command += [*given, re.match(r"http://[^/]+", server.url)[0]]  # type: ignore[index]  # it is one
     said = subprocess.run(command, capture_output=True, text=True, check=True).stdout
     errors = sum(map(int, re.findall(r"(?:connect|read|write|timeout|responses:) (\d+)", said)))
     found = dict(re.findall(r"(50|99)%\s+(\S+)", said))
@@ -272,22 +279,48 @@ def main(seconds: int = 8) -> None:
                         )
 
 
+MIXED = """
+-- Each request asks for another type, interval and window.
+local types = {{"TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "VOLUME_PROFILE_AGG", "TPO_AGG"}}
+local intervals = {{MINUTE = 60, FIVE_MINUTES = 300, FIFTEEN_MINUTES = 900, HOUR = 3600, FOUR_HOURS = 14400}}
+local names = {{"MINUTE", "FIVE_MINUTES", "FIFTEEN_MINUTES", "HOUR", "FOUR_HOURS"}}
+request = function()
+  local kind, name = types[math.random(#types)], names[math.random(#names)]
+  local points = string.find(kind, "SIDE") and math.random(10, 1000) or math.random(1, 12)
+  local length = math.min(points * intervals[name], {days} * 86400)
+  local start = {last} - length - 60 * math.random(0, math.floor(({days} * 86400 - length) / 60))
+  local path = "/v1/points?type=" .. kind .. "&exchange={exchange}&rawSymbol={symbol}&interval=" .. name
+  return wrk.format("GET", path .. "&from=" .. string.format("%d", start) .. "&period=" .. string.format("%d", length))
+end
+"""
+
+
 def soak(seconds: int = 60) -> None:
     """Print how the memory of the service and its processes develops under 64 clients."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         prepared(folder)
+        script = folder / "mixed.lua"
+        script.write_text(MIXED.format(last=LAST, days=DAYS - 2, exchange=EXCHANGE, symbol=SYMBOL))
         with tidytape(folder) as (server, pid):
-            for candles, form in ((1_000, {}), (100_000, {}), (100_000, ARROW)):
-                sizes = [resident(pid)]
+            several = {"clients": 64, "seconds": max(1, seconds // 6), "folder": folder}
+            for candles, form in ((1_000, {}), (100_000, {}), (100_000, ARROW), (None, {})):
+                sizes, rates = [resident(pid)], []
                 for _ in range(6):
-                    several = {"clients": 64, "seconds": max(1, seconds // 6), "folder": folder}
-                    found = loaded(server, form, candles=candles, **several)
+                    if candles is None:
+                        found = measured(server, {}, script, clients=64, seconds=max(1, seconds // 6))
+                    else:
+                        found = loaded(server, form, candles=candles, **several)
                     sizes.append(resident(pid))
+                    rates.append(found["rate"])
                     assert not found["errors"], found
+                what = (
+                    "all kinds" if candles is None else f"{candles:,} candles {'Arrow' if form else 'JSON'}"
+                )
                 print(
-                    f"{candles:,} candles {'Arrow' if form else 'JSON'}, 64 clients, {seconds} s: no error, MiB:",
+                    f"{what}, 64 clients, {seconds} s: no error, {median(rates):.0f}/s, MiB:",
                     *sizes,
+                    flush=True,
                 )
 
 
