@@ -7,8 +7,8 @@ the machine has processors. Each request asks for another window, so that no ser
 Requests per second and latencies are wrk's; the ratio is tidytape's throughput over the other's: the targets are 1 for
 1,000 candles, 5 (DuckDB) and 3 (ROAPI) for 100,000 as JSON, and 1 for 100,000 as Arrow.
 
-``python tests/bench/bench_serve.py soak [seconds]``: 64 clients at once, and what memory the service takes meanwhile, for
-1,000 and 100,000 candles, and then for ever other types, intervals and windows, more than memory keeps.
+``python tests/bench/bench_serve.py soak [seconds]``: 64 clients at once, and what memory the service takes meanwhile,
+for 1,000 and 100,000 candles, and then for ever other types, intervals and windows, more than memory keeps.
 """
 
 from __future__ import annotations

@@ -15,6 +15,8 @@ from typing import Any
 
 import httpx
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import tidytape
 from tidytape.client.settings import Secret
@@ -295,3 +297,34 @@ def test_what_the_caller_handles_stays_the_context(script: Any) -> None:
         with pytest.raises(DecodeError) as caught:
             handle()
         assert isinstance(caught.value.__context__, KeyError)
+
+
+# --- the key in an answer -------------------------------------------------------------------------------------------
+
+KEY_OF_TEST = "a key/of 'tests' %2f"
+
+
+def spelled(character: str, how: int) -> str:
+    """Return a character of a key as it is, or as URLs, JSON and Python escape it."""
+    code = f"{ord(character):02x}"
+    ways = [character, f"%{code}", f"%{code.upper()}", f"\\u00{code}", f"\\\\x{code}", f"\\\\\\\\u00{code}"]
+    return ways[how % len(ways)]
+
+
+@given(
+    st.lists(
+        st.one_of(
+            st.binary(max_size=60),
+            st.sampled_from([b"%", b"\\", b"\\u00", b"%2", b"\\x6", KEY_OF_TEST[:5].encode(), b"%61 key"]),
+            st.lists(st.integers(0, 5), min_size=len(KEY_OF_TEST), max_size=len(KEY_OF_TEST)).map(
+                lambda ways: "".join(map(spelled, KEY_OF_TEST, ways)).encode()
+            ),
+            st.just(KEY_OF_TEST.replace(" ", "+").encode()),
+        ),
+        max_size=12,
+    ).map(b"".join)
+)
+def test_a_key_is_found_in_bytes_wherever_the_whole_pattern_finds_it(content: bytes) -> None:
+    secret = Secret(KEY_OF_TEST)
+    expected = secret._in_bytes.sub(lambda found: b"*" * len(found[0]), content)
+    assert secret._hidden_in(content) == expected

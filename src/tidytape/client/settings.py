@@ -60,6 +60,9 @@ _LONGEST_NUMBER = 20
 _ESCAPED = "\"'/\\"
 """What may have a backslash before it."""
 
+_LONGEST_SPELLING = len(r"\\\\u0041")
+"""Of a character of the key. [byte]"""
+
 _LOGGERS = ("httpx", *(f"httpcore.{name}" for name in ("connection", "http11", "http2", "proxy", "socks")))
 
 
@@ -85,7 +88,7 @@ class Secret:
         is_number = value.isdecimal() and len(value) < _LONGEST_NUMBER
         is_secret = len(value) >= _SHORTEST and not is_number
         escaped = (f"\\{one}" for one in set(value) & set(_ESCAPED))
-        self._plain = {value, value.replace(" ", "+"), "%"} if is_secret else set()
+        self._plain = {value, value.replace(" ", "+")} if is_secret else set()
         self._escapes = {r"\u00", r"\x", *escaped} if is_secret else set()
         _watch(self)
 
@@ -107,7 +110,8 @@ class Secret:
 
     def _may_be_in(self, has: Callable[[str], bool]) -> bool:
         """Return whether a text may have the key or an escape of it; this is fast, for most texts have neither."""
-        return any(map(has, self._plain)) or (has("\\") and any(map(has, self._escapes)))
+        is_escaped = has("%") or (has("\\") and any(map(has, self._escapes)))
+        return bool(self._plain) and (any(map(has, self._plain)) or is_escaped)
 
     def hidden(self, text: str) -> str:
         """Return a text without the key, whether written as it is, or escaped as in URLs or JSON."""
@@ -122,9 +126,47 @@ class Secret:
         pairs = [(name, self.hidden(value)) for name, value in headers.multi_items()]
         if pairs != headers.multi_items():
             headers = httpx.Headers(pairs)
-        if self._may_be_in(lambda hint: hint.encode() in content):
-            content = self._in_bytes.sub(lambda found: b"*" * len(found[0]), content)
-        return replace(answer, headers=headers, content=content)
+        return replace(answer, headers=headers, content=self._hidden_in(content))
+
+    def _hidden_in(self, content: bytes) -> bytes:
+        """Return bytes with asterisks for the key. Only what lies around a hint of it is searched: bodies are long."""
+        reach = _LONGEST_SPELLING * len(self.value)
+        hidden = None
+        for hint in self._hints(content) if self._plain else ():
+            for found in self._in_bytes.finditer(content, max(0, hint - reach), hint + reach):
+                hidden = hidden or bytearray(content)
+                hidden[found.start() : found.end()] = b"*" * len(found[0])
+        return content if hidden is None else bytes(hidden)
+
+    def _hints(self, content: bytes) -> Iterator[int]:
+        """Yield where the key stands as it is, and where an escape of one of its characters does."""
+        for plain in self._plain:
+            place = content.find(plain.encode())
+            while place >= 0:
+                yield place
+                place = content.find(plain.encode(), place + 1)
+        import numpy as np  # only where a body needs it: the client loads quickly
+
+        octets = np.frombuffer(content, np.uint8)
+        if b"%" in content:
+            at = np.flatnonzero(octets[:-2] == ord("%"))
+            pairs = octets[at + 1].astype(np.uint16) << 8 | octets[at + 2]
+            yield from map(int, at[np.isin(pairs, self._codes)])
+        if b"\\" in content:
+            at = np.flatnonzero(octets[:-1] == ord("\\"))
+            yield from map(int, at[np.isin(octets[at + 1], list(b"ux" + _ESCAPED.encode()))])
+
+    @cached_property
+    def _codes(self) -> list[int]:
+        """The two digits of each character of the key in hexadecimal, as the number that the two bytes make."""
+        digits = [f"{ord(character):02x}" for character in set(self.value)]
+        pairs = {
+            first + last
+            for one in digits
+            for first in (one[0], one[0].upper())
+            for last in (one[1], one[1].upper())
+        }
+        return [int.from_bytes(pair.encode(), "big") for pair in pairs]
 
 
 def _spellings(character: str) -> str:
