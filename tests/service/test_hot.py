@@ -274,6 +274,14 @@ def test_a_long_window_and_many_rows_are_computed(lake: Lake, monkeypatch: pytes
     monkeypatch.setattr("tidytape.service.estimate._SMALL", 100)
     assert warm(lake, query())[1] is None
     assert hot.FRAMES.size == 0
+    monkeypatch.setattr("tidytape.service.estimate._SMALL", 250_000)
+    assert warm(lake, query("VOLUME_PROFILE_AGG", last=180, interval="1h"))[1] is not None
+    for most in ("_MOST_SPANS", "_MOST_FILES"):
+        with monkeypatch.context() as patch:
+            patch.setattr(hot, most, 2)
+            patch.setattr(hot, "FRAMES", Recent[Any, Any](2**24))
+            assert warm(lake, query("VOLUME_PROFILE_AGG", last=180, interval="1h"))[1] is None
+            assert hot.FRAMES.size == 0
 
 
 def test_answers_are_right_where_the_memory_holds_almost_nothing(

@@ -9,6 +9,8 @@ from typing import Generic, TypeVar
 
 __all__ = ["Recent"]
 
+_KEY = 1_024  # bytes; what a key and its place take, so that values of no size do not add up without end
+
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -19,7 +21,7 @@ class Recent(Generic[K, V]):
     Parameters
     ----------
     most : int
-        How much the values may take together. [byte]
+        How much the values may take together, and a KiB for the key of each. [byte]
 
     Attributes
     ----------
@@ -28,11 +30,11 @@ class Recent(Generic[K, V]):
 
     Examples
     --------
-    >>> kept = Recent[str, str](100)
-    >>> kept.put("a", "A", size=60)
-    >>> kept.put("b", "B", size=60)
+    >>> kept = Recent[str, str](100_000)
+    >>> kept.put("a", "A", size=60_000)
+    >>> kept.put("b", "B", size=60_000)
     >>> kept.get("a"), kept.get("b"), kept.size
-    (None, 'B', 60)
+    (None, 'B', 61024)
     """
 
     def __init__(self, most: int) -> None:
@@ -52,6 +54,7 @@ class Recent(Generic[K, V]):
 
     def put(self, key: K, value: V, *, size: int) -> None:
         """Keep a value of some bytes, and let others go until all are within the bound."""
+        size += _KEY
         with self._lock:
             if size > self.most or key in self._values:
                 return

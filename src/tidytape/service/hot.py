@@ -30,6 +30,8 @@ __all__ = ["FRAMES", "TEXTS", "HotText", "frame", "texts"]
 _POINTS = 1_440  # of a span: a day of minutes
 _LONGEST = 60 * DAY  # of a span
 _MOST_POINTS = 200_000  # of a window; a longer one is computed, and pushes no other points out
+_MOST_SPANS = 1_000  # of a window
+_MOST_FILES = 1_000  # that hold its events; of more the names alone would take longer than the points
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +153,16 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
     if data_type(name).levels:
         length = max(step, HOUR)  # a point has many rows
     query, plan, names = scan.query, PLANS[name], scan.market.partitions[0]
-    files = [file for table in (*plan.tables, *plan.minutes) for file in scan.lake.files(table, *names)]
+    begin = (scan.start - offset) // length * length + offset
+    starts = range(begin, scan.end, length)
+    files = [
+        file
+        for table in (*plan.tables, *plan.minutes)
+        for file in scan.lake.files(table, *names)
+        if file.may_hold(begin, scan.end + length)
+    ]
+    if len(starts) > _MOST_SPANS or len(files) > _MOST_FILES:
+        return None
     once = bool(data_type(name).levels) and scan.lists_once
     how = scan.interval, scan.amount, query.side, query.funding_interval, query.tpo_block_minutes, once
     return [
@@ -164,7 +175,7 @@ def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
             start + length,
             tuple(file.path for file in files if file.may_hold(start, start + length)),
         )
-        for start in range((scan.start - offset) // length * length + offset, scan.end, length)
+        for start in starts
     ]
 
 
