@@ -1,30 +1,32 @@
 """Trades to a market profile: which time blocks touched which price rows (TPO, time price opportunity).
 
-A profile is a table of touches, one row per session, block and price row. Two smaller tables suffice to compute it: the
-candle of a block gives the lowest and the highest row that it touched, and its volume profile gives the volume of each
+A profile is a table of touches, one row per session, block and price row. Smaller tables suffice to compute it: the
+candle of a block gives the lowest and the highest row that it touched, and a volume profile gives the volume of each
 row. So `candles` and `volume_profile` read the trades once, and the rest works on a few rows per block.
 
-Candles and profiles are made per *piece*: a block, or a whole session where that is shorter than a block.
+Candles are made per *piece*: a block, or a whole session where that is shorter than a block. Sessions have a number
+from then on: joins and groups by three columns, two of them text, take twice as long.
 
-Two steps lead to a result::
+Three steps lead to a result::
 
-    _cut_trades, _cut_minutes -> pieces, and the rows that each touched and traded on, placed in sessions and blocks
+    _cut_trades, _cut_minutes -> sessions with their prices, rows that each block touched, rows on which they traded
     _touches                  -> one row per session, block and price row touched
     _profiles                 -> one row per session and price row touched, with the session's prices and value area
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Final, Literal
 
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
+from tidytape.aggregate._counts import beside, counted
 from tidytape.aggregate.minutes import candles_of, needed_of_candles, needed_of_profile, profile_of
 from tidytape.aggregate.trades import candles, volume_profile
-from tidytape.analytics.profile import value_area
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames import exact
@@ -174,7 +176,7 @@ def tpo(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = Table.opened(trades, _NEEDED, times=["timestamp"])
-    return table.closed(_profiles(*_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
+    return table.closed(_profiles(_cut_trades(table, cut), cut, now), times=_NEW_TIMES)
 
 
 def tpo_of(
@@ -232,7 +234,7 @@ def tpo_of(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table, parts = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(_profiles(*parts, cut, now), times=_NEW_TIMES)
+    return table.closed(_profiles(parts, cut, now), times=_NEW_TIMES)
 
 
 def tpo_touches(
@@ -287,8 +289,7 @@ def tpo_touches(
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
     table = Table.opened(trades, _NEEDED, times=["timestamp"])
-    _, touched, traded = _cut_trades(table, cut)
-    return table.closed(_touches(touched, traded, cut))
+    return table.closed(_touches(_cut_trades(table, cut), cut))
 
 
 def tpo_touches_of(
@@ -335,12 +336,31 @@ def tpo_touches_of(
     [(0, 10.0, 1.0), (0, 11.0, 0.0), (0, 12.0, 2.0)]
     """
     cut = Cut.of(interval, block_size, session, block_minutes)
-    table, (_, touched, traded) = _opened(candles, profile, cut, amount, united=united)
-    return table.closed(_touches(touched, traded, cut))
+    table, parts = _opened(candles, profile, cut, amount, united=united)
+    return table.closed(_touches(parts, cut))
 
 
-_Parts = tuple[Rows, Rows, Rows]
-"""Three tables: candles of pieces, the rows that each piece touched, and the rows on which it traded."""
+@dataclass(frozen=True, slots=True)
+class _Parts:
+    """What market profiles are made of.
+
+    Attributes
+    ----------
+    sessions : one row per session
+        Its number ``session``, `_PROFILE`, and its prices.
+    touched : one row per session, block and price row touched
+        ``session``, ``block_id``, ``row``.
+    traded : function
+        Returns the volume profile of an interval.
+    """
+
+    sessions: Rows
+    touched: Rows
+    traded: Callable[[Interval], Rows]
+
+    def numbered(self, rows: Rows) -> Rows:
+        """Add the number of each row's session."""
+        return rows.join(self.sessions.select(*_PROFILE, "session"), on=[*_PROFILE], how="inner")
 
 
 @dataclass(frozen=True, slots=True)
@@ -420,35 +440,21 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
     )
 
 
-def _profiles(blocks: Rows, touched: Rows, traded: Rows, cut: Cut, now: int | None) -> Rows:
+def _profiles(parts: _Parts, cut: Cut, now: int | None) -> Rows:
     """Return the levels of each session with the session's prices, its value area and the flags of each level."""
-    counts = touched.group_by(*_PROFILE, "row").agg(
-        nw.len().cast(nw.Int64).alias("tpo_count"),
-        nw.col("block_id").min().alias("first_touch_block"),
-        nw.col("block_id").max().alias("last_touch_block"),
+    levels = _with_volumes(
+        counted(parts.touched, cut.grid), parts, cut, ["session", "row"], cut.session or Interval.DAY
     )
-    levels = _with_volumes(counts, traded, [*_PROFILE, "row"])
-    # An integer names each session from here on: windows over three key columns, two of them text, take twice as long.
-    sessions = _sessions(blocks).with_row_index("session", order_by=_PROFILE)
-    levels = levels.with_columns(cut.grid.price(nw.col("row")).alias("price")).join(
-        sessions, on=[*_PROFILE], how="inner"
-    )
-    area = value_area(
-        levels.select("session", "price", "tpo_count").to_native(),
-        by="session",
-        count="tpo_count",
-        row_size=cut.grid.size,
-    )
+    levels = _with_flags(beside(levels, parts.sessions, ["session"]), cut, now)
     return (
-        _with_flags(levels, cut, now)
-        .with_columns(
+        levels.with_columns(
             nw.col("tpo_count").sum().over("session").cast(nw.Int64).alias("total_tpo_count"),
             nw.col("volume").alias("total_volume"),
         )
         .pipe(exact.in_parts, "total_volume")
         .with_columns(exact.summed("total_volume").over("session"))
         .with_columns(exact.total("total_volume"))
-        .join(nw.from_native(area).lazy(), on="session", how="inner")
+        .pipe(lambda rows: rows if rows.implementation.is_polars() else rows.sort("session", "row"))
         .select(
             *_PROFILE,
             nw.col("timestamp").alias("period_start"),
@@ -465,25 +471,41 @@ def _profiles(blocks: Rows, touched: Rows, traded: Rows, cut: Cut, now: int | No
             *("first_touch_block", "last_touch_block"),
             *("is_single_print", "is_poor_high", "is_poor_low", "is_in_progress"),
         )
-        .sort(*_PROFILE, "price")
     )
 
 
-def _touches(touched: Rows, traded: Rows, cut: Cut) -> Rows:
+def _touches(parts: _Parts, cut: Cut) -> Rows:
     """Return one row per session, block and price row touched, with what was traded there."""
     return (
-        _with_volumes(touched, traded, [*_PROFILE, "block_id", "row"])
+        _with_volumes(parts.touched, parts, cut, ["session", "block_id", "row"], cut.piece)
+        .join(parts.sessions.select(*_PROFILE, "session"), on="session", how="inner")
+        .sort("session", "block_id", "row")
         .select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
-        .sort(*_PROFILE, "block_id", "price")
     )
 
 
-def _with_volumes(rows: Rows, traded: Rows, key: list[str]) -> Rows:
-    """Add the volumes traded on touched rows; 0 on rows without a trade, which most are."""
-    parts = exact.parts_of(*_SUMMED)
-    sums = traded.group_by(*key).agg(exact.summed(*_SUMMED))
-    rows = rows.join(sums, on=key, how="left").with_columns(nw.col(*parts).fill_null(0.0))
-    return rows.with_columns(*map(exact.total, _SUMMED)).drop(*parts)
+def _with_volumes(rows: Rows, parts: _Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
+    """Add the volumes traded on touched rows; 0 on rows without a trade, which most are.
+
+    ``interval`` is the longest that lies in one row of the key, or one of its days if that is a month.
+    """
+    profile = parts.traded(interval).select(
+        *INSTRUMENT,
+        nw.col("timestamp").alias(BUCKET),
+        cut.grid.row(nw.col("price")).alias("row"),
+        *_VOLUMES,
+    )
+    traded = exact.in_parts(parts.numbered(cut.placed(profile)), *_VOLUMES)
+    traded = traded.with_columns(exact.together(*_VOLUMES, "volume"))
+    if cut.session is None and interval is Interval.DAY:
+        traded = traded.group_by(*key).agg(exact.summed(*_SUMMED))
+    traded = traded.select(*key, *map(exact.total, _SUMMED), nw.lit(value=True).alias("is_traded"))
+    is_traded = ~nw.col("is_traded").is_null()  # a volume may be null: unknown
+    return (
+        beside(rows, traded, key)
+        .with_columns(nw.when(is_traded).then(nw.col(name)).otherwise(0.0).alias(name) for name in _SUMMED)
+        .drop("is_traded")
+    )
 
 
 def _opened(
@@ -509,16 +531,22 @@ def _cut_minutes(
     united: bool,
     eager: bool = False,
 ) -> _Parts:
-    """Return pieces, touched rows and traded rows (`_Parts`), from one-minute candles and profiles."""
-    blocks = _with_rows(candles_of.core(minutes, interval=cut.piece), cut, eager=eager)
-    touched = _rows_between(blocks)
+    """Return what market profiles are made of, from one-minute candles and profiles."""
+    members = _with_rows(candles_of.core(minutes, interval=cut.piece), cut, eager=eager)
+    blocks, ranges = members, members
     if united:
         # A member touches the rows between its own low and high. Rows between the ranges of two members are untouched.
-        touched = touched.select(*_NOBODY, BUCKET, "row").unique()
-        pieces = candles_of.core(minutes.with_columns(*_NOBODY), interval=cut.piece)
-        blocks, rows = _with_rows(pieces, cut, eager=False), rows.with_columns(*_NOBODY)
-    traded = profile_of.core(rows, interval=cut.piece, block_size=cut.grid.size, amount=amount)
-    return _placed(blocks, touched, traded, cut)
+        ranges, rows = members.with_columns(*_NOBODY), rows.with_columns(*_NOBODY)
+        blocks = _with_rows(
+            candles_of.core(minutes.with_columns(*_NOBODY), interval=cut.piece), cut, eager=False
+        )
+    parts = _parts(
+        blocks,
+        ranges,
+        lambda interval: profile_of.core(rows, interval=interval, block_size=cut.grid.size, amount=amount),
+        cut,
+    )
+    return replace(parts, touched=parts.touched.unique()) if united else parts
 
 
 def tpo_of_minutes(
@@ -530,18 +558,22 @@ def tpo_of_minutes(
     united: bool,
 ) -> tuple[Rows, Rows]:
     """Return the results of `tpo_of` and `tpo_touches_of`, from one-minute candles and profiles."""
-    blocks, touched, traded = _cut_minutes(minutes, rows, cut, amount, united=united)
-    return _profiles(blocks, touched, traded, cut, None), _touches(touched, traded, cut)
+    parts = _cut_minutes(minutes, rows, cut, amount, united=united)
+    return _profiles(parts, cut, None), _touches(parts, cut)
 
 
 def _cut_trades(table: Table[Any], cut: Cut) -> _Parts:
-    """Return pieces, touched rows and traded rows (`_Parts`), from trades."""
+    """Return what market profiles are made of, from trades."""
     order = ["sequence"] if "sequence" in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
     pieces = candles.core(trades, interval=cut.piece) if order else _candles_of_moments(trades, cut.piece)
-    traded = volume_profile.core(trades, interval=cut.piece, block_size=cut.grid.size)
     blocks = _with_rows(pieces, cut, eager=table.is_eager)
-    return _placed(blocks, _rows_between(blocks), traded, cut)
+    return _parts(
+        blocks,
+        blocks,
+        lambda interval: volume_profile.core(trades, interval=interval, block_size=cut.grid.size),
+        cut,
+    )
 
 
 def _candles_of_moments(trades: Rows, piece: Interval) -> Rows:
@@ -568,15 +600,13 @@ def _candles_of_moments(trades: Rows, piece: Interval) -> Rows:
     )
 
 
-def _placed(blocks: Rows, touched: Rows, profile: Rows, cut: Cut) -> _Parts:
-    """Return pieces, touched rows and traded rows (`_Parts`): in sessions and blocks, with volumes in exact parts."""
-    traded = profile.select(
-        *INSTRUMENT,
-        nw.col("timestamp").alias(BUCKET),
-        cut.grid.row(nw.col("price")).alias("row"),
-        *_SUMMED,
-    )
-    return cut.placed(blocks), cut.placed(touched), cut.placed(exact.in_parts(traded, *_SUMMED))
+def _parts(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: Cut) -> _Parts:
+    """Return what market profiles are made of, from pieces and from the ranges of rows that were touched in them."""
+    sessions = _sessions(cut.placed(blocks)).with_row_index("session", order_by=_PROFILE)
+    sessions = sessions.with_columns(nw.col("session").cast(nw.Int64))
+    parts = _Parts(sessions, ranges, traded)
+    ranges = parts.numbered(cut.placed(ranges)).select("session", "block_id", "lowest", "highest")
+    return replace(parts, touched=spread(ranges, "lowest", "highest", name="row"))
 
 
 def _with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
@@ -586,18 +616,14 @@ def _with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
         row(nw.col("low")).alias("lowest"), row(nw.col("high")).alias("highest")
     )
     if not eager:
-        return blocks
+        # Each use reads other columns, and without this polars would make the candles of the trades for each.
+        return nw.from_native(blocks.to_native().cache()) if blocks.implementation.is_polars() else blocks
     collected = blocks.collect("polars")
     rows = int((collected["highest"] - collected["lowest"]).max() or 0) + 1
     if rows > MOST_ROWS:
         expected = f"a size that cuts the range of every block into at most {MOST_ROWS:,} rows"
         raise QueryError("block_size", got=str(cut.grid.size), expected=expected, hint=f"one has {rows:,}")
     return collected.lazy()
-
-
-def _rows_between(blocks: Rows) -> Rows:
-    """Return one row per piece and price row from its lowest to its highest."""
-    return spread(blocks.select(*INSTRUMENT, BUCKET, "lowest", "highest"), "lowest", "highest", name="row")
 
 
 def _with_flags(levels: Rows, cut: Cut, now: int | None) -> Rows:
