@@ -1,12 +1,13 @@
 """Touches to the levels of market profiles: how many blocks touched each, and the value areas of these counts.
 
-An engine hashes every touch, and then sorts the levels for the value area. But sessions are dense: nearly all rows
-between the lowest and the highest are touched. So in memory each touch counts in the cell of an array that its session
-and row give, and the cells are levels in order. Polars does that, within its plan; other engines group.
+An engine makes a row of every touch, hashes it, and then sorts the levels for the value area. But sessions are dense:
+nearly all rows between the lowest and the highest are touched. So in memory the cells of an array are all rows of all
+sessions, in order, and each block fills a slice of it. Polars does that, within its plan; other engines group.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any, Final, cast
 
@@ -15,40 +16,62 @@ import numpy as np
 
 from tidytape.analytics.profile._growth import AREA, Rules, areas
 from tidytape.frames.grid import Grid
+from tidytape.frames.rows import MOST_NUMBERS, spread
 from tidytape.frames.table import Rows
 
 _RULES: Final = Rules(0.70, "two_row", "up", "reach", "center")  # the defaults of `value_area`
 _LEVEL: Final = ("session", "row", "tpo_count", "first_touch_block", "last_touch_block")
+VOLUMES: Final = ("buy_volume", "sell_volume", "volume")
 _CELLS: Final = 8  # per touch; a session with wide gaps has more, and then polars groups too
 
 
-def counted(touched: Rows, grid: Grid) -> Rows:
-    """Return the levels of sessions: how many blocks touched each, which first and last, and their value areas.
+def counted(ranges: Rows, traded: Rows, grid: Grid) -> Rows:
+    """Return the levels of sessions: how many blocks touched each, what was traded there, and their value areas.
 
     Parameters
     ----------
-    touched : frame, one row per session, block and price row touched
-        ``session``, from 0 on, ``block_id``, ``row`` : int64.
+    ranges : frame, one or more rows per session and block
+        ``session``, ``block_id``, ``lowest`` and ``highest`` price row that it touched : int64.
+    traded : frame, one row per session and price row with a trade
+        ``session``, ``row`` int64, and `VOLUMES`.
     grid : Grid
         The price rows.
 
     Returns
     -------
-    frame, one row per session and row touched
-        ``session``, ``row``, ``tpo_count``, ``first_touch_block``, ``last_touch_block`` int64, ``price`` [quote per
-        coin], and of the session ``poc``, ``val``, ``vah`` [quote per coin], ``value_area_share`` [1].
+    frame, one row per session and row touched; of polars in that order
+        ``session``, ``row``, ``tpo_count``, ``first_touch_block``, ``last_touch_block`` int64, `VOLUMES`, ``price``
+        [quote per coin], and of the session ``poc``, ``val``, ``vah`` [quote per coin], ``value_area_share`` [1].
     """
-    if not touched.implementation.is_polars():
-        return _with_areas(_grouped(touched), grid, in_memory=False)
-    polars = touched.implementation.to_native_namespace()
+    if not ranges.implementation.is_polars():
+        return with_volumes(_with_areas(_grouped(touches(ranges)), grid, in_memory=False), traded)
+    polars = ranges.implementation.to_native_namespace()
 
     def in_memory(native: Any) -> Any:
         levels = _in_cells(nw.from_native(native, eager_only=True))
         return _with_areas(levels.lazy(), grid, in_memory=True).collect().to_native()
 
-    types = dict.fromkeys(_LEVEL, polars.Int64) | dict.fromkeys(("price", *AREA), polars.Float64)
-    rows: Rows = nw.from_native(touched.to_native().map_batches(in_memory, schema=types))
+    types = dict.fromkeys(_LEVEL, polars.Int64) | dict.fromkeys((*VOLUMES, "price", *AREA), polars.Float64)
+    # A function takes one frame: both of them, one below the other.
+    both = nw.concat([ranges, traded.select("session", "row", *VOLUMES)], how="diagonal").to_native()
+    rows: Rows = nw.from_native(both.map_batches(in_memory, schema=types))
     return rows
+
+
+def with_volumes(rows: Rows, traded: Rows, key: Sequence[str] = ("session", "row")) -> Rows:
+    """Add the volumes traded on touched rows; 0 on rows without a trade."""
+    traded = traded.select(*key, *VOLUMES, nw.lit(value=True).alias("is_traded"))
+    is_traded = ~nw.col("is_traded").is_null()  # a volume may be null: unknown
+    return (
+        rows.join(traded, on=list(key), how="left")
+        .with_columns(nw.when(is_traded).then(nw.col(name)).otherwise(0.0).alias(name) for name in VOLUMES)
+        .drop("is_traded")
+    )
+
+
+def touches(ranges: Rows) -> Rows:
+    """Return one row per session, block and row in a range."""
+    return spread(ranges, "lowest", "highest", name="row").unique()
 
 
 def beside(rows: Rows, others: Rows, key: list[str]) -> Rows:
@@ -74,24 +97,48 @@ def _grouped(touched: Rows) -> Rows:
     )
 
 
-def _in_cells(touched: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
-    """Return what `_grouped` does, in order of session and row."""
-    session, row, block = (touched[name].to_numpy() for name in ("session", "row", "block_id"))
-    sessions = int(session.max(initial=-1)) + 1
-    lowest, highest = np.full(sessions, np.iinfo(np.int64).max), np.full(sessions, np.iinfo(np.int64).min)
-    np.minimum.at(lowest, session, row)
-    np.maximum.at(highest, session, row)
+def _in_cells(both: nw.DataFrame[Any]) -> nw.DataFrame[Any]:
+    """Return the levels of ranges and of traded rows below them, in order of session and row."""
+    traded = both.filter(nw.col("block_id").is_null()).select("session", "row", *VOLUMES)
+    ranges = both.select("session", "block_id", "lowest", "highest")
+    ranges = ranges.filter(nw.col("lowest") <= nw.col("highest")).sort("session", "block_id", "lowest")
+    session, block, low, high = (ranges[name].to_numpy() for name in ranges.columns)
+    size = high - low + 1
+    starts = np.flatnonzero(np.diff(session, prepend=-1))
+    lowest, highest = np.minimum.reduceat(low, starts), np.maximum.reduceat(high, starts)
     sizes = highest - lowest + 1
-    if not 0 < sizes.astype(float).sum() <= _CELLS * len(touched):
-        return _grouped(touched.lazy()).collect().sort("session", "row")
+    is_sparse = sizes.sum(dtype=float) > _CELLS * size.sum(dtype=float)
+    if not len(ranges) or is_sparse or size.max() > MOST_NUMBERS:
+        levels = with_volumes(_grouped(touches(ranges.lazy())), traded.lazy())
+        return levels.collect().sort("session", "row")
     ends = np.cumsum(sizes)
-    before = ends - sizes - lowest  # cell of a session's row 0, were there one
-    cell = row + before[session]
-    counts = np.bincount(cell, minlength=ends[-1])
-    first, last = np.full(ends[-1], np.iinfo(np.int64).max), np.full(ends[-1], -1)
-    np.minimum.at(first, cell, block)
-    np.maximum.at(last, cell, block)
+    cells, row_of_cell = ends[-1], np.repeat(lowest - ends + sizes, sizes) + np.arange(ends[-1])
+    shift = np.repeat(ends - sizes - lowest, np.diff(starts, append=len(low)))
+    begin, end = low + shift, high + shift + 1
+    # Ranges of one block may overlap, those of several markets: each counts from where the ones before it end.
+    is_next = (np.diff(session, prepend=-1) != 0) | (np.diff(block, prepend=-1) != 0)
+    of_block = np.cumsum(is_next) * (cells + 1)  # lifts each block above those before it
+    reached = np.maximum.accumulate(end + of_block)
+    begin[1:] = np.clip(reached[:-1] - of_block[1:], begin[1:], end[1:])
+    changes = np.bincount(begin, minlength=cells + 1) - np.bincount(end, minlength=cells + 1)
+    counts, first, last = np.cumsum(changes)[:-1], np.empty(cells, np.int64), np.empty(cells, np.int64)
+    slices = list(zip(begin.tolist(), end.tolist(), block.tolist(), strict=True))
+    for start, stop, number in slices:
+        last[start:stop] = number
+    for start, stop, number in reversed(slices):
+        first[start:stop] = number
     level = np.flatnonzero(counts)
-    session = np.repeat(np.arange(sessions), sizes)[level]
-    values = session, level - before[session], counts[level], first[level], last[level]
-    return nw.from_dict(dict(zip(_LEVEL, values, strict=True)), backend=touched.implementation)
+    of_cells = (np.repeat(session[starts], sizes), row_of_cell, counts, first, last)
+    columns = {name: values[level] for name, values in zip(_LEVEL, of_cells, strict=True)}
+
+    # Trades lie on rows that their blocks touched; others can only be of another profile than the ranges.
+    row, own = (traded[name].to_numpy() for name in ("row", "session"))
+    at = np.minimum(np.searchsorted(session[starts], own), len(starts) - 1)
+    is_inside = (session[starts][at] == own) & (lowest[at] <= row) & (row <= highest[at])
+    cell = (row + (ends - sizes - lowest)[at])[is_inside]
+    for name in VOLUMES:
+        volume = np.zeros(cells)
+        volume[cell] = traded[name].to_numpy()[is_inside]
+        columns[name] = volume[level]
+    # Unknown volumes are NaN here.
+    return nw.from_dict(columns, backend=both.implementation).with_columns(nw.col(*VOLUMES).fill_nan(None))

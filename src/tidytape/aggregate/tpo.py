@@ -24,7 +24,8 @@ from typing import Any, Final, Literal
 import narwhals.stable.v2 as nw
 from narwhals.stable.v2.typing import IntoFrameT
 
-from tidytape.aggregate._counts import beside, counted
+from tidytape.aggregate._counts import VOLUMES as _SUMMED
+from tidytape.aggregate._counts import beside, counted, touches, with_volumes
 from tidytape.aggregate.minutes import candles_of, needed_of_candles, needed_of_profile, profile_of
 from tidytape.aggregate.trades import candles, volume_profile
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
@@ -32,7 +33,7 @@ from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames import exact
 from tidytape.frames.door import BUCKET, INSTRUMENT
 from tidytape.frames.grid import Grid
-from tidytape.frames.rows import MOST_NUMBERS, spread
+from tidytape.frames.rows import MOST_NUMBERS
 from tidytape.frames.table import Rows, Table
 from tidytape.frames.times import bucket_start
 from tidytape.times import DAY, MINUTE, SECOND, interval_of
@@ -42,7 +43,6 @@ _TIMES: Final = ("timestamp", "first_timestamp", "last_timestamp")
 _NEW_TIMES: Final = dict.fromkeys(("period_start", "period_end"), "timestamp")
 _PROFILE = (*INSTRUMENT, "timestamp")
 _VOLUMES = ("buy_volume", "sell_volume")
-_SUMMED = (*_VOLUMES, "volume")
 
 _NOBODY: Final = tuple(nw.lit("").alias(name) for name in INSTRUMENT)
 
@@ -348,14 +348,14 @@ class _Parts:
     ----------
     sessions : one row per session
         Its number ``session``, `_PROFILE`, and its prices.
-    touched : one row per session, block and price row touched
-        ``session``, ``block_id``, ``row``.
+    ranges : one row per session, block and market
+        ``session``, ``block_id``, and the ``lowest`` and ``highest`` price row that it touched.
     traded : function
         Returns the volume profile of an interval.
     """
 
     sessions: Rows
-    touched: Rows
+    ranges: Rows
     traded: Callable[[Interval], Rows]
 
     def numbered(self, rows: Rows) -> Rows:
@@ -442,9 +442,8 @@ def _with_month_start(frame: Rows, time: nw.Expr, name: str) -> Rows:
 
 def _profiles(parts: _Parts, cut: Cut, now: int | None) -> Rows:
     """Return the levels of each session with the session's prices, its value area and the flags of each level."""
-    levels = _with_volumes(
-        counted(parts.touched, cut.grid), parts, cut, ["session", "row"], cut.session or Interval.DAY
-    )
+    traded = _traded(parts, cut, ["session", "row"], cut.session or Interval.DAY)
+    levels = counted(parts.ranges, traded, cut.grid)
     levels = _with_flags(beside(levels, parts.sessions, ["session"]), cut, now)
     return (
         levels.with_columns(
@@ -476,18 +475,19 @@ def _profiles(parts: _Parts, cut: Cut, now: int | None) -> Rows:
 
 def _touches(parts: _Parts, cut: Cut) -> Rows:
     """Return one row per session, block and price row touched, with what was traded there."""
+    key = ["session", "block_id", "row"]
     return (
-        _with_volumes(parts.touched, parts, cut, ["session", "block_id", "row"], cut.piece)
+        with_volumes(touches(parts.ranges), _traded(parts, cut, key, cut.piece), key)
         .join(parts.sessions.select(*_PROFILE, "session"), on="session", how="inner")
         .sort("session", "block_id", "row")
         .select(*_PROFILE, "block_id", cut.grid.price(nw.col("row")).alias("price"), *_VOLUMES, "volume")
     )
 
 
-def _with_volumes(rows: Rows, parts: _Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
-    """Add the volumes traded on touched rows; 0 on rows without a trade, which most are.
+def _traded(parts: _Parts, cut: Cut, key: list[str], interval: Interval) -> Rows:
+    """Return the volumes of each key that traded.
 
-    ``interval`` is the longest that lies in one row of the key, or one of its days if that is a month.
+    ``interval`` is the longest that lies in one row of the key, or a day if that is a month.
     """
     profile = parts.traded(interval).select(
         *INSTRUMENT,
@@ -499,13 +499,7 @@ def _with_volumes(rows: Rows, parts: _Parts, cut: Cut, key: list[str], interval:
     traded = traded.with_columns(exact.together(*_VOLUMES, "volume"))
     if cut.session is None and interval is Interval.DAY:
         traded = traded.group_by(*key).agg(exact.summed(*_SUMMED))
-    traded = traded.select(*key, *map(exact.total, _SUMMED), nw.lit(value=True).alias("is_traded"))
-    is_traded = ~nw.col("is_traded").is_null()  # a volume may be null: unknown
-    return (
-        beside(rows, traded, key)
-        .with_columns(nw.when(is_traded).then(nw.col(name)).otherwise(0.0).alias(name) for name in _SUMMED)
-        .drop("is_traded")
-    )
+    return traded.select(*key, *map(exact.total, _SUMMED))
 
 
 def _opened(
@@ -540,13 +534,12 @@ def _cut_minutes(
         blocks = _with_rows(
             candles_of.core(minutes.with_columns(*_NOBODY), interval=cut.piece), cut, eager=False
         )
-    parts = _parts(
+    return _parts(
         blocks,
         ranges,
         lambda interval: profile_of.core(rows, interval=interval, block_size=cut.grid.size, amount=amount),
         cut,
     )
-    return replace(parts, touched=parts.touched.unique()) if united else parts
 
 
 def tpo_of_minutes(
@@ -606,7 +599,7 @@ def _parts(blocks: Rows, ranges: Rows, traded: Callable[[Interval], Rows], cut: 
     sessions = sessions.with_columns(nw.col("session").cast(nw.Int64))
     parts = _Parts(sessions, ranges, traded)
     ranges = parts.numbered(cut.placed(ranges)).select("session", "block_id", "lowest", "highest")
-    return replace(parts, touched=spread(ranges, "lowest", "highest", name="row"))
+    return replace(parts, ranges=ranges)
 
 
 def _with_rows(pieces: Rows, cut: Cut, *, eager: bool) -> Rows:
