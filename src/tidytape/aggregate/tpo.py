@@ -550,9 +550,13 @@ def tpo_of_minutes(
     *,
     united: bool,
 ) -> tuple[Rows, Rows]:
-    """Return the results of `tpo_of` and `tpo_touches_of`, from one-minute candles and profiles."""
+    """Return the result of `tpo_of`, and that of `tpo_touches_of` without volumes, from minute candles and profiles."""
     parts = _cut_minutes(minutes, rows, cut, amount, united=united)
-    return _profiles(parts, cut, None), _touches(parts, cut)
+    touched = touches(parts.ranges).join(
+        parts.sessions.select(*_PROFILE, "session"), on="session", how="inner"
+    )
+    price = cut.grid.price(nw.col("row")).alias("price")
+    return _profiles(parts, cut, None), touched.select(*_PROFILE, "block_id", price)
 
 
 def _cut_trades(table: Table[Any], cut: Cut) -> _Parts:

@@ -14,6 +14,7 @@ import polars as pl
 
 from tidytape import aggregate
 from tidytape.aggregate.group import in_usd as worth_in_usd
+from tidytape.aggregate.minutes import needed_of_candles
 from tidytape.aggregate.tpo import MOST_ROWS, Cut, tpo_of_minutes
 from tidytape.catalogue import (
     DEFAULT_FUNDING_INTERVAL_MS,
@@ -49,9 +50,13 @@ def _trades(scan: MarketScan) -> pl.LazyFrame:
     return planned(aggregate.raw_trades.core, trades)
 
 
-def _profile_minutes(scan: MarketScan, *, end: int | None = None) -> pl.LazyFrame:
+def _profile_minutes(
+    scan: MarketScan, *, end: int | None = None, minutes: pl.DataFrame | None = None
+) -> pl.LazyFrame:
+    """Return the minute profile; ``minutes`` are its minute candles, where the caller has read them already."""
     size = scan.block_size
-    highest = candle_minutes(scan, end=end).select(pl.col("high").abs().max()).collect(engine="streaming")
+    rows = candle_minutes(scan, end=end) if minutes is None else minutes.lazy()
+    highest = rows.select(pl.col("high").abs().max()).collect(engine="streaming")
     _require_rows(highest.item(), size)
     if scan.needs_rates:
         return planned(aggregate.minute_profile.core, scan.events("trades", end=end), block_size=size)
@@ -142,8 +147,12 @@ def tpo_of_members(scans: Sequence[MarketScan], *, united: bool = True) -> pl.La
     query, first = scans[0].query, scans[0]
     session = query.tpo_session
     end = _end_of_sessions(first)
-    minutes = pl.concat([candle_minutes(scan, end=end) for scan in scans])
-    rows = pl.concat([_profile_minutes(scan, end=end) for scan in scans])
+    needed = needed_of_candles()
+    read = [candle_minutes(scan, end=end).select(needed).collect(engine="streaming") for scan in scans]
+    minutes = pl.concat(read).lazy()
+    rows = pl.concat(
+        _profile_minutes(scan, end=end, minutes=known) for scan, known in zip(scans, read, strict=True)
+    )
     minutes_of_block = query.tpo_block_minutes or DEFAULT_TPO_BLOCK_MINUTES
     cut = Cut.of(first.interval, first.block_size, session, minutes_of_block)
     inside = pl.col("timestamp").is_between(first.start, first.end, closed="left")
