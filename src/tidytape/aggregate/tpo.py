@@ -493,13 +493,15 @@ def _traded(parts: _Parts, cut: Cut, key: list[str], interval: Interval) -> Rows
         *INSTRUMENT,
         nw.col("timestamp").alias(BUCKET),
         cut.grid.row(nw.col("price")).alias("row"),
-        *_VOLUMES,
+        *_SUMMED,
     )
-    traded = exact.in_parts(parts.numbered(cut.placed(profile)), *_VOLUMES)
-    traded = traded.with_columns(exact.together(*_VOLUMES, "volume"))
-    if cut.session is None and interval is Interval.DAY:
-        traded = traded.group_by(*key).agg(exact.summed(*_SUMMED))
-    return traded.select(*key, *map(exact.total, _SUMMED))
+    is_summed = cut.session is None and interval is Interval.DAY
+    # The profile's volume is a sum of two floats, and gets the decimal that they add up to.
+    summed = _SUMMED if is_summed else ("volume",)
+    traded = exact.in_parts(parts.numbered(cut.placed(profile)), *summed)
+    if is_summed:
+        traded = traded.group_by(*key).agg(exact.summed(*summed))
+    return traded.select(*key, *(exact.total(name) if name in summed else nw.col(name) for name in _SUMMED))
 
 
 def _opened(
