@@ -9,9 +9,10 @@ import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 import pytest
+from polars.testing import assert_frame_equal
 
 from oracles.profile import value_area
-from tidytape.aggregate import candles, tpo, tpo_touches
+from tidytape.aggregate import _counts, candles, tpo, tpo_touches
 from tidytape.aggregate.tpo import _with_month_start
 from tidytape.catalogue import TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import MissingColumnError, QueryError
@@ -284,6 +285,22 @@ def test_counts_are_touches_and_volume_is_conserved(session):
             assert table[f"{side.lower()}_volume"].sum() == pytest.approx(amounts, rel=1e-12)
     in_all = levels.unique(SESSION)["total_volume"].sum()
     assert in_all == pytest.approx(trades["amount"].sum(), rel=1e-12)
+
+
+@pytest.mark.parametrize("session", [None, "weekly", "monthly"])
+def test_levels_counted_in_cells_are_those_that_are_grouped(session, monkeypatch):
+    trades = random_trades(12)
+    ways = {"interval": "4h", "block_size": "0.1", "session": session}
+    in_cells = tpo(trades, **ways)
+    monkeypatch.setattr(_counts, "_CELLS", 0)
+    assert_frame_equal(tpo(trades, **ways), in_cells, check_exact=True)
+
+
+def test_a_session_with_a_wide_gap_has_levels_on_either_side_of_it(engine):
+    trades = frame([(0, "BUY", 1.0, 1.0), (31, "SELL", 1e9, 2.0), (61, "SELL", 1e9, None)])
+    got = engine.polars(tpo(engine.frame(trades), interval="1d", block_size="0.01"))
+    found = got.select("price", "tpo_count", "buy_volume", "sell_volume", "total_volume").rows()
+    assert found == [(1.0, 1, 1.0, 0.0, None), (1e9, 2, 0.0, None, None)]
 
 
 def with_lists(levels, touches):

@@ -27,7 +27,7 @@ from narwhals.stable.v2.typing import IntoFrameT
 from tidytape.aggregate._counts import VOLUMES as _SUMMED
 from tidytape.aggregate._counts import beside, counted, touches, with_volumes
 from tidytape.aggregate.minutes import candles_of, needed_of_candles, needed_of_profile, profile_of
-from tidytape.aggregate.trades import candles, volume_profile
+from tidytape.aggregate.trades import candles_without_volume, volume_profile
 from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES, TPO_BLOCK_MINUTES, Interval, TPOSession
 from tidytape.errors import QueryError, did_you_mean
 from tidytape.frames import exact
@@ -565,7 +565,8 @@ def _cut_trades(table: Table[Any], cut: Cut) -> _Parts:
     """Return what market profiles are made of, from trades."""
     order = ["sequence"] if "sequence" in table.names else []
     trades = table.rows.select(*_NEEDED, *order)
-    pieces = candles.core(trades, interval=cut.piece) if order else _candles_of_moments(trades, cut.piece)
+    make = candles_without_volume if order else _candles_of_moments
+    pieces = make(trades, interval=cut.piece)
     blocks = _with_rows(pieces, cut, eager=table.is_eager)
     return _parts(
         blocks,
@@ -575,7 +576,7 @@ def _cut_trades(table: Table[Any], cut: Cut) -> _Parts:
     )
 
 
-def _candles_of_moments(trades: Rows, piece: Interval) -> Rows:
+def _candles_of_moments(trades: Rows, *, interval: Interval) -> Rows:
     """Return candles of trades without ``sequence``; open or close is null where it depends on the order.
 
     It does so where the first or the last moment of a candle has trades at several prices.
@@ -583,9 +584,9 @@ def _candles_of_moments(trades: Rows, piece: Interval) -> Rows:
     moments = trades.group_by(*INSTRUMENT, "timestamp").agg(
         nw.col("price").min().alias("lowest"), nw.col("price").max().alias("highest")
     )
-    moments = moments.with_columns(amount=nw.lit(1.0), sequence=nw.lit(0, nw.Int64))
+    moments = moments.with_columns(sequence=nw.lit(0, nw.Int64))
     low, high = (
-        candles.core(moments.rename({of: "price"}).drop(other), interval=piece)
+        candles_without_volume(moments.rename({of: "price"}).drop(other), interval=interval)
         for of, other in (("lowest", "highest"), ("highest", "lowest"))
     )
     both = low.drop("high").join(high.drop("low"), on=[*INSTRUMENT, "timestamp"], suffix="_high")
