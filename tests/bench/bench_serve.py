@@ -182,7 +182,7 @@ def loaded(
     script = folder / "windows.lua"
     path = path.format(start="START", end="END", period=length)
     spread = (DAYS - 2) * 1_440 - candles
-    script.write_text(WINDOWS.format(last=LAST, spread=spread, length=length, path=path.replace("%", "%%")))
+    script.write_text(WINDOWS.format(last=LAST, spread=spread, length=length, path=path))
     return measured(server, headers, script, clients=clients, seconds=seconds)
 
 
