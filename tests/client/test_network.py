@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import socket
 import ssl
@@ -328,3 +329,13 @@ def test_a_key_is_found_in_bytes_wherever_the_whole_pattern_finds_it(content: by
     secret = Secret(KEY_OF_TEST)
     expected = secret._in_bytes.sub(lambda found: b"*" * len(found[0]), content)
     assert secret._hidden_in(content) == expected
+
+
+def test_a_body_with_a_hint_at_every_byte_is_searched_once() -> None:
+    """A megabyte of backslashes took twelve seconds, each of them with a search of its own."""
+    secret, content = Secret(KEY_OF_TEST), b"\\" * 10_000
+    ((start, end),) = secret._around_hints(content)
+    assert (start, end >= len(content)) == (0, True)
+    apart = list(secret._around_hints(b"%61" + b"-" * 5_000 + b"%61"))
+    assert all(before[1] < after[0] for before, after in itertools.pairwise(apart))
+    assert sum(end - start for start, end in apart) < 1_000

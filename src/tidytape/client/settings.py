@@ -130,13 +130,23 @@ class Secret:
 
     def _hidden_in(self, content: bytes) -> bytes:
         """Return bytes with asterisks for the key. Only what lies around a hint of it is searched: bodies are long."""
-        reach = _LONGEST_SPELLING * len(self.value)
         hidden = None
-        for hint in self._hints(content) if self._plain else ():
-            for found in self._in_bytes.finditer(content, max(0, hint - reach), hint + reach):
+        for start, end in self._around_hints(content) if self._plain else ():
+            for found in self._in_bytes.finditer(content, start, end):
                 hidden = hidden or bytearray(content)
                 hidden[found.start() : found.end()] = b"*" * len(found[0])
         return content if hidden is None else bytes(hidden)
+
+    def _around_hints(self, content: bytes) -> Iterator[tuple[int, int]]:
+        """Yield the spans that may hold the key, apart from each other: a body may have a hint at every byte."""
+        reach = _LONGEST_SPELLING * len(self.value)
+        start = end = 0
+        for hint in sorted(self._hints(content)):
+            if hint - reach > end:
+                yield start, end
+                start = hint - reach
+            end = hint + reach
+        yield start, end
 
     def _hints(self, content: bytes) -> Iterator[int]:
         """Yield where the key stands as it is, and where an escape of one of its characters does."""
