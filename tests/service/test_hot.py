@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from tidytape import wire
 from tidytape.catalogue import Interval
+from tidytape.errors import LakeError
 from tidytape.lake import Lake
 from tidytape.lake.recent import Recent
 from tidytape.lake.rollup import rollup
@@ -305,3 +307,23 @@ def test_a_part_of_many_points_holds_no_more_memory_than_its_own(lake: Lake) -> 
         assert one.points.bounds[-1] == len(one.points.text)
     for frame, size in hot.FRAMES._values.values():
         assert frame.points.rechunk().estimated_size() <= size
+
+
+def test_a_lake_that_was_removed_or_made_anew_is_seen_at_once(tmp_path: Path) -> None:
+    def made(commits: int, price: float) -> None:
+        lake = Lake.create(tmp_path / "lake")
+        lake.register(pl.DataFrame([{**MARKET, "coin": "BTC", "quote_coin": "USDT"}]))
+        for number in range(commits):
+            lake.append("trades", trades([number], mark=str(number), price=price), source=str(number))
+
+    made(3, 100.0)
+    reader = Lake(tmp_path / "lake")
+    assert warm(reader, query())[0]["open"].to_list() == [100.0, 101.0, 102.0]
+    shutil.rmtree(tmp_path / "lake")
+    with pytest.raises(LakeError):
+        warm(reader, query())
+    for commits in (2, 3):
+        shutil.rmtree(tmp_path / "lake", ignore_errors=True)
+        made(commits, 100.0 * commits)
+        found = warm(reader, query())[0]["open"].to_list()
+        assert found == [100.0 * commits + number for number in range(commits)]

@@ -85,7 +85,17 @@ class Opened(DeltaTable):
         """Folder of the log of a local table."""
         if self.table_uri.startswith("file://"):
             self.log = unquote(self.table_uri.removeprefix("file://")).rstrip("/") + "/_delta_log"
+        self.commit = self.commit_file()
+        """The file of its newest commit, as `commit_file` tells it apart."""
         self._kept: tuple[int, dict[Any, Any]] = -1, {}
+
+    def commit_file(self) -> tuple[int, int] | None:
+        """Return what tells the file of this version's commit from any other; None if it is gone, or not local."""
+        try:
+            facts = None if self.log is None else os.stat(f"{self.log}/{self.version():020}.json")  # noqa: PTH116 - a Path takes four times as long
+        except OSError:
+            return None
+        return None if facts is None else (facts.st_ino, facts.st_mtime_ns)
 
     def once(self, key: Any, read: Callable[[], T]) -> T:
         """Return the result of ``read``, which is called once per key and version."""
@@ -197,13 +207,15 @@ def create(uri: str, table: Table, options: Options) -> None:
 def is_newest(delta: Opened, options: Options) -> bool:
     """Return whether an open table has no newer version, by a look for the next commit.
 
-    That commit could have been made and cleaned away since, so a table that was opened long ago counts as older.
+    That commit could have been made and cleaned away since, so a table that was opened long ago counts as older. So
+    does a local table whose own commit is no longer the same file: it was removed, or made anew in its place.
     """
     if time.monotonic() - delta.opened_at > _FRESH:
         return False
     commit = f"{delta.version() + 1:020}.json"
     if delta.log is not None:
-        return not os.path.exists(f"{delta.log}/{commit}")  # noqa: PTH110 - a Path takes four times as long
+        is_next = os.path.exists(f"{delta.log}/{commit}")  # noqa: PTH110 - a Path takes four times as long
+        return not is_next and delta.commit_file() == delta.commit
     with failing("open the table", delta.table_uri, options):
         store = delta.once("store", lambda: filesystem(delta.table_uri, options))
         return bool(store.get_file_info(f"_delta_log/{commit}").type == pyarrow.fs.FileType.NotFound)
