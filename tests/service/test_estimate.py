@@ -145,7 +145,7 @@ def test_only_what_statistics_bound_from_above_is_small() -> None:
     told = Told(most={"candles_of_both_1m": 2_880, "candles_1m": 2_880, "profile_1m": 90_000})
     assert of(query(), told).most == 2_880
     assert of(query(), told).is_small
-    assert of(query("VOLUME_PROFILE_AGG"), told, markets=2).most == 2 * 92_880
+    assert of(query("VOLUME_PROFILE_AGG"), told, markets=2).most == 2 * 92_880 + 25_000
     assert of(query("VOLUME_PROFILE_AGG"), told, markets=2).is_small
     assert not of(query("VOLUME_PROFILE_AGG"), told, markets=3).is_small
     assert not of(query("VOLUME_PROFILE_AGG"), Told()).is_small  # nothing says how many there are
@@ -154,6 +154,26 @@ def test_only_what_statistics_bound_from_above_is_small() -> None:
     in_usd, of_euro = query(quote="USD"), Market("X", "BTCEUR", None, "BTC", "SPOT", Decimal(10), "EUR")
     assert of(in_usd, told).is_small
     assert not estimated(in_usd, {in_usd.type[0]: [of_euro]}, told).is_small
+
+
+def test_many_markets_are_not_small_however_few_their_rows() -> None:
+    """Planning for 300 markets of ten trades each took ten seconds, and for their market profiles never ended."""
+    told = Told(most={"candles_of_both_1m": 10, "profile_1m": 10})
+    assert of(query(), told, markets=10).is_small
+    assert not of(query(), told, markets=12).is_small
+    types = ["TRADE_SIDE_AGNOSTIC_AGG", "VOLUME_PROFILE_AGG"]
+    both = PointsQuery(type=types, exchange="X", coin="BTC", interval="1d", start=T0, end=T0 + DAY)
+    assert not estimated(both, {name: [ONE] * 6 for name in types}, told).is_small
+
+
+def test_a_market_profile_whose_lists_take_much_memory_is_not_small() -> None:
+    """In Arrow each level has the list of all single prints: four trades made an answer of 766 MB."""
+    told = Told({"trades": [Facts(4, T0 * NS, (T0 + 4 * 3_600) * NS - 1, 100.0, 106.0)]})
+    told.most = {"candles_of_both_1m": 240, "profile_1m": 4}
+    asked = query("TPO_AGG", interval="4h", end=T0 + 4 * 3_600, tpo_block_minutes=60)
+    for size, is_small in (("0.01", True), ("0.0006", False)):
+        market = Market("X", "BTCUSDT", None, "BTC", "SPOT", Decimal(size), "USDT")
+        assert estimated(asked, {"TPO_AGG": [market]}, told).is_small is is_small
 
 
 def test_a_file_counts_whole_where_its_rows_must_be_bounded() -> None:
@@ -166,7 +186,8 @@ def test_a_market_profile_is_bounded_by_the_range_of_its_files() -> None:
     trades = [Facts(90_000, T0 * NS, (T0 + DAY) * NS - 1, 60_000.0, 61_200.0)]
     told = Told({"trades": trades}, most={"candles_of_both_1m": 2_880, "profile_1m": 5_000})
     levels, blocks = 1_200 / 10 + 2, 48 + 2
-    assert of(query("TPO_AGG", interval="1d"), told).most == 2_880 + 5_000 + 4 * levels * blocks
+    most = 2_880 + 5_000 + 4 * levels * blocks + levels**2 * 8 / 300
+    assert of(query("TPO_AGG", interval="1d"), told).most == most
     unbounded = Told({"trades": [Facts(90_000, T0 * NS, T0 * NS)]}, most=told.most)
     assert of(query("TPO_AGG", interval="1d"), unbounded).most == math.inf
 

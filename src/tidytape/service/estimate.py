@@ -16,7 +16,7 @@ from tidytape.lake.rollup.recipes import RECIPES
 from tidytape.lake.store import Facts
 from tidytape.query import PointsQuery, window_hint
 from tidytape.service.plans import PLANS
-from tidytape.service.scan import ROWS_PER_TOUCH, Limits, Market, MarketsByType, in_usd
+from tidytape.service.scan import ROWS_PER_NUMBER, ROWS_PER_TOUCH, Limits, Market, MarketsByType, in_usd
 from tidytape.times import DAY, MINUTE, SECOND
 
 __all__ = ["Estimate", "Statistics", "estimated", "require_trades", "rows_within"]
@@ -24,6 +24,7 @@ __all__ = ["Estimate", "Statistics", "estimated", "require_trades", "rows_within
 _LIGHT_ROWS = 1_000_000
 _LIGHT_MADE = 250_000
 _SMALL = 250_000  # rows, of which the largest answers take a fifth of a second
+_ROWS_PER_MARKET = 25_000  # which take as long as to plan for one more market
 _COUNTED = 20_000_000
 _LONGEST_CANDLE = 7 * DAY
 
@@ -44,7 +45,8 @@ class Estimate:
     least : int
         How many rows it makes at least.
     most : float
-        How many rows it reads and makes at most, by the statistics of files; infinite where these do not bound it.
+        How many rows it reads and makes at most, by the statistics of files, and what it takes to plan for its markets
+        in as many rows; infinite where nothing bounds it.
     """
 
     rows: int
@@ -97,7 +99,7 @@ def estimated(query: PointsQuery, subjects: MarketsByType, statistics: Statistic
         return Estimate(0, 0, most=0)
     rows, made, least = (sum(numbers) for numbers in zip(*parts, strict=True))
     most = sum(_most(name, query, one, statistics) for name in query.type for one in subjects.get(name, []))
-    return Estimate(rows, made, least, most)
+    return Estimate(rows, made, least, most + _ROWS_PER_MARKET * (len(parts) - 1))
 
 
 def _of_market(name: str, query: PointsQuery, market: Market, statistics: Statistics) -> tuple[int, int, int]:
@@ -147,12 +149,17 @@ def _most(name: str, query: PointsQuery, market: Market, statistics: Statistics)
         return sum(statistics.most_events(table, market, start, end) for table in plan.tables)
     if name == "TPO_AGG":
         end += DAY * 31 if query.tpo_session else 0
-        candles += ROWS_PER_TOUCH * _most_touched(query, market, statistics, start, end)
+        candles += _most_of_levels(query, market, statistics, start, end)
     return candles + sum(statistics.most_minutes(table, market, start, end) for table in plan.minutes)
 
 
-def _most_touched(query: PointsQuery, market: Market, statistics: Statistics, start: int, end: int) -> float:
-    """Return how many levels the time blocks of a market profile touch at most: each all levels of its files."""
+def _most_of_levels(
+    query: PointsQuery, market: Market, statistics: Statistics, start: int, end: int
+) -> float:
+    """Return how many rows the levels of a market profile cost at most: touches, and the lists that Arrow repeats.
+
+    Each time block may touch all levels of its files, and each level of a session may list all others.
+    """
     files = [
         file
         for file in statistics.events("trades", market.exchange, market.raw_symbol)
@@ -163,7 +170,9 @@ def _most_touched(query: PointsQuery, market: Market, statistics: Statistics, st
     highest = max((math.inf if file.high is None else file.high for file in files), default=0.0)
     lowest = min((-math.inf if file.low is None else file.low for file in files), default=0.0)
     levels = (highest - lowest) / float(market.block_size) + 2
-    return levels * ((end - start) // _block(query) + 2)
+    touched = levels * ((end - start) // _block(query) + 2)
+    sessions = -(-(end - start) // min(query.step * SECOND, DAY))
+    return ROWS_PER_TOUCH * touched + ROWS_PER_NUMBER * levels**2 * sessions
 
 
 def _block(query: PointsQuery) -> int:

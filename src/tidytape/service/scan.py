@@ -26,6 +26,7 @@ from tidytape.times import DAY, MINUTE, SECOND
 
 __all__ = [
     "MARKET",
+    "ROWS_PER_NUMBER",
     "ROWS_PER_TOUCH",
     "UNHURRIED",
     "Limits",
@@ -45,6 +46,9 @@ MARKET = ["exchange", "raw_symbol"]
 
 ROWS_PER_TOUCH = 4
 """How many rows a touch costs as much as: the levels are sorted and joined several times."""
+
+ROWS_PER_NUMBER = _BYTES_PER_NUMBER / _BYTES_PER_ROW
+"""How many rows take as much memory as a number of a list."""
 
 
 @dataclass(frozen=True, slots=True)
