@@ -17,7 +17,7 @@ from tidytape.service.plans import PLANS, TABLES_OF_MARKETS
 from tidytape.service.scan import Market, MarketScan, in_usd, quote_markets
 from tidytape.times import DAY, SECOND
 from tidytape.wire import Note
-from tidytape.wire.tidy import DATA_UNTIL, with_finality
+from tidytape.wire.tidy import DATA_UNTIL, with_finality, with_series
 
 __all__ = ["able_intervals", "description", "descriptions", "note_of_reach", "notes_of", "with_descriptors"]
 
@@ -89,8 +89,8 @@ def with_descriptors(
     values = [name for name in described.columns if name not in keys]
     dtypes = {**described.schema, **frame.schema}
     if described.height == 1:  # without a join, which takes longer than reading the points
-        frame = frame.with_columns(pl.lit(described[name]).first().cast(dtypes[name]) for name in values)
-        return with_finality(frame, data_type)
+        ones = (described[name].cast(dtypes[name]).new_from_index(0, frame.height) for name in values)
+        return with_finality(with_series(frame, *ones), data_type)
     if by_coin:
         keys = ["coin"]
         described = described.group_by(keys).agg(pl.col(name).min() for name in values)
@@ -248,13 +248,14 @@ def _full(
     """
     start, end = query.span
     sides = ["side"] if kind.per_side else []
-    first, last = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
-    reaches = (first <= start) & (last >= end - query.step) if kind.dense else pl.lit(value=True)
-    by = [*columns, *sides]
-    if is_one and not sides and frame.height:  # grouping takes three times as long
-        series = frame.select(pl.col(by).first(), reaches=reaches)
-    else:
-        series = frame.group_by(by).agg(reaches=reaches)
+    if is_one and not sides and frame.height:  # without an engine, which takes longer to start
+        times = frame["timestamp"].to_physical().to_numpy()
+        first, last = times.min() // SECOND, times.max() // SECOND
+        reaches = not kind.dense or (first <= start and last >= end - query.step)
+        return {tuple(frame[column][0] for column in columns): bool(reaches)}
+    earliest, latest = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
+    is_full = (earliest <= start) & (latest >= end - query.step) if kind.dense else pl.lit(value=True)
+    series = frame.group_by(*columns, *sides).agg(reaches=is_full)
     full: dict[tuple[str | None, ...], bool] = {}
     for *names, is_full in series.iter_rows():
         market = tuple(names[: len(columns)])
