@@ -327,3 +327,18 @@ def test_a_lake_that_was_removed_or_made_anew_is_seen_at_once(tmp_path: Path) ->
         made(commits, 100.0 * commits)
         found = warm(reader, query())[0]["open"].to_list()
         assert found == [100.0 * commits + number for number in range(commits)]
+
+
+def test_names_of_files_and_frames_without_rows_count_as_memory(tmp_path: Path) -> None:
+    lake = filled(tmp_path / "lake")
+    for number in range(40):
+        lake.append("trades", trades([DAYS * 1_440 + number], mark="live"), source=f"live {number}")
+    warm(lake, query(first=DAYS * 1_440, last=(DAYS + 1) * 1_440))
+    for kept in (hot.TEXTS, hot.FRAMES):
+        ((key, (_, size)),) = kept._values.items()
+        assert len(key.files) == 40
+        assert size > sum(map(len, key.files)) + 1_024
+    warm(lake, query(first=-5_000, last=-4_999))
+    (frame, size) = next(reversed(hot.FRAMES._values.values()))
+    assert frame.points.is_empty()
+    assert size >= 1_024 + 400 * frame.points.width

@@ -7,9 +7,13 @@ from collections import OrderedDict
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-__all__ = ["Recent"]
+import polars as pl
+
+__all__ = ["Recent", "frame_size"]
 
 _KEY = 1_024  # bytes; what a key and its place take, so that values of no size do not add up without end
+
+_COLUMN = 400  # bytes; what a column takes beside its values, as measured of frames without rows
 
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
@@ -63,3 +67,14 @@ class Recent(Generic[K, V]):
             while self.size > self.most:
                 _, (_, gone) = self._values.popitem(last=False)
                 self.size -= gone
+
+
+def frame_size(frame: pl.DataFrame) -> int:
+    """Return about how much memory a frame takes, also one without rows. [byte]
+
+    Examples
+    --------
+    >>> frame_size(pl.DataFrame({"a": [1, 2]}))
+    416
+    """
+    return int(frame.estimated_size()) + _COLUMN * frame.width

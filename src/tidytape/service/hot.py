@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from tidytape import wire
 from tidytape.catalogue import Selection, Side, SortDirection
-from tidytape.lake.recent import Recent
+from tidytape.lake.recent import Recent, frame_size
 from tidytape.schema import data_type, schema_of
 from tidytape.service.estimate import Statistics, estimated
 from tidytape.service.plans import PLANS
@@ -31,6 +31,7 @@ _POINTS = 1_440  # of a span: a day of minutes
 _LONGEST = 60 * DAY  # of a span
 _MOST_POINTS = 200_000  # of a window; a longer one is computed, and pushes no other points out
 _MOST_SPANS = 1_000  # of a window
+_NAME = 64  # bytes; what a name takes beside its letters
 _MOST_FILES = 1_000  # that hold its events; of more the names alone would take longer than the points
 
 
@@ -45,6 +46,11 @@ class _Key:
     start: int
     end: int
     files: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """How much memory the names of its files take; each version of a table has its own. [byte]"""
+        return sum(map(len, self.files)) + _NAME * len(self.files)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +212,7 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
             # Copied: a slice would keep in memory all that it was cut from.
             rows = made.points if len(missing) == 1 else made.points[np.arange(first, last)]
             kept[key] = one = _Frame(rows, made.times[first:last].copy())
-            FRAMES.put(key, one, size=int(rows.estimated_size()) + one.times.nbytes)
+            FRAMES.put(key, one, size=key.size + frame_size(rows) + one.times.nbytes)
     return [kept[key] for key in keys]
 
 
@@ -237,7 +243,7 @@ def _texts(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Text] | N
             times, rows = np.unique(one.times, return_index=True)  # a point may have many rows
             last = first + len(times)
             kept[key] = own = _Text(written.copy(first, last), times, np.append(rows, len(one.times)))
-            TEXTS.put(key, own, size=own.points.size + own.times.nbytes + own.rows.nbytes)
+            TEXTS.put(key, own, size=key.size + own.points.size + own.times.nbytes + own.rows.nbytes)
             first = last
     return [kept[key] for key in keys]
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from tidytape.lake import _delta
-from tidytape.lake.recent import Recent
+from tidytape.lake.recent import Recent, frame_size
 from tidytape.lake.rollup.recipes import Ask, within
 from tidytape.times import DAY
 
@@ -66,5 +66,5 @@ def stored_minutes(stored: _delta.Opened, rows: pl.LazyFrame, ask: Ask) -> pl.La
         read = within(rows, [Ask(*market, start, end)]).collect(engine="streaming")
         kept = {key: read.filter(time >= key.day * DAY, time < (key.day + 1) * DAY) for key in keys}
         for key, day in kept.items():
-            DAYS.put(key, day, size=int(day.estimated_size()))
+            DAYS.put(key, day, size=frame_size(day))
     return pl.concat([kept[key] for key in keys]).lazy().filter(time >= ask.start, time < ask.end)
