@@ -214,7 +214,7 @@ def is_newest(delta: Opened, options: Options) -> bool:
         return False
     commit = f"{delta.version() + 1:020}.json"
     if delta.log is not None:
-        is_next = os.path.exists(f"{delta.log}/{commit}")  # noqa: PTH110 - a Path takes four times as long
+        is_next = os.access(f"{delta.log}/{commit}", os.F_OK)  # in half the time of `os.path.exists`
         return not is_next and delta.commit_file() == delta.commit
     with failing("open the table", delta.table_uri, options):
         store = delta.once("store", lambda: filesystem(delta.table_uri, options))
