@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,13 +16,14 @@ from hypothesis import strategies as st
 
 from tidytape import wire
 from tidytape.catalogue import Interval
-from tidytape.errors import LakeError
+from tidytape.errors import LakeError, QueryError
 from tidytape.lake import Lake
 from tidytape.lake.recent import Recent
 from tidytape.lake.rollup import rollup
 from tidytape.query import PointsQuery
 from tidytape.service import hot
 from tidytape.service.engine import Engine
+from tidytape.service.scan import Limits
 from tidytape.times import DAY, MINUTE, SECOND
 
 FIRST = 1_722_988_800  # 2024-08-07T00:00:00Z
@@ -284,6 +286,23 @@ def test_a_long_window_and_many_rows_are_computed(lake: Lake, monkeypatch: pytes
             patch.setattr(hot, "FRAMES", Recent[Any, Any](2**24))
             assert warm(lake, query("VOLUME_PROFILE_AGG", last=180, interval="1h"))[1] is None
             assert hot.FRAMES.size == 0
+
+
+@pytest.mark.parametrize("name", ["TRADE_SIDE_AGNOSTIC_AGG", "VOLUME_PROFILE_AGG", "TPO_AGG"])
+def test_points_are_kept_also_where_no_statistics_bound_their_rows(
+    lake: Lake, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """A rollup puts all levels of a market into one file, whose rows bound those of a window badly."""
+    monkeypatch.setattr("tidytape.service.estimate._most", lambda *_: math.inf)
+    require_same(lake, query(name, interval="1d"))
+
+
+def test_what_is_refused_is_refused_with_memory_too(lake: Lake) -> None:
+    asked = query("TPO_AGG", interval="1d")
+    own = Engine(lake, limits=Limits(rows=None, made=40))
+    with pytest.raises(QueryError, match="block_size"):
+        own.frames(asked, own.instruments(asked))
+    assert own.body(asked, own.instruments(asked)) is None
 
 
 def test_answers_are_right_where_the_memory_holds_almost_nothing(

@@ -8,6 +8,8 @@ import io
 import json
 import logging
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -292,3 +294,17 @@ def test_a_local_client_asks_for_nothing_packed(lake: Path, caplog: pytest.LogCa
             exchange="ALPHA", raw_symbol="BTCUSDT", interval="1m", start=T0, end=T0 + 86_400, gapfill=True
         )
     assert found.height > 1000
+
+
+def test_threads_compress_at_once() -> None:
+    """A codec that two threads share ends the process, which no test would survive: so in one of its own."""
+    code = """
+import gzip, os
+from concurrent.futures import ThreadPoolExecutor
+from tidytape.service.computing import compressed
+bodies = [os.urandom(3_000) * 100 for _ in range(8)]
+with ThreadPoolExecutor(8) as pool:
+    for body, (packed, _) in zip(bodies * 40, pool.map(lambda body: compressed(body, "gzip"), bodies * 40)):
+        assert gzip.decompress(packed) == body
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -83,7 +83,7 @@ def left_in_memory(body: bytes, path: str | None) -> bytes | None:
 
 
 _SMALLEST = 1_024  # bytes; a smaller body is not worth the header
-_CODINGS = {"zstd": pa.Codec("zstd", compression_level=1), "gzip": pa.Codec("gzip", compression_level=1)}
+_CODINGS = ("zstd", "gzip")
 
 
 def compressed(body: bytes, accept_encoding: str) -> tuple[bytes, dict[str, str]]:
@@ -115,7 +115,9 @@ def compressed(body: bytes, accept_encoding: str) -> tuple[bytes, dict[str, str]
     best = max(quality, key=lambda name: quality[name])
     if len(body) < _SMALLEST or not 0 < quality[best] >= taken.get("identity", 0.0):
         return body, {}
-    return _CODINGS[best].compress(body, asbytes=True), {"Content-Encoding": best}
+    # Of its own: two threads that compress with one codec end the process.
+    codec = pa.Codec(best, compression_level=1)
+    return codec.compress(body, asbytes=True), {"Content-Encoding": best}
 
 
 def qualities(header: str) -> dict[str, float]:

@@ -64,6 +64,11 @@ class Estimate:
         """Whether it is so small for certain that nothing needs to be able to stop it."""
         return self.most <= _SMALL
 
+    @property
+    def is_worth_keeping(self) -> bool:
+        """Whether its points may stay in memory: about as few as those of a small task, if not for certain."""
+        return self.rows <= _SMALL and self.made <= _SMALL
+
     def require(self, query: PointsQuery, limits: Limits) -> None:
         """Raise QueryError if the request costs more than one request may."""
         if limits.rows is not None and self.rows > limits.rows:

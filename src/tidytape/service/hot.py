@@ -18,10 +18,11 @@ from numpy.typing import NDArray
 
 from tidytape import wire
 from tidytape.catalogue import Selection, Side, SortDirection
+from tidytape.errors import QueryError
 from tidytape.lake.recent import Recent, frame_size
 from tidytape.schema import data_type, schema_of
 from tidytape.service.estimate import Statistics, estimated
-from tidytape.service.plans import PLANS
+from tidytape.service.plans import PLANS, require_touched
 from tidytape.service.scan import Market, MarketScan, in_usd
 from tidytape.times import DAY, HOUR, SECOND
 
@@ -217,11 +218,16 @@ def _frames(scan: MarketScan, name: str, keys: Sequence[_Key]) -> list[_Frame] |
 
 
 def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
-    """Compute the points of a window; None if that is no small task."""
+    """Compute the points of a window; None if these are more than are worth keeping."""
     query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
     wide = replace(scan, query=query)
-    if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_small:
+    if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_worth_keeping:
         return None
+    if name == "TPO_AGG":
+        try:
+            require_touched([wide])
+        except QueryError:  # if it is true of the window that was asked for, the caller is told of that one
+            return None
     plan = PLANS[name].points(wide).with_columns(*scan.market.named(scan.interval))
     schema = schema_of(name)
     points = schema.conform(plan.collect(engine="streaming")).sort(schema.key_of(grouped=False))
