@@ -65,8 +65,8 @@ class Estimate:
         return self.most <= _SMALL
 
     @property
-    def is_worth_keeping(self) -> bool:
-        """Whether its points may stay in memory: about as few as those of a small task, if not for certain."""
+    def is_about_small(self) -> bool:
+        """Whether it is small by estimate, if not for certain: then its points may stay in memory."""
         return self.rows <= _SMALL and self.made <= _SMALL
 
     def require(self, query: PointsQuery, limits: Limits) -> None:

@@ -221,7 +221,7 @@ def _made(scan: MarketScan, name: str, start: int, end: int) -> _Frame | None:
     """Compute the points of a window; None if these are more than are worth keeping."""
     query = scan.query.model_copy(update={"start": start // SECOND, "end": end // SECOND})
     wide = replace(scan, query=query)
-    if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_worth_keeping:
+    if not estimated(query, {name: [scan.market]}, Statistics(scan.lake)).is_about_small:
         return None
     if name == "TPO_AGG":
         try:
