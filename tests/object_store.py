@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import boto3
+import pytest
 
 KEY, SECRET = "testing-key-id", "testing-secret-key"
 
@@ -65,3 +68,14 @@ def client(address: str):
         aws_access_key_id=KEY,
         aws_secret_access_key=SECRET,
     )
+
+
+def emptied(address: str, monkeypatch: pytest.MonkeyPatch, folder: Path) -> str:
+    """Return the name of an empty bucket, with the settings for it in the environment and no other."""
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(folder / "none"))
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(folder / "none"))
+    for name, value in settings(address).items():
+        monkeypatch.setenv(name, value)
+    bucket = f"bucket-{time.time_ns()}"
+    client(address).create_bucket(Bucket=bucket)
+    return bucket

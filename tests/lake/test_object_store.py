@@ -30,14 +30,7 @@ def address() -> Iterator[str]:
 
 @pytest.fixture
 def bucket(address: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> str:
-    """An empty bucket, with the settings for it in the environment and no other."""
-    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
-    for name, value in object_store.settings(address).items():
-        monkeypatch.setenv(name, value)
-    name = f"bucket-{time.time_ns()}"
-    object_store.client(address).create_bucket(Bucket=name)
-    return name
+    return object_store.emptied(address, monkeypatch, tmp_path)
 
 
 @pytest.fixture

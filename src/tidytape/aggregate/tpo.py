@@ -347,7 +347,7 @@ class _Parts:
     Attributes
     ----------
     sessions : one row per session
-        Its number ``session``, `_PROFILE`, and its prices.
+        ``session``, its number; the columns of `_PROFILE`, which name it; and its prices.
     ranges : one row per session, block and market
         ``session``, ``block_id``, and the ``lowest`` and ``highest`` price row that it touched.
     traded : function

@@ -78,7 +78,7 @@ def candles(trades: Rows, /, *, interval: str, by_side: bool = False) -> Rows:
 
 
 def candles_without_volume(trades: Rows, /, *, interval: str) -> Rows:
-    """Return what the core of `candles` does, but no ``volume``, which takes most of the work."""
+    """Return the candles of `candles` without their ``volume``: to sum it is most of the work."""
     return _candles(trades, interval, [*INSTRUMENT], volume=False)
 
 

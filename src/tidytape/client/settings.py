@@ -10,7 +10,7 @@ import ssl
 import urllib.request
 import warnings
 import weakref
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -108,14 +108,14 @@ class Secret:
         """Return nothing of the key."""
         return "Secret('…')"
 
-    def _may_be_in(self, has: Callable[[str], bool]) -> bool:
+    def _may_be_in(self, text: str) -> bool:
         """Return whether a text may have the key or an escape of it; this is fast, for most texts have neither."""
-        is_escaped = has("%") or (has("\\") and any(map(has, self._escapes)))
-        return bool(self._plain) and (any(map(has, self._plain)) or is_escaped)
+        is_escaped = "%" in text or ("\\" in text and any(one in text for one in self._escapes))
+        return bool(self._plain) and (is_escaped or any(one in text for one in self._plain))
 
     def hidden(self, text: str) -> str:
         """Return a text without the key, whether written as it is, or escaped as in URLs or JSON."""
-        return self._in_text.sub("<key>", text) if self._may_be_in(text.__contains__) else text
+        return self._in_text.sub("<key>", text) if self._may_be_in(text) else text
 
     def hidden_answer(self, answer: Answer) -> Answer:
         """Return an answer whose headers and body do not have the key; asterisks take its place in the body.

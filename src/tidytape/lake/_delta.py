@@ -205,7 +205,7 @@ def create(uri: str, table: Table, options: Options) -> None:
 
 
 def is_newest(delta: Opened, options: Options) -> bool:
-    """Return whether an open table has no newer version, by a look for the next commit.
+    """Look for the next commit of an open table; return whether there is none, so that the table is the newest version.
 
     That commit could have been made and cleaned away since, so a table that was opened long ago counts as older. So
     does a local table whose own commit is no longer the same file: it was removed, or made anew in its place.

@@ -397,6 +397,18 @@ class Lake:
 
         Each table is looked up once, when it is first asked for, in the version that is the newest then. So what is
         read for one answer agrees, and in an object store it costs one look per table.
+
+        Returns
+        -------
+        Lake
+            Its reading methods raise LakeError where a table cannot be opened.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> moment = Lake.create(tempfile.mkdtemp()).now()
+        >>> moment.version() == moment.now().version()
+        True
         """
         return _Moment(self)
 

@@ -94,7 +94,7 @@ class Desks(ABC, Generic[D]):
         Raises
         ------
         OverloadedError
-            If too many tasks wait, and this is the one to leave.
+            If too many tasks wait, and this one is refused.
         StoppedError
             If it took too long, or more memory than it may.
         """

@@ -72,10 +72,10 @@ class _Text:
 
 
 FRAMES = Recent[_Key, _Frame](64 * 2**20)
-"""The points of this process as frames."""
+"""Frames of points that this process keeps."""
 
 TEXTS = Recent[_Key, _Text](64 * 2**20)
-"""The points of this process as JSON."""
+"""JSON of points that this process keeps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,12 +143,13 @@ def texts(scan: MarketScan, name: str) -> list[HotText] | None:
 
 def _of_sides(scan: MarketScan, name: str) -> list[MarketScan]:
     """Return the scan of each series of a market, in the order of an answer."""
-    if not data_type(name).per_side:
-        return (
-            [replace(scan, query=scan.query.model_copy(update={"side": None}))] if scan.query.side else [scan]
-        )
-    sides = [scan.query.side] if scan.query.side else sorted(Side)
-    return [replace(scan, query=scan.query.model_copy(update={"side": side})) for side in sides]
+    sides: Sequence[Side | None] = [None]  # the side of a query changes nothing for types without sides
+    if data_type(name).per_side:
+        sides = [scan.query.side] if scan.query.side else sorted(Side)
+    return [
+        scan if side is scan.query.side else replace(scan, query=scan.query.model_copy(update={"side": side}))
+        for side in sides
+    ]
 
 
 def _keys(scan: MarketScan, name: str) -> list[_Key] | None:
@@ -193,9 +194,8 @@ def _are_alone(scan: MarketScan, name: str) -> bool:
         return False
     if query.group_by or query.gapfill or query.sort_direction is SortDirection.DESC or scan.needs_rates:
         return False
-    if query.tpo_session or (
-        name == "OPEN_INTEREST_AGG" and in_usd(query)
-    ):  # a price may be from before the interval
+    looks_back = name == "OPEN_INTEREST_AGG" and in_usd(query)  # at a price from before the interval
+    if query.tpo_session or looks_back:
         return False
     return "candles" not in plan.tables or scan.extent("candles") is None  # their lengths differ
 

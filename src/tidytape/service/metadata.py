@@ -47,7 +47,8 @@ def descriptions(name: str, scans: Iterable[MarketScan]) -> pl.DataFrame:
         "block_size": pl.Float64(),
         DATA_UNTIL: pl.Datetime("ns", "UTC"),
     }
-    dtypes = {column: dtype for column, dtype in dtypes.items() if column not in _left_out(name)}
+    left_out = _left_out(name)
+    dtypes = {column: dtype for column, dtype in dtypes.items() if column not in left_out}
     return pl.DataFrame([description(name, scan) for scan in scans], schema=dtypes)
 
 
@@ -61,7 +62,8 @@ def description(name: str, scan: MarketScan) -> dict[str, Any]:
         "block_size": None if scan.market.block_size is None else float(scan.market.block_size),
         DATA_UNTIL: _known_until(name, scan),
     }
-    return {column: value for column, value in known.items() if column not in _left_out(name)}
+    left_out = _left_out(name)
+    return {column: value for column, value in known.items() if column not in left_out}
 
 
 def _left_out(name: str) -> set[str]:
@@ -229,11 +231,19 @@ def notes_of(
 
 
 def note_of_reach(query: PointsQuery, name: str, scan: MarketScan, first: int, last: int) -> list[Note]:
-    """Return what `notes_of` does of one market, by the last of the first times of its series, and the first last."""
+    """Return what `notes_of` does of one market that has points.
+
+    ``first`` and ``last`` are the times between which each of its series has points. [ns since the epoch]
+    """
     kind = data_type(name)
-    reaches = first <= scan.start and last >= scan.end - query.step * SECOND
-    note = _part(kind, scan, is_full=reaches) if kind.dense else None
+    note = _part(kind, scan, is_full=_reaches(query, first // SECOND, last // SECOND)) if kind.dense else None
     return [] if note is None else [note]
+
+
+def _reaches(query: PointsQuery, first: Any, last: Any) -> Any:
+    """Return whether points from a first to a last time reach both ends of the window; of expressions, one. [s]"""
+    start, end = query.span
+    return (first <= start) & (last >= end - query.step)
 
 
 _MARKET = ["exchange", "raw_symbol", "coin"]
@@ -246,16 +256,14 @@ def _full(
 
     ``is_one`` says that all points belong to one market.
     """
-    start, end = query.span
     sides = ["side"] if kind.per_side else []
     if is_one and not sides and frame.height:  # without an engine, which takes longer to start
         times = frame["timestamp"].to_physical().to_numpy()
-        first, last = times.min() // SECOND, times.max() // SECOND
-        reaches = not kind.dense or (first <= start and last >= end - query.step)
+        reaches = not kind.dense or _reaches(query, times.min() // SECOND, times.max() // SECOND)
         return {tuple(frame[column][0] for column in columns): bool(reaches)}
-    earliest, latest = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
-    is_full = (earliest <= start) & (latest >= end - query.step) if kind.dense else pl.lit(value=True)
-    series = frame.group_by(*columns, *sides).agg(reaches=is_full)
+    first, last = pl.col("timestamp").min().dt.epoch("s"), pl.col("timestamp").max().dt.epoch("s")
+    reaches = _reaches(query, first, last) if kind.dense else pl.lit(value=True)
+    series = frame.group_by(*columns, *sides).agg(reaches=reaches)
     full: dict[tuple[str | None, ...], bool] = {}
     for *names, is_full in series.iter_rows():
         market = tuple(names[: len(columns)])

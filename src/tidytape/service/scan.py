@@ -134,7 +134,7 @@ class Market:
         }
 
     def named(self, interval: Interval) -> list[pl.Expr]:
-        """Return `names` as columns."""
+        """Return the same names as polars expressions, which add them as columns."""
         return [pl.lit(value, dtype=pl.String).alias(name) for name, value in self.names(interval).items()]
 
 

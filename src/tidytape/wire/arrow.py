@@ -65,7 +65,7 @@ def to_arrow(frame: pl.DataFrame, data_type: str, notes: Sequence[Note] | None =
     table = table.replace_schema_metadata(metadata)
     counted = pa.MockOutputStream()
     _write(table, counted)
-    # A stream of the right size: one that grows takes eight times as long.
+    # The stream is allocated at its size: to let it grow takes eight times as long.
     stream = pa.allocate_buffer(counted.size())
     _write(table, pa.FixedSizeBufferWriter(stream))
     return bytes(stream)

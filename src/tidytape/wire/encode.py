@@ -151,6 +151,16 @@ def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
     frame : polars.DataFrame, one row per point or per level
         As of `encode`, of one series of a data type with at most one array of levels.
     data_type : str
+        Name of the data type.
+
+    Returns
+    -------
+    PointTexts
+
+    Raises
+    ------
+    QueryError, MissingColumnError, DecodeError
+        As of `encode`.
 
     Examples
     --------
@@ -166,7 +176,8 @@ def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
     texts, tail = _row_texts(rows, kind)
     lengths = [np.asarray(part.str.len_bytes(), dtype=np.int64) for part in texts]
     starts = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
-    # The first text begins with the head of the series; each other point, with the end of the point before it.
+    # The text of the first row begins with the head of the series; that of the first row of each later point, with the
+    # brackets that close the point before.
     head = len(_series_heads(rows.frame.head(1), kind).item().encode())
     end = tail.removesuffix("]}").encode()
     points = starts[rows.new_point.arg_true().to_numpy()] if kind.levels else starts[:-1]
@@ -191,6 +202,16 @@ def encode_series(
         `PointTexts`, each of at least one point.
     notes : sequence of Note, optional
         As of `encode_all`.
+
+    Returns
+    -------
+    bytes
+        As of `encode`. [byte]
+
+    Examples
+    --------
+    >>> encode_series("SKEW_OPTION_SUMMARY_AGG", [])
+    b'{"series":[]}'
     """
     chunks: list[Any] = []
     for identity, (first, *others) in series:
