@@ -45,6 +45,7 @@ __all__ = [
     "AmountUnit",
     "BookSide",
     "Category",
+    "Change",
     "DataType",
     "Field",
     "GroupBy",
@@ -56,6 +57,7 @@ __all__ = [
     "Selection",
     "Side",
     "SortDirection",
+    "StreamEnd",
     "TPOSession",
     "Tenor",
     "TierName",
@@ -184,6 +186,32 @@ class GroupBy(_Named):
 
     SUM = "GROUP_BY_TYPE_SUM", "sum"
     OPEN_INTEREST_WEIGHTED_AVG = "GROUP_BY_TYPE_OPEN_INTEREST_WEIGHTED_AVG", "open_interest_weighted_avg"
+
+
+class Change(StrEnum):
+    """How a point of a stream differs from what the stream sent before. A batch has its points in this order."""
+
+    REVISION = "revision"
+    """It was final, or its interval was over, and it is another now."""
+    FINAL = "final"
+    """What its market is known up to has passed its end; sent once."""
+    UPDATE = "update"
+    """Its interval is in progress."""
+
+
+class StreamEnd(StrEnum):
+    """Why the service ended a stream."""
+
+    PERIOD_OVER = "PERIOD_OVER"
+    """Everything up to the end of the period is final."""
+    SLOW_READER = "SLOW_READER"
+    """The caller read so slowly that it was too far behind."""
+    SHUTTING_DOWN = "SHUTTING_DOWN"
+    """The service ends; another one may go on from the token."""
+    TOKEN_EXPIRED = "TOKEN_EXPIRED"
+    """What the stream would go on from was removed from the lake."""
+    INTERNAL_ERROR = "INTERNAL_ERROR"
+    """The service failed."""
 
 
 class NoteCode(StrEnum):
@@ -880,8 +908,10 @@ _ERRORS = (
     ("HISTORY_NOT_PERMITTED", 403, "The window begins before the history of the tier"),
     ("AGGREGATION_NOT_PERMITTED", 403, "The tier does not join exchanges into one series"),
     ("POINT_LIMIT_EXCEEDED", 403, "The window has more points than one request may ask for"),
+    ("STREAM_LIMIT_EXCEEDED", 403, "The key holds as many streams at once as its tier may"),
     ("NOT_FOUND", 404, "There is no such path"),
     ("METHOD_NOT_ALLOWED", 405, "The method is not GET"),
+    ("TOKEN_EXPIRED", 410, "What the stream would go on from was removed from the lake"),
     ("URI_TOO_LONG", 414, "Path and query are too long"),
     ("HEADERS_TOO_LONG", 431, "The headers are too long"),
     ("RATE_LIMITED", 429, "The budget is used up; `retry_after` says for how long"),

@@ -16,6 +16,7 @@ by name.
 `concatenated`            frames of several answers, whose unknown fields may be of different kinds
 `fitted`                  a column of one answer as the dtype it has in another
 `finality`                whether the interval of each row can still change
+`encode_batch`            what a stream sends at once as a line of JSON; `decode_batch` reads one; `Batch`
 `Note`                    what an answer says of a market whose points do not fill the window
 `notes_in_json`           the notes of a JSON body; `notes_in_arrow`, `read_notes`, `write_notes`
 ========================  ==============================================================
@@ -37,6 +38,7 @@ from tidytape.wire.decode import JSON_MIME, decode
 from tidytape.wire.encode import PointTexts, encode, encode_all, encode_series, point_texts
 from tidytape.wire.lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
 from tidytape.wire.notes import Note, notes_in_arrow, notes_in_json, read_notes, write_notes
+from tidytape.wire.stream import LINES_MIME, Batch, decode_batch, encode_batch
 from tidytape.wire.tidy import DATA_UNTIL, SENT_UNIT, concatenated, finality, fitted
 
 __all__ = [
@@ -45,17 +47,21 @@ __all__ = [
     "ARROW_MIME",
     "DATA_UNTIL",
     "JSON_MIME",
+    "LINES_MIME",
     "SENT_UNIT",
+    "Batch",
     "Note",
     "PointTexts",
     "concatenated",
     "decode",
+    "decode_batch",
     "decode_block_sizes",
     "decode_list",
     "decode_markets",
     "decode_names",
     "encode",
     "encode_all",
+    "encode_batch",
     "encode_markets",
     "encode_series",
     "finality",
