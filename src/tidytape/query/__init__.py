@@ -21,6 +21,15 @@ from __future__ import annotations
 from tidytape.query._base import respelled
 from tidytape.query.lists import MarketsQuery, MetaQuery
 from tidytape.query.points import PointsQuery
+from tidytape.query.stream import StreamQuery
 from tidytape.query.values import hinted_window, window_hint
 
-__all__ = ["MarketsQuery", "MetaQuery", "PointsQuery", "hinted_window", "respelled", "window_hint"]
+__all__ = [
+    "MarketsQuery",
+    "MetaQuery",
+    "PointsQuery",
+    "StreamQuery",
+    "hinted_window",
+    "respelled",
+    "window_hint",
+]

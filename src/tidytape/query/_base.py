@@ -122,6 +122,7 @@ def _block_minutes(value: object, name: str) -> int:
 _TEXT: Schema = {"type": "string", "minLength": 1, "maxLength": values.MAX_TEXT, "pattern": values.PRINTABLE}
 _NAMES = Reader(_texts, _TEXT)
 _NAME = Reader(values.text, _TEXT)
+_TOKEN = Reader(values.token, {"type": "string", "pattern": values.TOKEN})
 _FLAG = Reader(values.flag, {"type": "boolean"})
 _MOMENT = Reader(
     values.epoch_seconds,
@@ -175,6 +176,7 @@ READERS: Mapping[str, Reader] = MappingProxyType(
         "page_offset": whole(low=0, high=_INT32),
         "gapfill": _FLAG,
         "distinct": _FLAG,
+        "token": _TOKEN,
     }
 )
 """The reader of every field."""
@@ -330,7 +332,7 @@ def _unknown(name: str, value: object, known: Iterable[str]) -> QueryError:
     )
 
 
-def _query_error(error: ValidationError, model: type[BaseModel]) -> QueryError:
+def _query_error(error: ValidationError, model: type[Query]) -> QueryError:
     """Turn the first finding of pydantic into the one error users see."""
     first = error.errors()[0]
     cause = first.get("ctx", {}).get("error")
@@ -338,5 +340,5 @@ def _query_error(error: ValidationError, model: type[BaseModel]) -> QueryError:
         return cause
     name = str(first["loc"][0]) if first["loc"] else model.__name__
     if first["type"] == "extra_forbidden":
-        return _unknown(name, first["input"], model.model_fields)
+        return _unknown(name, first["input"], model.WIRE)
     return QueryError(name, got=first["input"], expected=first["msg"])

@@ -29,7 +29,69 @@ from tidytape.query._base import Parameter, Query, code_of, whole
 from tidytape.query.values import Names, TimeLike
 
 
-class PointsQuery(Query):
+class PointFields(Query):
+    """What a request for points and a stream of points have in common: all but the window and the form."""
+
+    type: tuple[str, ...]
+    exchange: tuple[str, ...] = ()
+    raw_symbol: tuple[str, ...] = ()
+    coin: tuple[str, ...] = ()
+    normalized_symbol: tuple[str, ...] = ()
+    category: tuple[Category, ...] = ()
+    token_name: str | None = None
+    interval: Interval | None = None
+    tenor: Tenor | None = None
+    side: Side | None = None
+    quote: Quote | None = None
+    group_by: GroupBy | None = None
+    funding_interval: int | None = None
+    tpo_block_minutes: int | None = None
+    tpo_session: TPOSession | None = None
+    max_depth: int | None = None
+    block_size: Decimal | None = None
+    event: tuple[str, ...] = ()
+
+    REPEATABLE: ClassVar[frozenset[str]] = frozenset(
+        {"type", "exchange", "raw_symbol", "coin", "normalized_symbol", "category", "event"}
+    )
+    # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
+    ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {
+        "start": Parameter(
+            whole(low=0, high=values.LAST_SECOND - 1),
+            "Start of the window, inclusive, in seconds since 1970 in UTC. [s]",
+        ),
+        "end": Parameter(
+            whole(low=1, high=values.LAST_SECOND),
+            "Length of the window; a point belongs to it if its timestamp is before `from` + `period`. [s]",
+        ),
+    }
+
+    @property
+    def data_types(self) -> tuple[DataType, ...]:
+        """The catalogue's entries of the types it knows, in the order asked for."""
+        return tuple(DATA_TYPES[name] for name in self.type if name in DATA_TYPES)
+
+    @property
+    def step(self) -> int:
+        """Seconds per point; a type without an interval counts as MINUTE. [s]"""
+        return (self.interval or Interval.MINUTE).seconds
+
+    @property
+    def grid(self) -> Interval | None:
+        """The interval at whose starts points may lie; None where they lie anywhere.
+
+        Sessions of a market profile start at midnight, on any day of a week.
+        """
+        is_longer = self.interval is not None and self.interval.seconds > Interval.DAY.seconds
+        return Interval.DAY if is_longer and self.tpo_session is not None else self.interval
+
+    @property
+    def is_aggregation(self) -> bool:
+        """Whether it joins several exchanges into one series, which weighs more and needs a higher tier."""
+        return self.group_by is not None and len(self.exchange) > 1
+
+
+class PointsQuery(PointFields):
     """One request for points: what, of which instruments, when, in which form.
 
     Data types that the catalogue does not know are let through: services add some.
@@ -98,28 +160,10 @@ class PointsQuery(Query):
     tidytape.errors.QueryError: interval: got '2m', expected one of MINUTE (1m), FIVE_MINUTES (5m), ...
     """
 
-    type: tuple[str, ...]
-    exchange: tuple[str, ...] = ()
-    raw_symbol: tuple[str, ...] = ()
-    coin: tuple[str, ...] = ()
-    normalized_symbol: tuple[str, ...] = ()
-    category: tuple[Category, ...] = ()
-    token_name: str | None = None
-    interval: Interval | None = None
-    tenor: Tenor | None = None
     start: int
     end: int
-    side: Side | None = None
     sort_direction: SortDirection = SortDirection.ASC
     gapfill: bool = False
-    quote: Quote | None = None
-    group_by: GroupBy | None = None
-    funding_interval: int | None = None
-    tpo_block_minutes: int | None = None
-    tpo_session: TPOSession | None = None
-    max_depth: int | None = None
-    block_size: Decimal | None = None
-    event: tuple[str, ...] = ()
 
     WIRE: ClassVar[dict[str, str]] = {
         "type": "type",
@@ -144,20 +188,6 @@ class PointsQuery(Query):
         "max_depth": "maxDepth",
         "block_size": "blockSize",
         "event": "event",
-    }
-    REPEATABLE: ClassVar[frozenset[str]] = frozenset(
-        {"type", "exchange", "raw_symbol", "coin", "normalized_symbol", "category", "event"}
-    )
-    # On the wire a time is always a number of seconds; nothing is guessed from how it is written.
-    ONLY_ON_WIRE: ClassVar[Mapping[str, Parameter]] = {
-        "start": Parameter(
-            whole(low=0, high=values.LAST_SECOND - 1),
-            "Start of the window, inclusive, in seconds since 1970 in UTC. [s]",
-        ),
-        "end": Parameter(
-            whole(low=1, high=values.LAST_SECOND),
-            "Length of the window; a point belongs to it if its timestamp is before `from` + `period`. [s]",
-        ),
     }
 
     def __init__(
@@ -210,33 +240,14 @@ class PointsQuery(Query):
     # --- reading ---
 
     @property
-    def data_types(self) -> tuple[DataType, ...]:
-        """The catalogue's entries of the types it knows, in the order asked for."""
-        return tuple(DATA_TYPES[name] for name in self.type if name in DATA_TYPES)
-
-    @property
     def period(self) -> int:
         """Length of the window. [s]"""
         return self.end - self.start
 
     @property
-    def step(self) -> int:
-        """Seconds per point; a type without an interval counts as MINUTE. [s]"""
-        return (self.interval or Interval.MINUTE).seconds
-
-    @property
     def points(self) -> int:
         """Intervals in the window, rounded up: the most points one series can have."""
         return -(-self.period // self.step)
-
-    @property
-    def grid(self) -> Interval | None:
-        """The interval at whose starts points may lie; None where they lie anywhere.
-
-        Sessions of a market profile start at midnight, on any day of a week.
-        """
-        is_longer = self.interval is not None and self.interval.seconds > Interval.DAY.seconds
-        return Interval.DAY if is_longer and self.tpo_session is not None else self.interval
 
     @property
     def span(self) -> tuple[int, int]:
@@ -276,11 +287,6 @@ class PointsQuery(Query):
         if interval is None:
             return None
         return second - (second - interval.offset) % interval.seconds
-
-    @property
-    def is_aggregation(self) -> bool:
-        """Whether it joins several exchanges into one series, which weighs more and needs a higher tier."""
-        return self.group_by is not None and len(self.exchange) > 1
 
     # --- the wire ---
 

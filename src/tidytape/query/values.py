@@ -27,6 +27,7 @@ __all__ = [
     "MOST_DIGITS",
     "PRINTABLE",
     "SMALLEST",
+    "TOKEN",
     "Names",
     "TimeLike",
     "choice",
@@ -37,6 +38,7 @@ __all__ = [
     "many",
     "milliseconds",
     "text",
+    "token",
     "whole_number",
     "window_hint",
     "written_time",
@@ -63,6 +65,9 @@ PRINTABLE = r"^[^\S\x00-\x1f\x7f-\x9f]*[^\s\x00-\x1f\x7f-\x9f][^\x00-\x1f\x7f-\x
 MAX_TEXT = 256
 """Most characters of a name."""
 
+TOKEN = r"^[\w.~=+/-]{1,8192}$"
+"""A resume token is opaque, but has the characters of base64 and of signed tokens, and fits into a URL."""
+
 SMALLEST, LARGEST = "1e-12", "1e12"
 """Bounds that keep a decimal, and a price divided by it, well inside what a double holds exactly."""
 
@@ -74,6 +79,7 @@ _FINER_THAN_MICROSECONDS = re.compile(r"[.,]\d{6}\d*[1-9]", re.ASCII)
 _DURATION = re.compile(DURATION, re.ASCII)
 _MILLISECONDS = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _PRINTABLE = re.compile(PRINTABLE)
+_TOKEN = re.compile(TOKEN, re.ASCII)
 _SURROGATE = re.compile(r"[\ud800-\udfff]")
 
 E = TypeVar("E", bound=StrEnum)
@@ -121,6 +127,13 @@ def text(value: object, parameter: str, code: str = "INVALID_PARAMS") -> str:
             code=code,
         )
     return str(short.strip())
+
+
+def token(value: object, parameter: str) -> str:
+    """Read a resume token as it stands."""
+    if not isinstance(value, str) or not _TOKEN.fullmatch(value):
+        raise QueryError(parameter, got=value, expected="the token of a batch of a stream, as it came")
+    return value
 
 
 def many(value: object, parameter: str) -> tuple[object, ...]:
