@@ -117,6 +117,8 @@ class Tier:
         Whether several exchanges may be joined into one series.
     rank : TierName
         The types it may ask for: those whose tier in the catalogue is not above this.
+    streams : int
+        How many streams a key may hold at once.
     """
 
     name: str
@@ -125,6 +127,7 @@ class Tier:
     history_days: int | None
     aggregation: bool
     rank: TierName
+    streams: int = 10
 
     def permits(self, kind: DataType) -> bool:
         """Whether the tier includes a data type.
@@ -155,9 +158,9 @@ TIERS: Mapping[str, Tier] = MappingProxyType(
     {
         one.name: one
         for one in (
-            Tier("basic", 100, 200, 90, aggregation=False, rank=TierName.BASIC),
-            Tier("advanced", 750, 1_500, 365, aggregation=True, rank=TierName.ADVANCED),
-            Tier("enterprise", 750, 1_500, None, aggregation=True, rank=TierName.ENTERPRISE),
+            Tier("basic", 100, 200, 90, aggregation=False, rank=TierName.BASIC, streams=5),
+            Tier("advanced", 750, 1_500, 365, aggregation=True, rank=TierName.ADVANCED, streams=20),
+            Tier("enterprise", 750, 1_500, None, aggregation=True, rank=TierName.ENTERPRISE, streams=100),
         )
     }
 )

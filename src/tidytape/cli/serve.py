@@ -48,6 +48,13 @@ def serve(
         str, typer.Option(help="What the names of its keys in Redis begin with.")
     ] = "tidytape:",
     key_header: Annotated[str, typer.Option(help="Header that carries the key.")] = "X-Service-Key",
+    token_secret: Annotated[
+        Path | None,
+        typer.Option(
+            help="File of the secret that signs the resume tokens of streams, made if absent; beside the file of keys "
+            "if left out. Replicas share it."
+        ),
+    ] = None,
 ) -> None:
     """Answer the API over HTTP until interrupted. A line of JSON per request goes to the standard output."""
     import logging
@@ -66,6 +73,7 @@ def serve(
     from tidytape.service.desks import SmallDesks, SmallFirst
     from tidytape.service.engine import Engine
     from tidytape.service.inventory import out_of_history
+    from tidytape.service.stream import token_secret as read_secret
 
     require_free(host, port)
     allowed = tiers_of(tiers)
@@ -85,13 +93,22 @@ def serve(
     processes = Processes(opened, workers=workers, seconds=seconds, memory=memory << 20, **queue)
     engine = Engine(opened, limits=processes.limits)
     computing = SmallFirst(SmallDesks(engine, desks=processes.workers, seconds=seconds, **queue), processes)
-    app = create_app(opened, known, key_header=key_header, tiers=allowed, computing=computing, buckets=shared)
+    app = create_app(
+        opened,
+        known,
+        key_header=key_header,
+        tiers=allowed,
+        computing=computing,
+        buckets=shared,
+        token_secret=read_secret(token_secret or keys.with_name(f"{keys.name}.tokens")),
+    )
 
     class Server(uvicorn.Server):
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             """Refuse the queries that wait: the service ends once those that are computed are answered."""
             # In a thread: a signal may come while this one holds the lock that is needed.
             threading.Thread(target=computing.drain).start()
+            app.state.streams.close()
             super().handle_exit(sig, frame)
 
     # uvicorn raises the signal again when it has finished; what stands below the try must still happen.

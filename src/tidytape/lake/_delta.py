@@ -221,10 +221,10 @@ def is_newest(delta: Opened, options: Options) -> bool:
         return bool(store.get_file_info(f"_delta_log/{commit}").type == pyarrow.fs.FileType.NotFound)
 
 
-def opened(uri: str, options: Options) -> Opened:
-    """Return the newest version of the table."""
+def opened(uri: str, options: Options, *, version: int | None = None) -> Opened:
+    """Return a version of the table, the newest by default."""
     with failing("open the table", uri, options):
-        return Opened(uri, storage_options=as_dict(options))
+        return Opened(uri, version, storage_options=as_dict(options))
 
 
 def scanned(delta: DeltaTable | None, table: Table, options: Options) -> pl.LazyFrame:

@@ -412,6 +412,29 @@ class Lake:
         """
         return _Moment(self)
 
+    def at(self, versions: Mapping[str, int]) -> Lake:
+        """Return the lake as it was, to be read only.
+
+        Parameters
+        ----------
+        versions : mapping of str to int
+            A version of each table of events that is to be read, as of `version`. There is no other table beside the
+            registries, which are the newest. So no stored minutes are read, and answers are the same without them.
+
+        Returns
+        -------
+        Lake
+            Its reading methods raise LakeError where a version, or a file of it, was removed.
+
+        Examples
+        --------
+        >>> import tempfile
+        >>> lake = Lake.create(tempfile.mkdtemp())
+        >>> lake.at({"trades": 0}).extent("trades", "X", "BTC")
+        (None, None)
+        """
+        return _Past(self, versions)
+
     def has_table(self, table: str) -> bool:
         """Return whether the lake has a table; those of minutes come with a rollup."""
         return table in self._tables or _delta.exists(self.uri(table), self.storage_options)
@@ -796,6 +819,33 @@ class _Moment(Lake):
         if table not in self._absent and self._lake.has_table(table):
             return True
         self._absent.add(table)
+        return False
+
+
+class _Past(_Moment):
+    """A lake as it was, see `Lake.at`."""
+
+    def __init__(self, lake: Lake, versions: Mapping[str, int]) -> None:
+        super().__init__(lake)
+        self._versions = {name: version for name, version in versions.items() if version >= 0}
+        self._lock = threading.Lock()
+
+    def delta(self, table: str) -> _delta.Opened:
+        """Return the version of a table that was asked for; of a registry, the newest."""
+        if table not in self._versions:
+            return super().delta(table)
+        with self._lock:
+            if table not in self._tables:
+                version = self._versions[table]
+                self._tables[table] = _delta.opened(self.uri(table), self.storage_options, version=version)
+            return self._tables[table]
+
+    def has_table(self, table: str) -> bool:
+        """Return whether the lake had a table."""
+        is_registry = any(table == registry.name for registry in REGISTRIES)
+        return table in self._versions or (is_registry and super().has_table(table))
+
+    def _had(self, table: str) -> bool:
         return False
 
 

@@ -274,18 +274,24 @@ class PointsQuery(PointFields):
         >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1m", start=90, end=100).around
         60
         """
-        last = self._start_of(self.end - 1)
-        return last if last is not None and last < self.start else None
+        last = self.start_of(self.end - 1)
+        return last if last < self.start else None
 
-    def _start_of(self, second: int) -> int | None:
-        """Return the start of the interval or session that a second lies in; None where points lie anywhere."""
+    def start_of(self, second: int) -> int:
+        """Return the start of the interval or session that a second lies in; itself where points lie anywhere. [s]
+
+        Examples
+        --------
+        >>> PointsQuery(type="TRADE_AGG", exchange="X", coin="BTC", interval="1h", start=0, end=60).start_of(4_000)
+        3600
+        """
         if self.tpo_session is TPOSession.MONTHLY:
             month = datetime.fromtimestamp(second, UTC).replace(day=1, hour=0, minute=0, second=0)
             return int(month.timestamp())
         of_session = {TPOSession.DAILY: Interval.DAY, TPOSession.WEEKLY: Interval.WEEK}
         interval = of_session[self.tpo_session] if self.tpo_session else self.interval
         if interval is None:
-            return None
+            return second
         return second - (second - interval.offset) % interval.seconds
 
     # --- the wire ---

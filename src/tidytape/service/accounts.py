@@ -306,7 +306,7 @@ def _let_same_users_read(new: int, path: Path) -> None:
     os.fchmod(new, stat.S_IMODE(before.st_mode) & ~stat.S_IWOTH)
 
 
-_TIER_FIELDS = ("per_minute", "burst", "history_days", "aggregation", "types")
+_TIER_FIELDS = ("per_minute", "burst", "history_days", "aggregation", "types", "streams")
 
 
 def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
@@ -320,6 +320,7 @@ def tiers_of(path: str | os.PathLike[str] | None) -> Mapping[str, Tier]:
         history_days = 30        # how far back [d]; without limit where left out
         aggregation = false      # may join exchanges into one series; false where left out
         types = "basic"          # the data types of this tier of the contract; basic where left out
+        streams = 10             # how many streams a key may hold at once; 10 where left out
 
     Parameters
     ----------
@@ -366,6 +367,7 @@ def _tier(name: str, table: Any) -> Tier:
         None if days is None else whole_number(days, f"{name}.history_days", low=1),
         aggregation=flag(table.get("aggregation", False), f"{name}.aggregation"),
         rank=choice(table.get("types", "basic"), TierName, f"{name}.types"),
+        streams=whole_number(table.get("streams", 10), f"{name}.streams", low=0),
     )
 
 

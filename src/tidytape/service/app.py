@@ -18,6 +18,7 @@ from tidytape.budget import TIERS, Tier
 from tidytape.errors import BudgetError, QueryError, shown
 from tidytape.lake import Lake
 from tidytape.service.accounts import Accounts, Keys
+from tidytape.service.answering import RefusedError
 from tidytape.service.buckets import Buckets, MemoryBuckets
 from tidytape.service.computing import Computing, Threads
 from tidytape.service.discovery import discovery
@@ -28,6 +29,7 @@ from tidytape.service.openapi import document
 from tidytape.service.page import page
 from tidytape.service.points import points
 from tidytape.service.responses import error_response
+from tidytape.service.stream import Streams, Tokens, stream
 
 __all__ = ["KEY_HEADER", "create_app"]
 
@@ -47,6 +49,7 @@ def create_app(
     computing: Computing | None = None,
     buckets: Buckets | None = None,
     clock: Callable[[], int] = time.time_ns,
+    token_secret: bytes | None = None,
 ) -> Starlette:
     """Return the service as an ASGI app.
 
@@ -66,10 +69,13 @@ def create_app(
         What counts weight; memory of this process by default. The app closes it when the server shuts down.
     clock : callable
         Returns epoch nanoseconds. [ns]
+    token_secret : bytes, optional
+        What signs the resume tokens of streams; made for this app if left out, so that none outlives it.
 
     Returns
     -------
     Starlette
+        Its ``state.streams`` are the open streams, which ``close`` ends.
     """
     engine, threads = Engine(lake, clock=clock), ThreadPoolExecutor(_THREADS, "tidytape-lake")
     computing = computing or Threads(engine)
@@ -80,11 +86,13 @@ def create_app(
         yield
         await buckets.close()
 
-    metrics = Metrics(keys, buckets, computing)
+    streams = Streams(engine, Tokens(token_secret), clock=clock)
+    metrics = Metrics(keys, buckets, computing, streams)
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
     app = Starlette(
         routes=[
             points(engine, threads, computing, clock=clock),
+            stream(streams),
             *discovery(lake, threads, clock=clock),
             *health(lake, buckets, metrics, document(key_header=key_header)),
             page(key_header=key_header, tiers=tiers),
@@ -96,11 +104,13 @@ def create_app(
         exception_handlers={
             QueryError: _query_error,
             BudgetError: _budget_error,
+            RefusedError: _refused,
             HTTPException: _no_such_route,
         },
         lifespan=lifespan,
     )
     app.router.redirect_slashes = False
+    app.state.streams = streams
     return app
 
 
@@ -110,6 +120,10 @@ async def _query_error(request: Request, error: Any) -> Response:
 
 async def _budget_error(request: Request, error: Any) -> Response:
     return error_response("INVALID_PARAMS", error.message)
+
+
+async def _refused(request: Request, error: Any) -> Response:
+    return error_response(error.code, error.message, retry_after=error.retry_after)
 
 
 async def _no_such_route(request: Request, error: Any) -> Response:

@@ -54,18 +54,26 @@ class Engine:
         Returns epoch nanoseconds: gaps are filled up to now. [ns]
     limits : Limits
         What one answer may take.
+    keeps : bool
+        Whether points stay in memory, see `tidytape.service.hot`.
     """
 
     def __init__(
-        self, lake: Lake, *, clock: Callable[[], int] = time.time_ns, limits: Limits = UNHURRIED
+        self,
+        lake: Lake,
+        *,
+        clock: Callable[[], int] = time.time_ns,
+        limits: Limits = UNHURRIED,
+        keeps: bool = True,
     ) -> None:
         self.lake = lake
         self.clock = clock
         self.limits = limits
+        self.keeps = keeps
 
-    def at(self, lake: Lake) -> Engine:
+    def at(self, lake: Lake, *, keeps: bool = True) -> Engine:
         """Return the engine that answers from the lake at one moment, see `Lake.now`."""
-        return Engine(lake, clock=self.clock, limits=self.limits)
+        return Engine(lake, clock=self.clock, limits=self.limits, keeps=keeps)
 
     def instruments(self, query: PointsQuery) -> MarketsByType:
         """Return the markets that a query selects, by data type, in the order of their names.
@@ -123,7 +131,7 @@ class Engine:
         before = _CARRY if query.group_by and name == "OPEN_INTEREST_AGG" else 0
         # Before the events are read, so that events which arrive meanwhile do not count as known.
         described = descriptions(name, (MarketScan(self.lake, one, query) for one in markets))
-        if len(markets) == 1:
+        if len(markets) == 1 and self.keeps:
             scan = MarketScan(self.lake, markets[0], query, limits=self.limits, lists_once=lists_once)
             if (points := hot.frame(scan, name)) is not None:
                 return with_descriptors(points, described, name, by_coin=False)

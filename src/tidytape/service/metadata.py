@@ -160,6 +160,9 @@ def _newest_of_tokens(lake: Lake, market: Market) -> Iterator[int]:
     """Yield the newest report of each token whose market capitalisation counts in this token's dominance."""
     newest = lake.scan("token_supply").group_by("token_name").agg(pl.col("timestamp").max()).collect()
     own = newest.filter(pl.col("token_name") == market.raw_symbol)["timestamp"].max()
+    if own is None:
+        yield 0
+        return
     yield from newest.filter(pl.col("timestamp") > own - DAY)["timestamp"]  # type: ignore[operator]  # an int
 
 

@@ -33,6 +33,7 @@ from tidytape.service.accounts import Keys
 from tidytape.service.buckets import Buckets, UnreachableError
 from tidytape.service.computing import Computing
 from tidytape.service.responses import error_response, get
+from tidytape.service.stream.streams import Streams
 
 __all__ = ["Metrics", "RequestLog", "health"]
 
@@ -41,6 +42,9 @@ _access_log = logging.getLogger("tidytape.access")
 _KEY_FILE_FAULTS = "Times the key file was found deleted, unreadable or writable by every user."
 _STORE_FAULTS = "Requests to the bucket store that got no answer."
 _WORKERS_ENDED = "Workers that ended before their answer was there."
+_STREAM_LAG = "How long the oldest batch waits that a reader of a stream has not taken."
+_CONFLATED = "Rows of streams that slow readers got as one difference."
+_CUT = "Streams that were ended because their reader was too slow."
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30)
 
 
@@ -52,6 +56,7 @@ class Metrics(Collector):
     keys : Keys
     buckets : Buckets
     computing : Computing
+    streams : Streams
         The parts of the service that count something themselves; ``/metrics`` shows what they count.
 
     Attributes
@@ -60,8 +65,8 @@ class Metrics(Collector):
         The registry that ``/metrics`` shows.
     """
 
-    def __init__(self, keys: Keys, buckets: Buckets, computing: Computing) -> None:
-        self._keys, self._buckets, self._computing = keys, buckets, computing
+    def __init__(self, keys: Keys, buckets: Buckets, computing: Computing, streams: Streams) -> None:
+        self._keys, self._buckets, self._computing, self._streams = keys, buckets, computing, streams
         self.registry = registry = CollectorRegistry()
         self._requests = Counter(
             "tidytape_requests", "Requests that were answered.", ["route", "status"], registry=registry
@@ -101,6 +106,11 @@ class Metrics(Collector):
         yield CounterMetricFamily("tidytape_bucket_store_faults", _STORE_FAULTS, value=away)
         yield GaugeMetricFamily("tidytape_queries_waiting", "Queries that wait for a worker.", value=waiting)
         yield CounterMetricFamily("tidytape_workers_ended", _WORKERS_ENDED, value=ended)
+        streams, counts = self._streams, self._streams.counts
+        yield GaugeMetricFamily("tidytape_stream_readers", "Open streams.", value=len(streams.readers))
+        yield GaugeMetricFamily("tidytape_stream_lag_seconds", _STREAM_LAG, value=streams.lag)
+        yield CounterMetricFamily("tidytape_stream_conflated", _CONFLATED, value=counts["conflated"])
+        yield CounterMetricFamily("tidytape_stream_cut", _CUT, value=counts["cut"])
 
     def page(self) -> bytes:
         """Return the text that Prometheus reads."""

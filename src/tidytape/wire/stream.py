@@ -73,6 +73,11 @@ def encode_batch(batch: Batch) -> bytes:
     >>> encode_batch(Batch(over={"TRADE_AGG": 60_000_000_000}, token="a"))
     b'{"over":{"TRADE_AGG":{"s":60}},"token":"a"}\n'
     """
+    return with_token(opened(batch), batch)
+
+
+def opened(batch: Batch) -> bytes:
+    """Return the line of a batch up to its token: readers of the same points share it."""
     members = []
     for change in Change:
         frames = [
@@ -84,17 +89,16 @@ def encode_batch(batch: Batch) -> bytes:
     if batch.over:
         over = {name: written_time(start) for name, start in batch.over.items()}
         members.append(b'"over":' + orjson.dumps(over))
-    return with_token(b"{" + b",".join(members), batch)
+    return b"{" + b"".join(member + b"," for member in members)
 
 
-def with_token(opened: bytes, batch: Batch) -> bytes:
-    """Return a line of members that are written already, with the token and the end of a batch."""
-    members = [] if opened == b"{" else [opened[1:]]
-    members.append(b'"token":' + orjson.dumps(batch.token))
+def with_token(line: bytes, batch: Batch) -> bytes:
+    """Return a line that was written up to its token, with the token and the end of a batch."""
+    members = [line, b'"token":', orjson.dumps(batch.token)]
     if batch.end is not None:
         code, message = batch.end
-        members.append(b'"end":' + orjson.dumps({"code": code, "message": message}))
-    return b"{" + b",".join(members) + b"}\n"
+        members += [b',"end":', orjson.dumps({"code": code, "message": message})]
+    return b"".join([*members, b"}\n"])
 
 
 def decode_batch(

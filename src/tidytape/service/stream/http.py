@@ -1,0 +1,136 @@
+"""``GET /v1/stream``: a stream as chunks of one HTTP answer, lines of JSON or one Arrow stream."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Callable
+
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
+
+from tidytape import wire
+from tidytape.catalogue import StreamEnd
+from tidytape.errors import QueryError
+from tidytape.query import StreamQuery, respelled
+from tidytape.service.accounts import Account
+from tidytape.service.computing import qualities
+from tidytape.service.responses import get
+from tidytape.service.stream.reader import Delivery, Reader
+from tidytape.service.stream.streams import Streams
+from tidytape.wire.stream import opened, with_token
+from tidytape.wire.stream_arrow import ArrowStream
+
+__all__ = ["stream"]
+
+_log = logging.getLogger("tidytape.service")
+_PATIENCE = 30.0
+"""How long a caller may take to accept one batch before its connection is closed. [s]"""
+
+
+def stream(streams: Streams) -> Route:
+    """Return the route."""
+
+    async def answer_stream(request: Request) -> Response:
+        account: Account = request.state.account
+        facts = request.state.facts
+        query = StreamQuery.from_params(request.query_params.multi_items())
+        facts.update(route="stream", type=",".join(query.type))
+        try:
+            reader = await streams.open(query, account)
+        except QueryError as error:
+            raise respelled(error, StreamQuery.WIRE) from None
+        if reader.weight:
+            facts.update(weight=reader.weight)
+        is_arrow = len(query.type) == 1 and qualities(request.headers.get("accept", "")).get(wire.ARROW_MIME)
+        chunks = _arrow(reader, query.type[0], facts) if is_arrow else _lines(reader, facts)
+        return _Chunked(chunks, streams, reader, account, wire.ARROW_MIME if is_arrow else wire.LINES_MIME)
+
+    return get("/v1/stream", answer_stream)
+
+
+async def _deliveries(reader: Reader, facts: dict[str, object]) -> AsyncIterator[Delivery]:
+    """Yield what a reader sends; a failure ends the stream with a code instead of a broken connection."""
+    rows = 0
+    try:
+        async for delivery in reader.deliveries():
+            rows += delivery.batch.rows
+            facts["rows"] = rows
+            yield delivery
+    except Exception:  # noqa: BLE001 - every failure gets a code
+        # The log has the reason; the caller gets an id and nothing else.
+        number = facts["id"]
+        _log.exception("request %s failed", number)
+        yield reader.last(StreamEnd.INTERNAL_ERROR, f"the service failed; request {number}")
+
+
+async def _lines(reader: Reader, facts: dict[str, object]) -> AsyncIterator[bytes]:
+    async for delivery in _deliveries(reader, facts):
+        yield with_token(_written(delivery, "lines", opened), delivery.batch)
+
+
+async def _arrow(reader: Reader, data_type: str, facts: dict[str, object]) -> AsyncIterator[bytes]:
+    written = ArrowStream(data_type)
+    yield written.head
+    async for delivery in _deliveries(reader, facts):
+        yield written.batch(delivery.batch)
+    yield written.tail
+
+
+def _written(delivery: Delivery, form: str, write: Callable[[wire.Batch], bytes]) -> bytes:
+    """Return the text of a batch without its token, written once for all readers of a feed."""
+    sent = delivery.sent
+    if sent is None:
+        return write(delivery.batch)
+    if form not in sent.texts:
+        sent.texts[form] = write(delivery.batch)
+    return sent.texts[form]  # type: ignore[no-any-return]  # of this form
+
+
+class _Chunked(Response):
+    """A response whose chunks are sent as they come, to a caller who accepts each of them in time."""
+
+    def __init__(
+        self,
+        chunks: AsyncIterator[bytes],
+        streams: Streams,
+        reader: Reader,
+        account: Account,
+        media_type: str,
+    ) -> None:
+        self._chunks, self._streams, self._reader, self._account = chunks, streams, reader, account
+        self.status_code, self.media_type, self.background = 200, media_type, None
+        # Proxies that collect an answer before they pass it on would hold back what is live.
+        self.init_headers({"Cache-Control": "no-store", "X-Accel-Buffering": "no", "Vary": "Accept"})
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the answer until it ends, the caller hangs up, or the caller accepts no more."""
+        gone, sending = asyncio.ensure_future(_gone(receive)), asyncio.ensure_future(self._send(send))
+        try:
+            await asyncio.wait({gone, sending}, return_when=asyncio.FIRST_COMPLETED)
+            if sending.done():
+                sending.result()
+        finally:
+            for task in (gone, sending):
+                task.cancel()
+            await asyncio.gather(gone, sending, return_exceptions=True)
+            self._streams.leave(self._reader, self._account)
+
+    async def _send(self, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        try:
+            async for chunk in self._chunks:
+                async with asyncio.timeout(_PATIENCE):
+                    await send({"type": "http.response.body", "body": chunk, "more_body": True})
+            await send({"type": "http.response.body", "body": b"", "more_body": False})
+        except TimeoutError:
+            self._streams.counts["cut"] += 1
+            raise
+
+
+async def _gone(receive: Receive) -> None:
+    """Wait until the caller has hung up."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
