@@ -7,7 +7,10 @@ something to the layout, the attributes of the layout itself, and the arguments 
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping, MutableMapping
+import signal
+import threading
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -18,7 +21,8 @@ from typer.core import TyperGroup
 from tidytape.errors import IngestError, QueryError
 
 if TYPE_CHECKING:
-    from tidytape.lake.ingest import Layout
+    from tidytape.lake import Lake
+    from tidytape.lake.ingest import IngestReport, Layout
 
 __all__ = ["app"]
 
@@ -30,6 +34,16 @@ _RUN = {
         bool,
         False,
         typer.Option("--verbose", "-v", help="Tell of every file and market, however many; else in sum."),
+    ),
+    "follow": (
+        bool,
+        False,
+        typer.Option("--follow", help="Go on with what is appended to the files, until interrupted."),
+    ),
+    "every": (
+        float,
+        1.0,
+        typer.Option(help="With --follow: seconds between two commits of one file."),
     ),
 }
 
@@ -151,6 +165,8 @@ def _ingest(
     layout: str | None,
     verbose: bool,
     skip_bad: bool,
+    follow: bool,
+    every: float,
     workers: int | None = None,
     **options: Any,
 ) -> None:
@@ -160,6 +176,9 @@ def _ingest(
 
     written = str if verbose else summary
     chosen, market = by_name(layout, options)
+    if follow:
+        _follow(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, every=every)
+        return
     try:
         report = ingest(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, workers=workers)
     except IngestError as error:
@@ -167,3 +186,38 @@ def _ingest(
             typer.echo(written(error.report))
         raise
     typer.echo(written(report))
+
+
+def _follow(files: list[Path], lake: Lake, layout: Layout | None, **options: Any) -> None:
+    """Follow files until a signal ends it, and say what was done."""
+    from tidytape.lake.ingest import follow, summary
+
+    with stopped_by_signals() as stop, shown_rows() as progress:
+        report = follow(files, lake, layout, stop=stop, progress=progress, **options)
+    typer.echo(summary(report))
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[threading.Event]:
+    """Yield an event that an interrupt or a request to terminate sets, in place of ending the process."""
+    stop = threading.Event()
+    chosen = (signal.SIGINT, signal.SIGTERM)
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in chosen}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+@contextmanager
+def shown_rows() -> Iterator[Callable[[IngestReport], object]]:
+    """Yield what shows the rows of a report on the standard error, if that is a terminal."""
+    from tqdm.auto import tqdm
+
+    with tqdm(unit=" rows", unit_scale=True, disable=None) as bar:
+
+        def progress(report: IngestReport) -> None:
+            bar.update(sum(count.new for file in report.files for count in file.counts) - bar.n)
+
+        yield progress

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import shutil
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 from urllib.parse import unquote
@@ -17,13 +19,15 @@ from urllib.parse import unquote
 import polars as pl
 import pyarrow as pa
 import pyarrow.fs
+import pyarrow.parquet as pq
 from deltalake import CommitProperties, DeltaTable, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError
-from deltalake.transaction import AddAction
+from deltalake.transaction import AddAction, RemoveAction
 from tenacity import Retrying, retry_if_exception_type, stop_after_attempt, wait_random_exponential
 
 from tidytape.lake._delta import (
     SPANS,
+    Facts,
     Opened,
     Options,
     Partition,
@@ -32,13 +36,15 @@ from tidytape.lake._delta import (
     field_of,
     files,
     opened,
+    partitions_by_path,
     require_writable,
 )
 from tidytape.lake._parquet import filesystem, remove, write_parts, write_sorted
 from tidytape.lake.batch import Batch, Part
 from tidytape.lake.tables import Table
+from tidytape.times import MILLISECOND
 
-__all__ = ["add_minutes", "commit", "note", "replace", "replace_minutes", "retrying", "rewrite"]
+__all__ = ["add_minutes", "commit", "merge", "note", "replace", "replace_minutes", "retrying", "rewrite"]
 
 _ROOM = 2**18
 """Room that a commit and its log take beside the rows. [bytes]"""
@@ -49,13 +55,111 @@ _WAIT = wait_random_exponential(multiplier=0.02, max=2)
 T = TypeVar("T")
 
 
-def commit(delta: Opened, batch: Batch, *, source: str, options: Options) -> None:
-    """Append the rows of a batch and note their source, against the version that ``delta`` holds."""
+def commit(
+    delta: Opened,
+    batch: Batch,
+    *,
+    source: str,
+    options: Options,
+    number: int = 1,
+    instead: pl.DataFrame | None = None,
+) -> None:
+    """Append the rows of a batch and note their source, against the version that ``delta`` holds.
+
+    Parameters
+    ----------
+    delta : Opened
+        The table.
+    batch : Batch
+        The rows.
+    source : str
+        Name of the note.
+    options : mapping of str to str, or None
+        What an object store needs.
+    number : int
+        Number of the note.
+    instead : polars.DataFrame, optional
+        Key columns of rows of the table that the batch's rows of the same keys take the place of.
+    """
     _widen(delta, batch.table)
-    notes = [Transaction(source, 1), *_counts(delta, batch.instruments)]
+    notes = [Transaction(source, number), *_counts(delta, batch.instruments)]
     store = filesystem(delta.table_uri, options)
     actions = write_parts(batch.parts, delta, batch.table, store)
-    _commit_files(delta, batch.table, actions, store, notes=notes, spans=_spans(batch))
+    removed: list[RemoveAction] = []
+    if instead is not None and instead.height:
+        rest, removed = _without(delta, batch.table, instead, options)
+        actions += write_parts(rest.parts, delta, batch.table, store)
+    _commit_files(delta, batch.table, actions, store, notes=notes, spans=_spans(batch), removed=removed)
+
+
+def _without(
+    delta: Opened, table: Table, keys: pl.DataFrame, options: Options
+) -> tuple[Batch, list[RemoveAction]]:
+    """Return the rows that share files with rows of some keys, without the latter, and what removes these files."""
+    times = keys["timestamp"]
+    span = int(times.min()), int(times.max()) + 1  # type: ignore[arg-type]  # polars types any value
+    markets = keys.select(table.partitions).unique().rows() if table.partitions else [()]
+    touched = [file for names in markets for file in files(delta, names) if file.may_hold(*span)]
+    rest = Batch(table)
+    rest.add(rows_of(delta, table, touched, options).join(keys, on=keys.columns, how="anti"))
+    return rest, removals(delta, touched, is_change=True)
+
+
+def rows_of(delta: Opened, table: Table, chosen: Sequence[Facts], options: Options) -> pl.DataFrame:
+    """Return the rows of some files of a table."""
+    names = [name for name in table.names if name not in table.partitions]
+    store = filesystem(delta.table_uri, options)
+    dtypes = table.polars()
+    frames = [table.empty()]
+    values = partitions_by_path(delta)
+    for file in chosen:
+        with store.open_input_file(file.path) as opened_file:
+            stored = pl.DataFrame(pq.read_table(opened_file))
+        of_partition = dict(zip(table.partitions, values[file.path], strict=True))
+        columns = [
+            pl.lit(of_partition[name], dtypes[name]).alias(name) if name in of_partition
+            else pl.col(name).cast(dtypes[name]) if name in stored.columns
+            else pl.lit(None, dtypes[name]).alias(name)
+            for name in table.names
+        ]  # fmt: skip
+        frames.append(stored.select(name for name in names if name in stored.columns).select(columns))
+    return pl.concat(frames)
+
+
+def removals(delta: Opened, chosen: Sequence[Facts], *, is_change: bool) -> list[RemoveAction]:
+    """Return what removes some files from a table in a commit; without a change, their rows come back with it."""
+    actions = pl.DataFrame(delta.get_add_actions())
+    # The log writes paths as URLs do.
+    written = {unquote(path): path for path in actions["path"]}
+    columns = delta.metadata().partition_columns
+    values = partitions_by_path(delta)
+    return [
+        RemoveAction(
+            written[file.path],
+            is_change,
+            time.time_ns() // MILLISECOND,
+            file.bytes,
+            dict(zip(columns, values[file.path], strict=True)),
+        )
+        for file in chosen
+    ]
+
+
+def merge(
+    delta: Opened, table: Table, names: Partition, chosen: Sequence[Facts], *, options: Options
+) -> None:
+    """Put the rows of some files of one partition into one file, in the order of the table.
+
+    The market's note is counted up as by `rewrite`, so whoever removes one of the files at the same time notices.
+    """
+    require_writable(delta, table)
+    rows = rows_of(delta, table, chosen, options).sort(table.order)
+    store = filesystem(delta.table_uri, options)
+    values = dict(zip(table.partitions, names, strict=True))
+    actions = write_sorted([rows], values, delta, table, store, target=math.inf)
+    notes = [_counted_up(delta, _counter(names))]
+    removed = removals(delta, chosen, is_change=False)
+    _commit_files(delta, table, actions, store, notes=notes, spans="[]", removed=removed)
 
 
 def add_minutes(
@@ -87,11 +191,12 @@ def _commit_files(
     notes: list[Transaction],
     spans: str | None = None,
     replacing: Mapping[str, str] | None = None,
+    removed: Sequence[RemoveAction] = (),
 ) -> None:
-    """Commit new files; with ``replacing`` a partition, in place of its old ones."""
+    """Commit new files; with ``replacing`` a partition, in place of its old ones, else of those ``removed``."""
     try:
         delta.create_write_transaction(
-            list(actions),
+            [*actions, *removed],
             "append" if replacing is None else "overwrite",
             delta.schema(),
             partition_by=list(table.partitions),

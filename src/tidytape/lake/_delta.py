@@ -400,6 +400,12 @@ def _by_partition(delta: Opened) -> dict[Partition, list[Facts]]:
     return by_partition
 
 
+def partitions_by_path(delta: Opened) -> dict[str, Partition]:
+    """Return the partition of each file, by its path."""
+    names = delta.metadata().partition_columns
+    return {path: tuple(values) for path, *values in file_log(delta).select("path", *names).iter_rows()}
+
+
 def may_hold(delta: Opened, names: Partition, *, start: int, end: int) -> bool:
     """Return whether files of one partition may hold rows of a span."""
     return any(file.may_hold(start, end) for file in files(delta, names))

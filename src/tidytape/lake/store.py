@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import polars as pl
-from deltalake import DeltaTable
+from deltalake import DeltaTable, Transaction
 
 from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError, did_you_mean
 from tidytape.lake import _commit, _delta
@@ -596,6 +596,97 @@ class Lake:
 
         return _commit.retrying(self.uri(table), attempt, self.storage_options)
 
+    def append_piece(
+        self, batch: Batch, *, log: str, start: int, end: int, instead: pl.DataFrame | None = None
+    ) -> Appended:
+        """Append the events of a piece of a log, unless the table has them already.
+
+        The commit notes the end of the piece under the log's name, so a log leaves one note per table.
+
+        Parameters
+        ----------
+        batch : Batch
+            The events.
+        log : str
+            What names the log.
+        start, end : int
+            Where the piece begins and ends in the log. [bytes]
+        instead : polars.DataFrame, optional
+            Rows of states, with the columns of the table's ``key`` and ``same``, that the log gave before. Where the
+            table still has one of them, the batch's row of the same key takes its place.
+
+        Returns
+        -------
+        Appended
+
+        Raises
+        ------
+        IngestError
+            If a row contradicts one of the same key, or another process appends other pieces of the log.
+        LakeError
+            If the table cannot be written.
+        """
+        table = batch.table
+        self._make(table)
+
+        def attempt(delta: _delta.Opened) -> Appended:
+            there = delta.transaction_version(_log(log)) or 0
+            if there >= end:
+                return Appended(table.name, log, batch.rows, 0, already_ingested=True)
+            if there > start:
+                raise IngestError(f"{table.name}: another process follows the same log")
+            replaced = None if instead is None else self._still_there(delta, table, instead)
+            new, superseded = fresh(batch, self._between(delta, table, table.identity, without=replaced))
+            if batch.counted:
+                new = counted_on(new, self._between(delta, table, "timestamp"))
+            _commit.commit(
+                delta,
+                new,
+                source=_log(log),
+                number=end,
+                options=self.storage_options,
+                instead=None if replaced is None else replaced.select(table.key),
+            )
+            return Appended(table.name, log, batch.rows, new.rows, superseded=superseded)
+
+        return _commit.retrying(
+            self.uri(table.name), attempt, self.storage_options, known=self.delta(table.name)
+        )
+
+    def log_end(self, table: str, log: str) -> int:
+        """Return up to where the events of a log are in a table; 0 if it has none. [bytes]"""
+        delta = self.find(_table(table))
+        return 0 if delta is None else delta.transaction_version(_log(log)) or 0
+
+    def note_log(self, log: str, end: int) -> None:
+        """Note that all tables have the events of a log up to some place. [bytes]
+
+        Raises
+        ------
+        LakeError
+            If the registry cannot be written.
+        """
+
+        def attempt(delta: _delta.Opened) -> None:
+            if (delta.transaction_version(_log(log)) or 0) < end:
+                _commit.note(delta, [Transaction(_log(log), end)])
+
+        _commit.retrying(self.uri(MARKETS.name), attempt, self.storage_options)
+
+    def _still_there(self, delta: _delta.Opened, table: Table, rows: pl.DataFrame) -> pl.DataFrame | None:
+        """Return those of some rows that the table has, with the same values."""
+        columns = [*table.key, *table.same]
+        values = {name: rows[name].unique().to_list() for name in table.partitions}
+        first, last = rows["timestamp"].min(), rows["timestamp"].max()
+        stored = _delta.scanned(delta, table, self.storage_options).filter(
+            pl.col("timestamp").is_between(first, last), *_conditions(values, None, None)
+        )
+        found = stored.select(columns).join(
+            rows.lazy().select(columns), on=columns, how="semi", nulls_equal=True
+        )
+        kept = found.collect()
+        return kept if kept.height else None
+
     def check(self, batch: Batch) -> None:
         """Raise IngestError if appending the batch would, as the lake is now."""
         with _delta.failing("read the table", self.uri(batch.table.name), self.storage_options):
@@ -655,7 +746,7 @@ class Lake:
             exchange, symbol, got = wrong.select("exchange", "raw_symbol", "block_size").row(0)
             raise IngestError(f"markets: block_size of {exchange} {symbol} is {got!r}, no positive number")
 
-        self._rewrite(MARKETS, lambda before: _merged_markets(before, new, replace=replace), sources)
+        self._rewrite(MARKETS, lambda before: merged_markets(before, new, replace=replace), sources)
 
     def register_prediction_markets(self, reports: pl.DataFrame, *, sources: Collection[str] = ()) -> None:
         """Register reports of prediction markets, in any order and however often.
@@ -761,9 +852,13 @@ class Lake:
         # touch next to nothing of an older tape. For random ids the market's key columns are read whole.
         return fresh(batch, self._between(delta, batch.table, batch.table.identity))
 
-    def _between(self, delta: DeltaTable | None, table: Table, column: str) -> Stored:
+    def _between(
+        self, delta: DeltaTable | None, table: Table, column: str, *, without: pl.DataFrame | None = None
+    ) -> Stored:
         """Return what looks at the stored rows of some markets between two values of a column, both included."""
         rows = _delta.scanned(delta, table, self.storage_options)
+        if without is not None:
+            rows = rows.join(without.lazy().select(table.key), on=table.key, how="anti")
 
         def stored(markets: Collection[tuple[str, ...]], low: Any, high: Any) -> pl.LazyFrame:
             values = dict(zip(table.partitions, zip(*markets, strict=True), strict=True))
@@ -883,6 +978,10 @@ def _source(name: str) -> str:
     return f"source:{name}"
 
 
+def _log(name: str) -> str:
+    return f"log:{name}"
+
+
 def _conditions(
     names: Mapping[str, str | Iterable[str] | None], start: int | None, end: int | None
 ) -> list[pl.Expr]:
@@ -899,7 +998,7 @@ def _conditions(
     return conditions
 
 
-def _merged_markets(
+def merged_markets(
     registered: pl.DataFrame, new: pl.DataFrame, *, replace: Collection[str] = ()
 ) -> pl.DataFrame:
     """Return the registered markets with new ones merged in.

@@ -14,8 +14,9 @@ A layout of one's own is a subclass of `Answers` for JSON answers, or of `Layout
 from __future__ import annotations
 
 from tidytape.lake.ingest import layouts
-from tidytape.lake.ingest._lines import BadLines, numbered
+from tidytape.lake.ingest._lines import BadLines, Piece, numbered
 from tidytape.lake.ingest.answers import Answers, Event
+from tidytape.lake.ingest.follow import follow
 from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest.layouts import *  # noqa: F403  # every layout, so that a new one is named once
 from tidytape.lake.ingest.mapped import put_texts
@@ -35,8 +36,10 @@ __all__ = [
     "MarketReport",
     "Note",
     "Parsed",
+    "Piece",
     "Progress",
     "TableCount",
+    "follow",
     "ingest",
     "numbered",
     "put_texts",

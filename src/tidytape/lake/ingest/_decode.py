@@ -76,7 +76,10 @@ def delimited(
         If the file cannot be read or has no lines.
     """
     header: AnyHeader | None = None
-    for block in numbered(job.path, parsed.bad, progress):
+    memory = {} if job.piece is None else job.piece.memory
+    if "header" in memory:
+        header = described(*memory["header"])
+    for block in numbered(job.path, parsed.bad, progress, job.piece):
         lines = block
         if header is None and lines.height:
             number, text = lines.row(0)
@@ -86,6 +89,7 @@ def delimited(
                 if parsed.bad.first and parsed.bad.first[0][0] < number:
                     break  # that line was the header
                 raise
+            memory["header"] = number, text
             lines = lines[1:] if header.is_line else lines
         if header is not None:
             parsed.lines += lines.height
@@ -93,7 +97,7 @@ def delimited(
     if header is None and parsed.bad.first:
         line, reason = parsed.bad.first[0]
         raise unreadable_header(job, line, reason)
-    if header is None:
+    if header is None and job.piece is None:
         raise IngestError(f"{job.path}: no header, the file has no lines", path=str(job.path))
 
 

@@ -68,10 +68,39 @@ class BadLines:
         return frame.filter(pl.col("reason").is_null()).drop("reason")
 
 
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Whole lines of a log that grows, see `tidytape.lake.ingest.follow`.
+
+    Attributes
+    ----------
+    data : bytes
+        The lines, each with its newline.
+    line : int
+        Lines of the log before them.
+    offset : int
+        Where they begin in the log. [bytes]
+    memory : dict
+        What the layout remembers of the lines before them, such as their header; it may add to it.
+    """
+
+    data: bytes
+    line: int = 0
+    offset: int = 0
+    memory: dict[str, Any] = field(default_factory=dict)
+
+
 def digest(path: Path) -> str:
     """Return the SHA-256 of a file as it lies there, in hexadecimal; IngestError if it cannot be read."""
     with _opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_packed(path: Path) -> bool:
+    """Return whether a file begins as a gzip stream or a zip archive does."""
+    with path.open("rb") as file:
+        magic = file.read(len(_ZIP[0]))
+    return magic in _ZIP or magic.startswith(_GZIP)
 
 
 @contextmanager
@@ -92,7 +121,9 @@ def _opened(path: Path) -> Iterator[BufferedReader]:
         raise IngestError(f"{path}: {getattr(error, 'strerror', None) or error}", path=str(path)) from error
 
 
-def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> Iterator[pl.DataFrame]:
+def numbered(
+    path: Path, bad: BadLines, progress: Callable[[int], object], piece: Piece | None = None
+) -> Iterator[pl.DataFrame]:
     """Yield the lines of a file, plain, gzip or the only one in a zip archive, that are not blank.
 
     Parameters
@@ -103,6 +134,8 @@ def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> It
         Takes lines that are not UTF-8, and the place where a gzip or zip stream breaks off.
     progress : callable
         Called with the number of bytes taken from the disk.
+    piece : Piece, optional
+        Lines of the file that were read already; the file is not opened.
 
     Yields
     ------
@@ -114,6 +147,9 @@ def numbered(path: Path, bad: BadLines, progress: Callable[[int], object]) -> It
     IngestError
         If the file cannot be read, a line is longer than 64 MiB, or a zip archive is not one file.
     """
+    if piece is not None:
+        yield _frame(piece.data.removesuffix(b"\n"), piece.line, bad)[0]
+        return
     number = 0
     rest = b""
     broken: str | None = None

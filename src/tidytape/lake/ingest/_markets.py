@@ -397,6 +397,7 @@ def registry_rows(
         is given to several. Of several instruments, those that cannot be guessed get no names.
     """
     _require_class(parsed, said, registered)
+    is_piece = parsed.piece is not None  # later ones may hold other markets, and the first event
     seen = _seen(parsed)
     every = sorted({*seen, *earlier})
     if len(every) > 1 and seen and (said.normalized_symbol or said.coin):
@@ -414,10 +415,10 @@ def registry_rows(
     for instrument, facts in seen.items():
         names: dict[str, str | None] = {}
         if said.normalized_symbol or said.coin or instrument not in known:
-            names = _names(instrument[1], said, needed=facts.traded and len(seen) == 1)
+            names = _names(instrument[1], said, needed=facts.traded and len(seen) == 1 and not is_piece)
         if names and said.normalized_symbol is None:
             guesses.add(instrument)
-        unknown_time = facts.since is None and instrument not in since_known
+        unknown_time = facts.since is None and instrument not in since_known and not is_piece
         rows.append(
             {
                 "exchange": instrument[0],

@@ -3,27 +3,98 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from dataclasses import replace
 from functools import partial
 
 import polars as pl
 
 from tidytape.errors import IngestError, counted
+from tidytape.lake.batch import Batch
 from tidytape.lake.ingest._markets import Instrument, conversions, known_option_interest, registry_rows
 from tidytape.lake.ingest.contracts import in_coin, require_quotes
 from tidytape.lake.ingest.layout import Job, Parsed
 from tidytape.lake.ingest.market import Market
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount
-from tidytape.lake.store import Appended, Lake
+from tidytape.lake.store import Appended, Lake, merged_markets
 from tidytape.lake.tables import FUNDING, MARKETS, REGISTRIES, TABLES, TRADES, Table
 from tidytape.times import HOUR
 
 _KEY = ["exchange", "raw_symbol"]
+
+_MOST_STATES = 200_000
+"""States of a log that are remembered per table. [rows]"""
 
 UNSTATED = (
     "without a funding interval and so not served; funding_interval (--funding-interval), said when a file first goes "
     "in, fills it in"
 )
 """What is noted of reports without one."""
+
+
+class Given:
+    """The newest states that a log gave, by table, so that a later line of it can take the place of one.
+
+    In a file that is read at once the state that was received last counts, see `tidytape.lake.dedupe`; so it must be
+    where the lines of one time are read in two pieces.
+    """
+
+    def __init__(self) -> None:
+        self._states: dict[str, pl.DataFrame] = {}
+
+    def settled(self, batch: Batch) -> tuple[Batch, pl.DataFrame | None, int]:
+        """Return the batch without states that an earlier piece overtook, the states that it overtakes, and a count.
+
+        Returns
+        -------
+        Batch
+            Of states, one per key; the same batch of other tables.
+        polars.DataFrame or None
+            States that were given before, with another value than the batch has.
+        int
+            How many states were left out.
+        """
+        table = batch.table
+        if not table.tells_states or not batch.parts:
+            return batch, None, 0
+        rows = pl.concat([part.frame() for part in batch], how="diagonal")
+        count = rows.height
+        time = ["received"] if "received" in table.names else []
+        if time:
+            rows = rows.sort(*time, maintain_order=True)  # nulls first: what has a time of receipt holds
+        rows = rows.unique(table.key, keep="last", maintain_order=True)
+        before = self._states.get(table.name)
+        overtaken: pl.DataFrame | None = None
+        if before is not None:
+            is_older = pl.lit(value=False)
+            if time:
+                is_older = (pl.col("received_before") > pl.col("received")) | (
+                    pl.col("received_before").is_not_null() & pl.col("received").is_null()
+                )
+            older = rows.join(before, on=table.key, suffix="_before").filter(is_older).select(table.key)
+            rows = rows.join(older, on=table.key, how="anti", maintain_order="left")
+            changed = before.join(rows.select(table.key), on=table.key, how="semi").join(
+                rows.select(*table.key, *table.same),
+                on=[*table.key, *table.same],
+                how="anti",
+                nulls_equal=True,
+            )
+            overtaken = changed if changed.height else None
+        settled = Batch(table, batch.spool)
+        settled.counted = batch.counted
+        settled.add(rows)
+        return settled, overtaken, count - rows.height
+
+    def add(self, batch: Batch) -> None:
+        """Remember the states of a batch."""
+        table = batch.table
+        if not table.tells_states or not batch.parts:
+            return
+        received = ["received"] if "received" in table.names else []
+        columns = [*table.key, *table.same, *received]
+        before = self._states.get(table.name, table.empty().select(columns))
+        rows = pl.concat([before, *(part.frame().select(columns) for part in batch)])
+        newest = rows.unique(table.key, keep="last", maintain_order=True)
+        self._states[table.name] = newest.tail(_MOST_STATES)
 
 
 class Writer:
@@ -80,7 +151,73 @@ class Writer:
             )
         )
 
+    def put_piece(self, job: Job, parsed: Parsed, *, log: str, given: Given) -> list[Appended]:
+        """Put a piece of a log in, into each table that has not got it yet.
+
+        Parameters
+        ----------
+        job : Job
+            With the piece.
+        parsed : Parsed
+            What was read of it.
+        log : str
+            What names the log.
+        given : Given
+            Newest states that the log gave before; those of the piece are added.
+
+        Raises
+        ------
+        QueryError, IngestError
+            If it cannot go in. Some of its tables may have been written: the next attempt passes over those.
+        LakeError
+            If the lake cannot be written.
+        """
+        piece = job.piece
+        assert piece is not None
+        _require_fillable(job, parsed, self._lake)
+        stated_rows, markets = self._converted(parsed)
+        # Before the events, because they are not read again once they are noted.
+        self._register(stated_rows, replace=["contract", "contract_size", "amount_units"])
+        self._register(markets, replace=self._market.replaced)
+        appended = []
+        for batch in parsed.batches:
+            rows, instead, overtaken = given.settled(batch)
+            one = self._lake.append_piece(
+                rows, log=log, start=piece.offset, end=piece.offset + len(piece.data), instead=instead
+            )
+            given.add(rows)
+            appended.append(
+                replace(one, rows_read=one.rows_read + overtaken, superseded=one.superseded + overtaken)
+            )
+        return appended
+
+    def _register(self, markets: pl.DataFrame, *, replace: Collection[str]) -> None:
+        """Register markets if that changes anything; to know it costs no more than a look for a newer version."""
+        registered = self._lake.markets()
+        if markets.height and not merged_markets(registered, markets, replace=replace).equals(registered):
+            self._lake.register(markets, replace=replace)
+
+    def remembered(self, parsed: Parsed, given: Given) -> None:
+        """Take what a piece gave before, which is in the lake, without writing anything."""
+        self._converted(parsed)
+        for batch in parsed.batches:
+            given.add(given.settled(batch)[0])
+
     def _append(self, parsed: Parsed, source: str) -> list[Appended]:
+        stated, markets = self._converted(parsed)
+        # An append is all or nothing by itself, so only what follows the first write is checked before.
+        for batch in parsed.batches if stated.height else parsed.batches[1:]:
+            self._lake.check(batch)
+        if stated.height:
+            # Before the events, so that amounts never lie there without a word on what they were made from.
+            self._lake.register(stated, replace=["contract", "contract_size", "amount_units"])
+        appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
+        # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
+        self._lake.register(markets, replace=self._market.replaced, sources=[source])
+        return appended
+
+    def _converted(self, parsed: Parsed) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Convert amounts to coin; return what to register of contracts before the events, and of the markets."""
         registered = self._lake.markets()
         found = conversions(parsed, self._market, registered, self._holds_events)
         stated = found.registry
@@ -91,18 +228,9 @@ class Writer:
         known_option_interest(parsed, self._market)
         markets, guesses = registry_rows(parsed, self._market, registered, earlier=self._instruments)
         self._lake.require_writable(*(batch.table for batch in parsed.batches), MARKETS)
-        # An append is all or nothing by itself, so only what follows the first write is checked before.
-        for batch in parsed.batches if stated.height else parsed.batches[1:]:
-            self._lake.check(batch)
-        if stated.height:
-            # Before the events, so that amounts never lie there without a word on what they were made from.
-            self._lake.register(stated, replace=["contract", "contract_size", "amount_units"])
-        appended = [self._lake.append(batch.table.name, batch, source=source) for batch in parsed.batches]
-        # Last, so that a source that is noted here is there as a whole. Whoever dies before reads the file again.
-        self._lake.register(markets, replace=self._market.replaced, sources=[source])
         self._instruments.update(markets.select(_KEY).iter_rows())
         self._guesses |= guesses
-        return appended
+        return stated, markets
 
     def _holds_events(self, instrument: Instrument, tables: Collection[Table]) -> bool:
         exchange, raw_symbol = instrument

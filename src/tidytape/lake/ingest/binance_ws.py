@@ -67,6 +67,7 @@ class BinanceWs(Layout):
 
     name = "binance-ws"
     needs_exchange = True
+    follows = True
     market_options = tuple(name for name in Layout.market_options if name != "funding_interval")
     amounts: ClassVar[Mapping[str, str]] = dict.fromkeys(
         (TRADES.name, BOOK.name), "`ps` in the messages, or the symbol"
@@ -79,11 +80,13 @@ class BinanceWs(Layout):
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one log."""
-        parsed = Parsed(spool, amount_unit=of_binance)
+        parsed = Parsed(spool, amount_unit=of_binance, piece=job.piece)
+        memory = {} if job.piece is None else job.piece.memory
         snapshots: list[pl.DataFrame] = []
-        symbols: set[str] = set()
-        rows = 0
-        for lines in numbered(job.path, parsed.bad, progress):
+        symbols: set[str] = memory.setdefault("symbols", set())
+        # Levels of a later piece count on: there are fewer levels than bytes.
+        rows = 0 if job.piece is None else job.piece.offset
+        for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
             messages = _messages(lines, parsed)
             symbols.update(messages["symbol"].drop_nulls().unique())
@@ -91,17 +94,27 @@ class BinanceWs(Layout):
             if job.raw_symbol is not None:
                 messages = messages.filter(pl.col("symbol").fill_null(job.raw_symbol) == job.raw_symbol)
             parsed.batch(TRADES).add(_trades(messages, job.known_exchange, parsed))
-            if messages.filter(kind="depthUpdate")["data"].struct.field("pu").is_not_null().any():
-                parsed.futures = True
+            has_previous = messages.filter(kind="depthUpdate")["data"].struct.field("pu").is_not_null()
+            if has_previous.len():
+                memory["futures"] = memory.get("futures", False) or bool(has_previous.any())
             updates = _levels(_updates(messages), job.known_exchange, rows, parsed)
             rows += updates.height
             parsed.batch(BOOK).add(BOOK.conform(updates))
             answers = _levels(_answers(messages), job.known_exchange, rows, parsed)
             rows += answers.height
             snapshots.append(answers)
-        if job.raw_symbol is not None and symbols and job.raw_symbol not in symbols:
+        parsed.futures = memory.get("futures", False)
+        # The trades at the beginning of a log do not tell whether they are of a spot market.
+        parsed.any_class = job.piece is not None and "futures" not in memory
+        if job.piece is None and job.raw_symbol is not None and symbols and job.raw_symbol not in symbols:
             message = f"{job.path}: has no {job.raw_symbol!r}, only {', '.join(sorted(symbols))}"
             raise IngestError(message, path=str(job.path))
+        if "placed" in memory and symbols - {memory["placed"]}:
+            raise IngestError(
+                f"{job.path}: a log of {', '.join(sorted(symbols))}, with depth snapshots that name no symbol: they "
+                f"went in as those of {memory['placed']}, the only symbol by then",
+                path=str(job.path),
+            )
         _place(snapshots, symbols, job.raw_symbol, parsed)
         return parsed
 
@@ -264,12 +277,30 @@ def _place(snapshots: list[pl.DataFrame], symbols: set[str], wanted: str | None,
     answers = answers.filter(~named)
     if answers.is_empty():
         return
+    if parsed.piece is not None:
+        _place_in_piece(answers, symbols, wanted, parsed)
+        return
     known = symbols or ({wanted} if wanted is not None else set())
     if len(known) == 1:
         parsed.batch(BOOK).add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(next(iter(known))))))
         return
     for line in answers["line"].unique().sort():
         parsed.bad.add(line, f"a depth snapshot names no symbol, and the file has {len(known)}")
+
+
+def _place_in_piece(answers: pl.DataFrame, symbols: set[str], wanted: str | None, parsed: Parsed) -> None:
+    """Add the snapshots of a piece that name no symbol, or wait until a symbol is known."""
+    known = symbols | ({wanted} if wanted is not None else set())
+    if not known:
+        parsed.waits = True
+    elif len(known) == 1:
+        (symbol,) = known
+        if parsed.piece is not None:
+            parsed.piece.memory["placed"] = symbol
+        parsed.batch(BOOK).add(BOOK.conform(answers.with_columns(raw_symbol=pl.lit(symbol))))
+    else:
+        for line in answers["line"].unique().sort():
+            parsed.bad.add(line, f"a depth snapshot names no symbol, and the log has {len(known)}")
 
 
 def _at(position: int) -> pl.Expr:

@@ -60,6 +60,7 @@ class Cryptofeed(Layout):
 
     name = "cryptofeed"
     names_exchange = True
+    follows = True
     default_exchange = "BITMEX"
     market_options = (
         "exchange",
@@ -78,8 +79,8 @@ class Cryptofeed(Layout):
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
-        parsed = Parsed(spool, amount_unit=_contracts)
-        for lines in numbered(job.path, parsed.bad, progress):
+        parsed = Parsed(spool, amount_unit=_contracts, piece=job.piece)
+        for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
             # A line is a whole answer: few and long, so one by one.
             for line, text in lines.iter_rows():

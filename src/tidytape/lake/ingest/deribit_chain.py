@@ -59,6 +59,8 @@ class DeribitChain(Layout):
 
     name = "deribit-chain"
     names_exchange = True
+    follows = True
+    header_lines = 1
     default_exchange = "DERIBIT"
     market_options = ("exchange", "raw_symbol")
     amounts: ClassVar[Mapping[str, str]] = {OPTION_QUOTES.name: "the layout: coins"}
@@ -70,7 +72,7 @@ class DeribitChain(Layout):
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
-        parsed = Parsed(spool, amount_unit=of_coins)
+        parsed = Parsed(spool, amount_unit=of_coins, piece=job.piece)
         exchange = pl.lit(job.exchange or self.default_exchange)
         for header, texts in delimited(job, parsed, progress, lambda _, first: _header(job, first)):
             quotes = parsed.bad.take(checked(header.chosen(texts, _FIELDS), _FIELDS))

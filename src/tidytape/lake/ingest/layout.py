@@ -17,7 +17,7 @@ import polars as pl
 from tidytape.errors import QueryError
 from tidytape.lake.amount_units import AmountUnit
 from tidytape.lake.batch import Batch, Spool
-from tidytape.lake.ingest._lines import BadLines
+from tidytape.lake.ingest._lines import BadLines, Piece
 from tidytape.lake.ingest.contracts import Contract
 from tidytape.lake.ingest.market import Market
 from tidytape.lake.ingest.report import Note
@@ -27,6 +27,11 @@ __all__ = ["Job", "Layout", "Parsed", "Progress"]
 
 Progress = Callable[[int], object]
 """Called with the number of bytes that were read."""
+
+
+_EVENTS = "events"
+_REMEMBERED = 100_000
+"""Events of a log that are remembered, to number identical ones. [rows]"""
 
 
 class Layout(ABC):
@@ -46,6 +51,11 @@ class Layout(ABC):
         The exchange of a layout that only one has.
     market_options : tuple of str
         The attributes of `Market` that mean something to these files.
+    follows : bool
+        Whether a file can be read piece by piece while it grows: its rows are lines, in the order of time. Such a
+        layout reads ``job.piece`` where there is one.
+    header_lines : int
+        Lines before the first row, which files of the same columns share.
     amounts : mapping of str to str
         What decides the unit of the amounts, by the name of each table that files can fill and that has amounts.
     """
@@ -55,6 +65,8 @@ class Layout(ABC):
     names_exchange: ClassVar[bool] = False
     default_exchange: ClassVar[str | None] = None
     market_options: ClassVar[tuple[str, ...]] = tuple(attribute.name for attribute in fields(Market))
+    follows: ClassVar[bool] = False
+    header_lines: ClassVar[int] = 0
     amounts: ClassVar[Mapping[str, str]]
 
     @classmethod
@@ -115,11 +127,14 @@ class Job:
         What the caller says of its market.
     layout : Layout or None
         How it is written; None to see from its name and first lines.
+    piece : Piece or None
+        The lines of it to be read; None for all of them.
     """
 
     path: Path
     market: Market = Market()
     layout: Layout | None = None
+    piece: Piece | None = None
 
     @property
     def exchange(self) -> str | None:
@@ -187,6 +202,10 @@ class Parsed:
         Its market is certainly no spot market.
     notes : list of Note
         What a reader should know of rows that are kept.
+    piece : Piece or None
+        The lines that were read of a log that grows.
+    waits : bool
+        These lines of a log cannot be read without later ones.
     """
 
     spool: Spool
@@ -203,11 +222,34 @@ class Parsed:
     any_class: bool = False
     futures: bool = False
     notes: list[Note] = field(default_factory=list)
+    piece: Piece | None = None
+    waits: bool = False
     _batches: dict[str, Batch] = field(default_factory=dict)
 
     def batch(self, table: Table) -> Batch:
         """Return the file's events of one table, to be read or added to."""
         return self._batches.setdefault(table.name, Batch(table, self.spool))
+
+    def before(self, table: Table) -> Batch:
+        """Return the file's events of one table so far, those of earlier pieces of a log included."""
+        batch = self.batch(table)
+        if self.piece is None:
+            return batch
+        # From now on the newest events of this table are remembered, see `remember`.
+        earlier = self.piece.memory.setdefault(_EVENTS, {}).setdefault(table.name, table.empty())
+        every = Batch(table)
+        every.add(earlier)
+        every.parts += batch.parts
+        return every
+
+    def remember(self) -> None:
+        """Keep the newest events of the tables that `before` was asked for."""
+        if self.piece is None:
+            return
+        kept = self.piece.memory.get(_EVENTS, {})
+        for name in kept:
+            frames = [part.frame() for part in self.batch(TABLES[name])]
+            kept[name] = pl.concat([kept[name], *frames], how="diagonal").tail(_REMEMBERED)
 
     @property
     def batches(self) -> tuple[Batch, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import MappingProxyType
@@ -76,7 +76,11 @@ def recognised(path: Path) -> Layout:
         If the file cannot be read.
     """
     head = first_text(path)
-    names = {path.name, inner_name(path)} if head else {path.name}
+    return recognised_by({path.name, inner_name(path)} if head else {path.name}, head, path)
+
+
+def recognised_by(names: Collection[str], head: str, path: Path) -> Layout:
+    """Return the only layout of a file by its names and the beginning of its text; QueryError if there is none."""
     candidates = [
         layout for layout in LAYOUTS.values() if any(layout.recognises(name, head) for name in names)
     ]

@@ -296,6 +296,8 @@ class Csv(Mapped):
     """
 
     name = "csv"
+    follows = True
+    header_lines = 1
 
     delimiter: str | None = option("One character; else read off the header.")
 
@@ -314,7 +316,7 @@ class Csv(Mapped):
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
-        parsed = Parsed(spool)
+        parsed = Parsed(spool, piece=job.piece)
         rows: list[Rows] = []
 
         def described(number: int, text: str) -> Header:
@@ -333,7 +335,8 @@ class Csv(Mapped):
 
         for _, texts in delimited(job, parsed, progress, described):
             rows[0].take(texts)
-        rows[0].finish()
+        if rows:  # else the piece has no line yet
+            rows[0].finish()
         return parsed
 
     @staticmethod
@@ -363,17 +366,22 @@ class Jsonl(Mapped):
     """
 
     name = "jsonl"
+    follows = True
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
-        parsed = Parsed(spool)
+        parsed = Parsed(spool, piece=job.piece)
         rows: Rows | None = None
         names: list[str] = []
-        for lines in numbered(job.path, parsed.bad, progress):
+        memory = {} if job.piece is None else job.piece.memory
+        for lines in numbered(job.path, parsed.bad, progress, job.piece):
             if lines.is_empty():
                 continue
             if rows is None:
-                names = _field_names(lines["text"].head(_LOOKED_AT))
+                seen, looked_at = memory.get("names", {}), memory.get("looked_at", 0)
+                seen = seen | dict.fromkeys(_field_names(lines["text"].head(max(_LOOKED_AT - looked_at, 0))))
+                memory |= {"names": seen, "looked_at": looked_at + lines.height}
+                names = list(seen)
                 if not names:
                     raise IngestError(f"{job.path}: no lines of JSON objects", path=str(job.path), line=1)
                 rows = Rows(self, job, names, parsed)
@@ -384,9 +392,10 @@ class Jsonl(Mapped):
             )
             good = parsed.bad.take(lines.select("line", objects.alias("object")).with_columns(reason=broken))
             rows.take(good.unnest("object"))
-        if rows is None:
+        if rows is not None:
+            rows.finish()
+        elif job.piece is None:
             raise IngestError(f"{job.path}: the file has no lines", path=str(job.path))
-        rows.finish()
         return parsed
 
 
@@ -482,10 +491,13 @@ class Rows:
         self.mapped = self._mapped()
         is_said_twice = "exchange" in self.said and self.header.count("exchange") == 1
         self._renamed = "exchange" if is_said_twice and "exchange" not in self.mapped.values() else None
-        self._exchanges: set[str] = set()
-        self.units: dict[str, str] = {}
-        self.newest_first: bool | None = None
-        self.by_id = self.table is TRADES and "id" in self.mapped
+        memory = {} if parsed.piece is None else parsed.piece.memory
+        self._exchanges: set[str] = memory.setdefault("exchanges", set())
+        self.units: dict[str, str] = memory.setdefault("units", {})
+        # A log that grows begins with its oldest trade.
+        self.newest_first: bool | None = None if parsed.piece is None else False
+        self.by_id = self.table is TRADES and "id" in self.mapped and memory.get("by_id", True)
+        self._memory = memory
         self.before = 0
         parsed.amount_unit = of_mapped
         parsed.time_unit = layout.time_of("timestamp")
@@ -561,7 +573,7 @@ class Rows:
             if "quote_amount" not in placed.columns:
                 placed = placed.with_columns(quote_amount=pl.col("price") * pl.col("amount"))
             if "id" not in placed.columns:
-                placed = with_ids(placed, batch)
+                placed = with_ids(placed, self.parsed.before(self.table))
         if "sequence" in self.table.names:
             line = pl.col("line")
             placed = placed.with_columns(sequence=-line if self.newest_first else line)
@@ -572,6 +584,7 @@ class Rows:
 
     def finish(self) -> None:
         """Say what orders the events of one timestamp, now that all ids were seen."""
+        self._memory["by_id"] = self.by_id
         if self.by_id:
             self.parsed.batch(TRADES).order_by_id()
         elif self.table in (TRADES, LIQUIDATIONS):

@@ -118,7 +118,7 @@ def ingest(
     market = market or Market()
     require_market(market)
     if layout is not None:
-        _require_object(layout)
+        require_object(layout)
         layout.require_used(market)
     if workers is None:
         workers = min(_MOST_WORKERS, os.cpu_count() or 1)
@@ -289,7 +289,7 @@ class Reader:
             read.source = source_of(digest(job.path), job, layout, skip_bad=self._skip_bad)
             # Markets are committed last, so their source stands for the whole file.
             if self._again or not self._lake.has_source(MARKETS.name, read.source):
-                read.parsed = _parsed(layout, job, read.spool, progress)
+                read.parsed = parsed_by(layout, job, read.spool, progress)
                 require_good(read.parsed, job, skip_bad=self._skip_bad)
                 stated(job, read.parsed)
         except (IngestError, QueryError) as error:
@@ -300,7 +300,7 @@ class Reader:
         return read
 
 
-def _require_object(layout: object) -> None:
+def require_object(layout: object) -> None:
     """Raise QueryError unless it is an object of a layout that has a name."""
     if isinstance(layout, type) and issubclass(layout, Layout):
         called = layout.__name__
@@ -326,7 +326,7 @@ _MISTAKES = (
 )
 
 
-def _parsed(layout: Layout, job: Job, spool: Spool, progress: Progress) -> Parsed:
+def parsed_by(layout: Layout, job: Job, spool: Spool, progress: Progress) -> Parsed:
     """Read a file; what a caller's own layout raises, other than errors of tidytape, becomes an IngestError."""
     if type(layout) in LAYOUTS.values():
         return layout.read(job, spool, progress)

@@ -248,7 +248,7 @@ def _identified(rows: pl.DataFrame, parsed: Parsed, table: Table) -> pl.DataFram
     """Events with an id each, the venue's or one made from the content, in the order of their lines."""
     good = parsed.bad.take(one_id_each(rows, table.same))
     named = pl.col("id").is_not_null()
-    made = with_ids(good.filter(~named).drop("id"), parsed.batch(table)).select(good.columns)
+    made = with_ids(good.filter(~named).drop("id"), parsed.before(table)).select(good.columns)
     return (
         pl.concat([good.filter(named), made])
         .sort("line")
@@ -405,6 +405,8 @@ class Tardis(Layout):
 
     name = "tardis"
     names_exchange = True
+    follows = True
+    header_lines = 1
     amounts: ClassVar[Mapping[str, str]] = _AMOUNTS | {BOOK.name: _BY_NAME}
 
     @classmethod
@@ -414,10 +416,14 @@ class Tardis(Layout):
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
-        parsed = Parsed(spool, time_unit=_UNIT)
+        parsed = Parsed(spool, time_unit=_UNIT, piece=job.piece)
         dataset: _Dataset | None = None
-        venues: set[str] = set()
+        venues: set[str] = set() if job.piece is None else job.piece.memory.setdefault("venues", set())
         for dataset, texts in delimited(job, parsed, progress, lambda _, first: _dataset(job, first)):
+            if dataset.kind == "snapshot" and job.piece is not None:
+                raise _refused(
+                    job, "cannot be followed: of its snapshots of one time only the last one counts"
+                )
             rows = parsed.bad.take(checked(dataset.chosen(texts, dataset.fields), dataset.fields))
             rows = _own(rows, job, parsed, what=dataset.kind.replace("_", " "), venues=venues)
             if dataset.kind == "update":
@@ -438,6 +444,7 @@ class TardisNode(Layout):
 
     name = "tardis-node"
     names_exchange = True
+    follows = True
     amounts: ClassVar[Mapping[str, str]] = _AMOUNTS
 
     @classmethod
@@ -448,9 +455,9 @@ class TardisNode(Layout):
 
     def read(self, job: Job, spool: Spool, progress: Progress) -> Parsed:
         """Read one file."""
-        parsed = Parsed(spool)
-        venues: set[str] = set()
-        for lines in numbered(job.path, parsed.bad, progress):
+        parsed = Parsed(spool, piece=job.piece)
+        venues: set[str] = set() if job.piece is None else job.piece.memory.setdefault("venues", set())
+        for lines in numbered(job.path, parsed.bad, progress, job.piece):
             parsed.lines += lines.height
             message = decoded(lines["text"], _MESSAGE).alias("message")
             reason = pl.when(pl.col("message").struct.field("type").is_null()).then(
