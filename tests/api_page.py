@@ -172,6 +172,8 @@ def _is_list(schema: Document) -> bool:
 
 def _kind(schema: Document) -> str:
     """Return in words which values a schema allows."""
+    if "oneOf" in schema:
+        return "series of a data type"
     if "$ref" in schema:
         words = f"[{_target(schema)}](#{_target(schema).lower()})"
     elif "anyOf" in schema:
@@ -180,6 +182,8 @@ def _kind(schema: Document) -> str:
         words = "one of " + ", ".join(f"`{value}`" for value in schema["enum"])
     elif "items" in schema:
         words = f"list of {_kind(schema['items'])}"
+    elif "additionalProperties" in schema:
+        words = f"object of {_kind(schema['additionalProperties'])}, by data type"
     elif "properties" in schema:
         words = "objects of " + ", ".join(f"`{name}`" for name in schema["properties"])
     elif "maxLength" in schema:

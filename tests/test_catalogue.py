@@ -351,6 +351,8 @@ def test_error_codes_and_statuses() -> None:
         "HEADERS_TOO_LONG": 431,
         "UNAVAILABLE": 503,
         "TIMEOUT": 504,
+        "STREAM_LIMIT_EXCEEDED": 403,  # ours, of streams
+        "TOKEN_EXPIRED": 410,
     }
 
 

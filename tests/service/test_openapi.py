@@ -24,10 +24,10 @@ from tidytape.catalogue import (
     USAGE_FIELDS,
 )
 from tidytape.cli import app as commands
-from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
+from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.service.openapi import camel, document
 
-MODELS = {"/v1/points": PointsQuery, "/v1/markets": MarketsQuery} | {
+MODELS = {"/v1/points": PointsQuery, "/v1/stream": StreamQuery, "/v1/markets": MarketsQuery} | {
     f"/v1/{name}": MetaQuery for name in LISTS
 }
 
@@ -127,7 +127,7 @@ def test_what_is_needed_is_said(described: dict[str, Any]) -> None:
     expected = {path: [] for path in described["paths"]} | {
         f"/v1/{name}": ["type"] for name in LISTS_OF_A_TYPE
     }
-    assert needed == expected | {"/v1/points": ["type", "from", "period"]}
+    assert needed == expected | {"/v1/points": ["type", "from", "period"], "/v1/stream": ["type"]}
 
 
 def test_every_error_code_is_in_it_under_its_status(described: dict[str, Any]) -> None:

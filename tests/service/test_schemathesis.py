@@ -201,6 +201,7 @@ def closed(schema: Any) -> Any:
 @pytest.mark.parametrize(("phase", "examples"), EXAMPLES.items(), ids=EXAMPLES)
 def test_the_service_is_what_it_says_it_is(app: Any, phase: str, examples: int) -> None:
     described = closed(deepcopy(document(key_header=KEY_HEADER)))
+    del described["paths"]["/v1/stream"]  # which has no end
     schema = schemathesis.openapi.from_dict(
         described, config=SchemathesisConfig.from_dict(settings(phase, examples * TIMES))
     )

@@ -39,10 +39,11 @@ from tidytape.catalogue import (
     Quote,
     Side,
     SortDirection,
+    StreamEnd,
     Tenor,
     TPOSession,
 )
-from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
+from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.query._base import CODES, READERS
 from tidytape.query.values import LAST_SECOND
 from tidytape.schema import MARKETS, PREDICTION_MARKET_ENTRY, Schema, schema_of
@@ -51,7 +52,8 @@ from tidytape.service.markets import DEFAULT_PAGE, LARGEST_PAGE
 
 __all__ = ["camel", "document"]
 
-Model = type[PointsQuery] | type[MarketsQuery] | type[MetaQuery]
+Model = type[PointsQuery] | type[StreamQuery] | type[MarketsQuery] | type[MetaQuery]
+_OF_A_STREAM = ("start", "end", "token")
 _NAME = re.compile(r"`(\w+)`|\b([a-z]+_\w+)\b")
 _WORD = re.compile(r"`(\w+)`|\b(\w+)\b")
 
@@ -107,6 +109,10 @@ def parameters(
     ['exchange', 'coin']
     """
     docs = _documented(model)
+    if model is StreamQuery:  # which says of most fields that they are those of points
+        docs = docs | {
+            name: text for name, text in _documented(PointsQuery).items() if name not in _OF_A_STREAM
+        }
     described = []
     for field, name in model.WIRE.items():
         facts = model.model_fields[field]
@@ -210,6 +216,36 @@ def schemas() -> dict[str, Any]:
             "series": _array({"oneOf": [ref(f"{camel(name)}Series") for name in DATA_TYPES]}),
             "notes": {**_array(ref("Note")), "description": _NOTES},
         },
+    )
+    series = by_name["Points"]["properties"]["series"]
+    by_name["Batch"] = _object(
+        "A line of `/v1/stream`. Whoever applied it and keeps its token has everything up to it, once.",
+        {
+            "revision": {
+                **series,
+                "description": "Points that were final, or whose interval was over, and are others now.",
+            },
+            "final": {
+                **series,
+                "description": "Points that what their market is known up to has passed; sent once.",
+            },
+            "update": {**series, "description": "Points whose interval is in progress."},
+            "over": {
+                "type": "object",
+                "additionalProperties": ref("Timestamp"),
+                "description": "By data type the start of the last interval that is over: nothing of it, or of an "
+                "earlier one, comes after this line but revisions.",
+            },
+            "token": {"type": "string", "description": "What the stream is resumed with."},
+            "end": _object(
+                "Why the service ends the stream.",
+                {
+                    "code": {"type": "string", "enum": list(StreamEnd), "description": "The reason."},
+                    "message": {"type": "string", "description": "The same in words."},
+                },
+            ),
+        },
+        required=["token"],
     )
     codes = "; ".join(f"`{code}`: {code.meaning}" for code in NoteCode)
     by_name["NoteCode"] = _enumeration(f"What a note says. {codes}.", NoteCode)
@@ -508,6 +544,15 @@ data types that have them; window and interval make no more points than the type
 names what the lake does not hold, is answered 400 or 403 with a code and a message, before it costs anything.
 """
 
+_STREAM = """\
+History from `from`, and then what is new, until `period` is over or for good. A line of JSON is a batch; one of a token
+alone says that the service is alive. In Arrow, for one data type, each record batch has the column `change`, and
+`token`, `over` and `end` in its custom metadata. History weighs as in `/v1/points`, what is live weighs nothing, and a
+tier says how many streams a key may hold at once. Without `from` the stream begins with the interval in progress. With
+`token` it goes on where another one stopped; the other parameters are the same then, or `from` and `period` are left
+out.
+"""
+
 _SUMMARIES = {
     "types": "Data types of what there is",
     "exchanges": "Venues",
@@ -523,9 +568,10 @@ _LIST = "The filters narrow it; what nothing matches is an empty list. `to` is l
 _LIST_OF_A_TYPE = "Without `type` the answer is 500, as the contract has it."
 _OF_NO_ROUTE = ("INVALID_REQUEST", "NOT_FOUND", "METHOD_NOT_ALLOWED", "HEADERS_TOO_LONG")
 
+_OF_STREAMS_ONLY = ("STREAM_LIMIT_EXCEEDED", "TOKEN_EXPIRED")
 _OF_POINTS_ONLY = (
-    "UNSUPPORTED", "TYPE_NOT_PERMITTED", "HISTORY_NOT_PERMITTED", "AGGREGATION_NOT_PERMITTED", "POINT_LIMIT_EXCEEDED",
-    "RATE_LIMITED", "TIMEOUT",
+    *_OF_STREAMS_ONLY, "UNSUPPORTED", "TYPE_NOT_PERMITTED", "HISTORY_NOT_PERMITTED", "AGGREGATION_NOT_PERMITTED",
+    "POINT_LIMIT_EXCEEDED", "RATE_LIMITED", "TIMEOUT",
 )  # fmt: skip
 
 
@@ -571,7 +617,7 @@ def document(*, key_header: str) -> dict[str, Any]:
     Examples
     --------
     >>> list(document(key_header="X-Service-Key")["paths"])[:3]
-    ['/v1/points', '/v1/markets', '/v1/types']
+    ['/v1/points', '/v1/stream', '/v1/markets']
     """
     return {
         "openapi": "3.1.0",
@@ -627,7 +673,23 @@ def _operations() -> dict[str, dict[str, Any]]:
         "responses": {
             "200": answer("Points", arrow=True),
             "304": known(),
-            **refusals(code for code in ERROR_STATUS if code not in _OF_NO_ROUTE),
+            **refusals(code for code in ERROR_STATUS if code not in {*_OF_NO_ROUTE, *_OF_STREAMS_ONLY}),
+        },
+    }
+    not_of_streams = {*_OF_NO_ROUTE, "POINT_LIMIT_EXCEEDED", "TIMEOUT"}
+    stream = {
+        "operationId": "streamPoints",
+        "tags": ["data"],
+        "summary": "Points of one or more series, history and live",
+        "description": f"{_STREAM}\n{_POINTS}\n{remarks(PointsQuery)}",
+        "parameters": parameters(StreamQuery, narrowed=_USED_WHERE_LEFT_OUT),
+        "responses": {
+            "200": {
+                "description": "The stream, in chunks.",
+                "headers": _headers((*_OF_A_KEY, "Vary")),
+                "content": {wire.LINES_MIME: {"schema": ref("Batch")}, wire.ARROW_MIME: {}},
+            },
+            **refusals(code for code in ERROR_STATUS if code not in not_of_streams),
         },
     }
     size = {"page_size": {"maximum": LARGEST_PAGE, "default": DEFAULT_PAGE}}
@@ -653,7 +715,7 @@ def _operations() -> dict[str, dict[str, Any]]:
         )
         for name in LISTS
     }
-    return {"/v1/points": points, "/v1/markets": markets, **lists, "/v1/usage": usage}
+    return {"/v1/points": points, "/v1/stream": stream, "/v1/markets": markets, **lists, "/v1/usage": usage}
 
 
 _EXAMPLE = {

@@ -128,7 +128,7 @@ class Streams:
             self.leave(reader, account)
             raise
         self.readers.add(reader)
-        if self._looking is None or self._looking.done():
+        if self._looking is None:
             self._looking = asyncio.get_running_loop().create_task(self._look())
         return reader
 
@@ -138,12 +138,16 @@ class Streams:
         self.readers.discard(reader)
         reader.feed.starts.pop(reader)
         self._feeds = {name: feed for name, feed in self._feeds.items() if feed.starts}
+        if not self._feeds and self._looking is not None:
+            self._looking.cancel()
+            self._looking = None
 
     def close(self) -> None:
         """End all streams, each with its token; it may be called from any thread."""
         self._is_closing = True
-        if self._looking is not None:
-            self._looking.get_loop().call_soon_threadsafe(self._wake)
+        looking = self._looking
+        if looking is not None:
+            looking.get_loop().call_soon_threadsafe(self._wake)
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
@@ -217,7 +221,7 @@ class Streams:
 
     async def _look(self) -> None:
         """Look at the lake as long as there are readers."""
-        while self._feeds:
+        while True:
             await asyncio.sleep(self._every)
             await asyncio.gather(*map(self._step, self._feeds.values()))
 
