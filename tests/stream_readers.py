@@ -169,5 +169,7 @@ def registered(lake: Lake, *symbols: str) -> None:
         "block_size": 5.0,
         "tenor": None,
     }
-    names = [{**market, "raw_symbol": symbol, "normalized_symbol": symbol} for symbol in symbols]
+    names = [
+        {**market, "tenor": None, "raw_symbol": symbol, "normalized_symbol": symbol} for symbol in symbols
+    ]
     lake.register(pl.DataFrame(names, schema_overrides={"tenor": pl.String}))
