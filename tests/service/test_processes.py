@@ -277,7 +277,7 @@ def test_closing_finishes_what_was_begun_and_refuses_what_waits(
 def all_of_a_coin_are_heavy(monkeypatch: pytest.MonkeyPatch) -> None:
     """Requests that name a coin are heavy, all others light."""
     monkeypatch.setattr(
-        "tidytape.service.points.estimated",
+        "tidytape.service.answering.estimated",
         lambda query, subjects, statistics: Estimate(10**7 if query.coin else 1, 1),
     )
 

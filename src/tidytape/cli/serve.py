@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from socket import socket
 from types import FrameType
 from typing import Annotated
 
@@ -16,6 +17,14 @@ def serve(
     keys: Annotated[Path, typer.Option(help="File of keys; see 'tidytape keys new'.")],
     host: Annotated[str, typer.Option(help="Address to listen on.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on.")] = 8000,
+    grpc_port: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=65535,
+            help="Port to answer over gRPC on as well; needs the extra grpc. None if left out.",
+        ),
+    ] = None,
     workers: Annotated[
         int | None,
         typer.Option(
@@ -56,7 +65,10 @@ def serve(
         ),
     ] = None,
 ) -> None:
-    """Answer the API over HTTP until interrupted. A line of JSON per request goes to the standard output."""
+    """Answer the API over HTTP, and with --grpc-port over gRPC, until interrupted.
+
+    A line of JSON per request goes to the standard output.
+    """
     import logging
     import signal
     import sys
@@ -76,6 +88,8 @@ def serve(
     from tidytape.service.stream import token_secret as read_secret
 
     require_free(host, port)
+    if grpc_port is not None:
+        require_free(host, grpc_port, parameter="grpc_port")
     allowed = tiers_of(tiers)
     known = KeyFile(keys, tiers=allowed)
     in_force = known.all()  # a service without a readable file of keys must not start
@@ -101,9 +115,16 @@ def serve(
         computing=computing,
         buckets=shared,
         token_secret=read_secret(token_secret or keys.with_name(f"{keys.name}.tokens")),
+        grpc_address=None if grpc_port is None else _address(host, grpc_port),
     )
 
     class Server(uvicorn.Server):
+        async def startup(self, sockets: list[socket] | None = None) -> None:
+            """Say where gRPC is answered."""
+            await super().startup(sockets)
+            if grpc_port is not None and self.started:
+                typer.echo(f"gRPC is answered on {_address(host, app.state.grpc_port)}", err=True)
+
         def handle_exit(self, sig: int, frame: FrameType | None) -> None:
             """Refuse the queries that wait: the service ends once those that are computed are answered."""
             # In a thread: a signal may come while this one holds the lock that is needed.
@@ -117,3 +138,8 @@ def serve(
         Server(uvicorn.Config(app, host=host, port=port, **LISTENING)).run()
     finally:
         computing.close()
+
+
+def _address(host: str, port: int) -> str:
+    """Return a host and a port as one word; a number of IPv6 has colons itself."""
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -5,7 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from types import ModuleType
 from typing import Any
 
 from starlette.applications import Starlette
@@ -15,13 +16,13 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from tidytape.budget import TIERS, Tier
-from tidytape.errors import BudgetError, QueryError, shown
+from tidytape.errors import BudgetError, QueryError, TidytapeError, shown
 from tidytape.lake import Lake
 from tidytape.service.accounts import Accounts, Keys
-from tidytape.service.answering import RefusedError
+from tidytape.service.answering import Points, RefusedError, refused
 from tidytape.service.buckets import Buckets, MemoryBuckets
 from tidytape.service.computing import Computing, Threads
-from tidytape.service.discovery import discovery
+from tidytape.service.discovery import Lists, discovery
 from tidytape.service.engine import Engine
 from tidytape.service.gate import Gate
 from tidytape.service.monitoring import Metrics, RequestLog, health
@@ -50,6 +51,7 @@ def create_app(
     buckets: Buckets | None = None,
     clock: Callable[[], int] = time.time_ns,
     token_secret: bytes | None = None,
+    grpc_address: str | None = None,
 ) -> Starlette:
     """Return the service as an ASGI app.
 
@@ -71,29 +73,44 @@ def create_app(
         Returns epoch nanoseconds. [ns]
     token_secret : bytes, optional
         What signs the resume tokens of streams; made for this app if left out, so that none outlives it.
+    grpc_address : str, optional
+        Host and port on which the app answers over gRPC too, as long as it runs; port 0 takes one that is free, and
+        ``app.state.grpc_port`` says which. Needs the extra ``grpc``. Over HTTP alone if left out.
 
     Returns
     -------
     Starlette
         Its ``state.streams`` are the open streams, which ``close`` ends.
+
+    Raises
+    ------
+    TidytapeError
+        If there is an address for gRPC, and the extra is not installed.
     """
     engine, threads = Engine(lake, clock=clock), ThreadPoolExecutor(_THREADS, "tidytape-lake")
     computing = computing or Threads(engine)
     buckets = buckets or MemoryBuckets(clock=clock)
 
-    @asynccontextmanager
-    async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        yield
-        await buckets.close()
-
     streams = Streams(engine, Tokens(token_secret), clock=clock)
     metrics = Metrics(keys, buckets, computing, streams)
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
+    answers, lists = Points(engine, threads, computing, clock=clock), Lists(lake, threads, clock=clock)
+    rpc = None if grpc_address is None else _rpc()
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            stack.push_async_callback(buckets.close)
+            if rpc is not None and grpc_address is not None:
+                calls = rpc.Calls(answers, lists, accounts, metrics, key_header)
+                app.state.grpc_port = await stack.enter_async_context(rpc.serving(calls, grpc_address))
+            yield
+
     app = Starlette(
         routes=[
-            points(engine, threads, computing, clock=clock),
+            points(answers),
             stream(streams),
-            *discovery(lake, threads, clock=clock),
+            *discovery(lists),
             *health(lake, buckets, metrics, document(key_header=key_header)),
             page(key_header=key_header, tiers=tiers),
         ],
@@ -102,9 +119,9 @@ def create_app(
             Middleware(Gate, accounts=accounts, key_header=key_header),
         ],
         exception_handlers={
-            QueryError: _query_error,
-            BudgetError: _budget_error,
-            RefusedError: _refused,
+            QueryError: _refusal,
+            BudgetError: _refusal,
+            RefusedError: _refusal,
             HTTPException: _no_such_route,
         },
         lifespan=lifespan,
@@ -114,16 +131,20 @@ def create_app(
     return app
 
 
-async def _query_error(request: Request, error: Any) -> Response:
-    return error_response(error.code, error.message)
+def _rpc() -> ModuleType:
+    """Return the module that answers over gRPC."""
+    try:
+        from tidytape.service import rpc
+    except ImportError as error:
+        message = f"answers over gRPC need an extra ({error}): pip install 'tidytape[grpc]'"
+        raise TidytapeError(message) from None
+    return rpc
 
 
-async def _budget_error(request: Request, error: Any) -> Response:
-    return error_response("INVALID_PARAMS", error.message)
-
-
-async def _refused(request: Request, error: Any) -> Response:
-    return error_response(error.code, error.message, retry_after=error.retry_after)
+async def _refusal(request: Request, error: Exception) -> Response:
+    refusal = refused(error)
+    assert refusal is not None
+    return error_response(refusal.code, refusal.message, retry_after=refusal.retry_after)
 
 
 async def _no_such_route(request: Request, error: Any) -> Response:

@@ -23,6 +23,7 @@ from tidytape.service.engine import Engine
 from tidytape.service.scan import Limits, MarketsByType
 
 __all__ = [
+    "PROTO_MIME",
     "Answer",
     "Computing",
     "OverloadedError",
@@ -35,6 +36,9 @@ __all__ = [
     "left_in_memory",
     "qualities",
 ]
+
+PROTO_MIME = "application/x-protobuf"
+"""The media type of an answer as a message PointResponse, for gRPC."""
 
 _AT_ONCE = 8
 _LARGE = 256 * 1024  # bytes; a smaller body goes through the pipe
@@ -239,8 +243,8 @@ def computed(engine: Engine, task: Task) -> Answer:
     """
     if task.lake is not None:
         engine = engine.at(task.lake)
-    is_arrow = task.form == wire.ARROW_MIME
-    if not is_arrow and (kept := engine.body(task.query, task.markets)) is not None:
+    is_arrow, is_json = task.form == wire.ARROW_MIME, task.form == wire.JSON_MIME
+    if is_json and (kept := engine.body(task.query, task.markets)) is not None:
         body, headers = compressed(kept[0], task.coding)
         return Answer(body, headers, kept[1])
     frames = engine.frames(task.query, task.markets, lists_once=not is_arrow)
@@ -249,7 +253,14 @@ def computed(engine: Engine, task: Task) -> Answer:
         engine.refuse_finer(task.query, task.markets)
     name, first = frames[0]
     notes = engine.notes(task.query, task.markets, frames)
-    body = wire.to_arrow(first, name, notes) if is_arrow else wire.encode_all(frames, notes)
+    if is_arrow:
+        body = wire.to_arrow(first, name, notes)
+    elif is_json:
+        body = wire.encode_all(frames, notes)
+    else:
+        from tidytape.service.proto import encode  # needs protobuf, which only gRPC needs
+
+        body = encode.encode_all(frames, notes)
     body, headers = compressed(body, task.coding)
     return Answer(body, headers, sum(frame.height for _, frame in frames))
 

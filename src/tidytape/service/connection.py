@@ -123,7 +123,7 @@ LISTENING: Mapping[str, Any] = MappingProxyType(
 """Arguments of ``uvicorn.run``."""
 
 
-def require_free(host: str, port: int) -> None:
+def require_free(host: str, port: int, *, parameter: str = "port") -> None:
     """Raise QueryError if the port is not free, before the service starts."""
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
@@ -131,5 +131,5 @@ def require_free(host: str, port: int) -> None:
     except OSError as error:
         expected = f"a port that is free on {host}"
         raise QueryError(
-            "port", got=port, expected=expected, hint=str(error.strerror).partition(" (")[0]
+            parameter, got=port, expected=expected, hint=str(error.strerror).partition(" (")[0]
         ) from None

@@ -1,10 +1,12 @@
-"""The routes that weigh nothing: markets, lists, holdings, and the quota of the key."""
+"""The lists, which weigh nothing: markets, names, holdings, and the quota of the key."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Executor
+from functools import partial
+from typing import Any
 
 import orjson
 from starlette.requests import Request
@@ -16,16 +18,16 @@ from tidytape.catalogue import LISTS
 from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import MarketsQuery, MetaQuery, respelled
-from tidytape.service.accounts import usage
+from tidytape.service.accounts import Account, usage
 from tidytape.service.inventory import Inventory, entries, spans
 from tidytape.service.markets import MarketStatistics, markets_page
 from tidytape.service.responses import get
 
-__all__ = ["discovery"]
+__all__ = ["Lists", "discovery"]
 
 
-def discovery(lake: Lake, threads: Executor, *, clock: Callable[[], int]) -> list[Route]:
-    """Return the routes.
+class Lists:
+    """Answers requests for lists.
 
     Parameters
     ----------
@@ -36,40 +38,71 @@ def discovery(lake: Lake, threads: Executor, *, clock: Callable[[], int]) -> lis
     clock : callable
         Returns epoch nanoseconds. [ns]
     """
-    inventory, statistics = Inventory(lake), MarketStatistics(lake, clock=clock)
 
-    def route(path: str, model: type[MarketsQuery] | type[MetaQuery], body_of: Callable[..., bytes]) -> Route:
-        """Return a route that reads a query from the URL and computes its body in a thread."""
+    def __init__(self, lake: Lake, threads: Executor, *, clock: Callable[[], int]) -> None:
+        inventory, statistics = Inventory(lake), MarketStatistics(lake, clock=clock)
+        self._threads = threads
+        self._kinds: dict[str, tuple[type[MarketsQuery] | type[MetaQuery], Callable[[Any], bytes]]] = {
+            "markets": (MarketsQuery, lambda query: markets_page(inventory, query, statistics)),
+            "holdings": (MetaQuery, lambda query: orjson.dumps({"holdings": spans(inventory, query)})),
+            **{name: (MetaQuery, partial(_list_body, inventory, name)) for name in LISTS},
+        }
+
+    async def body(
+        self, name: str, params: Iterable[tuple[str, str]], account: Account, facts: dict[str, object]
+    ) -> bytes:
+        """Return a list as JSON.
+
+        Parameters
+        ----------
+        name : str
+            ``markets``, ``holdings``, ``usage`` or a key of `tidytape.catalogue.LISTS`.
+        params : iterable of (str, str)
+            The parameters of its route.
+        account : Account
+            The caller.
+        facts : dict of str to object
+            What the log says of the request; the route is added.
+
+        Raises
+        ------
+        QueryError
+            If a parameter is not what it may be.
+        """
+        facts["route"] = name
+        if name == "usage":
+            for parameter, value in params:
+                raise QueryError(parameter, got=value, expected="no parameter here")
+            return orjson.dumps(usage(await account.look()))
+        model, body_of = self._kinds[name]
+        query = model.from_params(params)
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._threads, body_of, query)
+        except QueryError as error:
+            raise respelled(error, model.WIRE) from None
+
+
+def _list_body(inventory: Inventory, name: str, query: MetaQuery) -> bytes:
+    return orjson.dumps({LISTS[name]: entries(inventory, name, query)})
+
+
+def discovery(lists: Lists) -> list[Route]:
+    """Return the routes.
+
+    Parameters
+    ----------
+    lists : Lists
+    """
+
+    def route(path: str) -> Route:
         name = path.rpartition("/")[2]
 
         async def respond(request: Request) -> Response:
-            request.state.facts["route"] = name
-            query = model.from_params(request.query_params.multi_items())
-            try:
-                body = await asyncio.get_running_loop().run_in_executor(threads, body_of, query)
-            except QueryError as error:
-                raise respelled(error, model.WIRE) from None
+            state, params = request.state, request.query_params.multi_items()
+            body = await lists.body(name, params, state.account, state.facts)
             return Response(body, media_type=wire.JSON_MIME)
 
         return get(path, respond)
 
-    def list_route(name: str) -> Route:
-        def body_of(query: MetaQuery) -> bytes:
-            return orjson.dumps({LISTS[name]: entries(inventory, name, query)})
-
-        return route(f"/v1/{name}", MetaQuery, body_of)
-
-    async def quota(request: Request) -> Response:
-        request.state.facts["route"] = "usage"
-        for name, value in request.query_params.multi_items():
-            raise QueryError(name, got=value, expected="no parameter here")
-        state = await request.state.account.look()
-        return Response(orjson.dumps(usage(state)), media_type=wire.JSON_MIME)
-
-    return [
-        route("/v1/markets", MarketsQuery, lambda query: markets_page(inventory, query, statistics)),
-        *map(list_route, LISTS),
-        # Below /v1 there is the contract and nothing else, so the holdings stand beside it.
-        route("/holdings", MetaQuery, lambda query: orjson.dumps({"holdings": spans(inventory, query)})),
-        get("/v1/usage", quota),
-    ]
+    # Below /v1 there is the contract and nothing else, so the holdings stand beside it.
+    return [*map(route, (*(f"/v1/{name}" for name in ("markets", *LISTS)), "/holdings", "/v1/usage"))]

@@ -32,7 +32,7 @@ _INTERVALS = {interval.alias: interval.value for interval in Interval}
 _SLICE = 16_384  # rows written by one core at a time: some megabytes, so that the pieces stay in its cache
 
 # Working columns; no column of a user has such a name.
-_SERIES, _POINT, _PART, _BEFORE, _LEAD = (
+_SERIES, _POINT, PART, _BEFORE, _LEAD = (
     f"tidytape.wire.{name}" for name in ("series", "point", "part", "before", "lead")
 )
 
@@ -172,7 +172,7 @@ def point_texts(frame: pl.DataFrame, data_type: str) -> PointTexts:
     kind = kind_of(data_type)
     if frame.is_empty():
         return PointTexts(b"", np.zeros(1, np.int64))
-    rows = _ordered(checked(frame, schema_of(data_type)), kind)
+    rows = ordered(checked(frame, schema_of(data_type)), kind)
     texts, tail = _row_texts(rows, kind)
     lengths = [np.asarray(part.str.len_bytes(), dtype=np.int64) for part in texts]
     starts = np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum()
@@ -226,11 +226,11 @@ def _body(chunks: Iterable[Any], notes: Sequence[Note] | None) -> bytes:
 
 def _series(frame: pl.DataFrame, kind: DataType) -> list[Any]:
     """Return the text of all series of a frame with rows, in pieces."""
-    texts, tail = _row_texts(_ordered(checked(frame, schema_of(kind.name)), kind), kind)
+    texts, tail = _row_texts(ordered(checked(frame, schema_of(kind.name)), kind), kind)
     return [*map(_bytes_of, texts), tail.encode()]
 
 
-def _row_texts(rows: _Rows, kind: DataType) -> tuple[list[pl.Series], str]:
+def _row_texts(rows: Rows, kind: DataType) -> tuple[list[pl.Series], str]:
     """Return the text of each row, on all cores in slices of the frame, and the text after the last."""
     leads, tail = _leads(rows, kind)
     frame = rows.frame
@@ -266,7 +266,7 @@ def checked(frame: pl.DataFrame, schema: Schema) -> pl.DataFrame:
 
 
 @dataclass(frozen=True, slots=True)
-class _Rows:
+class Rows:
     """The rows in the order of the wire, and which of them are the first of a series, and of a point."""
 
     frame: pl.DataFrame
@@ -274,27 +274,27 @@ class _Rows:
     new_point: pl.Series
 
 
-def _ordered(frame: pl.DataFrame, kind: DataType) -> _Rows:
+def ordered(frame: pl.DataFrame, kind: DataType) -> Rows:
     """Bring rows of one series together, and of one point; add which array of levels each belongs to."""
-    keys = _series_columns(frame, kind)
+    keys = series_columns(frame, kind)
     frame, new_series = _grouped(frame, keys)
     if not kind.levels:
-        return _Rows(frame, new_series, new_series)
+        return Rows(frame, new_series, new_series)
     frame, new_point = _grouped(frame, (*keys, "timestamp"))  # series stay where they are
     sides = {levels.book_side: place for place, levels in enumerate(kind.levels) if levels.book_side}
     if not sides:
-        return _Rows(frame.with_columns(pl.lit(0).alias(_PART)), new_series, new_point)
+        return Rows(frame.with_columns(pl.lit(0).alias(PART)), new_series, new_point)
     part = pl.col("side").cast(pl.String).replace_strict(sides, default=None, return_dtype=pl.Int64)
-    frame = frame.with_columns(part.alias(_PART), new_point.cum_sum().alias(_POINT))
-    if frame[_PART].null_count():
-        strange = frame.filter(pl.col(_PART).is_null())["side"][0]
+    frame = frame.with_columns(part.alias(PART), new_point.cum_sum().alias(_POINT))
+    if frame[PART].null_count():
+        strange = frame.filter(pl.col(PART).is_null())["side"][0]
         raise QueryError("side", got=strange, expected=f"one of {', '.join(sides)}")
-    if not frame.select((pl.col(_POINT) * len(sides) + pl.col(_PART)).is_sorted()).item():
-        frame = frame.sort(_POINT, _PART, maintain_order=True)
-    return _Rows(frame.drop(_POINT), new_series, new_point)
+    if not frame.select((pl.col(_POINT) * len(sides) + pl.col(PART)).is_sorted()).item():
+        frame = frame.sort(_POINT, PART, maintain_order=True)
+    return Rows(frame.drop(_POINT), new_series, new_point)
 
 
-def _series_columns(frame: pl.DataFrame, kind: DataType) -> tuple[str, ...]:
+def series_columns(frame: pl.DataFrame, kind: DataType) -> tuple[str, ...]:
     """Return the columns that are written once per series: what tells it apart and what describes it."""
     has = {*identity_columns(kind), *schema_of(kind.name).descriptors, DATA_UNTIL} & set(frame.columns)
     return tuple(field.column for field in SERIES_FIELDS if field.column in has)
@@ -332,15 +332,15 @@ def _grouped(frame: pl.DataFrame, keys: Sequence[str]) -> tuple[pl.DataFrame, pl
 # --- what separates rows ------------------------------------------------------------------------------------
 
 
-def _leads(rows: _Rows, kind: DataType) -> tuple[pl.Series, str]:
+def _leads(rows: Rows, kind: DataType) -> tuple[pl.Series, str]:
     """Return the text that comes before each row's own, and the text after the last row."""
     frame, starts = rows.frame, rows.new_point
     heads = _spread(_series_heads(frame.filter(rows.new_series), kind), rows.new_series)
     if not kind.levels:
         return heads, "]}"
-    before = frame[_PART].shift(1)
-    marks = starts | before.ne_missing(frame[_PART])
-    last = frame[_PART][-1]
+    before = frame[PART].shift(1)
+    marks = starts | before.ne_missing(frame[PART])
+    last = frame[PART][-1]
     frame = frame.with_columns(starts.alias(_POINT), before.alias(_BEFORE), heads.alias(_SERIES)).filter(
         marks
     )
@@ -354,9 +354,9 @@ def _leads(rows: _Rows, kind: DataType) -> tuple[pl.Series, str]:
         pl.col(_BEFORE).replace_strict(closed, default=None, return_dtype=pl.String),
         pl.col(_SERIES),
         *_point_pieces(frame, kind),
-        pl.col(_PART).replace_strict(opened, return_dtype=pl.String),
+        pl.col(PART).replace_strict(opened, return_dtype=pl.String),
     )
-    switch = (pl.col(_BEFORE) * count + pl.col(_PART)).replace_strict(
+    switch = (pl.col(_BEFORE) * count + pl.col(PART)).replace_strict(
         switched, default=None, return_dtype=pl.String
     )
     leads = frame.select(pl.when(_POINT).then(point).otherwise(switch)).to_series()
@@ -371,7 +371,7 @@ def _spread(texts: pl.Series, marks: pl.Series) -> pl.Series:
 
 def _series_heads(series: pl.DataFrame, kind: DataType) -> pl.Series:
     """Return the beginning of each series, and from the second on the end of the one before."""
-    columns = _series_columns(series, kind)
+    columns = series_columns(series, kind)
     times = [pl.col(name).dt.epoch("ns") for name in columns if series.schema[name].is_temporal()]
     # Series are few, and a row of Python takes less than an expression for each of its fields.
     rows = series.select(columns).with_columns(times).iter_rows(named=True)
@@ -455,5 +455,5 @@ def _object_levels(kind: DataType) -> bool:
 
 
 def _unknown_pieces(frame: pl.DataFrame, kind: DataType) -> list[Piece]:
-    known = {*schema_of(kind.name).names, COVERAGE.column, DATA_UNTIL, _PART, _POINT, _BEFORE, _SERIES}
+    known = {*schema_of(kind.name).names, COVERAGE.column, DATA_UNTIL, PART, _POINT, _BEFORE, _SERIES}
     return [piece for name in frame.columns if name not in known for piece in member(name, frame[name])]
