@@ -17,6 +17,7 @@
     │   ├── BudgetError                  the budget of the key admits it later than the caller waits, or never
     │   ├── DecodeError                  a body that is not what the contract says
     │   ├── IncompleteDataError          a result that does not cover what was asked
+    │   ├── StreamGapError               a stream that cannot go on from where it was
     │   └── TapeError                    a tape that is damaged, or has no answer to what is asked
     ├── MissingColumnError (also a KeyError)  a frame without a column the function needs
     ├── IngestError                      a file that cannot go into the lake; nothing of it was stored
@@ -29,7 +30,8 @@ nothing happened.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -51,6 +53,7 @@ __all__ = [
     "RefusedQueryError",
     "ServerError",
     "ServiceError",
+    "StreamGapError",
     "TapeError",
     "TidytapeError",
     "TierError",
@@ -378,6 +381,34 @@ class TapeError(FetchError):
         super().__init__(message)
         self.path = path
         self.entries = entries
+
+
+class StreamGapError(FetchError):
+    """A stream that cannot go on from where it was: the service no longer has what happened since.
+
+    Attributes
+    ----------
+    data_types : tuple of str
+        What was streamed.
+    over : mapping of str to datetime
+        By data type the start of the last interval that was over: everything up to it had been delivered. [UTC]
+        A type of which no interval was over is absent.
+    token : str or None
+        The token that cannot be honoured.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        data_types: tuple[str, ...],
+        over: Mapping[str, datetime],
+        token: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.data_types = data_types
+        self.over = over
+        self.token = token
 
 
 class MissingColumnError(TidytapeError, KeyError):

@@ -31,7 +31,8 @@ FRAMES: dict[str, Schema] = {name: schema_of(kind) for name, (kind, _) in SERIES
     "block_sizes": BLOCK_SIZES,
 }
 NESTED = "prediction_markets"
-WHOLE = {"plan", "fetch", "points", "to_parquet", "record"}  # what is done with anything that is asked
+# what is done with anything that is asked, and what has tests of its own
+WHOLE = {"plan", "fetch", "points", "to_parquet", "record", "stream"}
 METHODS = [
     name
     for name, _ in inspect.getmembers(Endpoints, inspect.isfunction)

@@ -10,18 +10,25 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tidytape.client.aio import AsyncClient
+    from tidytape.client.aio_stream import AsyncStream
+    from tidytape.client.batches import Changes, StreamBatch
     from tidytape.client.budget import Usage
     from tidytape.client.endpoints import Fetched
     from tidytape.client.metadata import Metadata, Plan
     from tidytape.client.series import Wanted
     from tidytape.client.sync import Client
+    from tidytape.client.sync_stream import Stream
 else:
     _HOMES = {
         "AsyncClient": "aio",
+        "AsyncStream": "aio_stream",
+        "Changes": "batches",
         "Client": "sync",
         "Fetched": "endpoints",
         "Metadata": "metadata",
         "Plan": "metadata",
+        "Stream": "sync_stream",
+        "StreamBatch": "batches",
         "Usage": "budget",
         "Wanted": "series",
     }
@@ -37,4 +44,16 @@ else:
         return sorted({*globals(), *_HOMES})
 
 
-__all__ = ["AsyncClient", "Client", "Fetched", "Metadata", "Plan", "Usage", "Wanted"]
+__all__ = [
+    "AsyncClient",
+    "AsyncStream",
+    "Changes",
+    "Client",
+    "Fetched",
+    "Metadata",
+    "Plan",
+    "Stream",
+    "StreamBatch",
+    "Usage",
+    "Wanted",
+]

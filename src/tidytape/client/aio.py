@@ -11,8 +11,10 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overlo
 import httpx
 import polars as pl
 
+from tidytape.client.aio_stream import AsyncStream
 from tidytape.client.budget import Usage
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, wanted_of
+from tidytape.client.following import OnGap
 from tidytape.client.metadata import Plan
 from tidytape.client.settings import (
     CACHE_LIMIT,
@@ -49,6 +51,8 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from tidytape.query import StreamQuery
+
 __all__ = ["AsyncClient"]
 
 FrameT = TypeVar("FrameT")
@@ -63,6 +67,7 @@ class AsyncClient(
         Coroutine[Any, Any, Plan],
         Coroutine[Any, Any, Fetched[FrameT]],
         Coroutine[Any, Any, Written],
+        AsyncStream[FrameT],
     ],
     Generic[FrameT],
 ):
@@ -416,6 +421,9 @@ class AsyncClient(
                     if not gathering.add(part):
                         break
             return gathering.answer()
+
+    def _streamed(self, query: StreamQuery, on_gap: OnGap) -> AsyncStream[FrameT]:
+        return AsyncStream(self._following(query, on_gap), lambda: self._of_loop[0], lambda: self._closed)
 
     async def iter_frames(self, query: Asked) -> AsyncIterator[FrameT]:
         """Fetch request by request, a frame each, so that the window may be larger than memory.

@@ -31,6 +31,7 @@ __all__ = [
     "Size",
     "check_grid",
     "check_identity",
+    "check_window",
     "decoded",
     "described",
     "is_clashing",
@@ -130,6 +131,12 @@ def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> p
     frame = _read(answer, name, absent)
     check_identity(frame, query, name)
     check_grid(frame, query, name)
+    check_window(frame, query, name)
+    return described(frame, query, answered_at=answer.sent_at)
+
+
+def check_window(frame: pl.DataFrame, query: PointsQuery, name: str) -> None:
+    """Refuse points that lie farther outside the window than its edges."""
     edge = _EDGE * longest(query)
     seconds = _nanoseconds(frame) // SECOND
     strays = np.count_nonzero((seconds < query.start - edge) | (seconds >= query.end + edge))
@@ -140,7 +147,6 @@ def decoded(answer: Answer, query: PointsQuery, *, absent: Absent = "null") -> p
             f"the first came with {seconds[0]}",
             data_type=name,
         )
-    return described(frame, query, answered_at=answer.sent_at)
 
 
 def _nanoseconds(frame: pl.DataFrame) -> NDArray[np.int64]:

@@ -26,16 +26,19 @@ import pyarrow.parquet as pq
 from tidytape import wire
 from tidytape.catalogue import SortDirection
 from tidytape.client import request
+from tidytape.client.batches import Reading
 from tidytape.client.fetching import fetched, planned
+from tidytape.client.following import Following, OnGap
 from tidytape.client.lists import ListMethods
 from tidytape.client.metadata import Metadata, Plan, PlanPart, Reason, in_every_part, warn_of_empty
 from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.client.settings import Backend, Settings, one_of
 from tidytape.client.steps import Call, Flow
+from tidytape.client.streams import StreamMethods
 from tidytape.client.tape import NO_TAPE, Recorder
 from tidytape.client.window import Window, covering
-from tidytape.errors import DecodeError, QueryError, TapeError
-from tidytape.query import MarketsQuery, MetaQuery, PointsQuery
+from tidytape.errors import DecodeError, QueryError, TapeError, TransportError
+from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
 __all__ = [
@@ -55,6 +58,7 @@ UsageT = TypeVar("UsageT")
 PlanT = TypeVar("PlanT")
 FetchedT = TypeVar("FetchedT")
 WrittenT = TypeVar("WrittenT")
+StreamT = TypeVar("StreamT")
 R = TypeVar("R")
 
 
@@ -229,7 +233,8 @@ class Queries(SeriesMethods[Wanted]):
 class Endpoints(
     SeriesMethods[FrameT],
     ListMethods[FrameT, NamesT, UsageT],
-    Generic[FrameT, NamesT, UsageT, PlanT, FetchedT, WrittenT],
+    StreamMethods[StreamT],
+    Generic[FrameT, NamesT, UsageT, PlanT, FetchedT, WrittenT, StreamT],
 ):
     """The methods of both clients. All arguments are keyword-only.
 
@@ -276,6 +281,18 @@ class Endpoints(
     def _usage(self) -> UsageT:
         usage: UsageT = self._run(self._taped("usage", None, request.usage(self._settings)))
         return usage
+
+    def _following(self, query: StreamQuery, on_gap: OnGap) -> Following:
+        """Return the protocol of a stream; refuse it where nothing can be streamed."""
+        if self._tape is not NO_TAPE:
+            raise TapeError(
+                "a tape cannot hold a stream, which has no end; record the fetch of a window instead",
+                path=None if self._tape.replayed is None else str(self._tape.replayed),
+            )
+        if self._settings.offline:
+            raise TransportError("/v1/stream: the client is offline, and a cache cannot hold a stream")
+        reading = Reading(query, self._settings.absent, self._presented)
+        return Following(self._settings, query, reading, on_gap=on_gap)
 
     # --- whatever is asked ---
 
@@ -567,7 +584,7 @@ class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None])
     """The time in which a client records, for plain and for asyncio code; nothing of it waits."""
 
     def __init__(
-        self, client: Endpoints[Any, Any, Any, Any, Any, Any], path: Path, *, overwrite: bool
+        self, client: Endpoints[Any, Any, Any, Any, Any, Any, Any], path: Path, *, overwrite: bool
     ) -> None:
         self._client, self._path, self._overwrite = client, path, overwrite
 

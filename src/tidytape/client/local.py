@@ -26,8 +26,10 @@ import httpx
 
 from tidytape.budget import Tier
 from tidytape.catalogue import TierName
+from tidytape.client.local_stream import Blocking, is_stream, streamed
 from tidytape.client.settings import LOCAL
 from tidytape.client.steps import closed_error
+from tidytape.client.streams import ABORT
 from tidytape.errors import TransportError
 from tidytape.lake import Lake
 
@@ -83,13 +85,25 @@ class AppTransport(httpx.BaseTransport):
     ends_in_time = True
 
     def __init__(self, app: ASGIApp, *, folder: str | None = None) -> None:
+        self._app = app
         self._inner = httpx.ASGITransport(app, raise_app_exceptions=False)
         self._held = _Held(folder)
         self._finalizer = weakref.finalize(self, self._held.let_go)
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
         """Answer one request."""
+        if is_stream(request):
+            return self._held.followed(self._held.run(partial(self._begun, request)))
         return self._held.run(partial(self._answer, request))
+
+    async def _begun(self, request: httpx.Request) -> httpx.Response:
+        request.headers["Accept-Encoding"] = _UNPACKED
+        timeout = request.extensions.get("timeout", {}).get("read")
+        try:
+            async with asyncio.timeout(timeout):
+                return await streamed(self._app, request)
+        except TimeoutError:
+            raise httpx.ReadTimeout(f"no answer within {timeout} s", request=request) from None
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         request.headers["Accept-Encoding"] = _UNPACKED
@@ -119,6 +133,8 @@ class AsyncAppTransport(httpx.ASGITransport):
         """Answer one request."""
         self._held.check_process()
         request.headers["Accept-Encoding"] = _UNPACKED
+        if is_stream(request):
+            return await streamed(self.app, request)
         return await super().handle_async_request(request)
 
     async def aclose(self) -> None:
@@ -185,6 +201,7 @@ class _Held:
         self._process = os.getpid()
         self._closed = False
         self._running: set[Future[httpx.Response]] = set()
+        self._streams: set[httpx.Response] = set()
 
     def check_process(self) -> None:
         """Refuse to work where the process has forked since."""
@@ -208,6 +225,16 @@ class _Held:
             future.cancel()  # where Ctrl-C ends the waiting
             self._running.discard(future)
 
+    def followed(self, response: httpx.Response) -> httpx.Response:
+        """Return a response of the loop as one for blocking code, which ends at the latest with the client."""
+        self._streams.add(response)
+        if self._closed:
+            response.extensions[ABORT]()
+        body = Blocking(response, _loop(self._process), lambda: self._streams.discard(response))
+        return httpx.Response(
+            response.status_code, headers=response.headers, stream=body, extensions=response.extensions
+        )
+
     def let_go(self) -> None:
         """Stop what is on its way, and remove the demo's lake."""
         if os.getpid() != self._process:
@@ -215,5 +242,7 @@ class _Held:
         self._closed = True
         for future in self._running.copy():
             future.cancel()
+        for response in self._streams.copy():
+            response.extensions[ABORT]()
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)

@@ -43,12 +43,17 @@ __all__ = [
     "Tally",
     "ask",
     "block_sizes",
+    "get",
     "informed",
     "is_too_long",
+    "listen",
     "markets",
+    "may_pass",
     "names",
+    "pause_after",
     "prediction_markets",
     "refuse_to_wait",
+    "refused",
     "usage",
 ]
 
@@ -119,7 +124,8 @@ def ask(
             while pause:
                 yield Wait(pause.pop())
             with attempt:
-                step = Send(_request(settings, path, params, accept, until), until, settings.max_body)
+                timeout = max(0.001, min(settings.timeout, until - time.monotonic()))
+                step = Send(get(settings, path, params, accept, timeout), until, settings.max_body)
                 line = settings.quota.line
                 answer = (yield step) if step.remaining else TimeoutError()
                 if not isinstance(answer, _UNSENT):
@@ -129,16 +135,16 @@ def ask(
                     answer = settings.secret.hidden_answer(answer)
                     settings.quota.is_heard = True
                     accepted = answer.status == httpx.codes.OK
-                    _listen(settings, answer, taken=taken if accepted else 0, sent=line)
+                    listen(settings, answer, taken=taken if accepted else 0, sent=line)
                     if accepted:
                         tally.weight += cost
                         taken = 0
                         _check_readable(answer, step.request)
                         return answer
-                    raise _refused(answer, step.request, cost)
+                    raise refused(answer, step.request, cost)
                 if step.accepted:  # the service has charged for it, though not all of it arrived
                     tally.weight += cost
-                    _listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=taken, sent=line)
+                    listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=taken, sent=line)
                     settings.quota.take(taken)
                 if isinstance(answer, httpx.ConnectError):
                     patience = _RESTARTING if settings.quota.is_heard else _NOT_THERE
@@ -165,10 +171,13 @@ class Tally:
     weight: int = 0
 
 
-_MAY_PASS = tenacity.retry_if_exception_type(
-    (RateLimitError, ServerError, TransportError)
-) & tenacity.retry_if_not_exception_type(CertificateError)
-"""What may be gone when the same is sent again."""
+def may_pass(error: BaseException) -> bool:
+    """Return whether what failed may succeed when the same is sent again."""
+    return isinstance(error, _PASSING) and not isinstance(error, CertificateError)
+
+
+_PASSING = (RateLimitError, ServerError, TransportError)
+_MAY_PASS = tenacity.retry_if_exception(may_pass)
 
 _UNSENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.ProxyError)
 """Failures before anything was sent."""
@@ -216,7 +225,7 @@ def refuse_to_wait(settings: Settings, wait: float, cost: int, available: int) -
     )
 
 
-def _listen(settings: Settings, answer: Answer, *, taken: int, sent: Line) -> None:
+def listen(settings: Settings, answer: Answer, *, taken: int, sent: Line) -> None:
     """Update the budget from the headers of a response."""
     budget = reported(answer.headers, now=answer.sent_at)  # by the clock of the service, as the reset is
     if budget is None:
@@ -226,11 +235,16 @@ def _listen(settings: Settings, answer: Answer, *, taken: int, sent: Line) -> No
     settings.quota.heard(limit=limit, remaining=remaining, reset=reset, taken=taken, sent=sent)
 
 
-def _request(
-    settings: Settings, path: str, params: list[tuple[str, str]], accept: str, until: float
+def get(
+    settings: Settings,
+    path: str,
+    params: list[tuple[str, str]],
+    accept: str,
+    timeout: float,
+    *,
+    encoding: str = "gzip",
 ) -> httpx.Request:
-    """Return one GET, whose single steps take no longer than the whole may."""
-    timeout = max(0.001, min(settings.timeout, until - time.monotonic()))
+    """Return one GET, whose single steps take no longer than ``timeout``. [s]"""
     return httpx.Request(
         "GET",
         settings.base_url + path,
@@ -238,7 +252,7 @@ def _request(
         headers={
             settings.auth_header: settings.secret.value,
             "Accept": accept,
-            "Accept-Encoding": "gzip",
+            "Accept-Encoding": encoding,
             "User-Agent": f"tidytape/{__version__}",
         },
         extensions={"timeout": httpx.Timeout(timeout).as_dict()},
@@ -261,6 +275,20 @@ def _backing_off(state: tenacity.RetryCallState) -> float:
     if isinstance(error, ServiceError) and error.retry_after is not None:
         return error.retry_after
     return float(_FAILING(state))
+
+
+def pause_after(error: ServiceError, attempt: int, *, settings: Settings, is_unreachable: bool) -> float:
+    """Return how long to wait after an attempt failed, of those that follow one another without success. [s]
+
+    ``is_unreachable`` is whether nothing listens at the address.
+    """
+    patience: Callable[[tenacity.RetryCallState], float] = _backing_off
+    if is_unreachable:
+        patience = _RESTARTING if settings.quota.is_heard else _NOT_THERE
+    state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
+    state.attempt_number = attempt
+    state.set_exception((type(error), error, None))
+    return float(patience(state))
 
 
 _CLOSE = 0.01
@@ -298,7 +326,7 @@ _BLANK = 1_024
 """In how much of a body to look for its first character. [byte]"""
 
 
-def _refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
+def refused(answer: Answer, request: httpx.Request, cost: int) -> Exception:
     """Turn any status but 200 into the error it means."""
     status = answer.status
     code, message = _said(answer)

@@ -16,6 +16,7 @@ import polars as pl
 
 from tidytape.client.budget import Usage
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, wanted_of
+from tidytape.client.following import OnGap
 from tidytape.client.metadata import Plan
 from tidytape.client.settings import (
     CACHE_LIMIT,
@@ -43,6 +44,7 @@ from tidytape.client.steps import (
     closed_error,
     outward,
 )
+from tidytape.client.sync_stream import Stream
 from tidytape.client.tape import NO_NETWORK, Replayer
 from tidytape.errors import TidytapeError
 
@@ -52,13 +54,17 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
+    from tidytape.query import StreamQuery
+
 __all__ = ["Client"]
 
 FrameT = TypeVar("FrameT")
 R = TypeVar("R")
 
 
-class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written], Generic[FrameT]):
+class Client(
+    Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written, Stream[FrameT]], Generic[FrameT]
+):
     """Fetch market data as tidy frames.
 
     A client may be used by several threads, and by processes that were forked from the one that made it; frames may
@@ -473,6 +479,9 @@ class Client(Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written]
                     if not gathering.add(part):
                         break
             return gathering.answer()
+
+    def _streamed(self, query: StreamQuery, on_gap: OnGap) -> Stream[FrameT]:
+        return Stream(self._following(query, on_gap), lambda: self._of_process[0], lambda: self._closed)
 
     def iter_frames(self, query: Asked) -> Iterator[FrameT]:
         """Fetch request by request, a frame each, so that the window may be larger than memory.
