@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Collection
 from typing import Any
 
 import orjson
 from google.protobuf import json_format
 
+from tidytape import wire
 from tidytape.catalogue import DATA_TYPES
 from tidytape.service.proto import market_data_pb2 as pb
 
@@ -16,11 +18,21 @@ from tidytape.service.proto import market_data_pb2 as pb
 def json_of(body: bytes) -> bytes:
     """Return a PointResponse as the body of ``/v1/points``."""
     document = json_format.MessageToDict(pb.PointResponse.FromString(body))
-    series = [
+    return orjson.dumps({"series": _series(document, "series"), "notes": document.get("notes", [])})
+
+
+def batch_of(message: bytes, data_types: Collection[str]) -> wire.Batch:
+    """Return a PointBatch as what a client reads from a line of ``/v1/stream``."""
+    document = json_format.MessageToDict(pb.PointBatch.FromString(message))
+    line = document | {change: _series(document, change) for change in ("revision", "final", "update")}
+    return wire.decode_batch(orjson.dumps(line), data_types)
+
+
+def _series(document: dict[str, Any], name: str) -> list[dict[str, Any]]:
+    return [
         {"id": one["id"], "points": [{"Point": _payload(point)} for point in one.get("points", ())]}
-        for one in document.get("series", ())
+        for one in document.get(name, ())
     ]
-    return orjson.dumps({"series": series, "notes": document.get("notes", [])})
 
 
 def _payload(point: dict[str, Any]) -> dict[str, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -23,6 +23,7 @@ class Served:
     app: Any
     http: httpx.Client
     channel: grpc.Channel
+    stop: Callable[[], None]
     key: str = "enterprise-key"
     trailing: dict[str, str] = field(default_factory=dict)
 
@@ -50,6 +51,12 @@ def running(app: Any) -> Iterator[Served]:
     server = uvicorn.Server(uvicorn.Config(app, port=0, log_config=None))
     thread = threading.Thread(target=server.run)
     thread.start()
+
+    def stop() -> None:
+        """End the server, as an operator does."""
+        server.should_exit = True
+        thread.join()
+
     try:
         while not server.started:
             assert thread.is_alive()
@@ -60,7 +67,6 @@ def running(app: Any) -> Iterator[Served]:
             httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=60) as http,
             grpc.insecure_channel(f"127.0.0.1:{app.state.grpc_port}", options) as channel,
         ):
-            yield Served(app, http, channel)
+            yield Served(app, http, channel, stop)
     finally:
-        server.should_exit = True
-        thread.join()
+        stop()

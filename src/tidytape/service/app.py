@@ -102,8 +102,9 @@ def create_app(
         async with AsyncExitStack() as stack:
             stack.push_async_callback(buckets.close)
             if rpc is not None and grpc_address is not None:
-                calls = rpc.Calls(answers, lists, accounts, metrics, key_header)
+                calls = rpc.Calls(answers, lists, streams, accounts, metrics, key_header)
                 app.state.grpc_port = await stack.enter_async_context(rpc.serving(calls, grpc_address))
+                stack.callback(streams.close)  # first, for open streams would hold up the end
             yield
 
     app = Starlette(

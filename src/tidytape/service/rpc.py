@@ -1,4 +1,4 @@
-"""The service over gRPC: the same keys, tiers, weights, answers and refusals as over HTTP.
+"""The service over gRPC: the keys, tiers, weights, answers, streams and refusals of HTTP.
 
 The server lives in the event loop of the app, which starts it and ends it. A call and a request share everything behind
 the gate: `tidytape.service.answering.Points` and `tidytape.service.discovery.Lists`. The extra ``grpc`` installs what
@@ -7,6 +7,7 @@ this module imports, so nothing imports it before gRPC is to be served.
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import secrets
 import time
@@ -32,6 +33,9 @@ from tidytape.service.discovery import Lists
 from tidytape.service.gate import LONGEST_TARGET
 from tidytape.service.monitoring import Metrics
 from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.service.proto.encode import batch_end, encode_batch
+from tidytape.service.stream import Streams
+from tidytape.service.stream.sending import PATIENCE, deliveries, opened_reader, written
 
 __all__ = ["STATUS", "Calls", "params_of", "serving"]
 
@@ -75,13 +79,14 @@ STATUS: Mapping[str, grpc.StatusCode] = MappingProxyType(
 
 _LONGEST_DETAILS = 2_000  # characters of a message; all metadata together are bounded by the client
 _GRACE = 30.0  # seconds that calls may take to their end when the service ends
+_MOST_CALLS = 1_000  # at once, of all callers
 _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.so_reuseport", 0),  # two services on one port would share its calls
     ("grpc.max_receive_message_length", LONGEST_TARGET),
     ("grpc.max_send_message_length", -1),
     ("grpc.max_metadata_size", 1 << 15),
     ("grpc.absolute_max_metadata_size", 1 << 15),
-    ("grpc.max_concurrent_streams", 100),  # calls of one connection
+    ("grpc.max_concurrent_streams", _MOST_CALLS),  # of one connection
     # A caller that has vanished without a word is found by pings, and may ping as often itself.
     ("grpc.keepalive_time_ms", 60_000),
     ("grpc.keepalive_timeout_ms", 20_000),
@@ -89,7 +94,6 @@ _OPTIONS: tuple[tuple[str, Any], ...] = (
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.max_connection_idle_ms", 300_000),
 )
-_MOST_CALLS = 1_000  # at once
 
 
 def params_of(message: Message, prefix: str = "") -> Iterator[tuple[str, str]]:
@@ -128,6 +132,7 @@ class Calls:
     ----------
     points : Points
     lists : Lists
+    streams : Streams
     accounts : Accounts
     metrics : Metrics
     key_header : str
@@ -136,11 +141,14 @@ class Calls:
 
     points: Points
     lists: Lists
+    streams: Streams
     accounts: Accounts
     metrics: Metrics
     key_header: str
 
-    async def get_points(self, request: Message, account: Account, facts: dict[str, object]) -> bytes:
+    async def get_points(
+        self, method: Any, request: Message, account: Account, facts: dict[str, object], context: Any
+    ) -> bytes:
         """Return the message PointResponse."""
         prepared = await self.points.prepare(params_of(request), account, facts, lambda query: PROTO_MIME)
         answer = await self.points.answer(prepared, facts, coding="identity", wait=_until_cancelled)
@@ -148,8 +156,27 @@ class Calls:
         assert answer.body is not None
         return b"".join(answer.body.parts()) if isinstance(answer.body, SharedBody) else answer.body
 
+    async def stream_points(
+        self, method: Any, request: Message, account: Account, facts: dict[str, object], context: Any
+    ) -> None:
+        """Send messages PointBatch until the service ends the stream or the caller hangs up."""
+        reader, _ = await opened_reader(self.streams, params_of(request), account, facts)
+        try:
+            # At once, for the first batch may come much later.
+            await context.send_initial_metadata(await _metadata(account, facts))
+            facts["status"] = 200
+            async for delivery in deliveries(reader, facts):
+                message = written(delivery, "messages", encode_batch) + batch_end(delivery.batch)
+                async with asyncio.timeout(PATIENCE):
+                    await context.write(message)
+        except TimeoutError:
+            self.streams.counts["cut"] += 1
+            raise RefusedError("TIMEOUT", "a batch was not accepted; resume with the last token") from None
+        finally:
+            self.streams.leave(reader, account)
+
     async def get_list(
-        self, method: Any, request: Message, account: Account, facts: dict[str, object]
+        self, method: Any, request: Message, account: Account, facts: dict[str, object], context: Any
     ) -> bytes:
         """Return the message of a list."""
         body = await self.lists.body(_LISTS[method.name], params_of(request), account, facts)
@@ -173,6 +200,13 @@ class Calls:
         return account
 
 
+async def _metadata(account: Account, facts: dict[str, object]) -> tuple[tuple[str, str], ...]:
+    """Return what HTTP has in its headers: the id of the request, and the caller's budget."""
+    state = account.state or await account.look()
+    budget = ((name.lower(), value) for name, value in rate_limit_headers(state).items())
+    return ("x-request-id", str(facts["id"])), *budget
+
+
 async def _until_cancelled(work: Coroutine[Any, Any, R], /) -> R | None:
     """Wait for work: gRPC cancels a call whose caller has hung up or whose deadline is over."""
     return await work
@@ -188,36 +222,35 @@ class _Call:
 
     calls: Calls
     method: Any
-    respond: Callable[[Message, Account, dict[str, object]], Awaitable[bytes]]
+    respond: Callable[[Any, Message, Account, dict[str, object], Any], Awaitable[bytes | None]]
 
-    async def __call__(self, body: bytes, context: Any) -> bytes:
+    async def answer(self, body: bytes, context: Any) -> bytes | None:
         """Answer a call, log and count it."""
         began = time.perf_counter()
         facts: dict[str, object] = {"id": secrets.token_hex(8), "method": "gRPC", "status": 0}
         account: Account | None = None
         refusal: RefusedError | None = None
-        answer = b""
+        answer = None
         self.calls.metrics.begun()
         try:
             try:
                 account = self.calls.account(context, facts)
-                answer = await self.respond(_read(self.method, body), account, facts)
+                answer = await self.respond(self.method, _read(self.method, body), account, facts, context)
             except Exception as error:  # noqa: BLE001 - every failure gets a status
                 refusal = refused(error)
                 if refusal is None:
                     _log.exception("request %s failed", facts["id"])
                     message = f"the service failed; request {facts['id']}"
                     refusal = RefusedError("INTERNAL_ERROR", message)
-            trailing = [("x-request-id", str(facts["id"]))]
+            trailing: tuple[tuple[str, str], ...] = (("x-request-id", str(facts["id"])),)
             if account is not None:
                 try:
-                    state = account.state or await account.look()
-                    trailing += [(name.lower(), value) for name, value in rate_limit_headers(state).items()]
+                    trailing = await _metadata(account, facts)
                 except UnreachableError as error:
                     refusal = refused(error)
             if refusal is None:
                 facts["status"] = 200
-                context.set_trailing_metadata(tuple(trailing))
+                context.set_trailing_metadata(trailing)
                 return answer
             facts["status"] = ERROR_STATUS[refusal.code]
         finally:
@@ -225,11 +258,11 @@ class _Call:
             self.calls.metrics.ended(facts, seconds)
             # Status 0: the caller hung up before the answer.
             _access_log.info(orjson.dumps({**facts, "ms": round(seconds * 1000, 1)}).decode())
-        trailing.append(("error-code", refusal.code))
+        trailing += (("error-code", refusal.code),)
         if refusal.retry_after is not None:
-            trailing.append(("retry-after", str(refusal.retry_after)))
+            trailing += (("retry-after", str(refusal.retry_after)),)
         details = refusal.message.encode("utf-8", "replace").decode()[:_LONGEST_DETAILS]
-        await context.abort(STATUS[refusal.code], details, tuple(trailing))
+        await context.abort(STATUS[refusal.code], details, trailing)
         raise AssertionError("abort raises")
 
 
@@ -245,16 +278,15 @@ def _read(method: Any, body: bytes) -> Message:
 
 def _handler(calls: Calls) -> Any:
     """Return the handlers of all methods; requests and responses are bytes to gRPC."""
+    responders = {"GetPoints": calls.get_points, "StreamPoints": calls.stream_points}
 
     def of(method: Any) -> Any:
-        async def list_of(request: Message, account: Account, facts: dict[str, object]) -> bytes:
-            return await calls.get_list(method, request, account, facts)
+        call = _Call(calls, method, responders.get(method.name, calls.get_list))
+        if method.server_streaming:
+            return grpc.unary_stream_rpc_method_handler(call.answer)
+        return grpc.unary_unary_rpc_method_handler(call.answer)
 
-        respond = calls.get_points if method.name == "GetPoints" else list_of
-        return grpc.unary_unary_rpc_method_handler(_Call(calls, method, respond).__call__)
-
-    # gRPC itself refuses a method without a handler as UNIMPLEMENTED.
-    methods = {method.name: of(method) for method in _SERVICE.methods if not method.server_streaming}
+    methods = {method.name: of(method) for method in _SERVICE.methods}
     return grpc.method_handlers_generic_handler(_SERVICE.full_name, methods)
 
 

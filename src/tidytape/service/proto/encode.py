@@ -11,20 +11,21 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from tidytape.catalogue import COVERAGE, NOTE_FIELDS, DataType, Field, Interval, Kind
+from tidytape.catalogue import COVERAGE, NOTE_FIELDS, Change, DataType, Field, Interval, Kind
 from tidytape.schema import data_type as kind_of
 from tidytape.schema import schema_of
 from tidytape.service.proto import columns
 from tidytape.service.proto import market_data_pb2 as pb
 from tidytape.service.proto.columns import Bytes
 from tidytape.times import SECOND
-from tidytape.wire import Note
+from tidytape.wire import Batch, Note
 from tidytape.wire.encode import PART, checked, ordered, series_columns
 from tidytape.wire.tidy import SERIES_FIELDS
 
-__all__ = ["encode_all", "encode_series"]
+__all__ = ["batch_end", "encode_all", "encode_batch", "encode_series"]
 
 _SERIES = pb.PointResponse.DESCRIPTOR.fields_by_name["series"].number
+_CHANGES = {change: pb.PointBatch.DESCRIPTOR.fields_by_name[change.value].number for change in Change}
 _ID, _POINTS = (pb.Series.DESCRIPTOR.fields_by_name[name].number for name in ("id", "points"))
 _INTERVALS = {interval.alias: interval.value for interval in Interval}
 
@@ -59,6 +60,35 @@ def encode_all(frames: Sequence[tuple[str, pl.DataFrame]], notes: Iterable[Note]
     """
     parts = [encode_series(frame, name, number=_SERIES) for name, frame in frames]
     return b"".join([*parts, pb.PointResponse(notes=map(_note, notes)).SerializeToString()])
+
+
+def encode_batch(batch: Batch) -> bytes:
+    """Encode a batch of a stream as a PointBatch without its token and end, which `batch_end` encodes.
+
+    Readers of the same points share it: messages that are put together are one message.
+
+    Raises
+    ------
+    QueryError, MissingColumnError, DecodeError
+        As of `encode_all`.
+
+    Examples
+    --------
+    >>> batch = Batch(over={"TRADE_AGG": 60_000_000_000}, token="a")
+    >>> pb.PointBatch.FromString(encode_batch(batch) + batch_end(batch)).over["TRADE_AGG"].seconds
+    60
+    """
+    parts = [
+        encode_series(frame, name, number=_CHANGES[change]) for (name, change), frame in batch.frames.items()
+    ]
+    over = {name: _timestamp(start) for name, start in batch.over.items()}
+    return b"".join([*parts, pb.PointBatch(over=over).SerializeToString()])
+
+
+def batch_end(batch: Batch) -> bytes:
+    """Encode the token and the end of a batch."""
+    end = None if batch.end is None else pb.PointBatch.End(code=batch.end[0], message=batch.end[1])
+    return bytes(pb.PointBatch(token=batch.token, end=end).SerializeToString())
 
 
 def encode_series(frame: pl.DataFrame, data_type: str, *, number: int) -> bytes:
@@ -155,8 +185,12 @@ def _values(values: Mapping[str, Any], fields: Iterable[Field]) -> dict[str, Any
     """Return the fields of a message that are not null."""
     known = {name: value for name, value in values.items() if value is not None}
     for name in (field.name for field in fields if field.kind == "timestamp" and field.name in known):
-        seconds, nanoseconds = divmod(known[name], SECOND)
-        known[name] = pb.Timestamp(seconds=seconds, nanoseconds=nanoseconds)
+        known[name] = _timestamp(known[name])
     if "interval" in known:
         known["interval"] = _INTERVALS.get(known["interval"], known["interval"])
     return known
+
+
+def _timestamp(time: int) -> pb.Timestamp:
+    """Return the message of a time. [ns since the epoch]"""
+    return pb.Timestamp(seconds=time // SECOND, nanoseconds=time % SECOND)

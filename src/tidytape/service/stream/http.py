@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -12,22 +11,16 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from tidytape import wire
-from tidytape.catalogue import StreamEnd
-from tidytape.errors import QueryError
-from tidytape.query import StreamQuery, respelled
 from tidytape.service.accounts import Account
 from tidytape.service.computing import qualities
 from tidytape.service.responses import get
-from tidytape.service.stream.reader import Delivery, Reader
+from tidytape.service.stream.reader import Reader
+from tidytape.service.stream.sending import PATIENCE, deliveries, opened_reader, written
 from tidytape.service.stream.streams import Streams
 from tidytape.wire.stream import opened, with_token
 from tidytape.wire.stream_arrow import ArrowStream
 
 __all__ = ["stream"]
-
-_log = logging.getLogger("tidytape.service")
-_PATIENCE = 30.0
-"""How long a caller may take to accept one batch before its connection is closed. [s]"""
 
 
 def stream(streams: Streams) -> Route:
@@ -36,14 +29,8 @@ def stream(streams: Streams) -> Route:
     async def answer_stream(request: Request) -> Response:
         account: Account = request.state.account
         facts = request.state.facts
-        query = StreamQuery.from_params(request.query_params.multi_items())
-        facts.update(route="stream", type=",".join(query.type))
-        try:
-            reader = await streams.open(query, account)
-        except QueryError as error:
-            raise respelled(error, StreamQuery.WIRE) from None
-        if reader.weight:
-            facts.update(weight=reader.weight)
+        params = request.query_params.multi_items()
+        reader, query = await opened_reader(streams, params, account, facts)
         is_arrow = len(query.type) == 1 and qualities(request.headers.get("accept", "")).get(wire.ARROW_MIME)
         chunks = _arrow(reader, query.type[0], facts) if is_arrow else _lines(reader, facts)
         return _Chunked(chunks, streams, reader, account, wire.ARROW_MIME if is_arrow else wire.LINES_MIME)
@@ -51,42 +38,17 @@ def stream(streams: Streams) -> Route:
     return get("/v1/stream", answer_stream)
 
 
-async def _deliveries(reader: Reader, facts: dict[str, object]) -> AsyncIterator[Delivery]:
-    """Yield what a reader sends; a failure ends the stream with a code instead of a broken connection."""
-    rows = 0
-    try:
-        async for delivery in reader.deliveries():
-            rows += delivery.batch.rows
-            facts["rows"] = rows
-            yield delivery
-    except Exception:  # noqa: BLE001 - every failure gets a code
-        # The log has the reason; the caller gets an id and nothing else.
-        number = facts["id"]
-        _log.exception("request %s failed", number)
-        yield reader.last(StreamEnd.INTERNAL_ERROR, f"the service failed; request {number}")
-
-
 async def _lines(reader: Reader, facts: dict[str, object]) -> AsyncIterator[bytes]:
-    async for delivery in _deliveries(reader, facts):
-        yield with_token(_written(delivery, "lines", opened), delivery.batch)
+    async for delivery in deliveries(reader, facts):
+        yield with_token(written(delivery, "lines", opened), delivery.batch)
 
 
 async def _arrow(reader: Reader, data_type: str, facts: dict[str, object]) -> AsyncIterator[bytes]:
     written = ArrowStream(data_type)
     yield written.head
-    async for delivery in _deliveries(reader, facts):
+    async for delivery in deliveries(reader, facts):
         yield written.batch(delivery.batch)
     yield written.tail
-
-
-def _written(delivery: Delivery, form: str, write: Callable[[wire.Batch], bytes]) -> bytes:
-    """Return the text of a batch without its token, written once for all readers of a feed."""
-    sent = delivery.sent
-    if sent is None:
-        return write(delivery.batch)
-    if form not in sent.texts:
-        sent.texts[form] = write(delivery.batch)
-    return sent.texts[form]  # type: ignore[no-any-return]  # of this form
 
 
 class _Chunked(Response):
@@ -122,7 +84,7 @@ class _Chunked(Response):
         await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
         try:
             async for chunk in self._chunks:
-                async with asyncio.timeout(_PATIENCE):
+                async with asyncio.timeout(PATIENCE):
                     await send({"type": "http.response.body", "body": chunk, "more_body": True})
             await send({"type": "http.response.body", "body": b"", "more_body": False})
         except TimeoutError:
