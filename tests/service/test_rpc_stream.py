@@ -183,7 +183,9 @@ def test_a_reader_that_stops_is_cut_and_holds_up_nobody(
     next(stopped)  # and no more: the messages that follow fill what gRPC keeps for the reader
     _soon(lambda: served.app.state.streams.counts["cut"] == 1)
     assert not served.app.state.streams.readers
+    assert served.app.state.streams._held["e"] == 1  # gRPC still keeps something for it
     stopped.cancel()
+    _soon(lambda: served.app.state.streams._held["e"] == 0)
     held = Held()
     for message in opened(served, request(period=60 * 8)):
         held.apply(batch_of(message, TYPES))

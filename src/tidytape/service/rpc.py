@@ -171,7 +171,11 @@ class Calls:
                     await context.write(message)
         except TimeoutError:
             self.streams.counts["cut"] += 1
-            raise RefusedError("TIMEOUT", "a batch was not accepted; resume with the last token") from None
+            self.streams.drop(reader)
+            # The status waits behind what the caller does not accept. So long the stream counts as one of the key's,
+            # which bounds what gRPC keeps for callers who accept nothing.
+            details = "a batch was not accepted; resume with the last token"
+            await context.abort(STATUS["TIMEOUT"], details, (("error-code", "TIMEOUT"),))
         finally:
             self.streams.leave(reader, account)
 
@@ -236,6 +240,8 @@ class _Call:
             try:
                 account = self.calls.account(context, facts)
                 answer = await self.respond(self.method, _read(self.method, body), account, facts, context)
+            except grpc.aio.AbortError:
+                raise
             except Exception as error:  # noqa: BLE001 - every failure gets a status
                 refusal = refused(error)
                 if refusal is None:

@@ -135,8 +135,12 @@ class Streams:
     def leave(self, reader: Reader, account: Account) -> None:
         """Close a stream that `open` returned."""
         self._held[account.key.id] -= 1
+        self.drop(reader)
+
+    def drop(self, reader: Reader) -> None:
+        """Compute nothing more for a reader, whose stream still counts as one of its key until `leave`."""
         self.readers.discard(reader)
-        reader.feed.starts.pop(reader)
+        reader.feed.starts.pop(reader, None)
         self._feeds = {name: feed for name, feed in self._feeds.items() if feed.starts}
         if not self._feeds and self._looking is not None:
             self._looking.cancel()
