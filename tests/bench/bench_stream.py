@@ -68,7 +68,9 @@ def memory(pid: int) -> float:
 # --- delay ----------------------------------------------------------------------------------------------------------
 
 
-async def read(kind: str, url: str, key: str, delays: dict[str, list[float]], written: dict[int, float]) -> None:
+async def read(
+    kind: str, url: str, key: str, delays: dict[str, list[float]], written: dict[int, float]
+) -> None:
     """Read a stream over a bare connection, so that 200 of them cost little here."""
     host, port = url.removeprefix("http://").split(":")
     reader, writer = await asyncio.open_connection(host, int(port), limit=2**26)
@@ -85,7 +87,7 @@ async def read(kind: str, url: str, key: str, delays: dict[str, list[float]], wr
     try:
         while line := await reader.readline():
             if b'"end"' in line:
-                delays[f"{kind}: {line[line.find(b'code'):][:40].decode()}"].append(0.0)
+                delays[f"{kind}: {line[line.find(b'code') :][:40].decode()}"].append(0.0)
             if kind == "candles" and b'"points"' in line:
                 now = time.time()
                 at = max(int(ns) for ns in re.findall(rb'"lastTimestamp":\{"s":(\d+)', line))
