@@ -210,6 +210,8 @@ class StreamEnd(StrEnum):
     """The service ends; another one may go on from the token."""
     TOKEN_EXPIRED = "TOKEN_EXPIRED"
     """What the stream would go on from was removed from the lake."""
+    INVALID_API_KEY = "INVALID_API_KEY"
+    """The key was revoked, or has expired."""
     INTERNAL_ERROR = "INTERNAL_ERROR"
     """The service failed."""
 

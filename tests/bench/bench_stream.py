@@ -1,13 +1,13 @@
 """Streams on this machine: the delay from a line of a log to its delivery, 200 readers, and rows a second.
 
-``python tests/bench/bench_stream.py delay [seconds] [readers]`` plays the recorded log of a perpetual into a growing file,
-``tidytape ingest binance-ws --follow`` puts it into a lake, and ``tidytape serve`` streams it to readers: ten of them read
-a batch and then wait three seconds, one never reads, half of the others read candles, and half raw trades. It prints the
-delay from a line to its trade's delivery, by kind of reader, and what memory the service takes.
+``python tests/bench/bench_stream.py delay [seconds] [readers]`` plays the recorded log of a perpetual into a growing
+file, ``tidytape ingest binance-ws --follow`` puts it into a lake, and ``tidytape serve`` streams it to readers: ten of
+them read a batch and then wait three seconds, one never reads, half of the others read candles, and half raw trades. It
+prints the delay from a line to its trade's delivery, by kind of reader, and what memory the service takes.
 
-``python tests/bench/bench_stream.py rows`` asks for the same 100,000 candles and 100,000 trades as a stream, as the answer of
-``/v1/points``, and as JSON over a WebSocket, one message a row and one a thousand rows, made by orjson of a polars frame
-in memory. Ratios are rows a second of the stream over those of the other.
+``python tests/bench/bench_stream.py rows`` asks for the same 100,000 candles and trades as a stream, as the answer of
+``/v1/points``, and as JSON over a WebSocket, one message a row and one a thousand rows, made by orjson of a polars
+frame in memory. Ratios are rows a second of each over those of the stream.
 """
 
 from __future__ import annotations
@@ -218,7 +218,8 @@ def rows() -> None:
             stream = median(seconds["stream"])
             for what, values in seconds.items():
                 took = median(values)
-                print(f"{name:24} {what:20} {frame.height / took:12,.0f} rows/s  {took / stream:6.2f}")
+                ratio = stream / took
+                print(f"{name:24} {what:20} {frame.height / took:12,.0f} rows/s  {ratio:6.2f}")
     finally:
         process.terminate()
         process.wait(30)

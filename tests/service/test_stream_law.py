@@ -8,7 +8,7 @@ import tempfile
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
@@ -74,8 +74,7 @@ class Streaming(RuleBasedStateMachine):
 
     @rule()
     def look(self) -> None:
-        for feed in self.streams._feeds.values():
-            self.run(feed.step())
+        self.run(self.streams.look())
 
     @rule()
     def compact(self) -> None:
@@ -149,6 +148,10 @@ class Streaming(RuleBasedStateMachine):
 
 
 Streaming.TestCase.settings = settings(
-    max_examples=EXAMPLES, stateful_step_count=25, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=EXAMPLES,
+    phases=[Phase.explicit, Phase.reuse, Phase.generate],
+    stateful_step_count=25,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 TestStreaming = pytest.mark.slow(Streaming.TestCase)

@@ -86,7 +86,7 @@ def test_finals_and_revisions_are_the_historical_answer(
                 if frame.height:
                     lake.append(name, frame, source=str(step))
             reader = reader or await Driven(streams, query).open()
-            await reader.reader.feed.step()
+            await streams.look()
             await reader.caught_up()
         assert reader is not None
         await reader.close()

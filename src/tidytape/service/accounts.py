@@ -73,6 +73,10 @@ class Key:
     created: int
     expires: int | None = None
 
+    def is_over(self, now: float) -> bool:
+        """Return whether it has expired at an epoch second."""
+        return self.expires is not None and now >= self.expires
+
 
 _KEYS = TypeAdapter(list[Key], config=ConfigDict(strict=True, extra="forbid", hide_input_in_errors=True))
 
@@ -108,9 +112,7 @@ class Keys:
         for known in self.all():
             if hmac.compare_digest(known.sha256, digest):
                 match = known
-        if match is None or (match.expires is not None and now >= match.expires):
-            return None
-        return match
+        return None if match is None or match.is_over(now) else match
 
     def all(self) -> list[Key]:
         """Return every key, expired ones included."""

@@ -31,6 +31,7 @@ from tidytape.service.page import page
 from tidytape.service.points import points
 from tidytape.service.responses import error_response
 from tidytape.service.stream import Streams, Tokens, stream
+from tidytape.times import SECOND
 
 __all__ = ["KEY_HEADER", "create_app"]
 
@@ -91,7 +92,10 @@ def create_app(
     computing = computing or Threads(engine)
     buckets = buckets or MemoryBuckets(clock=clock)
 
-    streams = Streams(engine, Tokens(token_secret), clock=clock)
+    def is_valid(key: str) -> bool:
+        return any(one.id == key and not one.is_over(clock() / SECOND) for one in keys.all())
+
+    streams = Streams(engine, Tokens(token_secret), clock=clock, allowed=is_valid)
     metrics = Metrics(keys, buckets, computing, streams)
     accounts = Accounts(keys, buckets=buckets, clock=clock, tiers=tiers)
     answers, lists = Points(engine, threads, computing, clock=clock), Lists(lake, threads, clock=clock)

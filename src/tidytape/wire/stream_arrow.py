@@ -63,11 +63,13 @@ class ArrowStream:
     def batch(self, batch: Batch) -> bytes:
         """Return the message of a batch. [byte]"""
         parts = [
-            frame.select(
+            self._whole(frame)
+            .select(
                 (pl.col(name) if name in frame.columns else pl.lit(None)).cast(dtype).alias(name)
                 for name, dtype in self._dtypes.items()
                 if name != CHANGE
-            ).with_columns(pl.lit(change.value).alias(CHANGE))
+            )
+            .with_columns(pl.lit(change.value).alias(CHANGE))
             for change in Change
             if (frame := batch.frames.get((self._data_type, change))) is not None
         ]
@@ -81,6 +83,15 @@ class ArrowStream:
         if batch.end is not None:
             metadata["end"] = orjson.dumps({"code": batch.end[0], "message": batch.end[1]}).decode()
         return self._written(record, metadata)[len(self.head) :]
+
+    def _whole(self, frame: pl.DataFrame) -> pl.DataFrame:
+        """Return a frame with the lists of a market profile on every level instead of on one of each session."""
+        lists = [name for name, dtype in frame.schema.items() if dtype == pl.List and name != "block_ids"]
+        if not lists:
+            return frame
+        session = [name for name in ("exchange", "raw_symbol", "coin", "timestamp") if name in frame.columns]
+        first = frame.group_by(session).agg(pl.col(lists).drop_nulls().first())
+        return frame.drop(lists).join(first, on=session, how="left", nulls_equal=True, maintain_order="left")
 
     def _written(self, record: Any, metadata: dict[str, str] | None = None) -> bytes:
         """Return the schema, and a record batch after it."""

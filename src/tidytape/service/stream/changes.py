@@ -59,7 +59,7 @@ _TRADED = 600  # seconds of trades in one part
 _ROWS = 1_000_000  # to be read for one part, by estimate
 _MOST = 20_000_000  # to be read for a single interval; beyond it a stream is refused
 _SENT = 10_000  # rows of one part, about
-_KEPT, _KEPT_ROWS = 4, 50_000  # windows of a moment that stay in memory, and rows of one
+_KEPT, _KEPT_ROWS = 2, 5_000  # windows of a moment that stay in memory, and rows of one
 _FOREVER = 2**62
 
 
@@ -89,9 +89,7 @@ class Moment:
     @cached_property
     def versions(self) -> Mapping[str, int]:
         """The version of each table of events; -1 where the lake is older than the table."""
-        return {
-            name: version for name, version in self.lake.version().items() if TABLES[name] not in REGISTRIES
-        }
+        return versions_of(self.lake)
 
     def known(self, name: str, query: PointsQuery, market: Market) -> int:
         """Return the time that the points of a market are known up to, 0 without events. [ns since the epoch]"""
@@ -132,6 +130,11 @@ class Difference:
     frames: Mapping[tuple[str, Change], pl.DataFrame]
     until: int
     is_last: bool
+
+
+def versions_of(lake: Lake) -> Mapping[str, int]:
+    """Return the version of each table of events; -1 where the lake is older than the table."""
+    return {name: version for name, version in lake.version().items() if TABLES[name] not in REGISTRIES}
 
 
 # --- what a query depends on ----------------------------------------------------------------------------------------
@@ -424,23 +427,23 @@ def _changed(
     if name == "TRADE":
         point.append("id")
     points = points.with_columns(_until_then(name, part, markets, points, since).alias(_THEN))
+    is_over = pl.lit(value=False) if already is None else pl.col("timestamp").dt.epoch("ns") <= already
+    earlier = None if since is None else since.points(name, part, markets)
+    key = schema.key_of(grouped=query.group_by is not None)
+    is_other = _is_other(points, earlier, point, key, name)
     if name == "TRADE":
-        was_final, is_final = pl.col("timestamp") < pl.col(_THEN), pl.lit(value=True)
+        became_final, was_final = pl.col(_OTHER), pl.col("timestamp") < pl.col(_THEN)
     else:
         then = with_finality(points.with_columns(pl.col(_THEN).alias(DATA_UNTIL)), name)["is_final"]
         points = points.with_columns(then.fill_null(value=False).alias(_WAS_FINAL))
-        was_final, is_final = pl.col(_WAS_FINAL), pl.col("is_final").fill_null(value=False)
-        if already is not None:
-            was_final |= pl.col("timestamp").dt.epoch("ns") <= already
-    earlier = None if since is None else since.points(name, part, markets)
-    is_other = _is_other(points, earlier, point, schema.key_of(grouped=query.group_by is not None), name)
+        was_final = pl.col(_WAS_FINAL)
+        became_final = pl.col("is_final").fill_null(value=False) & ~was_final
     points = points.with_columns(is_other.alias(_OTHER))
-    sent_anyway = name != "TRADE"  # an interval becomes final without another value; a trade is sent once
     change = (
-        pl.when(is_final & ~was_final & (pl.col(_OTHER) | sent_anyway))
-        .then(pl.lit(Change.FINAL.value))
-        .when(pl.col(_OTHER) & is_final)
+        pl.when((was_final & pl.col(_OTHER)) | (is_over & (pl.col(_OTHER) | became_final)))
         .then(pl.lit(Change.REVISION.value))
+        .when(became_final)
+        .then(pl.lit(Change.FINAL.value))
         .when(_OTHER)
         .then(pl.lit(Change.UPDATE.value))
     )
@@ -458,13 +461,14 @@ def _until_then(
     """Return for each row up to when its market was known at the earlier moment; of a group, its oldest member."""
     dtype = pl.Datetime("ns", "UTC")
     known = {one: 0 if since is None else since.known(name, query, one) for one in markets}
-    if query.group_by is not None or len({*known.values()}) == 1:
+    if len({*known.values()}) == 1:
         return pl.Series([min(known.values())], dtype=pl.Int64).cast(dtype).new_from_index(0, points.height)
-    keys = ["exchange", "raw_symbol", "coin"]
-    rows = [(one.exchange or None, one.raw_symbol or None, one.coin, time) for one, time in known.items()]
+    keys = ["coin"] if query.group_by is not None else ["exchange", "raw_symbol", "coin"]
+    rows = [(*(getattr(one, key) or None for key in keys), time) for one, time in known.items()]
     table = pl.DataFrame(rows, schema=dict.fromkeys(keys, pl.String) | {_THEN: pl.Int64}, orient="row")
+    oldest = table.group_by(keys).agg(pl.col(_THEN).min())
     series = points.select(pl.col(keys).cast(pl.String))
-    joined = series.join(table, on=keys, how="left", nulls_equal=True, maintain_order="left")
+    joined = series.join(oldest, on=keys, how="left", nulls_equal=True, maintain_order="left")
     return joined[_THEN].cast(dtype)
 
 

@@ -23,7 +23,7 @@ __all__ = ["Feed", "Sent"]
 
 R = TypeVar("R")
 
-_KEPT_ROWS = 20_000  # of the last batches
+_KEPT_ROWS = 10_000  # of the last batches
 _KEPT_SECONDS = 1.0
 
 
@@ -67,7 +67,9 @@ class Feed:
     query : PointsQuery
         What is asked, of any window.
     pool : Executor
-        The threads that compute.
+        The threads that compute what is live.
+    past : Executor
+        The threads that compute what a reader alone has to be sent: history, and what it missed.
 
     Attributes
     ----------
@@ -87,8 +89,8 @@ class Feed:
         Why it ended.
     """
 
-    def __init__(self, engine: Engine, query: PointsQuery, pool: Executor) -> None:
-        self._engine, self._pool = engine, pool
+    def __init__(self, engine: Engine, query: PointsQuery, pool: Executor, past: Executor) -> None:
+        self._engine, self._pool, self._past = engine, pool, past
         self.query = query
         self.tables = depends_on(query)
         self.starts: dict[object, int] = {}
@@ -102,17 +104,12 @@ class Feed:
         self._changed = asyncio.Event()
         self.still = asyncio.Lock()
 
-    async def run(self, work: Callable[..., R], *args: Any) -> R:
+    async def run(self, work: Callable[..., R], *args: Any, live: bool = True) -> R:
         """Run a function in a thread."""
-        return await asyncio.get_running_loop().run_in_executor(self._pool, work, *args)
+        pool = self._pool if live else self._past
+        return await asyncio.get_running_loop().run_in_executor(pool, work, *args)
 
     # --- the lake -------------------------------------------------------------------------------------------------
-
-    def now(self) -> Moment:
-        """Return the lake as it is now; it reads logs."""
-        moment = self._moment(self._engine.lake.now())
-        _ = moment.versions  # every table is looked up at the same time
-        return moment
 
     def versions(self, moment: Moment) -> dict[str, int]:
         """Return the versions of the tables that the query depends on."""
@@ -127,18 +124,18 @@ class Feed:
     def _moment(self, lake: Lake) -> Moment:
         return Moment(self._engine.at(lake, keeps=False))
 
-    async def step(self) -> None:
-        """Compute what changed in the lake."""
+    async def step(self, lake: Lake) -> None:
+        """Compute what changed in the lake, up to one moment of it."""
         async with self.still:
-            await self.moved()
+            await self.moved(lake)
 
-    async def moved(self) -> Moment:
+    async def moved(self, lake: Lake) -> Moment:
         """Compute what changed in the lake, for a caller who holds `still`; return the moment that it reaches."""
-        now = await self.run(self.now)
+        now = self._moment(lake)
         if self.moment is None:
             self.moment, self.over = now, await self.run(self._over_at, now)
             self.place = Position(self.versions(now), None, None, 0).place
-        if self.versions(now) == self.versions(self.moment):
+        if not self.is_behind(now.versions):
             return self.moment
         before = Position(self.versions(self.moment), None, None, 0, self.over)
         position = before.towards(self.versions(now))
@@ -151,11 +148,25 @@ class Feed:
             before = position = after
         return now
 
+    def is_behind(self, versions: Mapping[str, int]) -> bool:
+        """Return whether a table that the query depends on has a newer version than the feed has reached."""
+        moment = self.moment
+        return moment is None or any(
+            versions.get(name, -1) > moment.versions.get(name, -1) for name in self.tables
+        )
+
     def _over_at(self, moment: Moment) -> dict[str, int]:
         return over(self.query, moment.engine.instruments(self.query), moment)
 
     async def parts(
-        self, position: Position, *, since: Moment | None, now: Moment, start: int, end: int | None
+        self,
+        position: Position,
+        *,
+        since: Moment | None,
+        now: Moment,
+        start: int,
+        end: int | None,
+        live: bool = True,
     ) -> AsyncIterator[tuple[Difference, dict[str, int]]]:
         """Yield the parts of a difference, each with the starts of the last intervals that are over after it."""
         first = start if position.until is None else max(start, position.until)
@@ -165,8 +176,8 @@ class Feed:
             parts = differences(self.query, since=since, now=now, start=first, end=end, already=position.over)
             return parts, ends
 
-        parts, ends = await self.run(begin)
-        while (part := await self.run(next, parts, None)) is not None:
+        parts, ends = await self.run(begin, live=live)
+        while (part := await self.run(next, parts, None, live=live)) is not None:
             starts = ends
             if not part.is_last:
                 before = self.query.start_of(part.until - 1) * SECOND

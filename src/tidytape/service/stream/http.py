@@ -22,6 +22,9 @@ from tidytape.wire.stream_arrow import ArrowStream
 
 __all__ = ["stream"]
 
+_GRACE = 2.0
+"""How long a caller has to accept the end of a stream when the service ends. [s]"""
+
 
 def stream(streams: Streams) -> Route:
     """Return the route."""
@@ -71,7 +74,12 @@ class _Chunked(Response):
         """Send the answer until it ends, the caller hangs up, or the caller accepts no more."""
         gone, sending = asyncio.ensure_future(_gone(receive)), asyncio.ensure_future(self._send(send))
         try:
-            await asyncio.wait({gone, sending}, return_when=asyncio.FIRST_COMPLETED)
+            tasks = {gone, sending}
+            while not (gone.done() or sending.done()):
+                last = self._streams.is_closing  # who still does not read then is not waited for
+                await asyncio.wait(tasks, timeout=_GRACE, return_when=asyncio.FIRST_COMPLETED)
+                if last:
+                    break
             if sending.done():
                 sending.result()
         finally:

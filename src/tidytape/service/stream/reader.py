@@ -181,7 +181,7 @@ class Reader:
             position = position.towards(feed.versions(feed.moment))
         since = None if position.since is None else await self._moment(position.since)
         now = await self._moment(position.at)
-        parts = feed.parts(position, since=since, now=now, start=position.start, end=self._end)
+        parts = feed.parts(position, since=since, now=now, start=position.start, end=self._end, live=False)
         last = None if self._end is None else feed.query.start_of(self._end - 1) * SECOND
         async for part, ends in parts:
             over = {name: at if last is None else min(at, last) for name, at in ends.items()}
@@ -194,7 +194,7 @@ class Reader:
         self._total = feed.total
 
     async def _moment(self, versions: Any) -> Moment:
-        return await self.feed.run(self.feed.moment_at, versions)
+        return await self.feed.run(self.feed.moment_at, versions, live=False)
 
     def _with_token(self, batch: Batch) -> Batch:
         return replace(batch, token=self.write_token(self.position))

@@ -10,17 +10,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from tidytape.budget import weight
 from tidytape.catalogue import StreamEnd
 from tidytape.errors import LakeError, QueryError
-from tidytape.lake import MARKETS
+from tidytape.lake import MARKETS, Lake
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.query.values import written_time
 from tidytape.service.accounts import Account
 from tidytape.service.answering import RefusedError, require_tier
 from tidytape.service.engine import Engine
-from tidytape.service.stream.changes import known_of_any, require_files
+from tidytape.service.stream.changes import known_of_any, require_files, versions_of
 from tidytape.service.stream.feed import Feed
 from tidytape.service.stream.reader import Reader
 from tidytape.service.stream.tokens import Position, Tokens
@@ -30,6 +31,8 @@ __all__ = ["Streams"]
 
 _log = logging.getLogger("tidytape.service")
 _THREADS = 2
+_MOST = 2_000  # streams at once
+_PAUSE = 60  # seconds
 _LOCAL, _REMOTE = 0.2, 1.0  # seconds between two looks at the lake
 
 
@@ -44,6 +47,8 @@ class Streams:
         Writes and reads resume tokens.
     clock : callable
         Returns epoch nanoseconds. [ns]
+    allowed : callable
+        Returns whether a key, by its id, is still valid.
     every : float, optional
         Time between two looks at the lake: 0.2 s of a local one, 1 s of one in an object store by default. [s]
 
@@ -51,20 +56,29 @@ class Streams:
     ----------
     readers : set of Reader
         The open streams.
+    is_closing : bool
+        Whether the service ends.
     counts : Counter
         Rows that were ``"conflated"``, and streams that were ``"cut"``.
     """
 
     def __init__(
-        self, engine: Engine, tokens: Tokens, *, clock: Callable[[], int], every: float | None = None
+        self,
+        engine: Engine,
+        tokens: Tokens,
+        *,
+        clock: Callable[[], int],
+        allowed: Callable[[str], bool],
+        every: float | None = None,
     ) -> None:
-        self._engine, self._tokens, self._clock = engine, tokens, clock
+        self._engine, self._tokens, self._clock, self._allowed = engine, tokens, clock, allowed
         self._every = every or (_REMOTE if "://" in engine.lake.path else _LOCAL)
-        self._pool = ThreadPoolExecutor(_THREADS, "tidytape-stream")
+        self._live = ThreadPoolExecutor(_THREADS, "tidytape-live")
+        self._past = ThreadPoolExecutor(_THREADS, "tidytape-past")
         self._feeds: dict[str, Feed] = {}
         self._held: Counter[str] = Counter()
         self._looking: asyncio.Task[None] | None = None
-        self._is_closing = False
+        self.is_closing = False
         self.readers: set[Reader] = set()
         self.counts: Counter[str] = Counter()
 
@@ -90,31 +104,35 @@ class Streams:
             If the lake cannot be read.
         """
         base = query.window(0, 1)[0]
-        now = self._clock() // SECOND
-        start = now if query.start is None else query.start
-        require_tier(account, base.model_copy(update={"start": start, "end": start + 1}), now=now)
+        start = self._clock() // SECOND if query.start is None else query.start
+        self._require_tier(account, base, start)
         if self._held[account.key.id] >= account.tier.streams:
             raise RefusedError(
                 "STREAM_LIMIT_EXCEEDED",
                 f"the key holds {self._held[account.key.id]} streams, and a key of the {account.tier.name} tier may "
                 f"hold {account.tier.streams} at once",
             )
+        if self._held.total() >= _MOST:
+            raise RefusedError("UNAVAILABLE", "too many streams are open; try again", retry_after=_PAUSE)
         digest = _digest(base)
-        feed = self._feeds.setdefault(digest, Feed(self._engine, base, self._pool))
-        reader = Reader(feed, end=query.end, ended=self._ended, count=self._count)
+        feed = self._feeds.setdefault(digest, Feed(self._engine, base, self._live, self._past))
+        reader = Reader(feed, end=query.end, ended=partial(self._ended, account.key.id), count=self._count)
         # From here on the feed stays, and computes for this reader as far back as it needs.
         feed.starts[reader] = start
         self._held[account.key.id] += 1
         try:
-            lake = await feed.run(self._lake_id)
+            lake = await feed.run(self._lake_id, live=False)
             async with feed.still:
-                moment = feed.moment or await feed.moved()
-                await feed.run(moment.engine.instruments, base)  # refuses names that the lake does not hold
+                moment = feed.moment or await feed.moved(await feed.run(self._now))
+                await feed.run(
+                    moment.engine.instruments, base, live=False
+                )  # refuses names that the lake does not hold
                 reader.position = await self._position(query, feed, lake, digest)
+                self._require_tier(account, base, reader.position.start)
                 feed.starts[reader] = reader.position.start
                 feed.over = reader.position.after(0, feed.over, is_last=True).over
             reader.write_token = lambda at: self._tokens.write(at, lake=lake, query=digest)
-            reader.weight = await feed.run(self._weight, query, feed, reader.position)
+            reader.weight = await feed.run(self._weight, query, feed, reader.position, live=False)
             if reader.weight:
                 admission = await account.take(reader.weight)
                 if not admission.admitted:
@@ -148,17 +166,24 @@ class Streams:
 
     def close(self) -> None:
         """End all streams, each with its token; it may be called from any thread."""
-        self._is_closing = True
+        self.is_closing = True
         looking = self._looking
         if looking is not None:
             looking.get_loop().call_soon_threadsafe(self._wake)
 
     # --- inside ---------------------------------------------------------------------------------------------------
 
-    def _ended(self) -> tuple[str, str] | None:
-        return (
-            (StreamEnd.SHUTTING_DOWN, "the service ends; resume with the token") if self._is_closing else None
-        )
+    def _ended(self, key: str) -> tuple[str, str] | None:
+        """Return why the service ends a stream of a key."""
+        if self.is_closing:
+            return StreamEnd.SHUTTING_DOWN, "the service ends; resume with the token"
+        if not self._allowed(key):
+            return StreamEnd.INVALID_API_KEY, "the key was revoked, or has expired"
+        return None
+
+    def _require_tier(self, account: Account, query: PointsQuery, start: int) -> None:
+        at = query.model_copy(update={"start": start, "end": start + 1})
+        require_tier(account, at, now=self._clock() // SECOND)
 
     def _count(self, what: str, number: int) -> None:
         self.counts[what] += number
@@ -177,7 +202,7 @@ class Streams:
         if query.token is None:
             start = query.start
             if start is None:
-                newest = await feed.run(known_of_any, feed.query, moment) or self._clock()
+                newest = await feed.run(known_of_any, feed.query, moment, live=False) or self._clock()
                 start = feed.query.start_of(newest // SECOND)
             return Position(feed.versions(moment), None, start, start)
         position = self._tokens.read(query.token, lake=lake, query=digest)
@@ -188,12 +213,14 @@ class Streams:
                 expected=f"{written_time(position.start)}, with which the stream of this token began, or nothing",
             )
         if not _is_at_least(feed.versions(moment), position.at):
-            moment = await feed.moved()  # another replica has looked at the lake later than this one
+            moment = await feed.moved(
+                await feed.run(self._now)
+            )  # another replica has looked at the lake later than this one
         if not _is_at_least(feed.versions(moment), position.at):
             raise RefusedError(
                 "TOKEN_EXPIRED", "token: the lake is older than it, put back to an earlier state"
             )
-        await feed.run(self._require_readable, feed, position)
+        await feed.run(self._require_readable, feed, position, live=False)
         return position
 
     def _require_readable(self, feed: Feed, position: Position) -> None:
@@ -223,15 +250,32 @@ class Streams:
         first, last = base.start_of(first), base.start_of(last)
         return sum(map(weight, query.window(first, last))) if last > first else 0
 
+    def _now(self) -> Lake:
+        """Return the lake as it is now; every table is looked up at the same time."""
+        lake = self._engine.lake.now()
+        lake.version()
+        return lake
+
     async def _look(self) -> None:
         """Look at the lake as long as there are readers."""
         while True:
             await asyncio.sleep(self._every)
-            await asyncio.gather(*map(self._step, self._feeds.values()))
+            await self.look()
 
-    async def _step(self, feed: Feed) -> None:
+    async def look(self) -> None:
+        """Look at the lake once, and compute what changed in it for every feed."""
         try:
-            await feed.step()
+            lake = await asyncio.get_running_loop().run_in_executor(self._live, self._now)
+            versions = await asyncio.get_running_loop().run_in_executor(self._live, versions_of, lake)
+        except LakeError as error:  # of a lake that cannot be read now; it may come back
+            _log.error("streams cannot look at the lake: %s", error.message)
+            return
+        behind = [feed for feed in self._feeds.values() if feed.is_behind(versions)]
+        await asyncio.gather(*(self._step(feed, lake) for feed in behind))
+
+    async def _step(self, feed: Feed, lake: Lake) -> None:
+        try:
+            await feed.step(lake)
         except Exception as error:  # noqa: BLE001 - its readers are told
             _log.exception("a stream failed")
             feed.failure = error
