@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from tidytape.client.batches import Changes, StreamBatch
     from tidytape.client.budget import Usage
     from tidytape.client.endpoints import Fetched
+    from tidytape.client.live import Live
     from tidytape.client.metadata import Metadata, Plan
     from tidytape.client.series import Wanted
     from tidytape.client.sync import Client
@@ -25,6 +26,7 @@ else:
         "Changes": "batches",
         "Client": "sync",
         "Fetched": "endpoints",
+        "Live": "live",
         "Metadata": "metadata",
         "Plan": "metadata",
         "Stream": "sync_stream",
@@ -50,6 +52,7 @@ __all__ = [
     "Changes",
     "Client",
     "Fetched",
+    "Live",
     "Metadata",
     "Plan",
     "Stream",

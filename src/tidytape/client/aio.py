@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar, Unpack, overload
 
@@ -14,7 +14,8 @@ import polars as pl
 from tidytape.client.aio_stream import AsyncStream
 from tidytape.client.budget import Usage
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, wanted_of
-from tidytape.client.following import OnGap
+from tidytape.client.following import Following
+from tidytape.client.live import Live
 from tidytape.client.metadata import Plan
 from tidytape.client.settings import (
     CACHE_LIMIT,
@@ -51,8 +52,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from tidytape.query import StreamQuery
-
 __all__ = ["AsyncClient"]
 
 FrameT = TypeVar("FrameT")
@@ -68,6 +67,7 @@ class AsyncClient(
         Coroutine[Any, Any, Fetched[FrameT]],
         Coroutine[Any, Any, Written],
         AsyncStream[FrameT],
+        Live[FrameT],
     ],
     Generic[FrameT],
 ):
@@ -422,8 +422,17 @@ class AsyncClient(
                         break
             return gathering.answer()
 
-    def _streamed(self, query: StreamQuery, on_gap: OnGap) -> AsyncStream[FrameT]:
-        return AsyncStream(self._following(query, on_gap), lambda: self._of_loop[0], lambda: self._closed)
+    def _stream_of(self, following: Following) -> AsyncStream[FrameT]:
+        return AsyncStream(following, lambda: self._of_loop[0], lambda: self._closed)
+
+    @staticmethod
+    def _drive(stream: AsyncStream[Any], take: Callable[[Any], None]) -> None:
+        async def follow() -> None:
+            async with stream:
+                async for batch in stream:
+                    take(batch)
+
+        asyncio.run(follow())
 
     async def iter_frames(self, query: Asked) -> AsyncIterator[FrameT]:
         """Fetch request by request, a frame each, so that the window may be larger than memory.

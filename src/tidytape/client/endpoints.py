@@ -26,10 +26,11 @@ import pyarrow.parquet as pq
 from tidytape import wire
 from tidytape.catalogue import SortDirection
 from tidytape.client import request
-from tidytape.client.batches import Reading
+from tidytape.client.batches import Present, Reading
 from tidytape.client.fetching import fetched, planned
 from tidytape.client.following import Following, OnGap
 from tidytape.client.lists import ListMethods
+from tidytape.client.live import Keep, Live
 from tidytape.client.metadata import Metadata, Plan, PlanPart, Reason, in_every_part, warn_of_empty
 from tidytape.client.series import SeriesMethods, Wanted
 from tidytape.client.settings import Backend, Settings, one_of
@@ -59,6 +60,7 @@ PlanT = TypeVar("PlanT")
 FetchedT = TypeVar("FetchedT")
 WrittenT = TypeVar("WrittenT")
 StreamT = TypeVar("StreamT")
+LiveT = TypeVar("LiveT")
 R = TypeVar("R")
 
 
@@ -233,8 +235,8 @@ class Queries(SeriesMethods[Wanted]):
 class Endpoints(
     SeriesMethods[FrameT],
     ListMethods[FrameT, NamesT, UsageT],
-    StreamMethods[StreamT],
-    Generic[FrameT, NamesT, UsageT, PlanT, FetchedT, WrittenT, StreamT],
+    StreamMethods[StreamT, LiveT],
+    Generic[FrameT, NamesT, UsageT, PlanT, FetchedT, WrittenT, StreamT, LiveT],
 ):
     """The methods of both clients. All arguments are keyword-only.
 
@@ -282,7 +284,7 @@ class Endpoints(
         usage: UsageT = self._run(self._taped("usage", None, request.usage(self._settings)))
         return usage
 
-    def _following(self, query: StreamQuery, on_gap: OnGap) -> Following:
+    def _following(self, query: StreamQuery, on_gap: OnGap, present: Present | None = None) -> Following:
         """Return the protocol of a stream; refuse it where nothing can be streamed."""
         if self._tape is not NO_TAPE:
             raise TapeError(
@@ -291,8 +293,27 @@ class Endpoints(
             )
         if self._settings.offline:
             raise TransportError("/v1/stream: the client is offline, and a cache cannot hold a stream")
-        reading = Reading(query, self._settings.absent, self._presented)
+        reading = Reading(query, self._settings.absent, present or self._presented)
         return Following(self._settings, query, reading, on_gap=on_gap)
+
+    @abstractmethod
+    def _stream_of(self, following: Following) -> StreamT:
+        """Return the stream that a protocol makes."""
+
+    @staticmethod
+    @abstractmethod
+    def _drive(stream: Any, take: Callable[[Any], None]) -> None:
+        """Follow a stream to its end in this thread."""
+
+    def _streamed(self, query: StreamQuery, on_gap: OnGap) -> StreamT:
+        return self._stream_of(self._following(query, on_gap))
+
+    def _followed(self, query: StreamQuery, on_gap: OnGap, keep: Keep) -> LiveT:
+        following = self._following(query, on_gap, lambda frame, _: frame)
+        stream: Any = self._stream_of(following)
+        schemas = Reading(query, self._settings.absent, self._presented).schemas
+        live: Any = Live(stream, self._drive, schemas, keep, self._presented)
+        return live  # type: ignore[no-any-return]
 
     # --- whatever is asked ---
 
@@ -584,7 +605,7 @@ class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None])
     """The time in which a client records, for plain and for asyncio code; nothing of it waits."""
 
     def __init__(
-        self, client: Endpoints[Any, Any, Any, Any, Any, Any, Any], path: Path, *, overwrite: bool
+        self, client: Endpoints[Any, Any, Any, Any, Any, Any, Any, Any], path: Path, *, overwrite: bool
     ) -> None:
         self._client, self._path, self._overwrite = client, path, overwrite
 

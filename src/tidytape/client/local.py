@@ -29,7 +29,7 @@ from tidytape.catalogue import TierName
 from tidytape.client.local_stream import Blocking, is_stream, streamed
 from tidytape.client.settings import LOCAL
 from tidytape.client.steps import closed_error
-from tidytape.client.streams import ABORT
+from tidytape.client.stream_base import ABORT
 from tidytape.errors import TransportError
 from tidytape.lake import Lake
 

@@ -14,7 +14,7 @@ import anyio
 import httpx
 from anyio.streams.memory import MemoryObjectReceiveStream
 
-from tidytape.client.streams import ABORT
+from tidytape.client.stream_base import ABORT
 
 if TYPE_CHECKING:
     from starlette.types import ASGIApp

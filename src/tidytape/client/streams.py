@@ -1,27 +1,23 @@
-"""The method that streams, its arguments, and what the streams of both clients share."""
+"""The methods that stream, and what their arguments ask for."""
 
 from __future__ import annotations
 
-import contextlib
-import socket
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from datetime import timedelta
 from decimal import Decimal
 from typing import Any, Generic, Literal, TypeVar
 
-import httpx
-
-from tidytape.client.display import described
-from tidytape.client.following import Following, OnGap
+from tidytape.client.following import OnGap
+from tidytape.client.live import Keep
 from tidytape.client.series import given
 from tidytape.client.window import Times
 from tidytape.query import PointsQuery, StreamQuery
 from tidytape.query.values import Names, TimeLike
 
-__all__ = ["ABORT", "DataTypeName", "StreamBase", "StreamMethods", "abort", "stream_query"]
+__all__ = ["DataTypeName", "StreamMethods", "stream_query"]
 
-FrameT = TypeVar("FrameT")
+LiveT = TypeVar("LiveT")
 StreamT = TypeVar("StreamT")
 
 DataTypeName = Literal[
@@ -43,23 +39,6 @@ DataTypeName = Literal[
 ]
 """The names of the data types, for an editor to complete; a test compares them with the catalogue."""
 
-ABORT = "tidytape.abort"
-"""The extension of a response whose transport has a way of its own to end it: a function that does not block."""
-
-
-def abort(response: httpx.Response) -> None:
-    """End a response that another thread may be reading, without blocking: what waits for its socket is woken."""
-    if ABORT in response.extensions:
-        response.extensions[ABORT]()
-        return
-    stream = response.extensions.get("network_stream")
-    held = None if stream is None else stream.get_extra_info("socket")
-    if held is not None:
-        # Not by the method of a TLS socket, which would first take apart what the other thread is using.
-        shutdown = socket.socket.shutdown if isinstance(held, socket.socket) else type(held).shutdown
-        with contextlib.suppress(OSError):
-            shutdown(held, socket.SHUT_RDWR)
-
 
 def stream_query(arguments: Mapping[str, Any]) -> StreamQuery:
     """Return what the arguments of a method ask for.
@@ -77,33 +56,14 @@ def stream_query(arguments: Mapping[str, Any]) -> StreamQuery:
     return StreamQuery(type=fields.pop("data_type"), start=start, end=end, **fields)
 
 
-class StreamBase(Generic[FrameT]):
-    """What a stream says of itself."""
-
-    def __init__(self, following: Following) -> None:
-        self._following = following
-
-    @property
-    def query(self) -> StreamQuery:
-        """What is streamed."""
-        return self._following.query
-
-    @property
-    def token(self) -> str | None:
-        """Resumes the stream after the last batch that was returned; None before there is one."""
-        return self._following.token
-
-    def __repr__(self) -> str:
-        """Return what is streamed, without the token, which is long."""
-        params = self.query.model_copy(update={"token": None}).to_params()
-        return f"<{type(self).__name__} {described(params)}>"
-
-
-class StreamMethods(ABC, Generic[StreamT]):
-    """The method that streams."""
+class StreamMethods(ABC, Generic[StreamT, LiveT]):
+    """The methods that stream."""
 
     @abstractmethod
     def _streamed(self, query: StreamQuery, on_gap: OnGap) -> StreamT: ...
+
+    @abstractmethod
+    def _followed(self, query: StreamQuery, on_gap: OnGap, keep: Keep) -> LiveT: ...
 
     def stream(
         self,
@@ -225,3 +185,116 @@ class StreamMethods(ABC, Generic[StreamT]):
         """
         arguments = {name: value for name, value in locals().items() if name != "on_gap"}
         return self._streamed(stream_query(arguments), on_gap)
+
+    def live(
+        self,
+        data_type: DataTypeName | str | Iterable[str],
+        *,
+        keep: str | int | timedelta = "1d",
+        exchange: Names = None,
+        interval: str | None = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        normalized_symbol: Names = None,
+        category: Names = None,
+        side: str | None = None,
+        token_name: str | None = None,
+        tenor: str | None = None,
+        quote: str | None = None,
+        group_by: str | None = None,
+        funding_interval: int | str | timedelta | None = None,
+        tpo_block_minutes: int | None = None,
+        tpo_session: str | None = None,
+        max_depth: int | None = None,
+        block_size: float | str | Decimal | None = None,
+        event: Names = None,
+        token: str | None = None,
+        on_gap: OnGap = "raise",
+    ) -> LiveT:
+        """Follow a stream in the background, and keep the newest value of each point in a frame.
+
+        Parameters
+        ----------
+        data_type : str or list of str
+            Data type, e.g. ``TRADE_SIDE_AGNOSTIC_AGG``, or several.
+        keep : str, timedelta or int, default '1d'
+            How much to keep: a time before the newest point, as ``"4h"``, or a number of rows.
+        exchange : str or list of str, optional
+            Venue.
+        interval : str, optional
+            ``1m 5m 15m 30m 1h 4h 1d 1w``; only raw trades have none.
+        start : int, datetime, date or str, optional
+            Start, inclusive: ISO 8601 or epoch seconds; no zone means UTC. ``-1h`` counts back from now, in
+            s, m, h, d or w. The interval in progress if left out.
+        end : int, datetime, date or str, optional
+            End, exclusive; as ``start``, which it needs. The stream ends when all before it is final; if left out, it
+            goes on.
+        raw_symbol : str or list of str, optional
+            Exchange-native symbol; exactly one of this, ``coin`` and ``normalized_symbol`` picks the
+            markets.
+        coin : str or list of str, optional
+            Base asset, instead of ``raw_symbol``.
+        normalized_symbol : str or list of str, optional
+            Cross-exchange symbol, instead of ``raw_symbol``.
+        category : str or list of str, optional
+            Keep these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        side : str, optional
+            Keep BUY or SELL.
+        token_name : str, optional
+            Token of a supply query.
+        tenor : str, optional
+            Time to expiry of an option summary.
+        quote : str, optional
+            ``USD`` converts amounts.
+        group_by : str, optional
+            ``sum`` or ``open_interest_weighted_avg``: the exchanges become one series.
+        funding_interval : int, str or timedelta, optional
+            Time that funding rates are brought to. A number counts milliseconds.
+        tpo_block_minutes : int, optional
+            Length of a time block of a market profile: 5, 30, 60 or 240. [min]
+        tpo_session : str, optional
+            Length of a session of a market profile: ``daily``, ``weekly`` or ``monthly``.
+        max_depth : int, optional
+            Most price levels of each side of a heatmap.
+        block_size : number, optional
+            Height of a price level; the service chooses one otherwise. [quote per coin]
+        event : str or list of str, optional
+            Slugs of prediction-market events.
+        token : str, optional
+            Resume token of the last batch that was applied; the other arguments are as they were.
+        on_gap : {"raise", "restart"}
+            What to do when the service can no longer go on from the token: raise `StreamGapError`, or start anew from
+            the first interval that was not final, and say so in ``gap`` of the next batch.
+
+        Returns
+        -------
+        Live
+            ``live.frame`` is the frame as it is now, ``live.wait()`` waits for more, ``live.stop()`` ends it; `Live` is
+            a context manager too. ``tidytape.plot.live`` draws it as it grows.
+
+        Raises
+        ------
+        QueryError, TapeError, TransportError
+            As for ``client.stream``. What fails later is in ``live.error``, and raised by ``live.wait``.
+
+        Notes
+        -----
+        The thread is there for an ``AsyncClient`` too, and nothing is awaited.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     live = client.live(
+        ...         "TRADE_AGG", exchange="DEMO_SPOT", raw_symbol="BTCUSDT", interval="1h", start="2024-08-08", keep=10
+        ...     )
+        ...     with live:
+        ...         live.wait()
+        ...     live.frame.height
+        True
+        10
+        """
+        arguments = {name: value for name, value in locals().items() if name not in {"on_gap", "keep"}}
+        return self._followed(stream_query(arguments), on_gap, Keep(keep))

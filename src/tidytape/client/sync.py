@@ -16,7 +16,8 @@ import polars as pl
 
 from tidytape.client.budget import Usage
 from tidytape.client.endpoints import Asked, Endpoints, Fetched, Written, wanted_of
-from tidytape.client.following import OnGap
+from tidytape.client.following import Following
+from tidytape.client.live import Live
 from tidytape.client.metadata import Plan
 from tidytape.client.settings import (
     CACHE_LIMIT,
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-    from tidytape.query import StreamQuery
-
 __all__ = ["Client"]
 
 FrameT = TypeVar("FrameT")
@@ -63,7 +62,8 @@ R = TypeVar("R")
 
 
 class Client(
-    Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written, Stream[FrameT]], Generic[FrameT]
+    Endpoints[FrameT, list[str], Usage, Plan, Fetched[FrameT], Written, Stream[FrameT], Live[FrameT]],
+    Generic[FrameT],
 ):
     """Fetch market data as tidy frames.
 
@@ -480,8 +480,13 @@ class Client(
                         break
             return gathering.answer()
 
-    def _streamed(self, query: StreamQuery, on_gap: OnGap) -> Stream[FrameT]:
-        return Stream(self._following(query, on_gap), lambda: self._of_process[0], lambda: self._closed)
+    def _stream_of(self, following: Following) -> Stream[FrameT]:
+        return Stream(following, lambda: self._of_process[0], lambda: self._closed)
+
+    @staticmethod
+    def _drive(stream: Stream[Any], take: Callable[[Any], None]) -> None:
+        for batch in stream:
+            take(batch)
 
     def iter_frames(self, query: Asked) -> Iterator[FrameT]:
         """Fetch request by request, a frame each, so that the window may be larger than memory.

@@ -21,7 +21,7 @@ import httpx
 from tidytape.client.batches import StreamBatch
 from tidytape.client.following import Following, Head, Open, Pause, StreamStep
 from tidytape.client.steps import FAILURES, Failure, closed_error, outward
-from tidytape.client.streams import StreamBase, abort
+from tidytape.client.stream_base import StreamBase, abort
 from tidytape.errors import TidytapeError
 
 __all__ = ["Stream"]
