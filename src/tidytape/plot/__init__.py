@@ -8,6 +8,7 @@
 - `smile` : implied volatility by strike, an expiry beside the other.
 - `surface` : implied volatility over strike and time to expiry.
 - `term_structure` : implied volatility or skew by tenor or by days to expiry.
+- `live` : a live frame, drawn anew as it grows.
 
 Every function draws on the axes it is given, or on a figure of its own, and returns what it drew. None shows a
 window, and none touches a setting or a figure that is not its own. Polars and pandas frames look the same, and times
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from tidytape.plot._candles import Candles, Volume, candles, volume
 from tidytape.plot._heatmap import BookHeatmap, book_heatmap
+from tidytape.plot._live import live
 from tidytape.plot._panels import CandlesWithProfile, Panels, candles_with_profile, panels
 from tidytape.plot._profile import Profile, volume_profile
 from tidytape.plot._smile import Smile, smile
@@ -37,6 +39,7 @@ __all__ = [
     "book_heatmap",
     "candles",
     "candles_with_profile",
+    "live",
     "panels",
     "smile",
     "surface",

@@ -1,0 +1,151 @@
+"""A picture that is drawn anew as a live frame grows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+
+from tidytape.errors import QueryError
+from tidytape.plot._candles import candles
+from tidytape.plot._heatmap import book_heatmap
+from tidytape.plot._profile import volume_profile
+from tidytape.plot._style import new_axes, no_data
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from tidytape.client import Live
+
+__all__ = ["live"]
+
+_DRAWINGS: dict[str, Callable[..., object]] = {
+    "TRADE_SIDE_AGNOSTIC_AGG": candles,
+    "VOLUME_PROFILE_AGG": volume_profile,
+    "BLOCK_BOOK_SNAPSHOT_AGG": book_heatmap,
+}
+
+
+def live(
+    source: Live[Any],
+    draw: Callable[..., object] | None = None,
+    *,
+    every: float = 1.0,
+    until: Callable[[], bool] | None = None,
+    ax: Axes | None = None,
+) -> Axes:
+    """Draw a live frame as it grows, until its stream ends, something is so, or Ctrl-C.
+
+    In a notebook the picture below the cell is replaced, with no widget; with a window its contents are. Ctrl-C, or
+    the stop button of the notebook, ends the drawing and not the stream.
+
+    Parameters
+    ----------
+    source : Live
+        What ``client.live`` returns, of one data type.
+    draw : callable, optional
+        Is called with the frame and ``ax=``, as the functions of this module are. If left out `candles`,
+        `volume_profile` or `book_heatmap`, where the data type is one of theirs.
+    every : float
+        Time between two pictures; without a new batch there is no new picture. [s]
+    until : callable, optional
+        Is asked after each picture whether it is the last one.
+    ax : matplotlib Axes, optional
+        Where to draw; what is on it is removed. A new figure if left out.
+
+    Returns
+    -------
+    matplotlib Axes
+        With the last picture.
+
+    Raises
+    ------
+    QueryError
+        If ``draw`` is left out and there is none for the data type.
+    TidytapeError
+        What ended the stream, if that was an error.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> with tidytape.Client.demo() as client, client.live(
+    ...     "TRADE_SIDE_AGNOSTIC_AGG", exchange="DEMO_SPOT", raw_symbol="BTCUSDT", interval="5m",
+    ...     start="2024-08-08T00:00Z", end="2024-08-08T04:00Z",
+    ... ) as market:
+    ...     ax = live(market, every=0.1)
+    >>> ax.get_ylabel()
+    'Price [USDT per BTC]'
+    """
+    draw = draw or _drawing(source)
+    if not every > 0:
+        raise QueryError("every", got=every, expected="a number of seconds above 0")
+    ax = ax or new_axes(10, 5)
+    screen, drawn = _Screen(ax), -1
+    try:
+        while True:
+            is_running = source.is_running  # before it looks, since the last batch may come meanwhile
+            if source.batches != drawn:
+                drawn = source.batches
+                screen.draw(source.frame, draw)
+            if source.error is not None:
+                raise source.error
+            if not is_running or (until is not None and until()):
+                return ax
+            ax.figure.canvas.start_event_loop(every)
+    except KeyboardInterrupt:
+        return ax
+    finally:
+        screen.close()
+
+
+def _drawing(source: Live[Any]) -> Callable[..., object]:
+    names = source.query.type
+    if len(names) == 1 and names[0] in _DRAWINGS:
+        return _DRAWINGS[names[0]]
+    expected = "a function of the frame and ax=; only of " + ", ".join(_DRAWINGS) + " it may be left out"
+    raise QueryError("draw", got=None, expected=expected)
+
+
+class _Screen:
+    """Where a figure is seen: below the cell of a notebook, in a window, or nowhere."""
+
+    def __init__(self, ax: Axes) -> None:
+        self._ax, self._figure = ax, ax.figure
+        self._others = list(self._figure.axes)
+        self._is_inline = "inline" in mpl.get_backend().lower()
+        self._shown: Any = None
+
+    def draw(self, frame: Any, draw: Callable[..., object]) -> None:
+        for axes in self._figure.axes:
+            if axes not in self._others:  # e.g. a colour bar of the last picture
+                axes.remove()
+        self._ax.clear()
+        if len(frame):
+            draw(frame, ax=self._ax)
+        else:
+            no_data(self._ax)
+        self._show()
+
+    def _show(self) -> None:
+        canvas = self._figure.canvas
+        if self._is_inline:
+            from IPython.display import display
+
+            if self._shown is None:
+                self._shown = display(self._figure, display_id=True)  # type: ignore[no-untyped-call]
+            else:
+                self._shown.update(self._figure)
+            return
+        canvas.draw_idle()
+        if self._shown is None and getattr(type(canvas), "required_interactive_framework", None):
+            self._shown = canvas.manager
+            if self._shown is not None:
+                self._shown.show()
+
+    def close(self) -> None:
+        """Keep the notebook from showing the last picture once more."""
+        if self._is_inline:
+            import matplotlib.pyplot as plt
+
+            plt.close(self._figure)  # type: ignore[arg-type]  # never a sub-figure: it would not be closed

@@ -1,0 +1,91 @@
+"""A live frame is drawn anew when it has changed, and the last picture is of all of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import matplotlib.pyplot as plt
+import pytest
+
+from client.stream_service import FOREVER, LINES, QUERY, TYPE, Streaming, answer, make, resuming
+from tidytape import plot
+from tidytape.errors import DecodeError, QueryError
+
+
+def market(*parts: bytes, types: Any = TYPE) -> Any:
+    service = Streaming(answer(*parts)) if parts else resuming(LINES)
+    return make("sync", service).live(types, **QUERY)
+
+
+@pytest.fixture(autouse=True)
+def closed() -> Any:
+    yield
+    plt.close("all")
+
+
+def test_the_last_picture_is_of_the_whole_frame() -> None:
+    source, frames = market(), []
+
+    def draw(frame: Any, *, ax: Any) -> None:
+        frames.append(frame)
+        ax.plot(frame["timestamp"], frame["close"])
+
+    ax = plot.live(source, draw, every=0.01)
+    assert frames[-1].equals(source.frame)
+    assert len(ax.lines) == 1
+    assert list(ax.lines[0].get_ydata()) == [1.1, 2.0, 1.7]
+    assert len(frames) <= source.batches + 1
+
+
+def test_candles_are_drawn_unless_something_else_is_asked_for() -> None:
+    ax = plot.live(market(), every=0.01)
+    assert ax.get_ylabel() == "Price [quote per coin]"
+    with pytest.raises(QueryError, match="draw"):
+        plot.live(market(types="OPEN_INTEREST_AGG"))
+    with pytest.raises(QueryError, match="every"):
+        plot.live(market(), every=0)
+
+
+def test_it_draws_on_the_axes_it_is_given_and_leaves_the_others() -> None:
+    figure, (left, right) = plt.subplots(1, 2)
+    right.plot([1, 2])
+    assert plot.live(market(), every=0.01, ax=left) is left
+    assert figure.axes == [left, right]
+    assert len(right.lines) == 1
+
+
+def test_it_ends_when_something_is_so_or_with_ctrl_c_and_the_stream_goes_on() -> None:
+    with market(LINES[0], FOREVER) as source:
+        plot.live(source, every=0.01, until=lambda: source.batches > 0)
+
+        def interrupted(frame: Any, *, ax: Any) -> None:
+            raise KeyboardInterrupt
+
+        plot.live(source, interrupted, every=0.01)
+        assert source.is_running
+
+
+def test_what_ended_the_stream_is_raised() -> None:
+    with pytest.raises(DecodeError):
+        plot.live(market(LINES[0], b"garbage\n"), every=0.01)
+
+
+def test_a_notebook_replaces_the_picture_and_shows_it_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    IPython = pytest.importorskip("IPython.display")  # noqa: N806
+    shown: list[str] = []
+
+    class Handle:
+        def update(self, figure: Any) -> None:
+            shown.append("updated")
+
+    def display(figure: Any, **options: Any) -> Handle:
+        shown.append("displayed")
+        return Handle()
+
+    monkeypatch.setattr(IPython, "display", display)
+    monkeypatch.setattr("matplotlib.get_backend", lambda: "module://matplotlib_inline.backend_inline")
+    source = market()
+    plot.live(source, every=0.05)
+    assert shown[0] == "displayed"
+    assert shown.count("displayed") == 1
+    assert plt.get_fignums() == []
