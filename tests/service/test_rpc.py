@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,11 +15,13 @@ import pytest
 from google.protobuf import json_format
 
 from messages import comparable, json_of
-from rpc_server import Served, running
+from rpc_server import SERVICE, Served, running
 from tidytape.catalogue import ERROR_STATUS, LISTS
 from tidytape.lake import Lake
 from tidytape.service import Key, Keys, create_app, hashed, rpc
+from tidytape.service.computing import Task
 from tidytape.service.proto import market_data_pb2 as pb
+from tidytape.service.scan import UNHURRIED
 
 T0 = 1_723_161_600  # 2024-08-09T00:00:00Z
 pytestmark = pytest.mark.slow
@@ -250,3 +254,44 @@ def test_a_failure_says_no_more_than_an_id(
     assert (status, code) == (grpc.StatusCode.INTERNAL, "INTERNAL_ERROR")
     assert details == f"the service failed; request {served.trailing['x-request-id']}"
     assert "ZeroDivisionError" in caplog.text
+
+
+class Stalled:
+    """Computes nothing; a task has begun if the test says so."""
+
+    limits, waiting, ended = UNHURRIED, 0, 0
+
+    def __init__(self, *, begins: bool) -> None:
+        self.begins, self.tasks = begins, []
+
+    async def answer(self, task: Task) -> Any:
+        task.begun = self.begins
+        self.tasks.append(task)
+        await asyncio.sleep(60)
+
+
+@pytest.mark.parametrize("begins", [True, False])
+@pytest.mark.parametrize("how", ["cancel", "deadline"])
+def test_who_hangs_up_pays_for_an_answer_that_has_begun(lake: Path, *, begins: bool, how: str) -> None:
+    keys = Keys([Key("e", hashed("enterprise-key"), "enterprise", created=0)])
+    computing = Stalled(begins=begins)
+    clock = T0 * 10**9
+    app = create_app(Lake(lake), keys, computing=computing, clock=lambda: clock, grpc_address="127.0.0.1:0")
+    with running(app) as served:
+        unary = served.channel.unary_unary(SERVICE + "GetPoints")
+        metadata = [("x-service-key", served.key)]
+        call = unary.future(
+            pb.PointRequest(**asked()).SerializeToString(),
+            metadata=metadata,
+            timeout=60 if how == "cancel" else 1,
+        )
+        while not computing.tasks:
+            time.sleep(0.01)
+        if how == "cancel":
+            call.cancel()
+        for _ in range(500):
+            used = pb.UsageResponse.FromString(served.call("GetUsage")).used
+            if call.done() and used == int(begins):
+                break
+            time.sleep(0.01)
+        assert used == int(begins)
