@@ -50,7 +50,7 @@ def live(
     every : float
         Time between two pictures; without a new batch there is no new picture. [s]
     until : callable, optional
-        Is asked after each picture whether it is the last one.
+        Is asked before each picture whether it is the last one.
     ax : matplotlib Axes, optional
         Where to draw; what is on it is removed. A new figure if left out.
 
@@ -84,13 +84,14 @@ def live(
     screen, drawn = _Screen(ax), -1
     try:
         while True:
-            is_running = source.is_running  # before it looks, since the last batch may come meanwhile
+            # Before it looks at the frame, which may grow meanwhile: the last picture is of all of it.
+            is_last = not source.is_running or (until is not None and until())
             if source.batches != drawn:
                 drawn = source.batches
                 screen.draw(source.frame, draw)
             if source.error is not None:
                 raise source.error
-            if not is_running or (until is not None and until()):
+            if is_last:
                 return ax
             ax.figure.canvas.start_event_loop(every)
     except KeyboardInterrupt:
