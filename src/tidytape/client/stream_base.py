@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import socket
 from abc import ABC, abstractmethod
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 import httpx
 
@@ -13,7 +13,7 @@ from tidytape.client.display import described
 from tidytape.client.following import Following
 from tidytape.query import StreamQuery
 
-__all__ = ["ABORT", "StreamBase", "abort"]
+__all__ = ["ABORT", "StreamBase", "abort", "shut"]
 
 FrameT = TypeVar("FrameT")
 
@@ -27,12 +27,16 @@ def abort(response: httpx.Response) -> None:
         response.extensions[ABORT]()
         return
     stream = response.extensions.get("network_stream")
-    held = None if stream is None else stream.get_extra_info("socket")
-    if held is not None:
-        # Not by the method of a TLS socket, which would first take apart what the other thread is using.
-        shutdown = socket.socket.shutdown if isinstance(held, socket.socket) else type(held).shutdown
-        with contextlib.suppress(OSError):
-            shutdown(held, socket.SHUT_RDWR)
+    if stream is not None:
+        shut(stream.get_extra_info("socket"))
+
+
+def shut(connection: Any) -> None:
+    """End a socket that another thread may be reading, without blocking: that thread is woken."""
+    # Not by the method of a TLS socket, which would first take apart what the other thread is using.
+    shutdown = socket.socket.shutdown if isinstance(connection, socket.socket) else type(connection).shutdown
+    with contextlib.suppress(OSError):
+        shutdown(connection, socket.SHUT_RDWR)
 
 
 class StreamBase(ABC, Generic[FrameT]):

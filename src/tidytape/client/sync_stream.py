@@ -21,7 +21,7 @@ import httpx
 from tidytape.client.batches import StreamBatch
 from tidytape.client.following import Following, Head, Open, Pause, StreamStep
 from tidytape.client.steps import FAILURES, Failure, closed_error, outward
-from tidytape.client.stream_base import StreamBase, abort
+from tidytape.client.stream_base import StreamBase, abort, shut
 from tidytape.errors import TidytapeError
 
 __all__ = ["Stream"]
@@ -43,7 +43,9 @@ class _Connection:
         for _ in range(_AHEAD):
             self._permits.put(None)
         self._response: httpx.Response | None = None
+        self._socket: Any = None
         self._is_closed = False
+        request.extensions["trace"] = self._connected
         run = contextvars.copy_context().run
         threading.Thread(
             target=run, args=(self._read, http, request), daemon=True, name="tidytape-stream"
@@ -69,6 +71,11 @@ class _Connection:
         except BaseException as error:  # noqa: BLE001 - it is raised where the parts are taken
             self.parts.put(error)
 
+    def _connected(self, event: str, facts: dict[str, Any]) -> None:
+        """Note the socket as soon as there is one: the head of the answer may never come."""
+        if event in {"connection.connect_tcp.complete", "connection.connect_unix_socket.complete"}:
+            self._socket = facts["return_value"].get_extra_info("socket")
+
     def _goes_on(self) -> bool:
         return not self._is_closed
 
@@ -86,6 +93,8 @@ class _Connection:
         self._permits.put(None)
         if self._response is not None:
             abort(self._response)
+        elif self._socket is not None:
+            shut(self._socket)
 
 
 class _Link:
