@@ -185,6 +185,7 @@ def rows() -> None:
     process, url, key = served(folder, folder / "lake")
     last = END // 10**9 - 86_400
     windows = {"TRADE_SIDE_AGNOSTIC_AGG": 100_000 * 60, "TRADE": 4 * 86_400}
+    others: list[subprocess.Popen[bytes]] = []
     script, port = folder / "sockets.py", free_port()
     script.write_text(SOCKETS)
     try:
@@ -198,7 +199,9 @@ def rows() -> None:
 
             frame = wire.decode(answer.read(), name)
             frame.write_parquet(folder / "rows.parquet")
-            other = subprocess.Popen([sys.executable, str(script), str(folder / "rows.parquet"), str(port)])
+            others.append(
+                subprocess.Popen([sys.executable, str(script), str(folder / "rows.parquet"), str(port)])
+            )
             time.sleep(3)
             seconds: dict[str, list[float]] = defaultdict(list)
             for _ in range(5):
@@ -218,24 +221,23 @@ def rows() -> None:
                         for _message in socket:
                             pass
                     seconds[what].append(time.perf_counter() - began)
-            other.terminate()
+            others.pop().terminate()
             stream = median(seconds["stream"])
             for what, values in seconds.items():
                 took = median(values)
                 ratio = stream / took
                 print(f"{name:24} {what:20} {frame.height / took:12,.0f} rows/s  {ratio:6.2f}")
     finally:
-        process.terminate()
-        process.wait(30)
+        for one in (process, *others):
+            one.terminate()
+            one.wait(30)
 
 
 def streamed(url: str, key: str, asked: dict[str, str], *, arrow: bool = False) -> int:
     headers = {"X-Service-Key": key, **({"Accept": "application/vnd.apache.arrow.stream"} if arrow else {})}
-    count = 0
     with httpx.stream("GET", f"{url}/v1/stream", params=asked, headers=headers, timeout=60) as response:
-        for part in response.iter_raw():
-            count += part.count(b'"Point"')
-    return count
+        body = b"".join(response.iter_raw())
+    return body.count(b'"Point"')
 
 
 SOCKETS = """
