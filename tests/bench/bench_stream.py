@@ -14,9 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import json
 import os
-import random
 import re
 import subprocess
 import sys
@@ -27,8 +25,6 @@ from pathlib import Path
 from statistics import median, quantiles
 
 import httpx
-import orjson
-import polars as pl
 from bench_history import END, EXCHANGE, SYMBOL, filled, rolled_up
 from bench_serve import free_port
 
