@@ -45,6 +45,11 @@ _RUN = {
         1.0,
         typer.Option(help="With --follow: seconds between two commits of one file."),
     ),
+    "keep": (
+        float,
+        900.0,
+        typer.Option(help="With --follow: seconds that older versions of the lake stay, for streams."),
+    ),
 }
 
 
@@ -136,16 +141,20 @@ def _option(said: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 
 def _run(layout: str | None, said: dict[str, Any]) -> None:
     """Ingest with what was said to a command; what was not is left to its default."""
-    options = {
-        name: value
-        for name, value in said.items()
-        if value is not None and name not in {"files", "lake", "verbose"}
-    }
+    options = with_pairs(
+        {name: value for name, value in said.items() if name not in {"files", "lake", "verbose"}}
+    )
+    _ingest(said["files"], said["lake"], verbose=said["verbose"], layout=layout, **options)
+
+
+def with_pairs(said: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that were said, with the pairs of those that have some."""
+    options = {name: value for name, value in said.items() if value is not None}
     if "columns" in options:
         options["columns"] = _pairs("columns", options["columns"], "column")
     if "=" in options.get("time_unit", ""):
         options["time_unit"] = _pairs("time_unit", options["time_unit"], "unit")
-    _ingest(said["files"], said["lake"], verbose=said["verbose"], layout=layout, **options)
+    return options
 
 
 def _pairs(parameter: str, text: str, what: str) -> dict[str, str]:
@@ -167,6 +176,7 @@ def _ingest(
     skip_bad: bool,
     follow: bool,
     every: float,
+    keep: float,
     workers: int | None = None,
     **options: Any,
 ) -> None:
@@ -177,7 +187,7 @@ def _ingest(
     written = str if verbose else summary
     chosen, market = by_name(layout, options)
     if follow:
-        _follow(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, every=every)
+        _follow(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, every=every, keep=keep)
         return
     try:
         report = ingest(files, Lake.create(lake), chosen, market=market, skip_bad=skip_bad, workers=workers)

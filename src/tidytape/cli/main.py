@@ -12,7 +12,20 @@ from typing import Annotated, Any
 import typer
 
 from tidytape._version import __version__
-from tidytape.cli import cache, demo, fetch, ingest, keys, lake, openapi, prediction, rollup, serve, tape
+from tidytape.cli import (
+    cache,
+    demo,
+    fetch,
+    ingest,
+    keys,
+    lake,
+    openapi,
+    prediction,
+    replay,
+    rollup,
+    serve,
+    tape,
+)
 from tidytape.errors import BudgetError, IngestError, QueryError, TidytapeError
 
 __all__ = ["app", "main"]
@@ -30,6 +43,7 @@ app.add_typer(ingest.app, name="ingest")
 app.add_typer(fetch.app, name="fetch")
 app.add_typer(fetch.plans, name="plan")
 app.add_typer(keys.app, name="keys")
+app.command("replay")(replay.replay)
 app.command("rollup")(rollup.rollup)
 app.add_typer(lake.app, name="lake")
 app.command("markets")(fetch.markets)

@@ -14,11 +14,11 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from polars.testing import assert_frame_equal
 
+from followed import HEAD, SAID, ids, require_same, trades
 from thorough import often
 from tidytape.errors import IngestError, QueryError
-from tidytape.lake import TABLES, Lake
+from tidytape.lake import Lake
 from tidytape.lake.ingest import (
     LAYOUTS,
     BinanceWs,
@@ -54,23 +54,6 @@ def followed(
     files: Any, lake: Lake, layout: Layout | None, market: Market, *steps: Callable[[], object], **more: Any
 ) -> Any:
     return follow(files, lake, layout, market=market, every=1e-9, stop=Steps(*steps), **more)
-
-
-def require_same(lake: Lake, whole: Lake, *, but: Iterable[str] = ()) -> None:
-    """The same rows in the same order; only the numbers of the order may differ."""
-    for name, table in TABLES.items():
-        rows, expected = (
-            one.markets().drop(*but) if name == "markets" else one.scan(name).collect().sort(table.order)
-            for one in (lake, whole)
-        )
-        columns = [column for column in rows.columns if column != "sequence"]
-        by = [column for column in columns if column in table.order]
-        if table.tells_states or name == "markets":
-            rows, expected = (frame.sort(columns) for frame in (rows, expected))
-        if "sequence" in rows.columns:
-            numbers = [*by, "sequence"]
-            assert rows.select(numbers).n_unique() == expected.select(numbers).n_unique(), name
-        assert_frame_equal(rows.select(columns), expected.select(columns))
 
 
 TRADES_CSV = "".join(
@@ -123,7 +106,7 @@ def appending(path: Path, data: bytes) -> Callable[[], object]:
 
 def law(
     text: bytes, name: str, layout: Layout | None, market: Market, places: list[int], made: Path, tmp: Path, *,
-    restarts: bool, but: Iterable[str] = (), **more: Any,
+    restarts: bool, **more: Any,
 ) -> None:  # fmt: skip
     """A log that is cut anywhere is the whole log, whether one follower sees the pieces or each sees one."""
     shutil.rmtree(tmp, ignore_errors=True)
@@ -140,7 +123,7 @@ def law(
             followed(path, lake, layout, market, **more)
     else:
         followed(path, lake, layout, market, *steps, **more)
-    require_same(lake, whole, but=but)
+    require_same(lake, whole)
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -209,18 +192,6 @@ def test_layouts_that_are_read_as_a_whole_are_refused_by_name(lake: Lake, tmp_pa
 def test_a_packed_file_is_refused(lake: Lake, write: Callable[..., Path]) -> None:
     with pytest.raises(IngestError, match="packed"):
         follow(write("a", packed=True), lake, Csv(), market=Market(exchange="X"), stop=Steps())
-
-
-HEAD = "timestamp,price,amount,side,id\n"
-SAID = Market(exchange="X", raw_symbol="BTC-USD")
-
-
-def trades(*ids: int) -> str:
-    return "".join(f"{1_693_929_600 + number},100,1,buy,{number}\n" for number in ids)
-
-
-def ids(lake: Lake) -> list[int]:
-    return sorted(int(name) for name in lake.scan("trades").collect()["id"])
 
 
 def test_a_file_that_is_not_there_yet_and_a_half_written_line(lake: Lake, tmp_path: Path) -> None:

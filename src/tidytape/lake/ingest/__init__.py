@@ -21,6 +21,7 @@ from tidytape.lake.ingest.layout import Job, Layout, Parsed, Progress
 from tidytape.lake.ingest.layouts import *  # noqa: F403  # every layout, so that a new one is named once
 from tidytape.lake.ingest.mapped import put_texts
 from tidytape.lake.ingest.market import Market
+from tidytape.lake.ingest.replay import replay
 from tidytape.lake.ingest.report import FileReport, IngestReport, MarketReport, Note, TableCount, summary
 from tidytape.lake.ingest.run import ingest
 
@@ -43,6 +44,7 @@ __all__ = [
     "ingest",
     "numbered",
     "put_texts",
+    "replay",
     "summary",
 ]
 __all__ += layouts.__all__

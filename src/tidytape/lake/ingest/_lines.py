@@ -212,6 +212,15 @@ def first_text(path: Path, size: int = 64 * 2**10) -> str:
     return block[:size].decode("utf-8", errors="replace").removeprefix("\ufeff")
 
 
+def unpacked_blocks(path: Path) -> Iterator[bytes]:
+    """Yield the text of a packed file in blocks; IngestError if it cannot be read, or its stream is broken."""
+    with _opened(path) as file:
+        for block in _blocks(file, path, lambda _: None):
+            if isinstance(block, str):
+                raise IngestError(f"{path}: {block}", path=str(path))
+            yield block
+
+
 def inner_name(path: Path) -> str:
     """Return the name of the only file in a zip archive, the file's own name if it is none.
 

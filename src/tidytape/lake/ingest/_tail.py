@@ -43,6 +43,8 @@ class Log:
         Lines before them.
     is_ended : bool
         Whether nothing is appended any more.
+    limit : int or None
+        Lines from here on are not given out yet. [bytes]
     file : binary file
         The log, or a copy of it.
     first : bytes
@@ -54,6 +56,7 @@ class Log:
         self.offset = 0
         self.line = 0
         self.is_ended = False
+        self.limit: int | None = None
         self.file = file
         self._waiting = bytearray()
         self.first = b""
@@ -128,6 +131,9 @@ class Log:
         start = 0
         while start < offset:
             block = self._between(start, min(start + _AT_ONCE, offset))
+            if not block and self.is_ended and start == offset - 1:
+                self.line += 1  # its last line had no newline
+                break
             if not block:
                 raise IngestError(
                     f"{self.path}: {start} bytes long, and {offset} of them were read before: it was cut",
@@ -153,8 +159,13 @@ class Log:
 
     def lines(self, end: int | None = None) -> bytes:
         """Return the whole lines that wait, those before a place only if one is given."""
-        waiting = self._waiting if end is None else self._waiting[: max(end - self.offset, 0)]
-        return bytes(_whole_lines(waiting))
+        ends = [place for place in (end, self.limit) if place is not None]
+        waiting = self._waiting[: max(min(ends) - self.offset, 0)] if ends else self._waiting
+        return _whole_lines(waiting)
+
+    def lines_from(self, start: int) -> bytes:
+        """Return the whole lines that wait from a place on, those beyond the limit too."""
+        return _whole_lines(self._waiting[start - self.offset :])
 
     @property
     def is_full(self) -> bool:

@@ -20,12 +20,14 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tidytape.errors import IngestError, QueryError
 from tidytape.lake.batch import Spool
+from tidytape.lake.hygiene.tidy import Beside, Tidier
 from tidytape.lake.ingest._lines import BadLines, Piece
 from tidytape.lake.ingest._tail import Log, Tail
 from tidytape.lake.ingest._write import Given, Writer, stated
@@ -42,6 +44,9 @@ __all__ = ["follow"]
 _LOOK = 0.05
 """Time between two looks at the files. [s]"""
 
+_LEAST_KEEP = 120
+"""A lake keeps a table open for a minute, and an answer takes a while. [s]"""
+
 _CONTEXT = 4 * 2**20
 """Text before a place that is read again to go on from there. [bytes]"""
 
@@ -55,6 +60,8 @@ def follow(
     every: float = 1.0,
     most_lines: int = 100_000,
     skip_bad: bool = False,
+    tidy: float | None = 60.0,
+    keep: float = 900.0,
     stop: threading.Event | None = None,
     progress: Callable[[IngestReport], object] | None = None,
 ) -> IngestReport:
@@ -80,6 +87,11 @@ def follow(
         Commit earlier if so many lines wait.
     skip_bad : bool
         Leave broken lines out and count them, instead of failing.
+    tidy : float, optional
+        Time between two rounds of a thread that makes minutes and merges small files, > 0; None to leave that. [s]
+    keep : float
+        How long files stay that were merged, and older versions of the tables, >= 120: a stream goes on from them. It
+        becomes the retention of tables that have none. [s]
     stop : threading.Event, optional
         Ends the following once it is set: what was read is committed first.
     progress : callable, optional
@@ -122,6 +134,28 @@ def follow(
     paths = [Path(files)] if isinstance(files, str | Path) else [Path(file) for file in files]
     ways = [_Way(Tail(path), follower, every, most_lines) for path in paths]
     stop = stop or threading.Event()
+    with tidied(lake, tidy, keep):
+        _run(ways, follower, stop, progress)
+    return follower.report()
+
+
+def tidied(lake: Lake, every: float | None, keep: float) -> AbstractContextManager[object]:
+    """Return what keeps a lake small while it is open; QueryError if a time cannot be right."""
+    if every is None:
+        return nullcontext()
+    if not every > 0:
+        raise QueryError("tidy", got=every, expected="a number of seconds above 0, or None")
+    if not keep >= _LEAST_KEEP:
+        raise QueryError("keep", got=keep, expected=f"{_LEAST_KEEP} or more seconds")
+    return Beside(Tidier(lake, keep=keep), every)
+
+
+def _run(
+    ways: list[_Way],
+    follower: Follower,
+    stop: threading.Event,
+    progress: Callable[[IngestReport], object] | None,
+) -> None:
     try:
         is_last = False
         while not is_last:
@@ -135,7 +169,6 @@ def follow(
     finally:
         for way in ways:
             way.tail.close()
-    return follower.report()
 
 
 class _Way:
@@ -199,7 +232,7 @@ class _Way:
 
 
 @dataclass(slots=True)
-class _Followed:
+class Followed:
     """What is known of one log.
 
     Attributes
@@ -277,8 +310,8 @@ class Follower:
             require_followed(layout)
         self._skip_bad = skip_bad
         self._writer = Writer(lake, self._market)
-        self._followed: dict[int, _Followed] = {}
-        self._done: list[_Followed] = []
+        self._followed: dict[int, Followed] = {}
+        self._done: list[Followed] = []
 
     def report(self) -> IngestReport:
         """Return what was done."""
@@ -294,7 +327,7 @@ class Follower:
 
     def put(self, log: Log) -> bool:
         """Put the lines of a log that wait into the lake; return whether some went in."""
-        followed = self._followed.get(id(log)) or self._begin(log)
+        followed = self.begin(log)
         if followed is None:
             return False
         later = [end for end in followed.ends.values() if end > log.offset]
@@ -322,7 +355,7 @@ class Follower:
             self._note(followed)
             self._done.append(followed)
 
-    def _note(self, followed: _Followed) -> None:
+    def _note(self, followed: Followed) -> None:
         if followed.end > followed.noted:
             self._lake.note_log(followed.name, followed.end)
             followed.noted = followed.end
@@ -347,8 +380,10 @@ class Follower:
         content = hashlib.sha256(first).hexdigest()
         return job, layout, source_of(content, job, layout, skip_bad=False)
 
-    def _begin(self, log: Log) -> _Followed | None:
+    def begin(self, log: Log) -> Followed | None:
         """Find out where to go on with a log; None while it has too few lines to tell what it is."""
+        if id(log) in self._followed:
+            return self._followed[id(log)]
         named = self._named(log)
         if named is None:
             return None
@@ -363,7 +398,7 @@ class Follower:
             for table in TABLES.values()
             if table not in REGISTRIES
         }
-        followed = _Followed(job, layout, name, ends, noted)
+        followed = Followed(job, layout, name, ends, noted)
         start = min(ends.values())
         if start:
             log.take(len(log.lines()) + len(log.rest))
@@ -375,7 +410,7 @@ class Follower:
         self._followed[id(log)] = followed
         return followed
 
-    def _remember(self, followed: _Followed, log: Log, start: int) -> None:
+    def _remember(self, followed: Followed, log: Log, start: int) -> None:
         """Read the beginning of a log and the last lines before a place, to know what the layout knew there."""
         head = log.head(start)
         at, tail = log.tail(start, _CONTEXT)
@@ -385,22 +420,23 @@ class Follower:
             if data:
                 piece = Piece(data, 0, offset, followed.memory)
                 with Spool() as spool:
-                    parsed = self._parsed(followed, piece, spool)
+                    parsed = self.parsed(followed, piece, spool)
                     parsed.remember()
                     self._writer.remembered(parsed, followed.given)
 
-    def _parsed(self, followed: _Followed, piece: Piece, spool: Spool) -> Parsed:
+    def parsed(self, followed: Followed, piece: Piece, spool: Spool) -> Parsed:
+        """Read a piece of a log."""
         job = Job(followed.job.path, followed.job.market, followed.job.layout, piece)
         parsed = parsed_by(followed.layout, job, spool, lambda _: None)
         stated(job, parsed)
         return parsed
 
-    def _put(self, followed: _Followed, piece: Piece) -> int:
+    def _put(self, followed: Followed, piece: Piece) -> int:
         """Put a piece in; return how many bytes of it went in: none of a piece that needs later lines."""
         memory = copy.deepcopy(followed.memory)
         piece = Piece(piece.data, piece.line, piece.offset, memory)
         with Spool() as spool:
-            parsed = self._parsed(followed, piece, spool)
+            parsed = self.parsed(followed, piece, spool)
             if parsed.waits:
                 return 0
             if parsed.bad.count and not self._skip_bad:
@@ -421,7 +457,7 @@ class Follower:
             counts.update(read=table.rows_read, new=table.rows_new, superseded=table.superseded)
         return len(piece.data)
 
-    def _put_before_bad(self, followed: _Followed, piece: Piece, parsed: Parsed) -> int:
+    def _put_before_bad(self, followed: Followed, piece: Piece, parsed: Parsed) -> int:
         """Put the lines before the first broken one in, then raise the error of that."""
         line, reason = parsed.bad.first[0]
         good = b"".join(part + b"\n" for part in piece.data.split(b"\n")[: line - 1 - piece.line])

@@ -250,8 +250,8 @@ class _Maker:
                     known=lake.delta(self.table.name),
                 )
             except TidytapeError as error:
-                if len(self._steps) == 1:
-                    failed = self._steps[0].market
+                if len(self._steps) == 1 or len(waiting) == 1:
+                    failed = self._steps[0].market if self._steps else waiting[0]
                     self.failed.append((failed, error))
                     left = [market for market in waiting if market != failed]
                 elif self._is_made:
