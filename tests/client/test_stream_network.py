@@ -104,8 +104,7 @@ def lake(tmp_path: Path) -> Path:
 @pytest.fixture
 def port() -> int:
     with socket.create_server(("127.0.0.1", 0)) as free:
-        number = int(free.getsockname()[1])
-    return number
+        return int(free.getsockname()[1])
 
 
 @both

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import matplotlib.pyplot as plt
@@ -89,3 +90,39 @@ def test_a_notebook_replaces_the_picture_and_shows_it_once(monkeypatch: pytest.M
     assert shown[0] == "displayed"
     assert shown.count("displayed") == 1
     assert plt.get_fignums() == []
+
+
+# --- as a widget ------------------------------------------------------------------------------------------------------
+
+
+def settled(figure: Any) -> str:
+    for _ in range(1_000):
+        if figure.layout.title.text:
+            break
+        time.sleep(0.01)
+    return str(figure.layout.title.text)
+
+
+def test_a_widget_has_the_newest_candles_and_says_how_the_stream_ended() -> None:
+    pytest.importorskip("plotly")
+    figure = plot.live_widget(market(), every=0.01)
+    assert settled(figure) == "The stream ended"
+    assert list(figure.data[0].close) == [1.1, 2.0, 1.7]
+    assert len(figure.data) == 1
+    figure = plot.live_widget(market(LINES[0], b"garbage\n"), every=0.01)
+    assert settled(figure).startswith("Ended by an error: the body is not JSON")
+
+
+def test_a_widget_is_updated_as_the_caller_says() -> None:
+    pytest.importorskip("plotly")
+
+    def update(figure: Any, frame: Any) -> None:
+        if not figure.data:
+            figure.add_scatter()
+        figure.data[0].y = frame["close"].to_list()
+
+    figure = plot.live_widget(market(), update, every=0.01)
+    assert settled(figure) == "The stream ended"
+    assert list(figure.data[0].y) == [1.1, 2.0, 1.7]
+    with pytest.raises(QueryError, match="update"):
+        plot.live_widget(market(types="OPEN_INTEREST_AGG"))

@@ -8,7 +8,7 @@
 - `smile` : implied volatility by strike, an expiry beside the other.
 - `surface` : implied volatility over strike and time to expiry.
 - `term_structure` : implied volatility or skew by tenor or by days to expiry.
-- `live` : a live frame, drawn anew as it grows.
+- `live` : a live frame, drawn anew as it grows; `live_widget` : the same as a widget, where plotly is installed.
 
 Every function draws on the axes it is given, or on a figure of its own, and returns what it drew. None shows a
 window, and none touches a setting or a figure that is not its own. Polars and pandas frames look the same, and times
@@ -25,6 +25,7 @@ from tidytape.plot._profile import Profile, volume_profile
 from tidytape.plot._smile import Smile, smile
 from tidytape.plot._surface import Surface, surface
 from tidytape.plot._term_structure import TermStructure, term_structure
+from tidytape.plot._widget import live_widget
 
 __all__ = [
     "BookHeatmap",
@@ -40,6 +41,7 @@ __all__ = [
     "candles",
     "candles_with_profile",
     "live",
+    "live_widget",
     "panels",
     "smile",
     "surface",

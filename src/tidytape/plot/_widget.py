@@ -1,0 +1,103 @@
+"""A live frame as a widget of Plotly, which a thread updates while the notebook goes on."""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import narwhals as nw
+
+from tidytape.errors import QueryError
+
+if TYPE_CHECKING:
+    from tidytape.client import Live
+
+__all__ = ["live_widget"]
+
+Update = Callable[[Any, Any], object]
+
+
+def live_widget(source: Live[Any], update: Update | None = None, *, every: float = 1.0) -> Any:
+    """Return a widget that shows a live frame as it grows, while the notebook goes on.
+
+    It takes the packages plotly and anywidget, which are no dependencies: ``pip install 'tidytape[plotly]'``. `live`
+    does without.
+
+    Parameters
+    ----------
+    source : Live
+        What ``client.live`` returns, of one data type.
+    update : callable, optional
+        Is called with the figure and the frame after each change, in a thread of its own. Candles if left out.
+    every : float
+        Least time between two updates. [s]
+
+    Returns
+    -------
+    plotly.graph_objects.FigureWidget
+        Its title says when the stream has ended, and why.
+
+    Raises
+    ------
+    ImportError
+        If plotly or anywidget is not installed.
+    QueryError
+        If ``update`` is left out and the data type is not TRADE_SIDE_AGNOSTIC_AGG.
+    """
+    if update is None and source.query.type != ("TRADE_SIDE_AGNOSTIC_AGG",):
+        expected = (
+            "a function of the figure and the frame; only of TRADE_SIDE_AGNOSTIC_AGG it may be left out"
+        )
+        raise QueryError("update", got=None, expected=expected)
+    if not every > 0:
+        raise QueryError("every", got=every, expected="a number of seconds above 0")
+    import plotly.graph_objects as go
+
+    figure = go.FigureWidget(layout={"xaxis": {"rangeslider": {"visible": False}}})
+    refresh = update or _candles
+    refresh(figure, source.frame)
+    # Of the figure the thread has no more than a reference that does not keep it: it ends with the figure.
+    thread = threading.Thread(
+        target=_follow,
+        args=(weakref.ref(figure), source, refresh, every),
+        daemon=True,
+        name="tidytape-widget",
+    )
+    thread.start()
+    return figure
+
+
+def _follow(reference: weakref.ref[Any], source: Live[Any], refresh: Update, every: float) -> None:
+    failure: BaseException | None = None
+    drawn, is_last = -1, False
+    while not is_last:
+        is_last = not source.is_running
+        figure = reference()
+        if figure is None:
+            return
+        if source.batches != drawn:
+            drawn = source.batches
+            try:
+                with figure.batch_update():
+                    refresh(figure, source.frame)
+            except Exception as error:  # noqa: BLE001 - a thread has nobody to raise it to
+                is_last, failure = True, error
+        if is_last:
+            failure = failure or source.error
+            figure.layout.title = "The stream ended" if failure is None else f"Ended by an error: {failure}"
+        del figure
+        if not is_last:
+            time.sleep(every)
+
+
+def _candles(figure: Any, frame: Any) -> None:
+    if not figure.data:
+        figure.add_candlestick()
+    columns = nw.from_native(frame, eager_only=True).sort("timestamp")
+    trace = figure.data[0]
+    trace.x = columns["timestamp"].to_list()
+    for name in ("open", "high", "low", "close"):
+        setattr(trace, name, columns[name].to_list())
