@@ -47,6 +47,18 @@ def test_candles_are_drawn_unless_something_else_is_asked_for() -> None:
         plot.live(market(), every=0)
 
 
+def test_a_frame_that_is_empty_at_first_hides_nothing_of_later_pictures() -> None:
+    source = market(b'{"token":"a","over":{"%b":{"s":0}}}\n' % TYPE.encode(), *LINES)
+    empty = make("sync", Streaming(answer(FOREVER))).live(TYPE, **QUERY)
+    ax = plot.live(empty, every=0.01, until=lambda: True)
+    assert [text.get_text() for text in ax.texts] == ["no data yet"]
+    empty.stop()
+    plot.live(source, every=0.01, ax=ax)
+    ax.figure.canvas.draw()
+    assert ax.axison
+    assert all(one.label1.get_visible() for one in ax.yaxis.get_major_ticks())
+
+
 def test_it_draws_on_the_axes_it_is_given_and_leaves_the_others() -> None:
     figure, (left, right) = plt.subplots(1, 2)
     right.plot([1, 2])

@@ -11,7 +11,7 @@ from tidytape.errors import QueryError
 from tidytape.plot._candles import candles
 from tidytape.plot._heatmap import book_heatmap
 from tidytape.plot._profile import volume_profile
-from tidytape.plot._style import new_axes, no_data
+from tidytape.plot._style import INK, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -125,7 +125,9 @@ class _Screen:
         if len(frame):
             draw(frame, ax=self._ax)
         else:
-            no_data(self._ax)
+            # Not as `no_data` does, which hides ticks for good: there will be some.
+            self._ax.set_axis_off()
+            self._ax.text(0.5, 0.5, "no data yet", transform=self._ax.transAxes, ha="center", color=INK)
         self._show()
 
     def _show(self) -> None:
