@@ -130,7 +130,7 @@ def ask(
                 answer = (yield step) if step.remaining else TimeoutError()
                 if not isinstance(answer, _UNSENT):
                     tally.requests += 1
-                patience = _backing_off
+                patience = _patience(settings, is_unreachable=isinstance(answer, httpx.ConnectError))
                 if isinstance(answer, Answer):
                     answer = settings.secret.hidden_answer(answer)
                     settings.quota.is_heard = True
@@ -146,8 +146,6 @@ def ask(
                     tally.weight += cost
                     listen(settings, Answer(httpx.codes.OK, step.accepted[-1], b""), taken=taken, sent=line)
                     settings.quota.take(taken)
-                if isinstance(answer, httpx.ConnectError):
-                    patience = _RESTARTING if settings.quota.is_heard else _NOT_THERE
                 raise _transport_error(answer, step, settings, cost)
         raise AssertionError("tenacity returns or raises")  # pragma: no cover
     finally:
@@ -282,13 +280,17 @@ def pause_after(error: ServiceError, attempt: int, *, settings: Settings, is_unr
 
     ``is_unreachable`` is whether nothing listens at the address.
     """
-    patience: Callable[[tenacity.RetryCallState], float] = _backing_off
-    if is_unreachable:
-        patience = _RESTARTING if settings.quota.is_heard else _NOT_THERE
     state = tenacity.RetryCallState(tenacity.Retrying(), None, (), {})
     state.attempt_number = attempt
     state.set_exception((type(error), error, None))
-    return float(patience(state))
+    return float(_patience(settings, is_unreachable=is_unreachable)(state))
+
+
+def _patience(settings: Settings, *, is_unreachable: bool) -> Callable[[tenacity.RetryCallState], float]:
+    """Return what says how long to wait before the next attempt."""
+    if not is_unreachable:
+        return _backing_off
+    return _RESTARTING if settings.quota.is_heard else _NOT_THERE
 
 
 _CLOSE = 0.01
