@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import polars as pl
+from polars.testing import assert_frame_equal
 
 from tidytape.budget import TIERS
 from tidytape.catalogue import Change
@@ -91,8 +92,9 @@ class Held:
             final = answer if name == "TRADE" else answer.filter("is_final")
             for sent, expected in ((self.points, answer), (self.finals, final)):
                 held = sent.get(name, expected.clear())
-                assert plain(held, name, expected.columns).equals(plain(expected, name, expected.columns)), (
-                    name
+                columns = expected.columns
+                assert_frame_equal(
+                    plain(held, name, columns), plain(expected, name, columns), check_exact=True
                 )
 
 

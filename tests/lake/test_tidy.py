@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from followed import HEAD, SAID, ids, trades
 from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
-from tidytape.lake.hygiene.tidy import Tidier, together
 
+from followed import HEAD, SAID, ids, trades
 from tidytape.lake import Lake
 from tidytape.lake._delta import Facts
 from tidytape.lake.hygiene import check, compact
+from tidytape.lake.hygiene.tidy import Tidier, together
 from tidytape.lake.ingest import Csv
 from tidytape.lake.ingest._tail import Log
 from tidytape.lake.ingest.follow import Follower

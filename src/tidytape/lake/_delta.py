@@ -447,25 +447,36 @@ def spans_since(delta: Opened, version: int) -> dict[Partition, list[tuple[int, 
 
     None if a commit does not say them.
     """
-    newer = delta.version() - version
-    if newer <= 0:
+    if delta.version() <= version:
         return {}
     # Looked up for every market of a rollup.
-    return delta.once(("spans", version), lambda: _spans_of(delta, version, newer))
+    return delta.once(("spans", version), lambda: _spans_of(delta, version))
 
 
-def _spans_of(delta: DeltaTable, version: int, newer: int) -> dict[Partition, list[tuple[int, int]]] | None:
-    commits = delta.history(newer)
-    if len(commits) < newer or any(commit["version"] <= version for commit in commits):
-        return None  # the log was cleaned up
+def _spans_of(delta: Opened, version: int) -> dict[Partition, list[tuple[int, int]]] | None:
+    # Not by `history` of delta-rs: of a version that is not the newest it names commits wrongly.
+    store = delta.once("store", lambda: filesystem(delta.table_uri, delta._storage_options))
     spans: dict[Partition, list[tuple[int, int]]] = {}
-    for commit in commits:
+    for number in range(version + 1, delta.version() + 1):
+        commit = _commit_info(store, number)
+        if commit is None:
+            return None  # the log was cleaned up
         if SPANS in commit:
             for *names, first, last in json.loads(commit[SPANS]):
                 spans.setdefault(tuple(names), []).append((first, last))
-        elif commit["operation"] not in _SAME_ROWS:
+        elif commit.get("operation") not in _SAME_ROWS:
             return None
     return spans
+
+
+def _commit_info(store: pyarrow.fs.FileSystem, version: int) -> dict[str, Any] | None:
+    """Return what a commit says of itself; None if it says nothing, or is no longer in the log."""
+    try:
+        with store.open_input_stream(f"_delta_log/{version:020}.json") as file:
+            lines = file.readall().splitlines()
+    except FileNotFoundError:
+        return None
+    return next((entry["commitInfo"] for line in lines if "commitInfo" in (entry := json.loads(line))), None)
 
 
 # -- notes -----------------------------------------------------------------------------------------------------------

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from followed import require_same
 
+from followed import require_same
 from thorough import often
 from tidytape.lake import Lake
 from tidytape.lake.hygiene import check, compact
