@@ -27,8 +27,8 @@ FrameT = TypeVar("FrameT")
 Drive = Callable[[Any, Callable[[StreamBatch[pl.DataFrame]], None]], None]
 """Follows a stream to its end in this thread, and gives each batch to a function."""
 
-_PENDING = 10_000
-"""So many rows are put together at least before they are merged, unless someone looks. [row]"""
+_FRAMES, _ROWS = 64, 10_000
+"""So many frames or rows are kept apart before they are merged, unless someone looks. A small frame takes memory too."""
 _HEEDFUL = 0.2
 """How long to wait at a stretch: a longer wait may not hear of an interrupt. [s]"""
 
@@ -86,10 +86,12 @@ class _Rolling:
         self._keep = keep
         self._frame = schema.empty()
         self._pending: list[pl.DataFrame] = []
+        self._rows = 0
 
     def add(self, frame: pl.DataFrame) -> None:
         self._pending.append(frame)
-        if sum(frame.height for frame in self._pending) > max(_PENDING, self._frame.height // 4):
+        self._rows += frame.height
+        if len(self._pending) >= _FRAMES or self._rows > max(_ROWS, self._frame.height // 4):
             self.merged()
 
     def drop_from(self, start: datetime) -> None:
@@ -110,7 +112,7 @@ class _Rolling:
             newest = frame.filter(pl.col(_NUMBER) == pl.col(_NUMBER).max().over(self._point))
             kept = self._keep.of(newest.drop(_NUMBER))
             self._frame = kept.sort(self._sorting, maintain_order=True)
-            self._pending = []
+            self._pending, self._rows = [], 0
         return self._frame
 
 
