@@ -28,7 +28,7 @@ Drive = Callable[[Any, Callable[[StreamBatch[pl.DataFrame]], None]], None]
 """Follows a stream to its end in this thread, and gives each batch to a function."""
 
 _FRAMES, _ROWS = 64, 10_000
-"""So many frames or rows are kept apart before they are merged, unless someone looks. A small frame takes memory too."""
+"""So many frames or rows wait to be merged, unless someone looks: a small frame takes memory too."""
 _HEEDFUL = 0.2
 """How long to wait at a stretch: a longer wait may not hear of an interrupt. [s]"""
 
