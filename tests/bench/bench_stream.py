@@ -31,7 +31,8 @@ from bench_serve import free_port
 DATA = Path(os.environ.get("TIDYTAPE_RECORDED_DATA", "../shared/data"))
 LOG = DATA / "binance-usdm_ws_btcusdt_20240808.gz"
 TIERS = "[load]\nper_minute = 40000000\nburst = 80000000\ntypes = 'enterprise'\nstreams = 1000\n"
-TRADE = re.compile(rb'"e":"trade".*?"t":(\d+)')
+TRADE = re.compile(rb'"e":"trade".*?"T":(\d+).*?"t":(\d+)')
+CANDLE = re.compile(rb'"lastTimestamp":\{"s":(\d+)(?:,"ns":(\d+))?')
 SENT = re.compile(rb'"id":"(\d+)"')
 TIDYTAPE = str(Path(sys.executable).with_name("tidytape"))
 SPEED = 4  # times real time: some 250 trades a second
@@ -83,22 +84,23 @@ async def read(
         raise SystemExit(f"{kind}: {status!r} {await reader.read(500)!r}")
     if kind == "stopped":
         await asyncio.Event().wait()
-    seen = 0
+    seen, joined = 0, time.time()
     try:
         while line := await reader.readline():
+            now = time.time()
             if b'"end"' in line:
                 delays[f"{kind}: {line[line.find(b'code') :][:40].decode()}"].append(0.0)
-            if kind == "candles" and b'"points"' in line:
-                now = time.time()
-                at = max(int(ns) for ns in re.findall(rb'"lastTimestamp":\{"s":(\d+)', line))
-                moment = written.get(-at)
-                if moment is not None:
-                    delays[kind].append(now - moment)
-            elif ids := SENT.findall(line):
-                now = time.time()
-                # Only what came after this reader: its history was written before.
-                delays[kind] += [now - written[one] for one in map(int, ids) if one > seen and one in written]
-                seen = max(seen, *map(int, ids))
+            if kind == "candles":
+                at = max(
+                    (int(s) * 1_000 + int(ns or 0) // 1_000_000 for s, ns in CANDLE.findall(line)), default=0
+                )
+                moments = [written[-at]] if -at in written else []
+            else:
+                ids = [one for one in map(int, SENT.findall(line)) if one > seen]
+                seen = max([seen, *ids])
+                moments = [written[one] for one in ids if one in written]
+            # What was written before this reader came is history.
+            delays[kind] += [now - moment for moment in moments if moment > joined]
             if kind == "slow":
                 await asyncio.sleep(3)
     finally:
@@ -119,7 +121,7 @@ async def write(log: Path, seconds: float, written: dict[int, float]) -> None:
                 await asyncio.sleep(wait)
             growing.write(line)
             if found := TRADE.search(line):
-                written[int(found[1])] = time.time()
+                written[int(found[2])] = written[-int(found[1])] = time.time()
 
 
 async def delay(seconds: float, readers: int) -> None:
