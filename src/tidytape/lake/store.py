@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from tidytape.lake.ingest import IngestReport, Market
 
 __all__ = ["Appended", "Facts", "Lake"]
+
+_VERSIONS = 4  # of a table, whose frames are shared by queries
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,9 +190,16 @@ class Lake:
         """Return the rows of an open version of a table, to be filtered by market and time.
 
         Every query of a version shares one frame. polars lists the files of a frame once, with the statistics of the
-        columns that its first query filters by; that takes as long as to read a thousand minutes.
+        columns that its first query filters by; that takes as long as to read a thousand minutes. The frames lie here
+        and not with the version that they hold, for Python could never free the two: polars hides one from it.
         """
-        return delta.once("rows", lambda: _delta.scanned(delta, table, self.storage_options))
+        frames = self._frames.setdefault(table.name, deque(maxlen=_VERSIONS))
+        for known, frame in tuple(frames):
+            if known is delta:
+                return frame
+        frame = _delta.scanned(delta, table, self.storage_options)
+        frames.append((delta, frame))
+        return frame
 
     def markets(self) -> pl.DataFrame:
         """Return the registered markets.
@@ -786,6 +796,7 @@ class Lake:
         self.storage_options = _delta.as_dict(storage_options)
         self._tables: dict[str, _delta.Opened] = {}
         self._looks: dict[str, threading.Lock] = {}
+        self._frames: dict[str, deque[tuple[_delta.Opened, pl.LazyFrame]]] = {}
 
     def _newest(self, table: str, asked: float) -> _delta.Opened:
         """Return a table in a version that was the newest at some time since it was asked for.
@@ -894,7 +905,7 @@ class _Moment(Lake):
 
     def __init__(self, lake: Lake) -> None:
         self._begin(lake.path, lake.storage_options)
-        self._lake, self._asked = lake, time.monotonic()
+        self._lake, self._asked, self._frames = lake, time.monotonic(), lake._frames
         self._absent: set[str] = set()
 
     def now(self) -> Lake:

@@ -105,8 +105,12 @@ class Reader:
             if (reason := self._ended()) is not None:
                 yield self.last(*reason)
                 return
-            if feed.failure is not None:  # who comes back with the token learns whether it can be gone on from
-                yield self.last(StreamEnd.INTERNAL_ERROR, "the stream could not be computed; resume with the token")
+            if (
+                feed.failure is not None
+            ):  # who comes back with the token learns whether it can be gone on from
+                yield self.last(
+                    StreamEnd.INTERNAL_ERROR, "the stream could not be computed; resume with the token"
+                )
                 return
             if self.position.is_whole and await self._is_over():
                 yield self.last(StreamEnd.PERIOD_OVER, "everything up to the end of the period is final")
