@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import pickle
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 
 import deltalake
@@ -12,6 +14,7 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from stream_readers import trades
 from tidytape.errors import IngestError, LakeError, MissingColumnError, QueryError
 from tidytape.lake import TABLES, TRADES, Batch, Lake, Spool, _delta
 
@@ -495,3 +498,30 @@ def test_a_summary_symbol_is_a_market_per_tenor(lake):
     ]
     with pytest.raises(IngestError, match="twice"):
         lake.register(pl.concat([market(tenor="ONE_W")] * 2))
+
+
+def test_versions_that_are_not_the_newest_any_more_are_freed(tmp_path: Path) -> None:
+    """A lake that others write to has a new version every second."""
+    lake = Lake.create(tmp_path / "lake")
+    seen: list[weakref.ref[object]] = []
+    for number in range(12):
+        lake.append("trades", trades([(str(number), number * SECOND, "BUY", 1.0, 1.0)]), source=str(number))
+        found = lake.scan("trades", exchange="X", raw_symbol="BTCUSDT", start=0, end=10**18).collect()
+        assert found.height == number + 1
+        seen.append(weakref.ref(lake.delta("trades")))
+    gc.collect()
+    alive = [one for one in seen if one() is not None]
+    assert len(alive) <= 5
+
+
+def test_a_lake_as_it_was_has_the_rows_of_then(tmp_path: Path) -> None:
+    lake = Lake.create(tmp_path / "lake")
+    lake.append("trades", trades([("1", 1, "BUY", 1.0, 1.0)]), source="a")
+    then = lake.version()
+    lake.append("trades", trades([("2", 2, "BUY", 1.0, 1.0)]), source="b")
+    assert lake.at(then).scan("trades").collect().height == 1
+    assert lake.at(then).version() == then
+    assert lake.at({"trades": 0}).scan("trades").collect().height == 0
+    assert not lake.at({}).has_table("trades")
+    with pytest.raises(LakeError, match="open the table"):
+        lake.at({"trades": 99}).extent("trades", "X", "BTCUSDT")
