@@ -225,11 +225,14 @@ def _touched(
             if is_alone:
                 spans = _of_market(name, one, since, now)
             known_then = since.known(name, query, one)
-            if known_then and known_now > known_then:
-                spans.append((known_then, known_now + 1))  # what became final
+            if known_now > known_then:  # what became final
+                spans.append((known_then or -_FOREVER, known_now + 1))
         first, last = _first(name, one, now), max(known_now, _last(name, one, now)) + 1
-        starts = [(query.start_of(start // SECOND), end) for start, end in intersected((first, last), spans)]
-        found[one] = union((start, max(-(-end // SECOND), start + 1)) for start, end in starts)
+        # To the ends of intervals, so that the windows of one interval are alike from moment to moment.
+        found[one] = union(
+            (query.start_of(start // SECOND), _after(query, (end - 1) // SECOND, 1))
+            for start, end in intersected((first, last), spans)
+        )
     return found
 
 
