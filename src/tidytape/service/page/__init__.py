@@ -27,8 +27,8 @@ from tidytape.service.responses import get, is_known
 __all__ = ["SCRIPTS", "document", "page"]
 
 SCRIPTS = (
-    "dom", "facts", "format", "weight", "query", "service", "quota", "answer", "table", "plot", "series", "profile",
-    "heatmap", "chart", "controls", "window", "lake", "builder", "main",
+    "dom", "facts", "format", "weight", "query", "service", "stream", "quota", "answer", "table", "plot", "series",
+    "profile", "heatmap", "chart", "controls", "window", "growing", "lake", "builder", "live", "main",
 )  # fmt: skip
 """Parts of our script in the order in which they are joined: each may use what those before it define."""
 

@@ -35,7 +35,7 @@ from tidytape.catalogue import (
     TPOSession,
 )
 from tidytape.errors import QueryError
-from tidytape.query import PointsQuery
+from tidytape.query import PointsQuery, StreamQuery
 
 __all__ = ["facts"]
 
@@ -67,6 +67,7 @@ def facts(*, key_header: str, tiers: Mapping[str, Tier]) -> dict[str, Any]:
         "defaultTpoBlock": DEFAULT_TPO_BLOCK_MINUTES,
         "lists": dict(LISTS),
         "parameters": PointsQuery.WIRE,
+        "streamParameters": StreamQuery.WIRE,
         "choices": {
             "interval": [
                 {"value": one.value, "label": one.alias, "seconds": one.seconds, "offset": one.offset}

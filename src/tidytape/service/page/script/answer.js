@@ -2,14 +2,15 @@
 
 function answerOf(body, query, requestId) {
   const kind = KINDS.get(query.type);
-  const payload = ({ Point: point }) => (kind.envelope && point[kind.envelope]) || point;
   const series = body.series.map(({ id, points }) => ({
     id,
     label: labelOf(id),
-    points: points.map(payload),
+    points: points.map((point) => payloadOf(kind, point)),
   }));
   return { kind, query, series, requestId };
 }
+
+const payloadOf = (kind, { Point: point }) => (kind.envelope && point[kind.envelope]) || point;
 
 function labelOf(id) {
   const symbol = id.rawSymbol ?? id.normalizedSymbol ?? id.coin;
@@ -23,6 +24,9 @@ function sharedBy(series) {
 }
 
 const secondsOf = ({ s, ns = 0 }) => s + ns / 1e9;
+
+// Below 0 where the first is earlier, 0 where both are the same.
+const inTime = (one, other) => one.s - other.s || (one.ns ?? 0) - (other.ns ?? 0);
 
 const NEWEST_FIRST = FACTS.choices.sortDirection.find(({ label }) => label === "desc").value;
 

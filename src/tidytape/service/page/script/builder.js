@@ -23,6 +23,7 @@ const builder = (() => {
   let lists = {}; // what there is, by parameter
   let span = null; // [s] of the first and the last event of what is selected
   let isOwnWindow = false; // the caller chose it
+  let end = ""; // of the window, as text; a stream has none unless it is written
 
   // --- the query as it stands ---
 
@@ -37,9 +38,14 @@ const builder = (() => {
     return withWindow(query);
   }
 
+  const isLive = () => byId("live").checked;
+
   function withWindow({ from, to, ...query }) {
     const [first, last] = [from, to].map((text) => secondsOfText(text ?? ""));
-    return { ...query, from: first, period: last - first };
+    const ends = { from: first, period: last - first };
+    if (isLive() && to === undefined) delete ends.period;
+    if (isLive() && from === undefined) delete ends.from;
+    return { ...query, ...ends };
   }
 
   // --- what the type offers ---
@@ -61,6 +67,27 @@ const builder = (() => {
     byId("maxDepth").value = firstAsked(kind).maxDepth ?? "";
     byId("groupBy").value = kind.groupBy?.value ?? "";
     byId("groupBy-how").textContent = kind.groupBy ? `(${kind.groupBy.label.replaceAll("_", " ")})` : "";
+    showLive();
+  }
+
+  // A stream takes less, needs no end, and may begin with the interval in progress.
+  function showLive() {
+    const streamed = Object.values(FACTS.streamParameters);
+    for (const name of Object.values(FACTS.parameters).filter((one) => !streamed.includes(one))) {
+      const fieldset = form.querySelector(`[data-parameter="${name}"]`);
+      toggled(fieldset, kind.takes.includes(name) && !isLive());
+    }
+    byId("to").placeholder = isLive() ? "no end" : "2024-08-10 00:00";
+    byId("from").placeholder = isLive() ? "now" : "2024-08-09 00:00";
+    byId("send").textContent = isLive() ? "Go live" : "Send";
+  }
+
+  function changeLive() {
+    const to = byId("to");
+    if (isLive()) [end, to.value] = [to.value, ""];
+    else to.value ||= end;
+    showLive();
+    return looked(loadSpan); // up to where history is weighed
   }
 
   function showVenues(wanted) {
@@ -175,7 +202,8 @@ const builder = (() => {
       INTERVALS.get(byId("interval").value)?.offset,
     );
     byId("from").value = timeText(from);
-    byId("to").value = timeText(to);
+    end = timeText(to);
+    byId("to").value = isLive() ? "" : end;
   }
 
   function suggestWindow() {
@@ -210,11 +238,14 @@ const builder = (() => {
   function refresh() {
     if (!kind) return;
     const query = read();
-    const wrong = faults(query);
-    const cost = wrong.length ? null : weight(query);
+    const wrong = faults(query, isLive());
+    const last = span && span[1];
+    const weigh = () => (isLive() ? historyWeight(query, last) : weight(query));
+    const how = () => (isLive() ? historyText(query, last) : weightText(query));
+    const cost = wrong.length ? null : weigh();
     const notes = [...wrong, ...(cost === null ? [] : warnings(query, cost))];
     say(byId("weight"), cost === null ? "Weight –" : `Weight ${grouped(cost)}`);
-    say(byId("weight-how"), cost === null ? "" : weightText(query));
+    say(byId("weight-how"), cost === null ? "" : how());
     say(byId("faults"), notes.join("\n"), () =>
       byId("faults").replaceChildren(...notes.map((text) => html("li", {}, text))),
     );
@@ -222,14 +253,17 @@ const builder = (() => {
     showLines(wrong.length ? null : query);
   }
 
+  function linesOf(query) {
+    if (isLive()) return streamLines(query);
+    return [
+      ["URL", pointsAddress(query)],
+      ["curl", curlLine(query)],
+      ["Python", pythonLine(query)],
+    ];
+  }
+
   function showLines(query) {
-    const lines = query
-      ? [
-          ["URL", pointsAddress(query)],
-          ["curl", curlLine(query)],
-          ["Python", pythonLine(query)],
-        ]
-      : [];
+    const lines = query ? linesOf(query) : [];
     say(byId("lines"), lines.join("\n"), () => {
       const none = [html("dd", { class: "quiet" }, "The query is not complete yet.")];
       byId("lines").replaceChildren(
@@ -283,7 +317,8 @@ const builder = (() => {
     await changed(byId("rawSymbol"));
   }
 
-  async function changed({ name }) {
+  async function changed({ id, name }) {
+    if (id === "live") return changeLive();
     if (name === "type") return chosen(byId("type").value);
     if (name === "exchange") return looked(loadAll);
     if (name === "way") showSelectors();
@@ -303,6 +338,9 @@ const builder = (() => {
 
   return {
     read,
+    isLive,
+    // What the history of a query weighs, as far as the lake was known to hold it.
+    historyWeight: (query) => historyWeight(query, span && span[1]),
     // Offer what the lake holds; what no tier of this key includes is listed and cannot be chosen.
     async open() {
       const held = lake.typesHeld().map((name) => KINDS.get(name));

@@ -16,6 +16,8 @@ const chart = (() => {
   let answer = null;
   let chosen = { group: 0, field: null, point: 0 };
   let shown = null;
+  let offered = ""; // which controls stand
+  let moveSlider = () => {};
 
   const drawOf = (kind) => DRAWINGS[kind.name] ?? drawLines;
 
@@ -43,12 +45,22 @@ const chart = (() => {
     return html("label", { class: "inline" }, `${label} `, select);
   }
 
-  function pointSlider(points) {
-    const time = html("output", {}, timestampText(points[chosen.point].timestamp));
-    const slider = html("input", { type: "range", min: 0, max: points.length - 1, value: chosen.point });
+  const pointsShown = () => {
+    const group = groupsOf(answer)[chosen.group];
+    return inOrder(answer, group?.series[0]?.points ?? []); // a group of lines may be empty
+  };
+
+  function pointSlider() {
+    const time = html("output");
+    const slider = html("input", { type: "range", min: 0 });
+    moveSlider = (points) => {
+      slider.max = points.length - 1;
+      slider.value = chosen.point;
+      time.textContent = timestampText(points[chosen.point].timestamp);
+    };
     slider.addEventListener("input", () => {
       chosen.point = Number(slider.value);
-      time.textContent = timestampText(points[chosen.point].timestamp);
+      moveSlider(pointsShown());
       draw();
     });
     return html("label", { class: "inline grow" }, "Point ", slider, " ", time);
@@ -58,10 +70,18 @@ const chart = (() => {
     const groups = groupsOf(answer);
     const numeric = numericOf(answer.kind);
     const isOfPoint = [drawProfile, drawTpo].includes(drawOf(answer.kind));
-    const points = groups.length ? inOrder(answer, groups[chosen.group].series[0].points) : [];
+    const points = pointsShown();
+    const labels = groups.map(({ label }) => label);
+    const hasSlider = isOfPoint && points.length > 1;
+    const offer = JSON.stringify([answer.kind.name, labels, hasSlider]);
+    // Those that stand keep the focus.
+    if (offer === offered) {
+      if (hasSlider) moveSlider(points);
+      return;
+    }
+    offered = offer;
     const inputs = [];
     if (groups.length > 1) {
-      const labels = groups.map(({ label }) => label);
       inputs.push(picker("Series", labels, chosen.group, (group) => choose({ group, point: 0 })));
     }
     if (drawOf(answer.kind) === drawLines && numeric.length > 1) {
@@ -69,7 +89,10 @@ const chart = (() => {
       const place = numeric.indexOf(chosen.field);
       inputs.push(picker("Value", names, place, (field) => choose({ field: numeric[field] })));
     }
-    if (isOfPoint && points.length > 1) inputs.push(pointSlider(points));
+    if (hasSlider) {
+      inputs.push(pointSlider());
+      moveSlider(points);
+    }
     byId("chart-controls").replaceChildren(...inputs);
   }
 
@@ -83,22 +106,30 @@ const chart = (() => {
 
   const sizeOf = ({ clientWidth: width }) => ({ width, height: width < 560 ? 340 : 420 });
 
-  function draw() {
-    const host = byId("plot");
-    if (!answer || !host.clientWidth) return;
-    shown?.destroy();
-    shown = null;
+  function drawn() {
     const group = groupsOf(answer)[chosen.group];
-    const drawing = group && drawOf(answer.kind)({ answer, series: group.series, ...chosen });
-    const { legend = [], titles = [] } = drawing ?? {};
-    byId("readout").textContent = "";
-    byId("caption").textContent = "";
+    return group && drawOf(answer.kind)({ answer, series: group.series, ...chosen });
+  }
+
+  function showLegend({ legend = [] }) {
     byId("legend").replaceChildren(
       ...legend.map(([tone, text]) => html("li", {}, html("i", { class: tone }), text)),
     );
+  }
+
+  function draw() {
+    const host = byId("plot");
+    if (!answer || !host.clientWidth) return;
+    const drawing = drawn();
+    shown?.destroy();
+    shown = null;
+    const { titles = [] } = drawing ?? {};
+    byId("readout").textContent = "";
+    byId("caption").textContent = "";
+    showLegend(drawing ?? {});
     byId("zoom-out").hidden = true;
     if (!drawing) {
-      host.replaceChildren(html("p", { class: "empty" }, "No data in this window."));
+      host.replaceChildren(html("p", { class: "empty" }, answer.empty ?? "No data in this window."));
       return;
     }
     host.replaceChildren(html("p", { class: "titles" }, ...titles.map((text) => html("span", {}, text))));
@@ -122,8 +153,30 @@ const chart = (() => {
     show(newAnswer) {
       answer = newAnswer;
       chosen = { group: 0, field: usualField(answer.kind), point: 0 };
+      offered = "";
       controls();
       draw();
+    },
+    // Show an answer that has become longer: what is chosen stays, and of profiles the newest one is followed.
+    grow(longer) {
+      const label = groupsOf(answer)[chosen.group]?.label;
+      const points = pointsShown();
+      const isNewest = chosen.point >= points.length - 1;
+      const time = points[chosen.point]?.timestamp;
+      answer = longer;
+      const group = groupsOf(answer).findIndex((one) => one.label === label);
+      chosen.group = Math.max(0, group);
+      const now = pointsShown();
+      const place = isNewest ? now.length - 1 : now.findIndex((point) => inTime(point.timestamp, time) === 0);
+      chosen.point = Math.max(0, place);
+      controls();
+      const drawing = shown && byId("plot").clientWidth ? drawn() : null;
+      if (!drawing || !shown.canShow(drawing)) {
+        draw();
+        return;
+      }
+      showLegend(drawing);
+      shown.grow(drawing);
     },
     draw,
     fit() {

@@ -64,6 +64,10 @@ function drawHeatmap({ answer, series: [market] }) {
         changed();
       }, 80);
     },
+    removed() {
+      clearTimeout(repaint);
+      canvas.remove();
+    },
     caption: () => heatmapCaption(market, cells, unit),
     legend: layers.map(({ tone, name }) => [tone, name]),
     tell: (row, _, plot) => heatmapText(cells, row.start, plot.posToVal(plot.cursor.top, "y"), unit),

@@ -42,8 +42,13 @@ function forget() {
 async function send(event) {
   event.preventDefault();
   const query = builder.read();
-  if (faults(query).length) return;
+  if (faults(query, builder.isLive()).length) return;
   const signal = asking.next();
+  byId("live-figures").hidden = true;
+  if (builder.isLive()) {
+    await goLive(query, signal);
+    return;
+  }
   waiting(true);
   tell("Asking …");
   byId("answer-refusal").replaceChildren();
@@ -118,6 +123,7 @@ byId("key-form").addEventListener("submit", enter);
 byId("forget").addEventListener("click", forget);
 byId("query").addEventListener("submit", send);
 byId("stop").addEventListener("click", () => asking.stop());
+addEventListener("pagehide", () => asking.stop());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", chart.draw);
 new ResizeObserver(debounced(chart.fit, 100)).observe(byId("plot"));
 byId("key").focus();

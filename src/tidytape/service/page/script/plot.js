@@ -8,6 +8,7 @@
 //   series: [{ name, ... }] of uPlot, each with the name of its value in a row; scales, axes: uPlot's
 //   paint(plot, rows, step): what is drawn beside the series
 //   viewed(plot, changed): called after a zoom; it calls `changed` when the caption has become another one
+//   removed(): called when another drawing takes its place
 //   titles, legend [[tone, text]], caption(joined, count), tell(row, step, plot): texts
 
 const FONT = "12px system-ui, sans-serif";
@@ -100,11 +101,13 @@ const KEY_ZOOMS = { "+": 0.5, "-": 2 };
 
 // Draw into an element. `read` gets the text of the values under the cursor; `viewed` gets, after each zoom, the caption
 // and whether the whole extent is shown.
-function plotOf(host, drawing, size, { read, viewed }) {
-  const { extent, isUpright = false, least, step } = drawing;
+function plotOf(host, first, size, { read, viewed }) {
+  const { isUpright = false } = first;
+  let drawing = first;
   let rows = [];
   let joined = 0;
   let place = -1; // of the row that is read
+  let isWhole = true;
 
   const pixels = ({ width, height }) => (isUpright ? height : width) - 60;
 
@@ -122,14 +125,14 @@ function plotOf(host, drawing, size, { read, viewed }) {
     ctx.beginPath();
     ctx.rect(bbox.left, bbox.top, bbox.width, bbox.height);
     ctx.clip();
-    drawing.paint?.(plot, rows.slice(Math.max(0, first - 1), last + 2), step * joined);
+    drawing.paint?.(plot, rows.slice(Math.max(0, first - 1), last + 2), drawing.step * joined);
     ctx.restore();
   }
 
   function reading(drawn) {
     if (drawn.cursor.idx == null) return;
     place = drawn.cursor.idx;
-    read(drawing.tell(rows[place], step * joined, drawn));
+    read(drawing.tell(rows[place], drawing.step * joined, drawn));
   }
 
   function selected({ select: { left, top, width, height } }) {
@@ -137,6 +140,17 @@ function plotOf(host, drawing, size, { read, viewed }) {
     show(...ends.map((end) => plot.posToVal(end, "x")));
     plot.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
   }
+
+  // Of the drawing that is shown then.
+  function range(name, ...known) {
+    const { range: own } = drawing.scales[name];
+    return Array.isArray(own) ? own : own(...known);
+  }
+
+  const scaleOf = ([name, own]) => [
+    name,
+    { ...own, range: (plot, low, high) => range(name, plot, low, high) },
+  ];
 
   const plot = new uPlot(
     {
@@ -148,36 +162,36 @@ function plotOf(host, drawing, size, { read, viewed }) {
         y: isUpright || Boolean(drawing.hasCrosshair),
         x: !isUpright,
         drag: { x: true, y: false, setScale: false, dist: 5 },
-        bind: { dblclick: () => () => show(...extent) },
+        bind: { dblclick: () => () => show(...drawing.extent) },
       },
       axes: drawing.axes,
       scales: {
         x: {
           time: !isUpright,
           ori: Number(isUpright),
-          min: extent[0],
-          max: extent[1],
+          min: drawing.extent[0],
+          max: drawing.extent[1],
           range: (_, from, to) => [from, to],
         },
-        ...drawing.scales,
+        ...Object.fromEntries(Object.entries(drawing.scales).map(scaleOf)),
       },
       series: [{}, ...drawing.series],
       hooks: { draw: [paint], setCursor: [reading], setSelect: [selected] },
     },
-    dataFor(extent[1] - extent[0], pixels(size)),
+    dataFor(drawing.extent[1] - drawing.extent[0], pixels(size)),
     host,
   );
 
   // Show a part of x: no less than the least, nothing outside of the whole.
   function show(from, to) {
-    const [first, last] = extent;
-    const span = clamped(to - from, Math.min(least, last - first), last - first);
+    const [first, last] = drawing.extent;
+    const span = clamped(to - from, Math.min(drawing.least, last - first), last - first);
     const start = clamped((from + to - span) / 2, first, last - span);
     plot.batch(() => {
       if (drawing.joined(span, pixels(plot)) !== joined) plot.setData(dataFor(span, pixels(plot)), false);
       plot.setScale("x", { min: start, max: start + span });
     });
-    const isWhole = span === last - first;
+    isWhole = span === last - first;
     // What is left to the browser: to scroll the page, along which one finger moves nothing of ours.
     const scrolls = isWhole ? "pan-x pan-y" : "pan-x";
     plot.over.style.touchAction = isUpright ? scrolls : "pan-y";
@@ -202,7 +216,7 @@ function plotOf(host, drawing, size, { read, viewed }) {
 
   function wheeled(event) {
     const [from, to] = shown();
-    if (event.deltaY > 0 && to - from === extent[1] - extent[0]) return; // the page scrolls on
+    if (event.deltaY > 0 && isWhole) return; // the page scrolls on
     event.preventDefault();
     zoom(Math.exp(clamped(event.deltaY / 400, -1, 1)), shareOf(event));
   }
@@ -210,7 +224,7 @@ function plotOf(host, drawing, size, { read, viewed }) {
   function pressed(event) {
     const [direction, factor] = [KEY_STEPS[event.key], KEY_ZOOMS[event.key]];
     if (factor) zoom(factor);
-    if (event.key === "0") show(...extent);
+    if (event.key === "0") show(...drawing.extent);
     if (direction && rows.length) readRow(clamped(place + direction, 0, rows.length - 1));
     if (direction) event.preventDefault();
   }
@@ -229,11 +243,27 @@ function plotOf(host, drawing, size, { read, viewed }) {
   plot.over.addEventListener("wheel", wheeled, { passive: false });
   plot.root.addEventListener("keydown", pressed);
   filled(plot.root, { tabindex: 0, role: "img" }, []);
-  show(...extent);
+  show(...drawing.extent);
   return {
     plot,
     rows: () => rows,
-    reset: () => show(...extent),
+    reset: () => show(...drawing.extent),
+    // Whether another drawing can take the place of this one as it stands.
+    canShow: ({ series, isUpright: other = false }) =>
+      series.length === drawing.series.length && other === isUpright,
+    // Show another drawing: the whole of it, or the part that was shown; at the end of time it moves on.
+    grow(next) {
+      const [from, to] = shown();
+      const wasAtEnd = !isUpright && Math.abs(to - drawing.extent[1]) < drawing.step / 2;
+      drawing.removed?.();
+      drawing = next;
+      joined = 0; // so that its rows are made
+      const [first, last] = drawing.extent;
+      place = Math.min(place, rows.length - 1);
+      if (isWhole) show(first, last);
+      else if (wasAtEnd) show(last - (to - from), last);
+      else show(from, to);
+    },
     fit(changed) {
       plot.setSize(changed);
       show(...shown());

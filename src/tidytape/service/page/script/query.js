@@ -1,8 +1,8 @@
 // --- a query: an object of parameters by their names on the wire; `exchange` is a list, times are seconds ---
 
-function parametersOf(query) {
+function parametersOf(query, names = FACTS.parameters) {
   const pairs = [];
-  for (const name of Object.values(FACTS.parameters)) {
+  for (const name of Object.values(names)) {
     for (const value of [query[name] ?? []].flat()) pairs.push([name, String(value)]);
   }
   return new URLSearchParams(pairs);
@@ -17,10 +17,11 @@ const addressOf = (path, parameters) => {
 
 // --- what is wrong with it, before it is sent; the service refuses the rest, which weighs nothing ---
 
-function faults(query) {
+function faults(query, isLive = false) {
   const kind = KINDS.get(query.type);
   if (!kind) return ["A data type is needed."];
-  return [...faultsOfSelection(query, kind), ...faultsOfWindow(query, kind), ...faultsOfOptions(query, kind)];
+  const ofWindow = isLive ? faultsOfStream(query, kind) : faultsOfWindow(query, kind);
+  return [...faultsOfSelection(query, kind), ...ofWindow, ...faultsOfOptions(query, kind)];
 }
 
 const LABELS = {
@@ -61,6 +62,15 @@ function faultsOfWindow(query, kind) {
   ];
 }
 
+// A stream may begin with the interval in progress, and have no end.
+function faultsOfStream({ interval, from, period }, kind) {
+  if (!interval && !kind.intervalOptional) return ["An interval is needed."];
+  if (from === undefined) return period === undefined ? [] : ["A stream that ends needs a beginning."];
+  if (!(from >= 0) || (period !== undefined && !Number.isInteger(period)))
+    return ["The ends of the window are written as 2024-08-09 or 2024-08-09 14:30."];
+  return period <= 0 ? ["The window ends before it begins."] : [];
+}
+
 function faultsOfOptions(query, kind) {
   const found = Object.keys(query)
     .filter((name) => !kind.takes.includes(name))
@@ -86,11 +96,26 @@ function curlLine(query) {
 
 const pointsAddress = (query) => addressOf("v1/points", parametersOf(query));
 
-function pythonLine(query) {
+const streamParameters = (query) => parametersOf(query, FACTS.streamParameters);
+
+// As above; -N shows each line as it comes.
+const streamLines = (query) => {
+  const address = addressOf("v1/stream", streamParameters(query));
+  return [
+    ["URL", address],
+    ["curl", `curl -N -H "${FACTS.keyHeader}: $${KEY_VARIABLE}" '${address}'`],
+    ["Python", `${pythonClient()}.stream(${pythonArguments(query).join(", ").replace(/^type=/, "")})`],
+  ];
+};
+
+const pythonLine = (query) =>
+  `${pythonClient()}.points(tidytape.PointsQuery(${pythonArguments(query).join(", ")}))`;
+
+function pythonClient() {
   const address = [JSON.stringify(addressOf(".", "").replace(/\/$/, ""))];
   if (FACTS.keyHeader.toLowerCase() !== "x-service-key")
     address.push(`auth_header=${JSON.stringify(FACTS.keyHeader)}`);
-  return `tidytape.Client(${address.join(", ")}).points(tidytape.PointsQuery(${pythonArguments(query).join(", ")}))`;
+  return `tidytape.Client(${address.join(", ")})`;
 }
 
 function pythonArguments(query) {

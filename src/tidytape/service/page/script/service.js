@@ -37,6 +37,20 @@ const service = (() => {
     }
   }
 
+  async function opened(path, parameters, signal) {
+    const response = await sent(path, parameters, signal);
+    const requestId = response.headers.get("X-Request-Id");
+    quota.note(response.headers);
+    if (response.ok) return { response, requestId };
+    // A proxy in between may answer in a shape of its own.
+    const {
+      error = "NO_ANSWER",
+      message = `status ${response.status}`,
+      retry_after: retryAfter = null,
+    } = await read(response);
+    throw new Refusal(error, message, { status: response.status, retryAfter, requestId });
+  }
+
   return {
     use(secret) {
       key = secret;
@@ -46,20 +60,13 @@ const service = (() => {
     },
     // Return the body and the id of the request; throw a Refusal with what the service said.
     async ask(path, parameters = "", signal = undefined) {
-      const response = await sent(path, parameters, signal);
-      const requestId = response.headers.get("X-Request-Id");
-      quota.note(response.headers);
-      const body = await read(response);
-      if (!response.ok) {
-        // A proxy in between may answer in a shape of its own.
-        const {
-          error = "NO_ANSWER",
-          message = `status ${response.status}`,
-          retry_after: retryAfter = null,
-        } = body;
-        throw new Refusal(error, message, { status: response.status, retryAfter, requestId });
-      }
-      return { body, requestId };
+      const { response, requestId } = await opened(path, parameters, signal);
+      return { body: await read(response), requestId };
+    },
+    // Return a body that is read while it grows, and the id of the request.
+    async open(path, parameters, signal) {
+      const { response, requestId } = await opened(path, parameters, signal);
+      return { body: response.body, requestId };
     },
   };
 })();

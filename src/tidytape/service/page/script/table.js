@@ -2,10 +2,11 @@
 
 const SHOWN_ROWS = 50;
 
+const rowsOfPoint = (kind, point) =>
+  kind.levels.length ? kind.levels.reduce((sum, levels) => sum + levelCount(point, levels), 0) : 1;
+
 function rowCount({ kind, series }) {
-  const ofPoint = (point) => kind.levels.reduce((sum, levels) => sum + levelCount(point, levels), 0);
-  const ofSeries = ({ points }) =>
-    kind.levels.length ? points.reduce((sum, point) => sum + ofPoint(point), 0) : points.length;
+  const ofSeries = ({ points }) => points.reduce((sum, point) => sum + rowsOfPoint(kind, point), 0);
   return series.reduce((sum, one) => sum + ofSeries(one), 0);
 }
 
@@ -51,10 +52,13 @@ function cellText(value) {
   return typeof value === "object" ? timestampText(value) : String(value);
 }
 
-function showRows(answer) {
+// The rows of another object may be listed, and a column may be added after the timestamp.
+function showRows(answer, { title = "First rows", listed = answer, added = [] } = {}) {
   const columns = columnsOf(answer);
-  const rows = firstOf(rowsOf(answer), SHOWN_ROWS);
+  columns.splice(columns.findIndex(({ name }) => name === "timestamp") + 1, 0, ...added);
+  const rows = firstOf(rowsOf(listed), SHOWN_ROWS);
   const count = rowCount(answer);
+  byId("rows-title").textContent = title;
   byId("rows-count").textContent =
     rows.length < count ? `${rows.length} of ${counted(count, "row")}` : counted(count, "row");
   const isNumeric = ({ kind }) => kind === "double" || kind === "int64";
