@@ -236,8 +236,9 @@ class Page:
 def assert_harmless(page: Page) -> None:
     """Whatever was done: no error, nothing that the policy refused, no foreign element, no request to anybody else."""
     complaints = [one for one in page.driver.get_log("browser") if one["source"] != "network"]
-    assert complaints == []
-    assert {origin_of(url) for url in requested(page.driver)} <= {origin_of(page.origin)}
+    assert complaints == [], complaints
+    foreign = [url for url in requested(page.driver) if origin_of(url) != origin_of(page.origin)]
+    assert foreign == [], foreign
     assert page.js("return document.querySelectorAll('img, #room i + i, [onerror], [onload]').length") == 0
 
 

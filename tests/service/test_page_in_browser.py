@@ -423,8 +423,10 @@ def test_a_refusal_is_shown_with_its_code_and_request(page: Page, served: Served
     assert not page.find("#answer-body").is_displayed()
 
 
-def test_an_empty_window_says_so(page: Page) -> None:
+@pytest.mark.parametrize("name", ["TRADE_SIDE_AGNOSTIC_AGG", "FUNDING_RATE_AGG"])
+def test_an_empty_window_says_so(page: Page, name: str) -> None:
     page.enter()
+    page.choose("#type", name)
     page.type("#from", "2024-08-01")
     page.type("#to", "2024-08-02")
     page.ask()
