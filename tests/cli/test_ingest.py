@@ -50,8 +50,9 @@ def test_there_is_a_command_for_every_layout():
 
 
 def test_every_option_is_said_of_the_layout_the_market_or_the_run():
-    run = {"files", "lake", "verbose", "skip_bad", "workers"}
+    always, following = {"files", "lake", "verbose", "skip_bad", "workers"}, {"follow", "every", "keep"}
     for name, layout in LAYOUTS.items():
+        run = always | following if layout.follows else always
         options = {param.name for param in layout_commands()[name].params} - {"help"}
         assert run <= options
         assert options - run <= {*options_of(Market), *options_of(layout)}, name
@@ -280,7 +281,8 @@ def test_what_is_not_said_is_not_passed_on(monkeypatch, run, tmp_path):
     seen = {}
     monkeypatch.setattr(commands, "_ingest", lambda files, lake, **options: seen.update(options))
     run("tardis", tmp_path / "x")
-    assert seen == {"layout": "tardis", "skip_bad": False, "verbose": False}
+    following = {"follow": False, "every": 1.0, "keep": 900.0}
+    assert seen == {"layout": "tardis", "skip_bad": False, "verbose": False, **following}
     seen.clear()
     run(
         "binance-vision",

@@ -35,6 +35,9 @@ _RUN = {
         False,
         typer.Option("--verbose", "-v", help="Tell of every file and market, however many; else in sum."),
     ),
+}
+
+_FOLLOW = {
     "follow": (
         bool,
         False,
@@ -102,6 +105,7 @@ def _command(layout: type[Layout] | None) -> Callable[..., None]:
         ),
         **_options(layout),
         **_RUN,
+        **(_FOLLOW if layout is None or layout.follows else {}),
     }  # fmt: skip
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [
@@ -174,9 +178,9 @@ def _ingest(
     layout: str | None,
     verbose: bool,
     skip_bad: bool,
-    follow: bool,
-    every: float,
-    keep: float,
+    follow: bool = False,
+    every: float = 1.0,
+    keep: float = 900.0,
     workers: int | None = None,
     **options: Any,
 ) -> None:
