@@ -395,6 +395,24 @@ def test_a_period_ends_the_stream_when_the_market_is_known_beyond_it(run: Run) -
     run(work)
 
 
+def test_a_period_that_ends_inside_an_interval_ends_with_the_interval(run: Run) -> None:
+    async def work(lake: Lake) -> None:
+        streams = streams_of(lake)
+        reader = await Driven(streams, query(CANDLE, end=T0 + 30)).open()
+        for number, second in enumerate((10, 35, 61), start=1):
+            await reader.caught_up()
+            assert reader.held.end is None
+            add(lake, number, second)
+            await streams.look()
+        await asyncio.wait_for(asyncio.gather(reader._task), 10)
+        assert [*reader.held.finals[CANDLE]["timestamp"].dt.epoch("s")] == [T0 - 60, T0]
+        (window,) = query(CANDLE).window(T0 - 60, T0 + 30)
+        reader.held.require_answer(lake, window)
+        await reader.close()
+
+    run(work)
+
+
 def test_minutes_do_not_lie_about_a_market_that_has_long_been_quiet(run: Run) -> None:
     """It does not hold up the end of intervals; what it delivers later are revisions."""
 

@@ -341,5 +341,5 @@ class Following:
 
 def _known(over: dict[str, datetime]) -> str:
     if not over:
-        return "no interval was over yet"
+        return "which intervals were over is not known here"
     return "over were " + ", ".join(f"{name} up to {start:%Y-%m-%d %H:%M:%S}" for name, start in over.items())

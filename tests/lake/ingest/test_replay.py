@@ -61,6 +61,22 @@ def test_a_replay_that_was_stopped_goes_on(lake: Lake, tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+def test_a_replay_that_goes_on_does_not_wait_for_what_is_there(lake: Lake, tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text(HEAD + trades(*range(30)))
+    replay(path, lake, Csv(), market=SAID, speed=math.inf, every=10)
+    path.write_text(HEAD + trades(*range(40)))
+    stop = threading.Event()
+    given_up = threading.Timer(20, stop.set)
+    given_up.start()
+    # At this speed the first thirty take eight hours.
+    replay(
+        path, lake, Csv(), market=SAID, speed=0.001, every=0.1, stop=stop, progress=lambda report: stop.set()
+    )
+    given_up.cancel()
+    assert 30 < len(ids(lake)) < 40
+
+
 def test_it_lasts_as_long_as_the_recording_by_the_speed(lake: Lake, tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text(HEAD + trades(*range(40)))

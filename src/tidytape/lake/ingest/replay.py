@@ -128,6 +128,8 @@ def _run(
     try:
         for path in paths:
             logs.append(_Replayed(path, follower, grain))  # noqa: PERF401  # those that are open are closed
+        for log in logs:
+            log.put_played()
         first = now = min((start for log in logs if (start := log.next_time) is not None), default=0)
         began, rounds = time.monotonic(), 0
         while any(log.next_time is not None for log in logs) and not stop.is_set():
@@ -162,6 +164,7 @@ class _Replayed:
             self.close()
             raise IngestError(f"{path}: the file has no lines of events", path=str(path))
         self._followed: Followed = followed
+        self._played = max(followed.ends.values(), default=0)
         self._follower = follower
         self._grain = grain
         self._memory = copy.deepcopy(followed.memory)
@@ -182,6 +185,11 @@ class _Replayed:
             if not self._look():
                 return None
         return self._waiting[0][1]
+
+    def put_played(self) -> None:
+        """Put the lines in that an earlier replay has put into some table: they need not be waited for again."""
+        while self.next_time is not None and self._waiting[0][0] <= self._played:
+            self.put_until(self._waiting[0][1])
 
     def put_until(self, now: int) -> bool:
         """Put the lines in whose time has come; return whether some went in."""

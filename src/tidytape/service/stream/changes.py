@@ -42,12 +42,14 @@ __all__ = [
     "Difference",
     "Moment",
     "TooMuchError",
+    "after",
     "depends_on",
     "differences",
     "known_beyond",
     "known_of_any",
     "over",
     "require_files",
+    "versions_of",
 ]
 
 _QUIET = DAY
@@ -230,7 +232,7 @@ def _touched(
         first, last = _first(name, one, now), max(known_now, _last(name, one, now)) + 1
         # To the ends of intervals, so that the windows of one interval are alike from moment to moment.
         found[one] = union(
-            (query.start_of(start // SECOND), _after(query, (end - 1) // SECOND, 1))
+            (query.start_of(start // SECOND), after(query, (end - 1) // SECOND, 1))
             for start, end in intersected((first, last), spans)
         )
     return found
@@ -352,7 +354,7 @@ def differences(
     for number, (first, last) in enumerate(spans):
         at = first
         while at < last:
-            cut = _cut(query, markets, statistics, at, min(last, _after(query, at, length)))
+            cut = _cut(query, markets, statistics, at, min(last, after(query, at, length)))
             frames: dict[tuple[str, Change], pl.DataFrame] = {}
             for name, of_markets in touched.items():
                 chosen = [one for one, parts in of_markets.items() if intersected((at, cut), parts)]
@@ -379,7 +381,7 @@ def _length(query: PointsQuery) -> int:
     return query.step * (_LEVELLED if is_levelled else _POINTS)
 
 
-def _after(query: PointsQuery, at: int, length: int) -> int:
+def after(query: PointsQuery, at: int, length: int = 1) -> int:
     """Return the start of an interval or session about some seconds later, at least of the next one. [s]"""
     later = query.start_of(at + length)
     if later > at:
@@ -396,7 +398,7 @@ def _cut(query: PointsQuery, markets: MarketsByType, statistics: Statistics, at:
         rows = estimated(part, markets, statistics).rows
         if rows <= _ROWS:
             return end
-        shorter = _after(query, at, (end - at) // 2)
+        shorter = after(query, at, (end - at) // 2)
         if shorter >= end:
             if rows > _MOST:
                 raise TooMuchError(

@@ -9,7 +9,7 @@ from typing import Any
 
 from tidytape.catalogue import StreamEnd
 from tidytape.errors import LakeError, QueryError
-from tidytape.service.stream.changes import Moment, TooMuchError, known_beyond
+from tidytape.service.stream.changes import Moment, TooMuchError, after, known_beyond
 from tidytape.service.stream.feed import Feed, Sent, within
 from tidytape.service.stream.tokens import Position
 from tidytape.times import SECOND
@@ -159,7 +159,9 @@ class Reader:
         moment, end = self.feed.moment, self._end
         if moment is None or end is None or not self._is_current:
             return False
-        return await self.feed.run(known_beyond, self.feed.query, moment, end * SECOND)
+        # The last interval that starts in the window may end after it.
+        query = self.feed.query
+        return await self.feed.run(known_beyond, query, moment, after(query, end - 1) * SECOND)
 
     def _taken(self, sent: Sent) -> Delivery | None:
         """Take a batch of the feed: as it is, or the points of it that lie in the window."""
