@@ -54,7 +54,11 @@ def live_widget(source: Live[Any], update: Update | None = None, *, every: float
         raise QueryError("update", got=None, expected=expected)
     if not every > 0:
         raise QueryError("every", got=every, expected="a number of seconds above 0")
-    import plotly.graph_objects as go
+    try:
+        import plotly.graph_objects as go
+    except ModuleNotFoundError as error:
+        message = "live_widget takes plotly and anywidget: pip install 'tidytape[plotly]'"
+        raise ModuleNotFoundError(message, name=error.name) from None
 
     figure = go.FigureWidget(layout={"xaxis": {"rangeslider": {"visible": False}}})
     refresh = update or _candles

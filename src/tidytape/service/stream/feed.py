@@ -37,8 +37,8 @@ class Sent:
         Without a token: each reader has its own.
     before, position : Position
         Where a reader stands that takes it next, and where after it.
-    first, last : int or None
-        Its first and its last time; None without rows. [ns since the epoch]
+    first : int or None
+        Its first time; None without rows. [ns since the epoch]
     made_at : float
         When it was made. [s, monotonic]
     total : int
@@ -51,7 +51,6 @@ class Sent:
     before: Position
     position: Position
     first: int | None
-    last: int | None
     made_at: float = field(default_factory=time.monotonic)
     total: int = 0
     texts: dict[str, Any] = field(default_factory=dict)
@@ -209,7 +208,7 @@ class Feed:
         moved = {name: at for name, at in over.items() if at > before.over.get(name, -1)}
         batch = Batch(part.frames, moved)
         self.total += batch.rows
-        sent = Sent(batch, before, after, *_times(part), total=self.total)
+        sent = Sent(batch, before, after, _first_of(part), total=self.total)
         self._sent.append(sent)
         self._by_place[before.place], self.place = sent, after.place
         rows = sum(one.batch.rows for one in self._sent)
@@ -237,8 +236,7 @@ def within(batch: Batch, start: int, end: int | None, already: Mapping[str, int]
     return replace(batch, frames=frames, over=moved)
 
 
-def _times(part: Difference) -> tuple[int | None, int | None]:
-    times = [frame["timestamp"].to_physical() for frame in part.frames.values()]
-    if not times:
-        return None, None
-    return min(one.min() for one in times), max(one.max() for one in times)  # type: ignore[type-var, return-value]  # ints
+def _first_of(part: Difference) -> int | None:
+    """Return the first time of its points. [ns since the epoch]"""
+    times = (frame["timestamp"].to_physical().min() for frame in part.frames.values())
+    return min(times, default=None)  # type: ignore[type-var, return-value]  # ints

@@ -170,9 +170,9 @@ class Reader:
         is_inside = self._end is None and all(time >= start * SECOND for time in times)
         over = self.position.over
         is_new = all(time > over.get(name, -1) for name, time in sent.batch.over.items())
-        after = replace(sent.position, start=start, over={**over, **sent.position.over})
         batch = sent.batch if is_inside and is_new else within(sent.batch, start, self._end, over)
-        self.position, self._total = after, sent.total
+        self.position = replace(sent.position, start=start, over={**over, **sent.position.over})
+        self._total = sent.total
         if not batch.frames and not batch.over:
             return None
         is_shared = batch is sent.batch
