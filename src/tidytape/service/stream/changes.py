@@ -28,6 +28,7 @@ from tidytape.lake import Lake, _delta
 from tidytape.lake.rollup.recipes import SKEW
 from tidytape.lake.tables import REGISTRIES, TABLES
 from tidytape.query import PointsQuery
+from tidytape.query.values import LAST_SECOND
 from tidytape.schema import data_type, schema_of
 from tidytape.service.engine import Engine
 from tidytape.service.estimate import Statistics, estimated
@@ -80,7 +81,7 @@ class Moment:
     """
 
     engine: Engine
-    _known: dict[tuple[str, Market], int | None] = field(default_factory=dict, repr=False)
+    _known: dict[tuple[str, Market, int, int], int | None] = field(default_factory=dict, repr=False)
     _points: dict[Any, pl.DataFrame] = field(default_factory=dict, repr=False)
 
     @property
@@ -94,10 +95,26 @@ class Moment:
         return versions_of(self.lake)
 
     def known(self, name: str, query: PointsQuery, market: Market) -> int:
-        """Return the time that the points of a market are known up to, 0 without events. [ns since the epoch]"""
-        if (name, market) not in self._known:
-            self._known[name, market] = description(name, MarketScan(self.lake, market, query))[DATA_UNTIL]
-        return self._known[name, market] or 0
+        """Return the time that the points of a market are known up to, 0 without events. [ns since the epoch]
+
+        Recorded candles count if those in the window of the query make up its interval.
+        """
+        key = name, market, query.start, query.end
+        if key not in self._known:
+            self._known[key] = description(name, MarketScan(self.lake, market, query))[DATA_UNTIL]
+        return self._known[key] or 0
+
+    def known_in_any(self, name: str, query: PointsQuery, market: Market) -> Span:
+        """Return the least and the greatest of what `known` says of any window."""
+        known = self.known(name, query, market)
+        if (
+            "candles" not in depends_on(query)
+            or self.lake.extent("candles", *market.partitions[0])[0] is None
+        ):
+            return known, known
+        wide = query.model_copy(update={"start": 0, "end": LAST_SECOND})
+        other = self.known(name, wide, market)
+        return min(known, other), max(known, other)
 
     def points(self, name: str, query: PointsQuery, markets: list[Market]) -> pl.DataFrame:
         """Return the points of the window of a query in the order of an answer.
@@ -222,11 +239,11 @@ def _touched(
         everywhere = _after_any(name, query, markets, since, now)
     found = {}
     for one in markets:
-        known_now, spans = now.known(name, query, one), list(everywhere)
+        (_, known_now), spans = now.known_in_any(name, query, one), list(everywhere)
         if since is not None:
             if is_alone:
                 spans = _of_market(name, one, since, now)
-            known_then = since.known(name, query, one)
+            known_then, _ = since.known_in_any(name, query, one)
             if known_now > known_then:  # what became final
                 spans.append((known_then or -_FOREVER, known_now + 1))
         first, last = _first(name, one, now), max(known_now, _last(name, one, now)) + 1
