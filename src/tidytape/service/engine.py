@@ -75,8 +75,10 @@ class Engine:
         """Return the engine that answers from the lake at one moment, see `Lake.now`."""
         return Engine(lake, clock=self.clock, limits=self.limits, keeps=keeps)
 
-    def instruments(self, query: PointsQuery) -> MarketsByType:
+    def instruments(self, query: PointsQuery, *, rates: bool = True) -> MarketsByType:
         """Return the markets that a query selects, by data type, in the order of their names.
+
+        ``rates`` says whether what their quotes are worth in USD has to be known when the window begins.
 
         Raises
         ------
@@ -89,7 +91,8 @@ class Engine:
             if name not in PLANS:
                 _refuse(name)
             markets = selected(self.lake, query, name)
-            self.require_rates(name, query, markets)  # before any weight is taken
+            if rates:
+                self.require_rates(name, query, markets)  # before any weight is taken
             markets_by_type[name] = grouped(markets) if query.group_by else markets
         return markets_by_type
 

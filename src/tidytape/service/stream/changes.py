@@ -15,6 +15,7 @@ The points of a query that differ between two moments, a window at a time::
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -23,7 +24,7 @@ from typing import Any
 import polars as pl
 
 from tidytape.catalogue import Change, Interval, TPOSession
-from tidytape.errors import LakeError
+from tidytape.errors import LakeError, QueryError
 from tidytape.lake import Lake, _delta
 from tidytape.lake.rollup.recipes import SKEW
 from tidytape.lake.tables import REGISTRIES, TABLES
@@ -189,13 +190,13 @@ def over(query: PointsQuery, markets: MarketsByType, moment: Moment) -> dict[str
 
 def known_beyond(query: PointsQuery, moment: Moment, end: int) -> bool:
     """Return whether every market of every data type is known up to a time, as `over` counts them. [ns]"""
-    markets = moment.engine.instruments(query)
+    markets = moment.engine.instruments(query, rates=False)
     return all(_known_of_all(name, query, markets[name], moment) >= end for name in query.type)
 
 
 def known_of_any(query: PointsQuery, moment: Moment) -> int:
     """Return the time that any market of the query is known up to, 0 without events. [ns since the epoch]"""
-    markets = moment.engine.instruments(query)
+    markets = moment.engine.instruments(query, rates=False)
     return max((moment.known(name, query, one) for name in query.type for one in markets[name]), default=0)
 
 
@@ -204,7 +205,7 @@ def require_files(query: PointsQuery, then: Moment, now: Moment) -> None:
 
     Only local lakes are looked at: of an object store it would take a request per file.
     """
-    markets = now.engine.instruments(query)
+    markets = now.engine.instruments(query, rates=False)
     then_files = {
         (table, file.path)
         for name in query.type
@@ -355,7 +356,7 @@ def differences(
     LakeError
         If a version, or a file of it, was removed.
     """
-    markets = now.engine.instruments(query)
+    markets = now.engine.instruments(query, rates=False)
     window = start, _FOREVER // SECOND if end is None else end
     touched = {
         name: {
@@ -450,7 +451,10 @@ def _changed(
         point.append("id")
     points = points.with_columns(_until_then(name, part, markets, points, since).alias(_THEN))
     is_over = pl.lit(value=False) if already is None else pl.col("timestamp").dt.epoch("ns") <= already
-    earlier = None if since is None else since.points(name, part, markets)
+    earlier = None
+    if since is not None:
+        with suppress(QueryError):  # the price of a quote was not known then
+            earlier = since.points(name, part, markets)
     key = schema.key_of(grouped=query.group_by is not None)
     is_other = _is_other(points, earlier, point, key, name)
     if name == "TRADE":

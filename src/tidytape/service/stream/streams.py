@@ -124,11 +124,11 @@ class Streams:
             lake = await feed.run(self._lake_id, live=False)
             async with feed.still:
                 moment = feed.moment or await feed.moved(await feed.run(self._now))
-                await feed.run(
-                    moment.engine.instruments, base, live=False
-                )  # refuses names that the lake does not hold
                 reader.position = await self._position(query, feed, lake, digest)
                 self._require_tier(account, base, reader.position.start)
+                # Refuses names that the lake does not hold, and quotes whose price it does not know.
+                begin = {"start": reader.position.start, "end": reader.position.start + 1}
+                await feed.run(moment.engine.instruments, base.model_copy(update=begin), live=False)
                 feed.starts[reader] = reader.position.start
                 feed.over = reader.position.after(0, feed.over, is_last=True).over
             reader.write_token = lambda at: self._tokens.write(at, lake=lake, query=digest)
