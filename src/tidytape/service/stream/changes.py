@@ -238,6 +238,11 @@ def _touched(
     is_alone = _is_alone(query, name)
     if since is not None and not is_alone:
         everywhere = _after_any(name, query, markets, since, now)
+
+    def of_points(market: Market) -> Sequence[Market]:
+        """Return the markets whose events the points are made of that a market has a part in."""
+        return markets if query.group_by is not None else [market]
+
     found = {}
     for one in markets:
         (_, known_now), spans = now.known_in_any(name, query, one), list(everywhere)
@@ -247,7 +252,7 @@ def _touched(
             known_then, _ = since.known_in_any(name, query, one)
             if known_now > known_then:  # what became final
                 spans.append((known_then or -_FOREVER, known_now + 1))
-        first, last = _first(name, one, now), max(known_now, _last(name, one, now)) + 1
+        first, last = _first(name, of_points(one), now), max(known_now, _last(name, of_points(one), now)) + 1
         # To the ends of intervals, so that the windows of one interval are alike from moment to moment.
         found[one] = union(
             (query.start_of(start // SECOND), after(query, (end - 1) // SECOND, 1))
@@ -297,22 +302,23 @@ def _committed(table: str, since: Moment, now: Moment) -> list[tuple[tuple[str, 
     return [(names, span) for names, many in spans.items() for span in many]
 
 
-def _first(name: str, market: Market, now: Moment) -> int:
-    """Return the first event of a market, or of a table that has no markets; 2**62 without any. [ns since the epoch]"""
-    return min((first for first, _ in _extents(name, market, now)), default=_FOREVER)
+def _first(name: str, markets: Sequence[Market], now: Moment) -> int:
+    """Return the first event of markets in the tables of a data type; 2**62 without any. [ns since the epoch]"""
+    return min((first for first, _ in _extents(name, markets, now)), default=_FOREVER)
 
 
-def _last(name: str, market: Market, now: Moment) -> int:
-    """Return the newest event of a market in any table; -2**62 without any. [ns since the epoch]"""
-    return max((last for _, last in _extents(name, market, now)), default=-_FOREVER)
+def _last(name: str, markets: Sequence[Market], now: Moment) -> int:
+    """Return the newest event of markets in the tables of a data type; -2**62 without any. [ns since the epoch]"""
+    return max((last for _, last in _extents(name, markets, now)), default=-_FOREVER)
 
 
-def _extents(name: str, market: Market, now: Moment) -> Iterator[Span]:
+def _extents(name: str, markets: Sequence[Market], now: Moment) -> Iterator[Span]:
     for table in PLANS[name].tables:
-        for names in market.partitions:
-            first, last = now.lake.extent(table, *names)
-            if first is not None and last is not None:
-                yield first, last
+        for market in markets:
+            for names in market.partitions:
+                first, last = now.lake.extent(table, *names)
+                if first is not None and last is not None:
+                    yield first, last
 
 
 # --- the difference -------------------------------------------------------------------------------------------------
@@ -443,10 +449,9 @@ def _changed(
     if points.is_empty():
         return {}
     schema, kind = schema_of(name), data_type(name)
-    point = [
-        *(column for column in identity_columns(kind) if column in schema.key_of(grouped=False)),
-        "timestamp",
-    ]
+    key = schema.key_of(grouped=query.group_by is not None)
+    series = {*identity_columns(kind), "coin"}
+    point = [*(column for column in key if column in series), "timestamp"]
     if name == "TRADE":
         point.append("id")
     points = points.with_columns(_until_then(name, part, markets, points, since).alias(_THEN))
@@ -455,7 +460,6 @@ def _changed(
     if since is not None:
         with suppress(QueryError):  # the price of a quote was not known then
             earlier = since.points(name, part, markets)
-    key = schema.key_of(grouped=query.group_by is not None)
     is_other = _is_other(points, earlier, point, key, name)
     if name == "TRADE":
         became_final, was_final = pl.col(_OTHER), pl.col("timestamp") < pl.col(_THEN)
