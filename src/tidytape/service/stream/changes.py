@@ -35,7 +35,7 @@ from tidytape.service.engine import Engine
 from tidytape.service.estimate import Statistics, estimated
 from tidytape.service.metadata import description
 from tidytape.service.plans import PLANS
-from tidytape.service.scan import Market, MarketsByType, MarketScan, in_usd
+from tidytape.service.scan import Market, MarketsByType, MarketScan, in_usd, quote_markets
 from tidytape.times import DAY, SECOND, Span, intersected, union
 from tidytape.wire import DATA_UNTIL
 from tidytape.wire.tidy import identity_columns, with_finality
@@ -248,7 +248,7 @@ def _touched(
         (_, known_now), spans = now.known_in_any(name, query, one), list(everywhere)
         if since is not None:
             if is_alone:
-                spans = _of_market(name, one, since, now)
+                spans = _of_market(name, query, one, since, now)
             known_then, _ = since.known_in_any(name, query, one)
             if known_now > known_then:  # what became final
                 spans.append((known_then or -_FOREVER, known_now + 1))
@@ -261,15 +261,17 @@ def _touched(
     return found
 
 
-def _of_market(name: str, market: Market, since: Moment, now: Moment) -> list[Span]:
-    """Return the spans of the rows of a market that were committed. [ns since the epoch]"""
+def _of_market(name: str, query: PointsQuery, market: Market, since: Moment, now: Moment) -> list[Span]:
+    """Return the spans in which the rows of a market that were committed count. [ns since the epoch]"""
     spans: list[Span] = []
     for table in PLANS[name].tables:
         committed = _committed(table, since, now)
         if committed is None:
             return [(-_FOREVER, _FOREVER)]
-        spans += [(first, last + 1) for names, (first, last) in committed if names in market.partitions]
-    return spans
+        for names, span in committed:
+            if names in market.partitions:
+                spans += _reached(table, names, span, query, since=since, now=now)
+    return [(first, last + 1) for first, last in spans]
 
 
 def _after_any(
@@ -277,16 +279,44 @@ def _after_any(
 ) -> list[Span]:
     """Return the time from the first row on that was committed to what points depend on. [ns since the epoch]"""
     own = {names for one in markets for names in one.partitions}
+    # Prices of other markets may convert the amounts of these.
+    quotes = {one.quote_coin for one in markets if MarketScan(now.lake, one, query).needs_rates}
+    own |= {names for quote in quotes if quote is not None for names in quote_markets(now.lake, quote)}
     firsts: list[int] = []
     for table in depends_on(query):
         committed = _committed(table, since, now)
         if committed is None:
             return [(-_FOREVER, _FOREVER)]
-        # Prices of other markets may convert the amounts of these.
-        is_of_any = table not in PLANS[name].tables or not TABLES[table].partitions
-        firsts += [first for names, (first, _) in committed if is_of_any or names in own]
+        for names, span in committed:
+            if not TABLES[table].partitions:
+                firsts.append(span[0])
+            elif names in own:
+                firsts += [first for first, _ in _reached(table, names, span, query, since=since, now=now)]
     # A snapshot of a book may bear a later time than the updates that it came before.
     return [(min(firsts) - SKEW, _FOREVER)] if firsts else []
+
+
+def _reached(
+    table: str, names: tuple[str, ...], span: Span, query: PointsQuery, *, since: Moment, now: Moment
+) -> list[Span]:
+    """Return the spans of points that rows may change which were committed to a table. [ns since the epoch]
+
+    ``span`` is the first and the last time of the rows, and so are the spans returned. Where a market has trades and
+    recorded candles, a row also decides whether the intervals beside its own are made of trades or of recorded
+    candles, and the first and the last trade decide it for all intervals up to them.
+    """
+    if table not in {"trades", "candles"} or now.lake.extent("candles", *names)[0] is None:
+        return [span]
+    step = query.step * SECOND
+    spans = [span]
+    if table == "trades":
+        (first_then, last_then), (first, last) = (one.lake.extent(table, *names) for one in (since, now))
+        if first is not None and last is not None:
+            spans += [
+                (first, last if first_then is None else first_then),
+                (first if last_then is None else last_then, last),
+            ]
+    return [(first - step, last + step) for first, last in spans]
 
 
 def _committed(table: str, since: Moment, now: Moment) -> list[tuple[tuple[str, ...], Span]] | None:
