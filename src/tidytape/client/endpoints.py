@@ -27,6 +27,7 @@ from tidytape import wire
 from tidytape.catalogue import SortDirection
 from tidytape.client import request
 from tidytape.client.batches import Present, Reading
+from tidytape.client.events import EventsQuery
 from tidytape.client.fetching import fetched, planned
 from tidytape.client.following import Following, OnGap
 from tidytape.client.lists import ListMethods
@@ -40,6 +41,7 @@ from tidytape.client.tape import NO_TAPE, Recorder
 from tidytape.client.window import Window, covering
 from tidytape.errors import DecodeError, QueryError, TapeError, TransportError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
+from tidytape.query.values import Names, TimeLike
 from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
 __all__ = [
@@ -457,9 +459,69 @@ class Endpoints(
         written: WrittenT = self._run(self._written(wanted_of(query), Path(path)))
         return written
 
+    # --- a lake of one's own ---
+
+    def events(
+        self,
+        table: str,
+        *,
+        exchange: Names = None,
+        raw_symbol: Names = None,
+        coin: Names = None,
+        start: TimeLike | None = None,
+        end: TimeLike | None = None,
+    ) -> FrameT:
+        """Read events of the lake that a local client answers from, such as the quotes of an option chain.
+
+        The service has no data type for raw events, so only ``Client.local``, ``Client.demo`` and ``Client.replay``
+        have them. Unlike ``Lake.scan``, what this method returns goes on the tape of a study and is replayed from it.
+
+        Parameters
+        ----------
+        table : str
+            Name of a table, e.g. ``"option_quotes"``, ``"book"`` or ``"trades"``; see `tidytape.lake.TABLES`.
+        exchange, raw_symbol, coin : str or list of str, optional
+            Only rows of these. ``coin`` is a column of ``option_quotes`` and ``token_supply``.
+        start, end : time, optional
+            Only rows of this window: ``start`` is inclusive, ``end`` exclusive. The rows have to fit into memory.
+
+        Returns
+        -------
+        frame, one row per event, with the table's key and in its order
+            The table's columns. Times that the lake holds as nanoseconds are timestamps in UTC.
+
+        Raises
+        ------
+        QueryError
+            If there is no such table or no such column in it, or the client is one of a service elsewhere.
+        LakeError
+            If the lake cannot be read.
+        TapeError
+            If the client replays a tape that has no answer to it.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     chain = client.events("option_quotes", coin="BTC", start="2024-08-08", end="2024-08-08T01:00")
+        >>> chain["timestamp"].n_unique(), chain.schema["expiry"]
+        (1, Datetime(time_unit='ns', time_zone='UTC'))
+        """
+        query = EventsQuery.of(
+            table, exchange=exchange, raw_symbol=raw_symbol, coin=coin, start=start, end=end
+        )
+        frame: FrameT = self._run(self._events(query))
+        return frame
+
     # --- tapes ---
 
-    def record(self, path: str | os.PathLike[str], *, overwrite: bool = False) -> Recording:
+    def record(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        overwrite: bool = False,
+        about: Mapping[str, Any] | None = None,
+    ) -> Recording:
         """Keep every answer of a study in one folder, the tape, from which ``replay`` gives them again.
 
         It is for ``with``, and with an ``AsyncClient`` for ``async with`` too.
@@ -470,9 +532,14 @@ class Endpoints(
             The folder of the tape, e.g. ``"study.tape"``.
         overwrite : bool
             Whether a tape that is there is replaced.
+        about : mapping, optional
+            Facts of the study that a reader of the tape should have, e.g. ``{"seed": 7}``. The tape also keeps the
+            commit of the git repository that the study runs in, where there is one.
 
         Raises
         ------
+        QueryError
+            If JSON cannot hold ``about``.
         TapeError
             If there is one, it cannot be written, or another recording replaces it while this one goes on.
 
@@ -487,7 +554,7 @@ class Endpoints(
         ...         replayed.candles(**day).equals(candles)
         True
         """
-        return Recording(self, Path(path), overwrite=overwrite)
+        return Recording(self, Path(path), overwrite=overwrite, about=about)
 
     # --- flows ---
 
@@ -544,8 +611,10 @@ class Endpoints(
         frame = yield from self._taped(name, query, steps(self._settings, query))
         return self._presented(frame, schema)
 
-    def _taped(self, name: str, query: MetaQuery | MarketsQuery | None, steps: Flow[R]) -> Flow[R]:
-        """Ask for a list, or take it from the tape."""
+    def _taped(
+        self, name: str, query: MetaQuery | MarketsQuery | EventsQuery | None, steps: Flow[R]
+    ) -> Flow[R]:
+        """Take an answer from the tape, or ask for it and record it."""
         ask, tape = {"ask": name, "params": [] if query is None else query.to_params()}, self._tape
         recorded = yield Call(partial(tape.found, ask))
         if recorded is not None:
@@ -554,6 +623,22 @@ class Endpoints(
         answer = yield from steps
         yield Call(partial(tape.add, ask, answer))  # type: ignore[arg-type]  # a frame, names or a usage
         return answer
+
+    def _events(self, query: EventsQuery) -> Flow[Any]:
+        def read() -> Flow[pl.DataFrame]:
+            lake = getattr(self._transport, "lake", None)
+            if lake is None:
+                raise QueryError(
+                    "events",
+                    got=f"a client of {self._settings.base_url}",
+                    expected="a client of a lake: Client.local(lake) or Client.demo()",
+                    hint="the service has no data type for raw events; client.trades(…) fetches trades",
+                )
+            frame: pl.DataFrame = yield Call(partial(query.read, lake))
+            return frame
+
+        frame = yield from self._taped("events", query, read())
+        return self._presented(frame, query.schema)
 
     def _planned(self, several: Sequence[Wanted]) -> Flow[Plan]:
         windows = []
@@ -605,16 +690,23 @@ class Recording(AbstractContextManager[None], AbstractAsyncContextManager[None])
     """The time in which a client records, for plain and for asyncio code; nothing of it waits."""
 
     def __init__(
-        self, client: Endpoints[Any, Any, Any, Any, Any, Any, Any, Any], path: Path, *, overwrite: bool
+        self,
+        client: Endpoints[Any, Any, Any, Any, Any, Any, Any, Any],
+        path: Path,
+        *,
+        overwrite: bool,
+        about: Mapping[str, Any] | None,
     ) -> None:
-        self._client, self._path, self._overwrite = client, path, overwrite
+        self._client, self._path, self._overwrite, self._about = client, path, overwrite, about
 
     def __enter__(self) -> None:
         """Begin the tape."""
         client, path = self._client, self._path
         if client._tape is not NO_TAPE:
             raise QueryError("record", got=str(path), expected="to record one tape at a time, and no replay")
-        client._tape = Recorder(path, base_url=client._settings.base_url, overwrite=self._overwrite)
+        client._tape = Recorder(
+            path, base_url=client._settings.base_url, overwrite=self._overwrite, about=self._about
+        )
 
     def __exit__(self, *failure: Any) -> None:
         """Make the tape whole."""

@@ -80,12 +80,15 @@ class AppTransport(httpx.BaseTransport):
     ----------
     ends_in_time : bool
         True: the timeout of a request bounds the whole answer, so the client needs no thread of its own to bound it.
+    lake : Lake or None
+        The lake that the app answers from.
     """
 
     ends_in_time = True
 
-    def __init__(self, app: ASGIApp, *, folder: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, lake: Lake | None = None, folder: str | None = None) -> None:
         self._app = app
+        self.lake = lake
         self._inner = httpx.ASGITransport(app, raise_app_exceptions=False)
         self._held = _Held(folder)
         self._finalizer = weakref.finalize(self, self._held.let_go)
@@ -124,8 +127,9 @@ class AppTransport(httpx.BaseTransport):
 class AsyncAppTransport(httpx.ASGITransport):
     """Carries the requests of asyncio code to an ASGI app."""
 
-    def __init__(self, app: ASGIApp, *, folder: str | None = None) -> None:
+    def __init__(self, app: ASGIApp, *, lake: Lake | None = None, folder: str | None = None) -> None:
         super().__init__(app, raise_app_exceptions=False)
+        self.lake = lake
         self._held = _Held(folder)
         self._finalizer = weakref.finalize(self, self._held.let_go)
 
@@ -163,7 +167,7 @@ def connection(
     return {
         "base_url": f"http://{name}.{LOCAL}",
         "api_key": key,
-        "transport": transport(app, folder=str(path) if lake is None else None),
+        "transport": transport(app, lake=held, folder=str(path) if lake is None else None),
         "max_body": sys.maxsize,
         **options,
     }

@@ -39,10 +39,11 @@ import pyarrow as pa
 
 from tidytape._version import __version__
 from tidytape.client.budget import Usage
+from tidytape.client.commit import commit
 from tidytape.client.display import described
 from tidytape.client.metadata import fingerprint
 from tidytape.client.steps import printable
-from tidytape.errors import TapeError
+from tidytape.errors import QueryError, TapeError
 
 __all__ = [
     "NO_NETWORK",
@@ -138,6 +139,9 @@ class Recorder(Tape):
         The service that is asked.
     overwrite : bool
         Whether a tape that is there is replaced.
+    about : mapping, optional
+        Facts of the study, such as a seed, as JSON can hold them. They stand in the first line, beside the commit of
+        the study's code.
 
     Raises
     ------
@@ -145,7 +149,20 @@ class Recorder(Tape):
         If there is one, or something else, or it cannot be written.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, base_url: str, overwrite: bool = False) -> None:
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        base_url: str,
+        overwrite: bool = False,
+        about: Mapping[str, Any] | None = None,
+    ) -> None:
+        try:
+            study = {"commit": commit(), "about": orjson.loads(orjson.dumps(dict(about or {})))}
+        except (TypeError, ValueError):
+            raise QueryError(
+                "about", got=about, expected="a mapping of names to what JSON can hold"
+            ) from None
         self.path = Path(path)
         self._lock = threading.Lock()
         self._digest = hashlib.sha256()
@@ -162,7 +179,9 @@ class Recorder(Tape):
         except (OSError, ValueError) as error:  # ValueError: a path that holds a null
             raise _unwritable(self.path, error) from None
         versions = {"tidytape": __version__, "polars": pl.__version__, "python": sys.version.split()[0]}
-        self._put({"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions})
+        self._put(
+            {"tape": _FORMAT, "service": base_url, "created": _now(), "versions": versions, "study": study}
+        )
 
     def add(self, ask: Ask, answered: Answered, told: Mapping[str, Any] | None = None) -> None:
         """Record an answer."""
@@ -281,6 +300,8 @@ class TapeContents:
     """The answers of a tape, up to the first line that was changed."""
 
     service: str
+    head: dict[str, Any] = field(default_factory=dict)
+    """The first line: when the tape was begun, by which versions, of which study."""
     answers: list[TapeEntry] = field(default_factory=list)
     broken: str | None = (
         "the tape was not finished: the study was ended before it was, or its end was cut off"
@@ -455,7 +476,7 @@ def _contents(path: Path, lines: Iterator[Line]) -> TapeContents:
     head = next(lines, None)
     if head is None or head[0].get("tape") not in {1, _FORMAT}:
         raise TapeError(f"{path} is no tape, or its head is damaged", path=str(path))
-    contents = TapeContents(str(head[0].get("service")))
+    contents = TapeContents(str(head[0].get("service")), head[0])
     for number, line in enumerate(lines, 1):
         if contents.broken is None or line is None or not _is_entry(line[0], number):
             contents.broken = f"it is not as it was recorded from entry {number} on"
