@@ -165,7 +165,7 @@ def test_surface_is_labelled_with_units(ax):
     assert ax.get_ylabel() == "Log-moneyness ln(K/F) [1]"
     assert ax.get_title(loc="left") == "DERIBIT BTC, 2026-03-05 08:00 UTC"
     assert [tick.get_text() for tick in ax.get_xticklabels()] == ["7", "14", "30"]
-    assert [other.get_ylabel() for other in ax.figure.axes[1:]] == ["Implied volatility [%]"]
+    assert [other.get_ylabel() for other in ax.child_axes] == ["Implied volatility [%]"]
 
 
 def test_one_maturity_or_place_has_no_contours(ax):

@@ -101,7 +101,7 @@ def candles(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     style.zone(timezone)  # before a figure is made for nothing
     ax = ax or style.new_axes(12, 6)
     drawn = draw_candles(ax, series, timezone)
-    ax.set_title(series.instrument.title, loc="left", color=style.INK)
+    style.title(ax, series.instrument.title)
     return drawn
 
 
@@ -154,7 +154,7 @@ def volume(
     style.zone(timezone)
     ax = ax or style.new_axes(12, 3)
     drawn = draw_volume(ax, series, timezone, quote=quote)
-    ax.set_title(series.instrument.title, loc="left", color=style.INK)
+    style.title(ax, series.instrument.title)
     return drawn
 
 
@@ -166,7 +166,8 @@ def draw_candles(ax: Axes, series: CandleSeries, timezone: str | tzinfo) -> Cand
     corners = [(left, series.open), (left, series.close), (right, series.close), (right, series.open)]
     bodies = np.stack([_points(x, y) for x, y in corners], axis=1)
     direction = np.sign(series.close - series.open).astype(int)
-    colours = np.array([style.FLAT, style.UP, style.DOWN])[direction]
+    look = style.inside(ax)
+    colours = np.array([look.flat, look.up, look.down])[direction]
 
     # Two artists whatever the number of candles. The edge makes a line of a body without height.
     drawn = Candles(
@@ -197,7 +198,9 @@ def draw_volume(ax: Axes, series: VolumeSeries, timezone: str | tzinfo, *, quote
     edges, values = _steps(series)
     # One outline, not a bar each: thousands of bars thinner than a pixel would beat with the pixels. Its edge keeps
     # the peaks in sight.
-    drawn = Volume(ax, ax.stairs(values, edges, fill=True, color=style.VOLUME, linewidth=0.5, zorder=2))
+    drawn = Volume(
+        ax, ax.stairs(values, edges, fill=True, color=style.inside(ax).volume, linewidth=0.5, zorder=2)
+    )
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.amount_axis(ax.yaxis, series.instrument.amounts(quote), bins=4)

@@ -11,10 +11,9 @@ from typing import Any
 import narwhals.stable.v2 as nw
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.colors import LinearSegmentedColormap, LogNorm
+from matplotlib.colors import LogNorm
 from matplotlib.dates import date2num
 from matplotlib.image import AxesImage
-from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
 from narwhals.stable.v2.typing import IntoFrame
 from numpy.typing import NDArray
 
@@ -29,15 +28,6 @@ from tidytape.times import SECOND
 _MOST_ROWS = 400  # that a screen shows as rows; more are added up
 _MOST_COLUMNS = 50_000
 _NEAR = 0.1  # of the price, up and down: what is shown unless asked otherwise
-_COLOURS = {
-    # The colour itself above the middle, so that what is usual stays light and walls stand out.
-    BookSide.BID: LinearSegmentedColormap.from_list(
-        "bids", [(0, "#e3eff7"), (0.75, style.UP), (1, "#00121f")]
-    ),
-    BookSide.ASK: LinearSegmentedColormap.from_list(
-        "asks", [(0, "#fcebe0"), (0.75, style.DOWN), (1, "#2b1200")]
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +71,7 @@ def book_heatmap(
     quote: str | None = None,
     timezone: str | tzinfo = "UTC",
 ) -> BookHeatmap:
-    """Draw how much rested where: bids in blues, asks in vermillions, the darker the more, on a logarithmic scale.
+    """Draw how much rested where: bids in blues, asks in vermillions, the stronger the more, on a logarithmic scale.
 
     Parameters
     ----------
@@ -141,18 +131,19 @@ def book_heatmap(
     style.frame_axes(ax)
     style.time_axis(ax.xaxis, timezone)
     style.price_axis(ax.yaxis, instrument.price_unit)
-    ax.set_title(instrument.title, loc="left", color=style.INK)
+    style.title(ax, instrument.title)
     if cells is None:
         style.no_data(ax)
         return BookHeatmap(ax, None, None, None)
 
     low, high = np.quantile(size, [0.2, 0.999])
-    images = {}
+    images, look = {}, style.inside(ax)
+    colours = {BookSide.BID: look.up, BookSide.ASK: look.down}
     for side, chosen in ((BookSide.BID, bid), (BookSide.ASK, ~bid)):
         matrix = _matrix(cells, chosen, size)
         images[side] = ax.imshow(
             matrix,
-            cmap=_COLOURS[side],
+            cmap=style.shades(ax, colours[side]),
             norm=LogNorm(low, max(high, low * 1.01)),
             origin="lower",
             extent=cells.extent,
@@ -164,7 +155,7 @@ def book_heatmap(
     ax.set(xlim=cells.extent[:2], ylim=cells.extent[2:])
     unit = instrument.amounts(quote, style.price_text(cells.height, cells.height))
     for place, side in enumerate(images):
-        _scale(ax, images[side], place, style.label(f"{side.value.title()}s", unit))
+        style.colour_bar(ax, images[side], f"{side.value.title()}s", unit, part=(place, 2))
     return BookHeatmap(ax, images[BookSide.BID], images[BookSide.ASK], cells.height)
 
 
@@ -243,15 +234,3 @@ def _matrix(cells: _Cells, chosen: NDArray[np.bool_], size: NDArray[np.float64])
     sums = np.bincount(flat, size[chosen], minlength=rows * columns).astype(np.float32)
     sums[sums == 0] = np.nan
     return sums.reshape(rows, columns)
-
-
-def _scale(ax: Axes, image: AxesImage, place: int, text: str) -> None:
-    """Say what the colours mean, right of the axes: bids in the lower half, asks in the upper."""
-    inset = ax.inset_axes((1.015, 0.02 + 0.51 * place, 0.018, 0.45))
-    bar = ax.get_figure(root=True).colorbar(image, cax=inset)  # type: ignore[union-attr]
-    bar.outline.set_visible(False)
-    bar.ax.yaxis.set_major_locator(LogLocator(numticks=6))
-    bar.ax.yaxis.set_minor_locator(NullLocator())
-    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: style.short(value)))
-    bar.ax.tick_params(colors=style.INK, labelsize="small")
-    bar.set_label(text, color=style.INK, fontsize="small")

@@ -11,7 +11,7 @@ from tidytape.errors import QueryError
 from tidytape.plot._candles import candles
 from tidytape.plot._heatmap import book_heatmap
 from tidytape.plot._profile import volume_profile
-from tidytape.plot._style import INK, new_axes
+from tidytape.plot._style import ink, new_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -127,7 +127,8 @@ class _Screen:
         else:
             # Not as `no_data` does, which hides ticks for good: there will be some.
             self._ax.set_axis_off()
-            self._ax.text(0.5, 0.5, "no data yet", transform=self._ax.transAxes, ha="center", color=INK)
+            colour = ink(self._ax)
+            self._ax.text(0.5, 0.5, "no data yet", transform=self._ax.transAxes, ha="center", color=colour)
         self._show()
 
     def _show(self) -> None:

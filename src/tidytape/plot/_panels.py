@@ -19,7 +19,7 @@ from narwhals.stable.v2.typing import IntoFrame
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._candles import Candles, Volume, draw_candles, draw_volume, padded
-from tidytape.plot._profile import Profile, Rules, draw_legend, draw_profile, mark, profile_rows
+from tidytape.plot._profile import Profile, Rules, draw_profile, mark, profile_rows
 from tidytape.plot._series import Instrument, candle_series, volume_series
 from tidytape.plot._windows import time_of_profile
 
@@ -224,7 +224,7 @@ def candles_with_profile(
     # From its right edge leftward, for in a narrow window it is wider than the panel.
     place.profile.xaxis.label.set(x=1.0, ha="right")
     place.price.xaxis.offsetText.set_visible(False)
-    place.price.set_title(whose.title, loc="left", color=style.INK)
+    style.title(place.price, whose.title)
     _legend(place, beside, bars.instrument, rows.levels.instrument, when)
     cast("Figure | SubFigure", place.price.get_figure()).align_ylabels([place.price, place.volume])
     return CandlesWithProfile(place, drawn, below, beside, shade, lines)
@@ -256,19 +256,6 @@ def _legend(place: Panels, profile: Profile, candles: Instrument, whose: Instrum
     other = whose.name if candles.name and whose.name != candles.name else ""
     title = "\n".join(filter(None, (other, when, profile.note))) or None
     if place.key is None:
-        draw_legend(place.profile, profile, title)
+        style.legend(place.profile, profile.handles, title=title)
         return
-    legend = place.key.legend(
-        handles=profile.handles,
-        title=title,
-        fontsize="small",
-        title_fontsize="small",
-        alignment="left",
-        loc="upper left",
-        borderaxespad=0,
-        borderpad=0,
-        handlelength=1.7,
-        frameon=False,
-        labelcolor=style.INK,
-    )
-    legend.get_title().set_color(style.INK)
+    style.legend(place.key, profile.handles, title=title, place="corner")

@@ -22,9 +22,9 @@ from tidytape.plot._candles import padded
 from tidytape.plot._series import Levels, added, levels
 
 _LOOKS = {
-    "buy_volume": (style.BUY, "Buy volume"),
-    "sell_volume": (style.SELL, "Sell volume"),
-    "volume": (style.VOLUME, "Volume"),
+    "buy_volume": ("buy", "Buy volume"),
+    "sell_volume": ("sell", "Sell volume"),
+    "volume": ("volume", "Volume"),
 }
 _MOST_ROWS = 200  # that a screen shows as rows; below three pixels each they only flicker
 
@@ -179,26 +179,11 @@ def volume_profile(
     rows = profile_rows(profile, "profile", Rules(share, rule, tie, stop, row_size))
     ax = ax or style.new_axes(6, 8)
     drawn = draw_profile(ax, rows, quote=quote)
-    ax.set_title(rows.levels.title, loc="left", color=style.INK)
+    style.title(ax, rows.levels.title)
     style.price_axis(ax.yaxis, rows.levels.instrument.price_unit)
     if drawn.lines:
-        draw_legend(ax, drawn, drawn.note or None)
+        style.legend(ax, drawn.handles, title=drawn.note or None)
     return drawn
-
-
-def draw_legend(ax: Axes, profile: Profile, title: str | None) -> None:
-    """Draw the legend among the rows, where there is most room."""
-    legend = ax.legend(
-        handles=profile.handles,
-        title=title,
-        fontsize="small",
-        title_fontsize="small",
-        alignment="left",
-        framealpha=0.9,
-        edgecolor=style.GRID,
-        labelcolor=style.INK,
-    )
-    legend.get_title().set_color(style.INK)
 
 
 def profile_rows(profile: object, parameter: str, rules: Rules) -> Rows:
@@ -243,10 +228,11 @@ def draw_profile(ax: Axes, rows: Rows, *, quote: str | None) -> Profile:
             label=label,
         )
 
-    base = np.zeros(edges.size - 1)
+    base, look = np.zeros(edges.size - 1), style.inside(ax)
     drawn: dict[str, StepPatch] = {}
     for name, volume in volumes.items():
-        drawn[name] = stack(base + volume, base, *_LOOKS[name])
+        colour, text = _LOOKS[name]
+        drawn[name] = stack(base + volume, base, getattr(look, colour), text)
         base = base + volume
     buy, sell, both = (drawn.get(name) for name in _LOOKS)
     style.amount_axis(ax.xaxis, unit, bins=4)
@@ -266,14 +252,14 @@ def mark(ax: Axes, area: Area) -> tuple[Rectangle | None, dict[str, Line2D]]:
     """Shade the value area and draw its lines across axes of prices."""
     if area.poc is None or area.vah is None or area.val is None or area.share is None:
         return None, {}
-    name = f"Value area, {area.share:.1%}"
+    name, look = f"Value area, {area.share:.1%}", style.inside(ax)
     shade = ax.axhspan(
-        area.val, area.vah + area.step, color=style.VALUE_AREA, linewidth=0, zorder=0.4, label=name
+        area.val, area.vah + area.step, color=look.value_area, linewidth=0, zorder=0.4, label=name
     )
     looks = (
-        ("VAH", area.vah, style.VALUE_AREA_EDGE, (0, (6, 2)), 1.2),
-        ("POC", area.poc, style.POC, "solid", 1.3),
-        ("VAL", area.val, style.VALUE_AREA_EDGE, (0, (1.5, 1.5)), 1.4),
+        ("VAH", area.vah, look.value_area_edge, (0, (6, 2)), 1.2),
+        ("POC", area.poc, look.poc, "solid", 1.3),
+        ("VAL", area.val, look.value_area_edge, (0, (1.5, 1.5)), 1.4),
     )
     lines = {}
     for short, price, colour, dashes, width in looks:

@@ -21,7 +21,7 @@ from tidytape.plot._frame import opened, timed
 
 _EXPIRES = time(8, tzinfo=UTC)
 _COLOURS = "viridis"
-_BRIGHTEST = 0.9  # of the colours: yellow on white is hard to see
+_BRIGHTEST = 0.85  # of the colours: yellow on white is hard to see, and so is violet on black
 _LISTED = 12  # expiries that a legend lists; of more, every second one and so on
 
 _AXES = {"moneyness": ("Log-moneyness ln(K/F)", "1"), "strike": ("Strike", "quote per coin")}
@@ -122,11 +122,11 @@ def smile(
     ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
     if x == "strike":
         style.price_axis(ax.xaxis, "")
-    ax.set_xlabel(style.label(*_AXES[x]), color=style.INK)
-    ax.set_ylabel(style.label("Implied volatility", "%"), color=style.INK)
-    ax.set_title(title, loc="left", color=style.INK)
+    style.x_label(ax, *_AXES[x])
+    style.y_label(ax, "Implied volatility", "%")
+    style.title(ax, title)
     expiries = sorted({**dots, **lines})
-    colours = dict(zip(expiries, _shades(len(expiries)), strict=True))
+    colours = dict(zip(expiries, _shades(ax, len(expiries)), strict=True))
     drawn: dict[str, dict[datetime, Line2D]] = {"dots": {}, "lines": {}}
     for expiry in expiries:
         if expiry in dots:
@@ -218,8 +218,9 @@ def _colours() -> Colormap:
     return mpl.colormaps[_COLOURS]
 
 
-def _shades(number: int) -> list[Any]:
-    return [_colours()(share) for share in np.linspace(0, _BRIGHTEST, max(number, 1))][:number]
+def _shades(ax: Axes, number: int) -> list[Any]:
+    first = 1 - _BRIGHTEST if style.is_dark(ax) else 0.0
+    return [_colours()(share) for share in np.linspace(first, first + _BRIGHTEST, max(number, 1))][:number]
 
 
 def _legend(
@@ -230,14 +231,5 @@ def _legend(
     for expiry in sorted(lines)[::step]:
         left = "" if now is None else f" ({(expiry - now) / timedelta(days=1):.3g} d)"
         lines[expiry].set_label(f"{expiry.astimezone(zone):%Y-%m-%d}{left}")
-    legend = ax.legend(
-        title=f"Expiry [{zone_name}]",
-        fontsize="small",
-        title_fontsize="small",
-        alignment="left",
-        loc="upper left",
-        bbox_to_anchor=(1.01, 1),  # beside the axes: smiles leave no corner free
-        frameon=False,
-        labelcolor=style.INK,
-    )
-    legend.get_title().set_color(style.INK)
+    # Beside the axes: smiles leave no corner free.
+    style.legend(ax, title=f"Expiry [{zone_name}]", place="beside")

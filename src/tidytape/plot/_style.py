@@ -2,31 +2,174 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo
 
+import numpy as np
+from matplotlib import rcParams
+from matplotlib.cm import ScalarMappable
+from matplotlib.colorbar import Colorbar
+from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm, to_rgb, to_rgba
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateLocator
-from matplotlib.ticker import FuncFormatter, MaxNLocator, ScalarFormatter
+from matplotlib.patheffects import withStroke
+from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, ScalarFormatter
 
 from tidytape.errors import QueryError
 
 if TYPE_CHECKING:
+    from matplotlib.artist import Artist
     from matplotlib.axes import Axes
     from matplotlib.axis import Axis
+    from matplotlib.legend import Legend
 
-# Of Okabe and Ito's palette, which colour-blind eyes tell apart; blue and vermillion differ in lightness as well.
-UP = "#0072b2"
-DOWN = "#d55e00"
-FLAT = "#5b6167"
-BUY = "#56a5d2"
-SELL = "#eb9a5f"
-VOLUME = "#8c949c"
-POC = "#111111"
-VALUE_AREA_EDGE = "#6a3d8f"
-VALUE_AREA = "#e9e1f2"
-GRID = "#e7e9ec"
-INK = "#33383d"
+CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
+"""Okabe and Ito's colours for several series. Theirs has black and yellow too: those vanish on black and on white."""
+
+_DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
+
+
+@dataclass(frozen=True, slots=True)
+class Palette:
+    """Colours that are readable on one kind of background.
+
+    ``up``, ``down``, ``buy`` and ``sell`` are of Okabe and Ito's palette, which colour-blind eyes tell apart; the two
+    of a pair differ in lightness as well.
+    """
+
+    ink: str  # text, and lines that matter
+    quiet: str  # spines and ticks
+    grid: str
+    up: str
+    down: str
+    flat: str
+    buy: str
+    sell: str
+    volume: str
+    poc: str
+    value_area: str
+    value_area_edge: str
+
+
+_LIGHT = Palette(
+    ink="#33383d",
+    quiet="#a3a9af",
+    grid="#e7e9ec",
+    up="#0072b2",
+    down="#d55e00",
+    flat="#5b6167",
+    buy="#56a5d2",
+    sell="#eb9a5f",
+    volume="#8c949c",
+    poc="#111111",
+    value_area="#e9e1f2",
+    value_area_edge="#6a3d8f",
+)
+_DARK = Palette(
+    ink="#e3e6e9",
+    quiet="#747b82",
+    grid="#2d3237",
+    up="#4aa8e0",
+    down="#ee7b2b",
+    flat="#aab1b8",
+    buy="#2f86b8",
+    sell="#c4682a",
+    volume="#79818a",
+    poc="#ffffff",
+    value_area="#33273f",
+    value_area_edge="#b996da",
+)
+_EQUAL = 0.179  # relative luminance on which black and white have the same contrast: sqrt(1.05 * 0.05) - 0.05
+
+
+def inside(ax: Axes) -> Palette:
+    """Return the colours for what stands inside axes: on their own face."""
+    return _DARK if _luminance(face(ax)) < _EQUAL else _LIGHT
+
+
+def around(ax: Axes) -> Palette:
+    """Return the colours for labels, ticks and titles around axes: on the face of the figure."""
+    return _DARK if _luminance(_ground(ax)) < _EQUAL else _LIGHT
+
+
+def is_dark(ax: Axes) -> bool:
+    """Return whether the face of axes is dark."""
+    return inside(ax) is _DARK
+
+
+def ink(ax: Axes) -> str:
+    """Return the colour of text inside axes."""
+    return inside(ax).ink
+
+
+def grid(ax: Axes) -> str:
+    """Return the colour of a grid inside axes."""
+    return inside(ax).grid
+
+
+def look(place: int) -> dict[str, Any]:
+    """Return colour and dashes of one of several lines: the colours come again, with other dashes."""
+    return {
+        "color": CYCLE[place % len(CYCLE)],
+        "linestyle": _DASHES[place // len(CYCLE) % len(_DASHES)],
+    }
+
+
+def shades(ax: Axes, colour: str) -> Colormap:
+    """Return a scale of one colour, from nearly the face of the axes to the colour and on toward their ink.
+
+    The colour itself is above the middle, so that what is usual stays faint and walls stand out.
+    """
+    ground, pure, strong = (np.array(to_rgb(name)) for name in (face(ax), colour, inside(ax).poc))
+    faint, full = ground + 0.14 * (pure - ground), pure + 0.8 * (strong - pure)
+    return LinearSegmentedColormap.from_list("shades", [(0, faint), (0.75, pure), (1, full)])
+
+
+def diverging(ax: Axes, low: str, high: str) -> Colormap:
+    """Return a scale from one colour over nearly the face of the axes to another, e.g. from sells to buys."""
+    ground = np.array(face(ax))
+    middle = ground + 0.06 * (np.array(to_rgb(ink(ax))) - ground)
+    return LinearSegmentedColormap.from_list("diverging", [low, middle, high])
+
+
+def halo(ax: Axes, width: float = 2.5) -> list[Any]:
+    """Return path effects that keep a line or a text readable over colours: a rim of the face of the axes."""
+    return [withStroke(linewidth=width, foreground=face(ax))]
+
+
+def face(ax: Axes) -> tuple[float, float, float]:
+    """Return the colour of the face of axes, as it is seen over the figure."""
+    return _over(ax.get_facecolor() if ax.axison else "none", _ground(ax))
+
+
+def _ground(ax: Axes) -> tuple[float, float, float]:
+    """Return the colour of the figure that axes lie on, as it is seen."""
+    faces, part = [], ax.get_figure(root=False)
+    while part is not None:
+        faces.append(part.get_facecolor())
+        parent = part.get_figure(root=False)
+        part = None if parent is part else parent
+    seen = to_rgb("white")
+    if not any(to_rgba(own)[3] for own in faces):
+        # A figure without a face will lie on what the axes are made for.
+        faces = [ax.get_facecolor(), rcParams["figure.facecolor"]]
+    for own in reversed(faces):
+        seen = _over(own, seen)
+    return seen
+
+
+def _over(colour: Any, below: tuple[float, float, float]) -> tuple[float, float, float]:
+    *own, alpha = to_rgba(colour)
+    red, green, blue = (alpha * top + (1 - alpha) * low for top, low in zip(own, below, strict=True))
+    return red, green, blue
+
+
+def _luminance(colour: tuple[float, float, float]) -> float:
+    """Return the relative luminance of a colour, as of the W3C's contrast ratio."""
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
+    return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
 
 
 def label(name: str, unit: str) -> str:
@@ -57,11 +200,134 @@ def new_axes(width: float, height: float) -> Axes:
 def frame_axes(ax: Axes) -> None:
     """Give axes a quiet frame and a grid that stays behind the data."""
     ax.set_axisbelow(True)
-    ax.grid(visible=True, color=GRID, linewidth=0.8)
+    ax.grid(visible=True, color=grid(ax), linewidth=0.8)
+    outer = around(ax)
     for side, spine in ax.spines.items():
         spine.set_visible(side in {"left", "bottom"})
-        spine.set_color("#a3a9af")
-    ax.tick_params(colors=INK, labelsize="small", color="#a3a9af")
+        spine.set_color(outer.quiet)
+    ax.tick_params(labelcolor=outer.ink, labelsize="small", color=outer.quiet)
+
+
+def title(ax: Axes, text: str) -> None:
+    """Write the title of axes."""
+    ax.set_title(text, loc="left", color=around(ax).ink)
+
+
+def x_label(ax: Axes, name: str, unit: str = "") -> None:
+    """Name what is right, and its unit."""
+    _name(ax.xaxis, label(name, unit))
+
+
+def y_label(ax: Axes, name: str, unit: str = "") -> None:
+    """Name what is up, and its unit."""
+    _name(ax.yaxis, label(name, unit))
+
+
+def legend(
+    ax: Axes,
+    handles: Sequence[Artist] | None = None,
+    *,
+    title: str | None = None,
+    place: Literal["inside", "beside", "above", "corner"] = "inside",
+    columns: int | None = None,
+) -> Legend:
+    """Draw a legend.
+
+    Parameters
+    ----------
+    ax : Axes
+        What the legend is of.
+    handles : sequence of Artist, optional
+        What it lists; everything with a label otherwise.
+    title : str, optional
+        What it says above them.
+    place : {"inside", "beside", "above", "corner"}
+        In the axes where there is most room, right of them, above them in a row, or in the upper left corner of axes
+        that hold nothing else.
+    columns : int, optional
+        How many entries stand side by side; all of them above the axes, and one elsewhere.
+    """
+    listed = list(ax.get_legend_handles_labels()[0] if handles is None else handles)
+    where: dict[str, Any] = {
+        "inside": {"framealpha": 0.9, "edgecolor": grid(ax), "facecolor": face(ax)},
+        "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False},
+        "above": {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "borderaxespad": 0.1},
+        "corner": {
+            "loc": "upper left",
+            "borderaxespad": 0,
+            "borderpad": 0,
+            "handlelength": 1.7,
+            "frameon": False,
+        },
+    }[place]
+    text = ink(ax) if place == "inside" else around(ax).ink
+    if place == "above":
+        where |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5}
+    drawn = ax.legend(
+        handles=listed,
+        title=title,
+        fontsize="small",
+        title_fontsize="small",
+        alignment="left",
+        labelcolor=text,
+        ncols=columns or (max(len(listed), 1) if place == "above" else 1),
+        **where,
+    )
+    drawn.get_title().set_color(text)
+    return drawn
+
+
+def colour_bar(
+    ax: Axes,
+    colours: ScalarMappable,
+    name: str,
+    unit: str = "",
+    *,
+    part: tuple[int, int] = (0, 1),
+    format: Any = None,
+) -> Colorbar:
+    """Say what colours mean, right of axes, which keep their size; always with ticks.
+
+    Parameters
+    ----------
+    ax : Axes
+        Axes with the colours.
+    colours : ScalarMappable
+        What has the colours.
+    name, unit : str
+        Of its values.
+    part : (int, int)
+        Which of how many bars above each other, from below.
+    format : callable, optional
+        Value to text; `short` otherwise.
+    """
+    place, number = part
+    height = 0.96 if number == 1 else 1 / number - 0.05
+    inset = ax.inset_axes((1.015, 0.02 + place * (0.96 - height) / max(number - 1, 1), 0.018, height))
+    bar = ax.get_figure(root=True).colorbar(colours, cax=inset)  # type: ignore[union-attr]
+    outer = around(ax)
+    bar.outline.set_visible(False)
+    low, high = (float(end) for end in colours.get_clim())
+    bar.ax.yaxis.set_major_locator(FixedLocator(_ticks(low, high, is_log=isinstance(colours.norm, LogNorm))))
+    bar.ax.yaxis.set_minor_locator(NullLocator())
+    write = format or short
+    bar.ax.yaxis.set_major_formatter(FuncFormatter(lambda value, _: write(value)))
+    bar.ax.tick_params(labelcolor=outer.ink, color=outer.quiet, labelsize="small")
+    bar.set_label(label(name, unit), color=outer.ink, fontsize="small")
+    return bar
+
+
+def _ticks(low: float, high: float, *, is_log: bool) -> list[float]:
+    """Return round numbers from ``low`` to ``high``, two to seven of them."""
+    if is_log:
+        powers = range(int(np.floor(np.log10(low))), int(np.ceil(np.log10(high))) + 1)
+        for digits in ((1,), (1, 3), (1, 2, 5)):
+            ticks = [digit * 10.0**power for power in powers for digit in digits]
+            ticks = [tick for tick in ticks if low <= tick <= high]
+            if len(ticks) > 2:
+                return ticks[:: -(-len(ticks) // 7)]
+    linear = MaxNLocator(nbins=5, steps=[1, 2, 2.5, 5, 10]).tick_values(low, high)
+    return [float(tick) for tick in linear if low <= tick <= high] or [low, high]
 
 
 def time_axis(axis: Axis, timezone: str | tzinfo) -> None:
@@ -88,14 +354,15 @@ def amount_axis(axis: Axis, unit: str, *, bins: int, name: str = "Volume") -> No
 
 
 def _name(axis: Axis, text: str) -> None:
-    axis.set_label_text(text, color=INK)
-    axis.offsetText.set(color=INK, fontsize="small")
+    outer = around(axis.axes)
+    axis.set_label_text(text, color=outer.ink)
+    axis.offsetText.set(color=outer.ink, fontsize="small")
 
 
 def no_data(ax: Axes) -> None:
     """Say that there is nothing to show. Ticks of an empty axis would be made up."""
     ax.text(
-        0.5, 0.5, "no data", transform=ax.transAxes, ha="center", va="center", color=INK, fontsize="large"
+        0.5, 0.5, "no data", transform=ax.transAxes, ha="center", va="center", color=ink(ax), fontsize="large"
     )
     # Of these axes alone: a locator may be shared with axes that have data.
     ax.tick_params(left=False, bottom=False, top=False, labelleft=False, labelbottom=False, labeltop=False)

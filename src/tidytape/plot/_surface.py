@@ -88,9 +88,9 @@ def surface(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     ax = ax or style.new_axes(9, 5)
     style.frame_axes(ax)
     ax.grid(visible=False)
-    ax.set_title(title, loc="left", color=style.INK)
-    ax.set_xlabel(style.label("Time to expiry", "d, log scale"), color=style.INK)
-    ax.set_ylabel(style.label(*_AXES["moneyness"]), color=style.INK)
+    style.title(ax, title)
+    style.x_label(ax, "Time to expiry", "d, log scale")
+    style.y_label(ax, *_AXES["moneyness"])
     if not np.isfinite(values).any():
         style.no_data(ax)
         return Surface(ax, None, None)
@@ -106,10 +106,7 @@ def surface(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzin
     ax.xaxis.set_major_locator(FixedLocator(ticks))
     ax.xaxis.set_major_formatter(FixedFormatter([f"{day:g}" for day in ticks]))
     ax.xaxis.set_minor_locator(NullLocator())
-    bar = ax.get_figure(root=True).colorbar(mesh, ax=ax, pad=0.02)  # type: ignore[union-attr]
-    bar.outline.set_visible(False)
-    bar.ax.tick_params(colors=style.INK, labelsize="small")
-    bar.set_label(style.label("Implied volatility", "%"), color=style.INK)
+    style.colour_bar(ax, mesh, "Implied volatility", "%")
     return Surface(ax, mesh, contours)
 
 

@@ -28,9 +28,7 @@ _DAYS = {tenor.value: tenor.days for tenor in Tenor}
 
 _ALIASES = {interval.value: interval.alias for interval in Interval}
 
-# Of Okabe and Ito's palette, one per symbol; its times go from pale, the first, to full.
-_COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-_PALEST = 0.35
+_PALEST = 0.35  # the first time of a symbol, of its full colour
 _NAMED = 6  # times of a symbol that a legend lists; of more, the first and the last
 
 
@@ -114,7 +112,7 @@ def term_structure(
     column = _VALUES[chosen]
     ax.yaxis.set_major_locator(MaxNLocator(nbins=8, steps=[1, 2, 2.5, 5, 10]))
     name = column.name.replace("_", " ").capitalize()
-    ax.set_ylabel(style.label(name, column.unit), color=style.INK)
+    style.y_label(ax, name, column.unit)
     lines = _drawn(ax, curves)
     if not by_tenor and lines:
         days = [length for curve in curves.values() for length in curve]
@@ -123,7 +121,7 @@ def term_structure(
         style.no_data(ax)
     else:
         if chosen == "skew":
-            ax.axhline(0, color=style.FLAT, linewidth=0.8, zorder=1.5)
+            ax.axhline(0, color=style.inside(ax).flat, linewidth=0.8, zorder=1.5)
         venue, interval = (_only(given, name) for name in ("exchange", "interval"))
         _name(ax, lines, (venue, _ALIASES.get(interval, interval)), timezone)
     return TermStructure(ax, lines)
@@ -199,7 +197,7 @@ def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
     lines = {}
     for place, symbol in enumerate(symbols):
         own = [key for key in curves if key[0] == symbol]
-        colours = _shades(_COLOURS[place % len(_COLOURS)], len(own))
+        colours = _shades(ax, style.CYCLE[place % len(style.CYCLE)], len(own))
         for key, colour in zip(own, colours, strict=True):
             curve = curves[key]
             (lines[key],) = ax.plot(
@@ -214,9 +212,11 @@ def _drawn(ax: Axes, curves: Curves) -> dict[tuple[str, datetime], Line2D]:
     return lines
 
 
-def _shades(colour: str, number: int) -> list[tuple[float, ...]]:
+def _shades(ax: Axes, colour: str, number: int) -> list[tuple[float, ...]]:
+    """Return shades of a colour, from near the face of the axes to the colour itself."""
+    face = np.array(style.face(ax))
     strength = np.linspace(_PALEST, 1, number) if number > 1 else np.ones(1)
-    return [tuple(1 - share * (1 - np.array(to_rgb(colour)))) for share in strength]
+    return [tuple(face + share * (np.array(to_rgb(colour)) - face)) for share in strength]
 
 
 def _days_axis(ax: Axes, name: str) -> None:
@@ -227,7 +227,7 @@ def _days_axis(ax: Axes, name: str) -> None:
     ax.xaxis.set_major_formatter(FixedFormatter([f"{tenor.alias}\n{tenor.days}" for tenor in Tenor]))
     ax.xaxis.set_minor_locator(NullLocator())
     ax.set_xlim(days[0] / 1.25, days[-1] * 1.25)
-    ax.set_xlabel(style.label(name, "d, log scale"), color=style.INK)
+    style.x_label(ax, name, "d, log scale")
 
 
 def _name(
@@ -242,7 +242,7 @@ def _name(
     title = [f"{venue} {symbols[0] if len(symbols) == 1 else ''}".strip(), interval]
     if len(times) == 1:
         title.append(f"{text[times[0]]} {zone_name}")
-    ax.set_title(", ".join(filter(None, title)), loc="left", color=style.INK)
+    style.title(ax, ", ".join(filter(None, title)))
     if len(lines) == 1:
         return
     for symbol in symbols:
@@ -251,16 +251,7 @@ def _name(
         for key in shown:
             parts = (symbol if len(symbols) > 1 else "", text[key[1]] if len(times) > 1 else "")
             lines[key].set_label(" ".join(filter(None, parts)))
-    legend = ax.legend(
-        title=f"Time [{zone_name}]" if len(times) > 1 else None,
-        fontsize="small",
-        title_fontsize="small",
-        alignment="left",
-        framealpha=0.9,
-        edgecolor=style.GRID,
-        labelcolor=style.INK,
-    )
-    legend.get_title().set_color(style.INK)
+    style.legend(ax, title=f"Time [{zone_name}]" if len(times) > 1 else None)
 
 
 def _times(times: Sequence[datetime], zone: tzinfo) -> dict[datetime, str]:

@@ -1,0 +1,113 @@
+"""What every picture shares: colours that are readable on any background, ticks, legends."""
+
+from __future__ import annotations
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pytest
+from matplotlib.colors import LogNorm, to_rgb
+from matplotlib.figure import Figure
+
+from tidytape import plot
+from tidytape.plot import _style as style
+
+
+def contrast(one, other):
+    """The W3C's contrast ratio of two colours."""
+    light, dark = sorted((style._luminance(to_rgb(one)), style._luminance(to_rgb(other))), reverse=True)
+    return (light + 0.05) / (dark + 0.05)
+
+
+def axes(face, ground="white"):
+    return Figure(facecolor=ground).add_subplot(facecolor=face)
+
+
+@pytest.mark.parametrize("face", ["white", "#f4f1e8", "#1e1e1e", "black", "#0d1117", "#002b36"])
+def test_colours_are_readable_on_any_face(face):
+    look = style.inside(axes(face))
+    assert contrast(look.ink, face) > 7
+    assert contrast(look.poc, face) > 10
+    assert min(contrast(colour, face) for colour in (look.up, look.down, look.flat)) > 3
+    assert min(contrast(colour, face) for colour in (look.buy, look.sell, look.volume)) > 1.9
+    assert contrast(look.grid, face) < 2
+
+
+@pytest.mark.parametrize("face", ["white", "black"])
+def test_colours_of_several_series_are_seen_on_white_and_on_black(face):
+    assert min(contrast(colour, face) for colour in style.CYCLE) > 2
+    assert len(set(style.CYCLE)) == 6
+
+
+def test_lines_beyond_the_colours_differ_in_dashes():
+    looks = [style.look(place) for place in range(24)]
+    assert len({(look["color"], look["linestyle"]) for look in looks}) == 24
+
+
+def test_labels_take_the_colours_of_the_figure_and_marks_those_of_the_axes(hours):
+    ax = axes("#111111", "white")
+    plot.candles(hours((0, 1.0, 2.0, 0.5, 1.5, 3.0)), ax=ax)
+    assert contrast(ax.xaxis.label.get_color(), "white") > 7
+    assert contrast(ax.title.get_color(), "white") > 7
+    assert style.ink(ax) == style.inside(ax).ink != style.around(ax).ink
+    assert contrast(ax.get_xgridlines()[0].get_color(), "#111111") < 2
+
+
+def test_a_style_of_matplotlib_suffices(hours, levels):
+    frame, profile = hours((0, 1.0, 2.0, 0.5, 1.5, 3.0)), levels((1.0, 2.0, 1.0), (1.5, 1.0, 3.0))
+    before = dict(plt.rcParams)
+    with plt.style.context("dark_background"):
+        drawn = plot.candles_with_profile(frame, profile)
+        texts = [
+            drawn.axes.price.yaxis.label,
+            drawn.axes.volume.xaxis.label,
+            *drawn.axes.key.get_legend().get_texts(),
+        ]
+        assert min(contrast(text.get_color(), "black") for text in texts) > 7
+        assert contrast(drawn.lines["POC"].get_color(), "black") > 7
+        plt.close(drawn.figure)
+    assert dict(plt.rcParams) == before
+
+
+def test_transparent_axes_are_those_of_the_figure_behind():
+    assert style.is_dark(axes("none", "#202020"))
+    assert not style.is_dark(axes("none", "white"))
+    assert style.is_dark(axes("black", "none"))  # a figure without a face lies on what its axes are made for
+    figure = Figure(facecolor="black")
+    assert style.is_dark(figure.subfigures(1, 2)[0].add_subplot(facecolor="none"))
+
+
+@pytest.mark.parametrize("face", ["white", "black"])
+def test_shades_begin_near_the_face_and_grow_away_from_it(face):
+    colours = style.shades(axes(face), style.CYCLE[0])
+    ratios = [contrast(colours(share)[:3], face) for share in np.linspace(0, 1, 20)]
+    assert ratios == sorted(ratios)
+    assert ratios[0] < 1.4
+    assert ratios[-1] > 8
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.3, 0.9), (1.0, 1.01), (2.0, 9.0), (1.0, 1e3), (1e-4, 1e7), (40.0, 60.0)]
+)
+@pytest.mark.parametrize("is_log", [True, False])
+def test_every_colour_bar_has_ticks(low, high, is_log):
+    ticks = style._ticks(low, high, is_log=is_log)
+    assert 2 <= len(ticks) <= 9
+    assert all(low <= tick <= high for tick in ticks)
+    ax = axes("white")
+    mesh = ax.imshow([[low, high]], norm=LogNorm(low, high) if is_log else None)
+    bar = style.colour_bar(ax, mesh, "Size", "BTC")
+    ax.figure.canvas.draw()
+    assert all(tick.get_text() for tick in bar.ax.get_yticklabels())
+    assert bar.ax.get_ylabel() == "Size [BTC]"
+
+
+@pytest.mark.parametrize("place", ["inside", "beside", "above", "corner"])
+@pytest.mark.parametrize("face", ["white", "black"])
+def test_legends_are_readable_wherever_they_stand(place, face):
+    ax = axes(face, "white")
+    ax.plot([0, 1], label="one")
+    ax.plot([1, 0], label="two")
+    drawn = style.legend(ax, title="Time [UTC]", place=place)
+    below = face if place == "inside" else "white"
+    texts = [*drawn.get_texts(), drawn.get_title()]
+    assert min(contrast(text.get_color(), below) for text in texts) > 7
