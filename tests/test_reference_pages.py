@@ -12,7 +12,15 @@ from typing import Any
 
 import tidytape
 from tidytape.catalogue import DATA_TYPES
-from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, TPO_SESSIONS, Schema, schema_of
+from tidytape.schema import (
+    BLOCK_SIZES,
+    HOLDINGS,
+    MARKETS,
+    PREDICTION_MARKETS,
+    TPO_SESSIONS,
+    Schema,
+    schema_of,
+)
 
 REFERENCE = Path(__file__).parents[1] / "docs" / "reference"
 COLUMNS = REFERENCE / "columns.md"
@@ -24,13 +32,13 @@ GLOSSARY = REFERENCE / "glossary.md"
 
 def columns_page() -> str:
     """Return the page: each schema with its key and its columns."""
-    lists = (TPO_SESSIONS, MARKETS, PREDICTION_MARKETS, BLOCK_SIZES)
+    lists = (TPO_SESSIONS, MARKETS, PREDICTION_MARKETS, BLOCK_SIZES, HOLDINGS)
     constants = ", ".join(f"`tidytape.schema.{schema.name}`" for schema in lists)
     lines = [
         "# Columns, units and signs",
         "",
         "Every frame of the client has one of these schemas. `tidytape.schema.schema_of` returns that of a data type,",
-        'as `schema_of("TRADE")`. The last four are no data types but objects of that module:',
+        'as `schema_of("TRADE")`. The last five are no data types but objects of that module:',
         f"{constants}.",
         "`describe()` of any of them returns its columns as a frame.",
         "",
@@ -74,7 +82,7 @@ def test_every_heading_of_the_page_of_columns_is_found_as_the_page_says() -> Non
     headings = re.findall(r"^## `(\w+)`$", COLUMNS.read_text("utf-8"), flags=re.MULTILINE)
     found = [schema_of(name) if name in DATA_TYPES else getattr(tidytape.schema, name) for name in headings]
     assert [schema.name for schema in found] == headings
-    assert {name for name in headings if name not in DATA_TYPES} == {*headings[-4:]}
+    assert {name for name in headings if name not in DATA_TYPES} == {*headings[-5:]}
     assert all(schema.describe().height for schema in found)
 
 

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BLOCK_SIZES",
+    "HOLDINGS",
     "MARKETS",
     "PREDICTION_MARKETS",
     "PREDICTION_MARKET_ENTRY",
@@ -64,9 +65,11 @@ Dtype = Literal[
     "int64",
     "bool",
     "timestamp",
+    "duration",
     "list[int32]",
     "list[float64]",
     "list[string]",
+    "list[timestamp]",
 ]
 
 _DTYPE: dict[str, Dtype] = {
@@ -90,7 +93,8 @@ class Column:
     name : str
         snake_case, never with the unit in it.
     dtype : str
-        ``category``, ``string``, ``float64``, ``int64``, ``bool``, ``timestamp`` (nanoseconds, UTC) or a list of.
+        ``category``, ``string``, ``float64``, ``int64``, ``bool``, ``timestamp`` (nanoseconds, UTC),
+        ``duration`` (nanoseconds) or a list of.
     unit : str
         Unit of the values, empty where they have none.
     doc : str
@@ -299,6 +303,7 @@ _PANDAS = {
     "int64": "Int64",
     "bool": "boolean",
     "timestamp": "datetime64[ns, UTC]",
+    "duration": "timedelta64[ns]",
 }
 
 
@@ -316,6 +321,8 @@ def _polars_dtype(dtype: Dtype) -> pl.DataType:
         "list[int32]": pl.List(pl.Int32),
         "list[float64]": pl.List(pl.Float64),
         "list[string]": pl.List(pl.String),
+        "duration": pl.Duration("ns"),
+        "list[timestamp]": pl.List(pl.Datetime("ns", "UTC")),
     }
     return dtypes[dtype]
 
@@ -513,6 +520,63 @@ BLOCK_SIZES = Schema(
     "one row per market with a book",
 )
 """Shape of ``Client.block_sizes()``."""
+
+HOLDINGS = Schema(
+    "HOLDINGS",
+    (
+        Column("exchange", "string", "", "Exchange; null for token supply", nullable=True),
+        Column(
+            "raw_symbol",
+            "string",
+            "",
+            "Symbol of the market on its exchange; of token supply the token",
+            nullable=True,
+        ),
+        Column("type", "string", "", "Data type"),
+        Column("category", "string", "", "Market class", nullable=True),
+        Column("coin", "string", "", "Base asset", nullable=True),
+        Column("normalized_symbol", "string", "", "Cross-exchange symbol", nullable=True),
+        Column("first_timestamp", "timestamp", "UTC", "First event that the type is made of", nullable=True),
+        Column(
+            "last_timestamp",
+            "timestamp",
+            "UTC",
+            "Last event; of recorded candles the start of the last",
+            nullable=True,
+        ),
+        Column("rows", "int64", "events", "Events that the type is made of", nullable=True),
+        Column(
+            "gaps", "int64", "gaps", "Stretches without an event that last at least `quiet`", nullable=True
+        ),
+        Column("longest_gap", "duration", "", "Longest of them; null without any", nullable=True),
+        Column(
+            "quiet", "duration", "", "From what length on a stretch without an event is a gap", nullable=True
+        ),
+        Column("bytes", "int64", "bytes", "Size of the files that hold the events", nullable=True),
+        Column("tables", "string", "", "Tables of the lake that hold the events", nullable=True),
+        Column(
+            "gaps_from", "string", "", "What the gaps are read from: events, minutes or files", nullable=True
+        ),
+        Column(
+            "available_since",
+            "timestamp",
+            "UTC",
+            "When the market became available, as markets() has it",
+            nullable=True,
+        ),
+        Column(
+            "gap_starts",
+            "list[timestamp]",
+            "UTC",
+            "Last event before each gap, in order of time",
+            nullable=True,
+        ),
+        Column("gap_ends", "list[timestamp]", "UTC", "First event after each gap", nullable=True),
+    ),
+    ("exchange", "raw_symbol", "coin", "type"),
+    "one row per market and data type; of an option summary per symbol, of token supply per token",
+)
+"""Shape of ``Client.describe()`` and of ``tidytape lake info``. Types made of one table have the same numbers."""
 
 
 def _sessions(name: str) -> Schema:

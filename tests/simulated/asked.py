@@ -41,6 +41,7 @@ SERIES: dict[str, tuple[str, dict[str, Any]]] = {
 
 LISTS: dict[str, dict[str, Any]] = {
     "markets": {},
+    "describe": {},
     "prediction_markets": {},
     "block_sizes": {},
     "types": {},

@@ -42,7 +42,7 @@ from tidytape.client.window import Window, covering
 from tidytape.errors import DecodeError, QueryError, TapeError, TransportError
 from tidytape.query import MarketsQuery, MetaQuery, PointsQuery, StreamQuery
 from tidytape.query.values import Names, TimeLike
-from tidytape.schema import BLOCK_SIZES, MARKETS, PREDICTION_MARKETS, Schema, schema_of
+from tidytape.schema import BLOCK_SIZES, HOLDINGS, MARKETS, PREDICTION_MARKETS, Schema, schema_of
 
 __all__ = [
     "Asked",
@@ -169,6 +169,7 @@ _TABLES: Mapping[str, tuple[Callable[[Settings, Any], Flow[pl.DataFrame]], Schem
         "markets": (request.markets, MARKETS),
         "prediction-markets": (request.prediction_markets, PREDICTION_MARKETS),
         "block-sizes": (request.block_sizes, BLOCK_SIZES),
+        "holdings": (request.holdings, HOLDINGS),
     }
 )
 

@@ -269,6 +269,87 @@ class ListMethods(ABC, Generic[FrameT, NamesT, UsageT]):
         """
         return self._table("block-sizes", MetaQuery(**given(locals())))
 
+    def describe(
+        self,
+        *,
+        type: Names = None,
+        exchange: Names = None,
+        category: Names = None,
+        coin: Names = None,
+        raw_symbol: Names = None,
+        normalized_symbol: Names = None,
+    ) -> FrameT:
+        """Describe what there is: every market with every data type, from when to when, and with which gaps.
+
+        ``tidytape.plot.coverage`` draws the frame. A service of another kind lists its markets alone: first and last
+        times, rows and gaps are null then, because the contract has no request that tells them.
+
+        Parameters
+        ----------
+        type : str or list of str, optional
+            Only these data types.
+        exchange : str or list of str, optional
+            Only these exchanges.
+        category : str or list of str, optional
+            Only these market classes: SPOT, PERPETUAL, FUTURE, OPTION or COMBO.
+        coin : str or list of str, optional
+            Only these base assets.
+        raw_symbol : str or list of str, optional
+            Only these exchange-native symbols; of token supply these tokens.
+        normalized_symbol : str or list of str, optional
+            Only these cross-exchange symbols.
+
+        Returns
+        -------
+        frame, one row per market and data type, key (exchange, raw_symbol, coin, type)
+            In the order of exchange, symbol and type. Schema HOLDINGS:
+
+            - ``exchange`` : string, Exchange; null for token supply.
+            - ``raw_symbol`` : string, Symbol of the market on its exchange; of token supply the token.
+            - ``type`` : string, Data type.
+            - ``category`` : string, Market class.
+            - ``coin`` : string, Base asset.
+            - ``normalized_symbol`` : string, Cross-exchange symbol.
+            - ``first_timestamp`` : timestamp, First event that the type is made of. [UTC]
+            - ``last_timestamp`` : timestamp, Last event; of recorded candles the start of the last. [UTC]
+            - ``rows`` : int64, Events that the type is made of. [events]
+            - ``gaps`` : int64, Stretches without an event that last at least `quiet`. [gaps]
+            - ``longest_gap`` : duration, Longest of them; null without any.
+            - ``quiet`` : duration, From what length on a stretch without an event is a gap.
+            - ``bytes`` : int64, Size of the files that hold the events. [bytes]
+            - ``tables`` : string, Tables of the lake that hold the events.
+            - ``gaps_from`` : string, What the gaps are read from: events, minutes or files.
+            - ``available_since`` : timestamp, When the market became available, as markets() has it. [UTC]
+            - ``gap_starts`` : list[timestamp], Last event before each gap, in order of time. [UTC]
+            - ``gap_ends`` : list[timestamp], First event after each gap. [UTC]
+
+            A gap is a stretch between two neighbouring events that is at least ``quiet`` long: an hour, or longer for a
+            market whose events are rare. A market that closes at night has a gap each night. ``gaps_from`` says what
+            the gaps are read from: ``events`` and ``minutes`` show every gap, ``files`` only those between two files.
+            Liquidations have no gaps, because a quiet hour and a lost one look the same. The lists have the 1,000
+            longest gaps of a market.
+
+            Types that are made of the same ``tables`` have the same rows, bytes and gaps, so these do not add up.
+
+        Raises
+        ------
+        QueryError
+            If the request cannot be right; as `RefusedQueryError`, the service says so.
+        ServiceError
+            If the service gives no answer in time.
+        DecodeError
+            If the answer is not what the contract says, or is longer than ``max_body``.
+
+        Examples
+        --------
+        >>> import tidytape
+        >>> with tidytape.Client.demo() as client:
+        ...     held = client.describe(exchange="DEMO_PERP", type="FUNDING_RATE_AGG", coin="BTC")
+        >>> held.select("raw_symbol", "first_timestamp", "gaps").row(0)[0]
+        'BTC-PERP'
+        """
+        return self._table("holdings", MetaQuery(**given(locals())))
+
     def types(
         self,
         *,

@@ -37,13 +37,14 @@ from tidytape.errors import (
     TransportError,
 )
 from tidytape.query import MarketsQuery, MetaQuery
-from tidytape.schema import MARKETS, PREDICTION_MARKETS
+from tidytape.schema import HOLDINGS, MARKETS, PREDICTION_MARKETS
 
 __all__ = [
     "Tally",
     "ask",
     "block_sizes",
     "get",
+    "holdings",
     "informed",
     "is_too_long",
     "listen",
@@ -504,6 +505,50 @@ def block_sizes(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
     """Fetch the recommended block sizes, in the service's order."""
     answer = yield from ask(settings, "/v1/block-sizes", query.to_params(), accept=wire.JSON_MIME, cost=0)
     return wire.decode_block_sizes(answer.content)
+
+
+def holdings(settings: Settings, query: MetaQuery) -> Flow[pl.DataFrame]:
+    """Fetch what a service holds, per market and data type; of one that only lists its markets, the markets.
+
+    Returns
+    -------
+    polars.DataFrame
+        Schema HOLDINGS.
+    """
+    try:
+        answer = yield from ask(settings, _HOLDINGS, query.to_params(), accept=wire.JSON_MIME, cost=0)
+        return wire.decode_holdings(answer.content)
+    except (ServiceError, DecodeError) as error:
+        # The contract has no such route, so another service says about it whatever it says about any wrong address.
+        is_elsewhere = isinstance(error, DecodeError) or error.status in _NOT_OFFERED
+        if not is_elsewhere:
+            raise
+    types = list(query.type) or (yield from names(settings, "types", query))
+    parts = []
+    for name in types:
+        only = query.model_copy(update={"type": (name,)})
+        parts.append((yield from _listed_of_type(settings, name, only)))
+    return HOLDINGS.conform(pl.concat(parts)) if parts else HOLDINGS.empty()
+
+
+_HOLDINGS = "/holdings/markets"
+_NOT_OFFERED = frozenset({401, 403, 404, 405, 406, 410, 501})
+
+
+def _listed_of_type(settings: Settings, name: str, query: MetaQuery) -> Flow[pl.DataFrame]:
+    """Fetch the markets of a type; of a type without markets, its coins. Neither says from when to when it has data."""
+    search = MarketsQuery(type=name, exchange=query.exchange, coin=query.coin, category=query.category)
+    listed = yield from markets(settings, search)
+    columns = ("exchange", "raw_symbol", "category", "coin", "normalized_symbol", "available_since")
+    frame = listed.select(columns).unique(["exchange", "raw_symbol"], keep="first", maintain_order=True)
+    for part in ("raw_symbol", "normalized_symbol"):
+        if wanted := getattr(query, part):
+            frame = frame.filter(pl.col(part).is_in(wanted))
+    if listed.is_empty():
+        coins = yield from names(settings, "coins", query)
+        frame = HOLDINGS.empty().select(columns).clear()
+        frame = pl.concat([frame, pl.DataFrame({"coin": coins}, schema={"coin": pl.String})], how="diagonal")
+    return HOLDINGS.conform(frame.with_columns(type=pl.lit(name)))
 
 
 def prediction_markets(settings: Settings, query: MarketsQuery) -> Flow[pl.DataFrame]:

@@ -19,6 +19,7 @@ from tidytape.errors import QueryError
 from tidytape.lake import Lake
 from tidytape.query import MarketsQuery, MetaQuery, respelled
 from tidytape.service.accounts import Account, usage
+from tidytape.service.holdings import DescribedLake
 from tidytape.service.inventory import Inventory, entries, spans
 from tidytape.service.markets import MarketStatistics, markets_page
 from tidytape.service.responses import get
@@ -41,10 +42,12 @@ class Lists:
 
     def __init__(self, lake: Lake, threads: Executor, *, clock: Callable[[], int]) -> None:
         inventory, statistics = Inventory(lake), MarketStatistics(lake, clock=clock)
+        described_lake = DescribedLake(lake)
         self._threads = threads
         self._kinds: dict[str, tuple[type[MarketsQuery] | type[MetaQuery], Callable[[Any], bytes]]] = {
             "markets": (MarketsQuery, lambda query: markets_page(inventory, query, statistics)),
             "holdings": (MetaQuery, lambda query: orjson.dumps({"holdings": spans(inventory, query)})),
+            "holdings/markets": (MetaQuery, partial(_holdings_body, described_lake)),
             **{name: (MetaQuery, partial(_list_body, inventory, name)) for name in LISTS},
         }
 
@@ -56,7 +59,7 @@ class Lists:
         Parameters
         ----------
         name : str
-            ``markets``, ``holdings``, ``usage`` or a key of `tidytape.catalogue.LISTS`.
+            ``markets``, ``holdings``, ``holdings/markets``, ``usage`` or a key of `tidytape.catalogue.LISTS`.
         params : iterable of (str, str)
             The parameters of its route.
         account : Account
@@ -86,6 +89,10 @@ def _list_body(inventory: Inventory, name: str, query: MetaQuery) -> bytes:
     return orjson.dumps({LISTS[name]: entries(inventory, name, query)})
 
 
+def _holdings_body(described_lake: DescribedLake, query: MetaQuery) -> bytes:
+    return wire.encode_holdings(described_lake.rows(query))
+
+
 def discovery(lists: Lists) -> list[Route]:
     """Return the routes.
 
@@ -95,7 +102,7 @@ def discovery(lists: Lists) -> list[Route]:
     """
 
     def route(path: str) -> Route:
-        name = path.rpartition("/")[2]
+        name = path.removeprefix("/v1").removeprefix("/")
 
         async def respond(request: Request) -> Response:
             state, params = request.state, request.query_params.multi_items()
@@ -105,4 +112,9 @@ def discovery(lists: Lists) -> list[Route]:
         return get(path, respond)
 
     # Below /v1 there is the contract and nothing else, so the holdings stand beside it.
-    return [*map(route, (*(f"/v1/{name}" for name in ("markets", *LISTS)), "/holdings", "/v1/usage"))]
+    return [
+        *map(
+            route,
+            (*(f"/v1/{name}" for name in ("markets", *LISTS)), "/holdings", "/holdings/markets", "/v1/usage"),
+        )
+    ]

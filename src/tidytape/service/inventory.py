@@ -27,6 +27,7 @@ __all__ = [
     "Inventory",
     "LakeCache",
     "entries",
+    "filtered",
     "holdings",
     "narrowed",
     "out_of_history",
@@ -293,7 +294,7 @@ _ORDERS: Mapping[str, Iterable[str]] = {"types": DATA_TYPES, "categories": Categ
 
 
 def narrowed(holdings: Inventory, query: MetaQuery) -> pl.DataFrame:
-    """Return the part of the inventory that passes the filters of a query.
+    """Return the part of the inventory that passes the filters of a query, see `filtered`.
 
     Parameters
     ----------
@@ -316,16 +317,21 @@ def narrowed(holdings: Inventory, query: MetaQuery) -> pl.DataFrame:
     """
     for one in query.type:
         data_type(one)  # raises if the type does not exist
-    held = holdings.all()
-    for column in _FILTERS:
-        names = [str(one) for one in getattr(query, column)]
-        if names:
-            held = held.filter(pl.col(column).is_in(names))
+    held = filtered(holdings.all(), query)
     if query.start is not None:
         held = held.filter(pl.col("last") >= query.start * SECOND)
     if query.end is not None:
         held = held.filter(pl.col("first") < query.end * SECOND)
     return held
+
+
+def filtered(rows: pl.DataFrame, query: MetaQuery) -> pl.DataFrame:
+    """Return the rows that have one of the names of each filter of a query."""
+    for column in _FILTERS:
+        names = [str(one) for one in getattr(query, column)]
+        if names:
+            rows = rows.filter(pl.col(column).is_in(names))
+    return rows
 
 
 def _block_sizes(lake: Lake, held: pl.DataFrame) -> list[Any]:

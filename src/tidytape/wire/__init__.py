@@ -11,6 +11,7 @@ by name.
 `decode_markets`          a page of ``/v1/markets``; `encode_markets` writes one
 `decode_names`            a list of names, e.g. ``/v1/coins``
 `decode_block_sizes`      ``/v1/block-sizes``
+`decode_holdings`         what a service holds; `encode_holdings` writes it
 `decode_list`             any other list endpoint
 `from_arrow`, `to_arrow`  the same tidy frame as an Arrow IPC stream
 `concatenated`            frames of several answers, whose unknown fields may be of different kinds
@@ -36,6 +37,7 @@ from __future__ import annotations
 from tidytape.wire.arrow import ARROW_BEGIN, ARROW_END, ARROW_MIME, from_arrow, to_arrow
 from tidytape.wire.decode import JSON_MIME, decode
 from tidytape.wire.encode import PointTexts, encode, encode_all, encode_series, point_texts
+from tidytape.wire.holdings import decode_holdings, encode_holdings
 from tidytape.wire.lists import decode_block_sizes, decode_list, decode_markets, decode_names, encode_markets
 from tidytape.wire.notes import Note, notes_in_arrow, notes_in_json, read_notes, write_notes
 from tidytape.wire.stream import LINES_MIME, Batch, decode_batch, encode_batch
@@ -56,12 +58,14 @@ __all__ = [
     "decode",
     "decode_batch",
     "decode_block_sizes",
+    "decode_holdings",
     "decode_list",
     "decode_markets",
     "decode_names",
     "encode",
     "encode_all",
     "encode_batch",
+    "encode_holdings",
     "encode_markets",
     "encode_series",
     "finality",

@@ -7,6 +7,7 @@
     lake = Lake("lake")
     hygiene.info(lake)            # rows, files, bytes and times of each table
     hygiene.instruments(lake)     # the same of each market
+    hygiene.gaps(lake, "trades")  # stretches without a trade, of each market
     hygiene.check(lake)           # is what is stored sound?
     hygiene.compact(lake)         # many small files -> few, in the order of time
     hygiene.vacuum(lake, dry_run=False)   # delete files that no version of the last week needs
@@ -18,6 +19,7 @@ from __future__ import annotations
 
 from tidytape.lake.hygiene.check import CheckReport, Finding, check, require_readable
 from tidytape.lake.hygiene.files import Compacted, Vacuumed, compact, vacuum
+from tidytape.lake.hygiene.gaps import gaps
 from tidytape.lake.hygiene.info import info, instruments
 from tidytape.lake.hygiene.info import tables_of as tables
 
@@ -28,6 +30,7 @@ __all__ = [
     "Vacuumed",
     "check",
     "compact",
+    "gaps",
     "info",
     "instruments",
     "require_readable",

@@ -13,7 +13,7 @@ from tidytape.lake.rollup import ROLLUP_TABLES
 from tidytape.lake.store import Lake
 from tidytape.lake.tables import TABLES, Table
 
-__all__ = ["chosen", "info", "instruments", "tables_of"]
+__all__ = ["chosen", "files_of", "info", "instruments", "tables_of"]
 
 _EVERY = {**TABLES, **ROLLUP_TABLES}
 _NAMES = ("exchange", "raw_symbol", "coin")
@@ -98,7 +98,7 @@ def info(lake: Lake) -> pl.DataFrame:
 
 
 def _info_of(lake: Lake, table: Table) -> pl.DataFrame:
-    files = _files(lake, table)
+    files = files_of(lake, table)
     parts = files.select(table.partitions).n_unique() if table.partitions else None
     return files.select(*_TOTALS).select(
         pl.lit(table.name).alias("table"),
@@ -147,7 +147,7 @@ def instruments(lake: Lake) -> pl.DataFrame:
     for table in tables_of(lake, None):
         if table.partitions:
             absent = [pl.lit(None, pl.String).alias(name) for name in _NAMES if name not in table.partitions]
-            by_market = _files(lake, table).with_columns(absent).group_by(_NAMES).agg(*_TOTALS).sort(_NAMES)
+            by_market = files_of(lake, table).with_columns(absent).group_by(_NAMES).agg(*_TOTALS).sort(_NAMES)
             totals.append(by_market.select(pl.lit(table.name).alias("table"), pl.all()))
     return _with_units(pl.concat(totals), lake.markets())
 
@@ -165,7 +165,7 @@ def _with_units(totals: pl.DataFrame, markets: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(recorded_in=pl.coalesce(stated, contract)).drop("amount_units", "__contract")
 
 
-def _files(lake: Lake, table: Table) -> pl.DataFrame:
+def files_of(lake: Lake, table: Table) -> pl.DataFrame:
     """Return the files of a table by its log, with rows and times even where another tool did not note them.
 
     There the rows are counted, and the first file of each market has the numbers of all its files, so that sums are
