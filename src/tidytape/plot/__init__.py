@@ -4,6 +4,7 @@
 - `candles` : prices over time.
 - `volume` : traded volume over time.
 - `volume_profile` : traded volume by price, with the point of control and the value area.
+- `market_profile` : how long the price was where, as blocks or letters, sessions side by side.
 - `candles_with_profile` : the three of them on shared axes, laid out by `panels`.
 - `smile` : implied volatility by strike, an expiry beside the other.
 - `surface` : implied volatility over strike and time to expiry.
@@ -20,6 +21,7 @@ from __future__ import annotations
 from tidytape.plot._candles import Candles, Volume, candles, volume
 from tidytape.plot._heatmap import BookHeatmap, book_heatmap
 from tidytape.plot._live import live
+from tidytape.plot._market_profile import MarketProfile, market_profile
 from tidytape.plot._panels import CandlesWithProfile, Panels, candles_with_profile, panels
 from tidytape.plot._profile import Profile, volume_profile
 from tidytape.plot._smile import Smile, smile
@@ -31,6 +33,7 @@ __all__ = [
     "BookHeatmap",
     "Candles",
     "CandlesWithProfile",
+    "MarketProfile",
     "Panels",
     "Profile",
     "Smile",
@@ -42,6 +45,7 @@ __all__ = [
     "candles_with_profile",
     "live",
     "live_widget",
+    "market_profile",
     "panels",
     "smile",
     "surface",

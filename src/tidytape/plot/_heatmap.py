@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import tzinfo
 from decimal import Decimal
-from itertools import count
-from typing import Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -19,10 +17,17 @@ from numpy.typing import NDArray
 
 from tidytape.catalogue import BookSide, Interval
 from tidytape.errors import QueryError
-from tidytape.frames.door import require
 from tidytape.plot import _style as style
 from tidytape.plot._frame import timed
-from tidytape.plot._series import Instrument, _interval, _numbers, _opened
+from tidytape.plot._series import (
+    Instrument,
+    interval_named,
+    market_frame,
+    numbers,
+    row_of,
+    smallest_step,
+    together,
+)
 from tidytape.times import SECOND
 
 _MOST_ROWS = 400  # that a screen shows as rows; more are added up
@@ -163,21 +168,17 @@ def _read(
     frame: IntoFrame, prices: tuple[float, float] | None
 ) -> tuple[NDArray[np.int64], int, NDArray[np.bool_], NDArray[np.float64], NDArray[np.float64], Instrument]:
     """Return time [ns], length of the interval [ns], whether a bid, price and size of what is shown, and whose."""
-    given: Any = nw.from_native(frame, pass_through=True)
-    if isinstance(given, nw.DataFrame | nw.LazyFrame):
-        names = given.collect_schema().names()
-        require(("timestamp", "side", "price", "size"), names)
-        given = given.rename({"side": "book_side"})  # it is no part of the identity here
-    opened, instrument = _opened(given, "frame", ("timestamp", "book_side", "price", "size"))
+    columns = ("timestamp", "side", "price", "size")
+    opened, instrument = market_frame(frame, "frame", columns, without=("side",))
     opened = timed(opened, "frame").filter(~nw.col("timestamp").is_null())
     time = opened.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
-    interval, steps = _interval(instrument.interval), np.diff(np.unique(time))
+    interval, steps = interval_named(instrument.interval), np.diff(np.unique(time))
     width = (interval or Interval.MINUTE).seconds * SECOND
     if interval is None and steps.size:
         width = int(steps.min())
-    values = _numbers(opened, "frame", ("price", "size"))
+    values = numbers(opened, "frame", ("price", "size"))
     price, size = values["price"], values["size"]
-    bid = (opened.get_column("book_side").cast(nw.String) == BookSide.BID.value).to_numpy().astype(bool)
+    bid = (opened.get_column("side").cast(nw.String) == BookSide.BID.value).to_numpy().astype(bool)
     shown = np.isfinite(price) & np.isfinite(size) & (size > 0)
     if prices is None:
         # Both around the mid: best bids are the highest of their time, best asks the lowest.
@@ -207,14 +208,9 @@ def _cells(
     height = block_size
     if height is None:
         levels = np.unique(price)
-        steps = np.diff(levels)
-        steps = steps[steps > 1e-10 * np.abs(levels[1:])]  # nearer than this are two spellings of one decimal
-        step = float(f"{steps.min():.6g}") if steps.size else abs(float(levels[0])) / 1000 or 1.0
-        span = (levels[-1] - levels[0]) / step + 1
-        series = (n * 10**power for power in count() for n in (1, 2, 5))
-        height = step * next(n for n in series if span / n <= _MOST_ROWS)
-    # Prices are decimals, so one a hair below an edge is on it.
-    row = np.floor(price / height + 1e-6).astype(np.int64)
+        step = smallest_step(levels)
+        height = step * together((levels[-1] - levels[0]) / step + 1, _MOST_ROWS)
+    row = row_of(price, height)
     lowest = int(row.min())
     rows = int(row.max()) - lowest + 1
     left, right = date2num(np.array([start, start + columns * width]).astype("datetime64[ns]"))  # type: ignore[no-untyped-call]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from itertools import count
 from typing import Any, Literal, cast
 
 import numpy as np
@@ -19,7 +18,7 @@ from numpy.typing import NDArray
 from tidytape.analytics import profile as profiles
 from tidytape.plot import _style as style
 from tidytape.plot._candles import padded
-from tidytape.plot._series import Levels, added, levels
+from tidytape.plot._series import Levels, added, levels, row_of, smallest_step, together
 
 _LOOKS = {
     "buy_volume": ("buy", "Buy volume"),
@@ -192,7 +191,7 @@ def profile_rows(profile: object, parameter: str, rules: Rules) -> Rows:
     # Asked of no levels first: a wrong argument is wrong whatever the data, and the row size is used before the rest.
     _value_area(given, rules, slice(0))
     if rules.row_size is None:
-        step = _smallest_step(given.price)
+        step = smallest_step(given.price)
     else:
         step = float(rules.row_size)
         given = _gathered(given, step)
@@ -287,40 +286,21 @@ def _value_area(given: Levels, rules: Rules, part: slice = slice(None)) -> list[
     return found.select("poc", "vah", "val", "value_area_share").rows()
 
 
-def _row(price: NDArray[np.float64], step: float) -> NDArray[np.float64]:
-    """Return which row a price is in. Prices are decimals, so one a hair below an edge is on it."""
-    return np.floor(price / step + 1e-6)
-
-
 def _gathered(given: Levels, step: float) -> Levels:
-    row, place = np.unique(_row(given.price, step), return_inverse=True)
+    row, place = np.unique(row_of(given.price, step), return_inverse=True)
     volumes = {name: added(place, volume, row.size) for name, volume in given.volumes.items()}
-    return replace(given, price=row * step, volumes=volumes)
-
-
-def _smallest_step(price: NDArray[np.float64]) -> float:
-    """Return the grid that prices are on, as far as they show it."""
-    steps = np.diff(price)
-    # Nearer than this are two spellings of one decimal.
-    steps = steps[steps > 1e-10 * np.abs(price[1:])]
-    if steps.size:
-        return float(f"{steps.min():.6g}")
-    # A single price shows none; any height will do that can be seen.
-    return float(10.0 ** np.floor(np.log10(abs(price[0]) or 1.0)) / 1000) if price.size else 1.0
+    return replace(given, price=row * np.float64(step), volumes=volumes)
 
 
 def _drawn_rows(given: Levels, step: float) -> tuple[NDArray[np.float64], dict[str, NDArray[np.float64]]]:
     """Return edges and volumes of rows without gaps, of one level each or of 2, 5, 10, 20, ... levels."""
-    span = (given.price[-1] - given.price[0]) / step + 1
-    together = next(
-        n for power in count() for n in (10**power, 2 * 10**power, 5 * 10**power) if span / n <= _MOST_ROWS
-    )
-    height = step * together
-    if together == 1:
+    number = together((given.price[-1] - given.price[0]) / step + 1, _MOST_ROWS)
+    height = step * number
+    if number == 1:
         # Where the lowest level lies; a grid need not go through zero.
         first, place = given.price[0], np.rint((given.price - given.price[0]) / step).astype(np.int64)
     else:
-        place = _row(given.price, height).astype(np.int64)
+        place = row_of(given.price, height)
         first, place = place[0] * height, place - place[0]
     size = int(place[-1]) + 1
     volumes = {name: added(place, volume, size) for name, volume in given.volumes.items()}

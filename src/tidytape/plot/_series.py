@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import count
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -45,7 +46,7 @@ class Instrument:
     @property
     def title(self) -> str:
         """Name, interval and side, e.g. ``X BTCUSDT, 1h``."""
-        interval = _interval(self.interval)
+        interval = interval_named(self.interval)
         side = f"{self.side} side" if self.side else ""
         return ", ".join(filter(None, (self.name, interval.alias if interval else self.interval, side)))
 
@@ -128,7 +129,7 @@ class Levels:
         whose = self.instrument
         if self.timestamps < 2:
             return whose.title
-        interval = _interval(whose.interval)
+        interval = interval_named(whose.interval)
         length = f"× {interval.alias}" if interval else "timestamps"
         return replace(whose, interval=f"{self.timestamps} {length}").title
 
@@ -136,8 +137,8 @@ class Levels:
 def candle_series(frame: object, parameter: str) -> CandleSeries:
     """Read candles; a row that lacks a price is a gap."""
     names = ("open", "high", "low", "close")
-    given, instrument = _opened(frame, parameter, ("timestamp", *names))
-    start, width, values = _over_time(given, parameter, names, instrument)
+    given, instrument = market_frame(frame, parameter, ("timestamp", *names))
+    start, width, values = over_time(given, parameter, names, instrument)
     # Amounts need a unit, prices do not; candles have a volume that it is of.
     is_open_interest = "amount_unit" in given.columns and not _TRADED & {*given.columns}
     prices = (values[name] for name in names)
@@ -146,8 +147,8 @@ def candle_series(frame: object, parameter: str) -> CandleSeries:
 
 def volume_series(frame: object, parameter: str) -> VolumeSeries:
     """Read the volumes of candles; a row that lacks one is a gap."""
-    given, instrument = _opened(frame, parameter, ("timestamp", "volume"))
-    start, width, values = _over_time(given, parameter, ("volume",), instrument)
+    given, instrument = market_frame(frame, parameter, ("timestamp", "volume"))
+    start, width, values = over_time(given, parameter, ("volume",), instrument)
     return VolumeSeries(instrument, start, width, values["volume"])
 
 
@@ -156,8 +157,8 @@ def levels(frame: object, parameter: str) -> Levels:
     columns = opened(frame, parameter, ["price"]).columns
     is_plain = "volume" in columns and not set(_SIDES) & set(columns)
     names = ("price", *(("volume",) if is_plain else _SIDES))
-    given, instrument = _opened(frame, parameter, names)
-    values = _numbers(given, parameter, names)
+    given, instrument = market_frame(frame, parameter, names)
+    values = numbers(given, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     price, place = np.unique(values["price"][known], return_inverse=True)
     volumes = {name: added(place, values[name][known], price.size) for name in names[1:]}
@@ -166,15 +167,40 @@ def levels(frame: object, parameter: str) -> Levels:
     return Levels(instrument, price, volumes, times, sizes[0] if len(sizes) == 1 else None)
 
 
+def together(levels: float, most: int) -> int:
+    """Return how many levels are drawn as one row, 1, 2, 5, 10, ..., so that there are at most ``most`` rows."""
+    ladder = (int(n * 10**power) for power in count() for n in (1, 2, 5))
+    return next(number for number in ladder if levels / number <= most)
+
+
+def smallest_step(price: NDArray[np.float64]) -> float:
+    """Return the grid that ascending prices are on, as far as they show it."""
+    steps = np.diff(price)
+    # Nearer than this are two spellings of one decimal.
+    steps = steps[steps > 1e-10 * np.abs(price[1:])]
+    if steps.size:
+        return float(f"{steps.min():.6g}")
+    # A single price shows none; any height will do that can be seen.
+    return float(10.0 ** np.floor(np.log10(abs(price[0]) or 1.0)) / 1000) if price.size else 1.0
+
+
+def row_of(price: NDArray[np.float64], height: float) -> NDArray[np.int64]:
+    """Return which row a price is in. Prices are decimals, so one a hair below an edge is on it."""
+    return np.floor(price / height + 1e-6).astype(np.int64)
+
+
 def added(place: NDArray[np.int64], values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     """Return the sum of the values at each place from 0 to ``size`` - 1."""
     return np.bincount(place, values, minlength=size).astype(np.float64)
 
 
-def _opened(frame: object, parameter: str, columns: tuple[str, ...]) -> tuple[nw.DataFrame[Any], Instrument]:
-    """Return the frame of one instrument."""
+def market_frame(
+    frame: object, parameter: str, columns: tuple[str, ...], *, without: tuple[str, ...] = ()
+) -> tuple[nw.DataFrame[Any], Instrument]:
+    """Return the frame of one market, and whose it is; identity columns in ``without`` may have several values."""
     given = opened(frame, parameter, columns)
-    found = {name: _values(given, name) for name in (*_IDENTITY, "amount_unit") if name in given.columns}
+    named = [name for name in (*_IDENTITY, "amount_unit") if name in given.columns and name not in without]
+    found = {name: _values(given, name) for name in named}
     if "amount_unit" in found and given.get_column("amount_unit").null_count():
         del found["amount_unit"]  # of some rows it is not known, so not of their sums
     for name, values in found.items():
@@ -201,18 +227,19 @@ def _split(values: list[str], most: int) -> list[list[str]]:
     return [values[:most], values[most:]] if len(values) > most else [values]
 
 
-def _numbers(
+def numbers(
     frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...]
 ) -> dict[str, NDArray[np.float64]]:
+    """Return columns as arrays, with NaN for null; raise QueryError for one that is not numeric."""
     for name in names:
         # A column of nothing but nulls has no numbers to be wrong about.
         if not frame.schema[name].is_numeric() and frame.get_column(name).null_count() < len(frame):
             raise QueryError(parameter, got=f"{name}: {frame.schema[name]}", expected="a numeric column")
-    numbers = frame.select(nw.col(name).cast(nw.Float64) for name in names)
-    return {name: numbers.get_column(name).to_numpy().astype(np.float64) for name in names}
+    values = frame.select(nw.col(name).cast(nw.Float64) for name in names)
+    return {name: values.get_column(name).to_numpy().astype(np.float64) for name in names}
 
 
-def _over_time(
+def over_time(
     frame: nw.DataFrame[Any], parameter: str, names: tuple[str, ...], instrument: Instrument
 ) -> tuple[NDArray[np.float64], float, dict[str, NDArray[np.float64]]]:
     """Return starts, length of the interval and values of the rows that have all values, in order of time."""
@@ -226,15 +253,16 @@ def _over_time(
             expected="one instrument, one row per timestamp",
             hint="filter the frame to one instrument first",
         )
-    interval = _interval(instrument.interval)
+    interval = interval_named(instrument.interval)
     usual = int(steps.min()) if steps.size else MINUTE
     width = interval.seconds * SECOND if interval else usual
-    values = _numbers(frame, parameter, names)
+    values = numbers(frame, parameter, names)
     known = np.isfinite(np.stack(list(values.values()))).all(axis=0)
     dates = date2num(time[known].astype("datetime64[ns]"))  # type: ignore[no-untyped-call]
     start = np.asarray(dates, dtype=np.float64)
     return start, width / DAY, {name: value[known] for name, value in values.items()}
 
 
-def _interval(name: str) -> Interval | None:
+def interval_named(name: str) -> Interval | None:
+    """Return an interval by its name or alias; None for anything else."""
     return next((interval for interval in Interval if name in {interval.value, interval.alias}), None)

@@ -8,11 +8,11 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any, Literal
 from zoneinfo import ZoneInfo
 
+import matplotlib as mpl
 import numpy as np
-from matplotlib import rcParams
 from matplotlib.cm import ScalarMappable
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import Colormap, LinearSegmentedColormap, LogNorm, to_rgb, to_rgba
+from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap, LogNorm, to_rgb, to_rgba
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateLocator
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, ScalarFormatter
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 CYCLE = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's colours for several series. Theirs has black and yellow too: those vanish on black and on white."""
 
+_SEEN = 0.85  # of viridis: its yellow is hard to see on white, and its violet on black
 _DASHES = ("solid", (0, (5, 2)), (0, (1.5, 1.5)), (0, (6, 2, 1.5, 2)))
 
 
@@ -81,6 +82,7 @@ _DARK = Palette(
     value_area="#33273f",
     value_area_edge="#b996da",
 )
+_ABOVE = 22.0  # between axes and title, where a legend stands [pt]
 _EQUAL = 0.179  # relative luminance on which black and white have the same contrast: sqrt(1.05 * 0.05) - 0.05
 
 
@@ -134,6 +136,20 @@ def diverging(ax: Axes, low: str, high: str) -> Colormap:
     return LinearSegmentedColormap.from_list("diverging", [low, middle, high])
 
 
+def ordered(ax: Axes) -> Colormap:
+    """Return a scale from the first to the last, without the end that would vanish on the face of the axes."""
+    colours = mpl.colormaps["viridis"]
+    first = 1 - _SEEN if is_dark(ax) else 0.0
+    return ListedColormap(colours(np.linspace(first, first + _SEEN, 256)))
+
+
+def room(ax: Axes, width: float, height: float) -> tuple[float, float]:
+    """Return how large a share of the width and of the height of axes is, before a layout has moved them. [pt]"""
+    box = ax.get_window_extent()
+    points = 72 / ax.get_figure(root=True).dpi  # type: ignore[union-attr]
+    return width * box.width * points, height * box.height * points
+
+
 def halo(ax: Axes, width: float = 2.5) -> list[Any]:
     """Return path effects that keep a line or a text readable over colours: a rim of the face of the axes."""
     return [withStroke(linewidth=width, foreground=face(ax))]
@@ -154,7 +170,7 @@ def _ground(ax: Axes) -> tuple[float, float, float]:
     seen = to_rgb("white")
     if not any(to_rgba(own)[3] for own in faces):
         # A figure without a face will lie on what the axes are made for.
-        faces = [ax.get_facecolor(), rcParams["figure.facecolor"]]
+        faces = [ax.get_facecolor(), mpl.rcParams["figure.facecolor"]]
     for own in reversed(faces):
         seen = _over(own, seen)
     return seen
@@ -170,6 +186,11 @@ def _luminance(colour: tuple[float, float, float]) -> float:
     """Return the relative luminance of a colour, as of the W3C's contrast ratio."""
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour]
     return float(np.dot(linear, (0.2126, 0.7152, 0.0722)))
+
+
+def rgb(colour: str) -> tuple[float, float, float]:
+    """Return a colour as red, green and blue."""
+    return to_rgb(colour)
 
 
 def label(name: str, unit: str) -> str:
@@ -251,7 +272,7 @@ def legend(
     where: dict[str, Any] = {
         "inside": {"framealpha": 0.9, "edgecolor": grid(ax), "facecolor": face(ax)},
         "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False},
-        "above": {"loc": "lower right", "bbox_to_anchor": (1.0, 1.0), "frameon": False, "borderaxespad": 0.1},
+        "above": {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False, "borderaxespad": 0.1},
         "corner": {
             "loc": "upper left",
             "borderaxespad": 0,
@@ -262,7 +283,8 @@ def legend(
     }[place]
     text = ink(ax) if place == "inside" else around(ax).ink
     if place == "above":
-        where |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5}
+        where |= {"columnspacing": 1.2, "handlelength": 1.4, "handletextpad": 0.5, "borderpad": 0.2}
+        ax.set_title(ax.get_title(loc="left"), loc="left", color=text, pad=_ABOVE)
     drawn = ax.legend(
         handles=listed,
         title=title,

@@ -10,7 +10,7 @@ from matplotlib.dates import date2num, num2date
 from tidytape.errors import QueryError
 from tidytape.plot import _style as style
 from tidytape.plot._frame import opened, timed
-from tidytape.plot._series import Instrument, VolumeSeries, _interval
+from tidytape.plot._series import Instrument, VolumeSeries, interval_named
 
 _SECOND = 1 / 86_400  # [d]
 
@@ -25,7 +25,7 @@ def time_of_profile(
     QueryError
         If candles with a volume lie outside the time of the profile.
     """
-    rows, interval = opened(profile, "profile"), _interval(instrument.interval)
+    rows, interval = opened(profile, "profile"), interval_named(instrument.interval)
     traded = candles.start[candles.volume > 0]
     if "timestamp" not in rows.columns or interval is None or not traded.size:
         return ""

@@ -1,0 +1,503 @@
+"""Market profiles: where the price was in each half hour of a session, sessions side by side."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+from decimal import Decimal
+from itertools import pairwise
+from string import ascii_letters, ascii_uppercase
+from typing import Any, Literal
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.cm import ScalarMappable
+from matplotlib.collections import LineCollection, PolyCollection
+from matplotlib.colors import Normalize
+from matplotlib.dates import date2num
+from matplotlib.text import Text
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.analytics import profile as profiles
+from tidytape.catalogue import DEFAULT_TPO_BLOCK_MINUTES
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.plot import _style as looks
+from tidytape.plot._candles import padded
+from tidytape.plot._frame import opened, timed
+from tidytape.plot._profile import Rules
+from tidytape.plot._series import (
+    Instrument,
+    interval_named,
+    market_frame,
+    numbers,
+    row_of,
+    smallest_step,
+    together,
+)
+from tidytape.times import DAY, MINUTE, SECOND
+
+_ROWS = {"blocks": 120, "letters": 60}  # at most, that a screen shows
+_LEFT, _WIDEST = (
+    0.045,
+    0.88,
+)  # where rows of a session begin, and how long the longest is: shares of the session
+_LETTERS = ascii_uppercase + ascii_letters[:26]
+_READABLE = 4.0  # [pt]
+_WIDTH = 0.61  # of a letter of the monospaced font, of its size
+
+
+@dataclass(frozen=True, slots=True)
+class MarketProfile:
+    """What `market_profile` drew: one line or rectangle per session, in order of time, where not said otherwise.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    blocks : matplotlib.collections.PolyCollection or None
+        One rectangle per touch, its value the time of the time block in its session [h]; None if letters were drawn.
+    letters : tuple of matplotlib.text.Text
+        One text per row that was touched; empty if blocks were drawn.
+    value_areas : matplotlib.collections.PolyCollection
+        From VAL to the upper edge of VAH.
+    pocs : matplotlib.collections.LineCollection
+        Points of control, across their sessions.
+    later_pocs : matplotlib.collections.LineCollection
+        The same from the end of the session until the price came back; those that are naked end with the axes.
+    initial_balances : matplotlib.collections.LineCollection
+        Range of the first hour, left of the rows.
+    single_prints : matplotlib.collections.PolyCollection
+        One rectangle per run of rows that a single time block touched, inside the session's range.
+    naked : tuple of float
+        Prices of the naked points of control. [quote per coin]
+    row_height : float or None
+        Height of a row; None for an empty frame. [quote per coin]
+    """
+
+    ax: Axes
+    blocks: PolyCollection | None
+    letters: tuple[Text, ...]
+    value_areas: PolyCollection
+    pocs: LineCollection
+    later_pocs: LineCollection
+    initial_balances: LineCollection
+    single_prints: PolyCollection
+    naked: tuple[float, ...]
+    row_height: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class _Session:
+    """One session: when it was, and which time blocks touched which row, both in order."""
+
+    start: float  # [matplotlib dates, d]
+    end: float
+    touches: dict[int, list[int]]  # row to time blocks
+
+
+@dataclass(frozen=True, slots=True)
+class _Sessions:
+    """Sessions that can be drawn, in order of time, and what is read off their rows."""
+
+    instrument: Instrument
+    minutes: int  # length of a time block
+    height: float
+    sessions: list[_Session]
+    prices: Any  # polars frame, one row per session
+    prints: Any  # polars frame, one row per run of single prints
+
+    @property
+    def most(self) -> int:
+        """Time blocks of the longest row."""
+        return max(len(blocks) for session in self.sessions for blocks in session.touches.values())
+
+
+def market_profile(
+    levels: IntoFrame,
+    /,
+    *,
+    ax: Axes | None = None,
+    style: Literal["blocks", "letters"] = "blocks",
+    share: float = 0.70,
+    rule: Literal["two_row", "one_row"] = "two_row",
+    tie: Literal["up", "down"] = "up",
+    stop: Literal["reach", "exceed"] = "reach",
+    row_size: float | Decimal | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> MarketProfile:
+    """Draw market profiles (TPO), the sessions side by side: how many time blocks touched each price.
+
+    Each session stands over its time. Its rows grow from the left, one block or letter per time block that touched
+    the price; the rows of all sessions have one scale. Marked are the value area, the point of control (POC), the
+    initial balance of the first hour as a bar at the left, and single prints. The POC goes on to the right until the
+    price comes back to it; one that is still naked goes on to the end, with its price.
+
+    Parameters
+    ----------
+    levels : frame, n rows, one per (timestamp, price), or per (timestamp, block_id, price), any order
+        Schema TPO_AGG of one market, or touches of `tidytape.aggregate.tpo_touches`. Uses ``timestamp`` [UTC], the
+        start of the session, ``price`` [quote per coin], ``block_ids`` or ``block_id``, which count from 0 at the
+        session's start; and ``period_end``, ``block_size_minutes`` and ``block_size``, where it has them.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    style : {"blocks", "letters"}
+        Blocks are coloured by the time of day. Letters are those of the time blocks, A to Z, then a to z; where they
+        would be smaller than 4 points, blocks are drawn.
+    share, rule, tie, stop
+        As in `tidytape.analytics.profile.value_area`, of the number of time blocks.
+    row_size : float or Decimal, > 0, optional
+        Height of a row, a multiple of ``block_size``; without it the levels as given, or several of them where they
+        are too many to see. The title says it. What is marked is that of these rows. [quote per coin]
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    MarketProfile
+        The artists and the prices. A frame without touches says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame holds several markets, or an argument is not one of those listed.
+
+    Examples
+    --------
+    >>> import tidytape
+    >>> from matplotlib.figure import Figure
+    >>> with tidytape.Client.demo() as client:
+    ...     levels = client.tpo(
+    ...         exchange="DEMO_SPOT", raw_symbol="BTCUSDT", interval="1d", session="daily", start="2024-08-07",
+    ...         end="2024-08-09",
+    ...     )
+    >>> drawn = market_profile(levels, ax=Figure().add_subplot())
+    >>> len(drawn.pocs.get_segments()), drawn.ax.get_ylabel()
+    (2, 'Price [USDT per BTC]')
+    """
+    if style not in _ROWS:
+        raise QueryError("style", got=style, expected="'blocks' or 'letters'")
+    looks.zone(timezone)  # before a figure is made for nothing
+    found = _read(levels, Rules(share, rule, tie, stop, row_size), _ROWS[style])
+    ax = ax or looks.new_axes(12, 6.5)
+    looks.frame_axes(ax)
+    ax.grid(visible=False, axis="x")
+    looks.price_axis(ax.yaxis, found.instrument.price_unit)
+    looks.time_axis(ax.xaxis, timezone)
+    looks.title(ax, _title(found))
+    if not found.sessions:
+        looks.no_data(ax)
+        return _drawn(ax, found, style)
+
+    first, last = found.sessions[0].start, found.sessions[-1].end
+    ax.set_xlim(first, last + 0.012 * (last - first))
+    rows = [row for session in found.sessions for row in session.touches]
+    ax.set_ylim(*padded(min(rows) * found.height, (max(rows) + 1) * found.height))
+    return _drawn(ax, found, style)
+
+
+def _drawn(ax: Axes, found: _Sessions, style: str) -> MarketProfile:
+    colours = looks.inside(ax)
+    prices, prints = found.prices, found.prints
+    spans = {session.start: session for session in found.sessions}
+    whole = [(_of(spans, row), row) for row in prices.iter_rows(named=True)]
+
+    value_areas = PolyCollection(
+        [_box(s.start, s.end, row["val"], row["vah"] + found.height) for s, row in whole],
+        facecolors=colours.value_area,
+        edgecolors="none",
+        zorder=0.4,
+        label=f"Value area, {prices['share'][0]:.0%}" if len(prices) else "Value area",
+    )
+    middle = found.height / 2
+    pocs = LineCollection(
+        [[(s.start, row["poc"] + middle), (s.end, row["poc"] + middle)] for s, row in whole],
+        colors=colours.poc,
+        linewidths=1.4,
+        zorder=2.4,
+        label="POC",
+    )
+    right = ax.get_xlim()[1]
+    ends = [right if row["is_naked"] else _touched(found, row) for _, row in whole]
+    later = LineCollection(
+        [
+            [(s.end, row["poc"] + middle), (end, row["poc"] + middle)]
+            for (s, row), end in zip(whole, ends, strict=True)
+        ],
+        colors=colours.poc,
+        linewidths=1.0,
+        linestyles=[(0, (4, 3))],
+        zorder=2.3,
+        label="POC until touched",
+    )
+    balances = LineCollection(
+        [
+            [
+                (x := s.start + _LEFT / 2 * (s.end - s.start), row["initial_balance_low"]),
+                (x, row["initial_balance_high"] + found.height),
+            ]
+            for s, row in whole
+            if row["initial_balance_low"] is not None
+        ],
+        colors=looks.CYCLE[1],
+        linewidths=3,
+        capstyle="butt",
+        zorder=2.2,
+        label="Initial balance",
+    )
+    singles = PolyCollection(
+        [
+            _box((s := _of(spans, row)).start, s.end, row["low"], row["high"] + found.height)
+            for row in prints.iter_rows(named=True)
+        ],
+        facecolors=(*looks.rgb(looks.CYCLE[5]), 0.22),
+        edgecolors=looks.CYCLE[5],
+        linewidths=0.8,
+        zorder=0.5,
+        label="Single prints",
+    )
+    naked = tuple(row["poc"] for _, row in whole if row["is_naked"])
+    marks = (value_areas, pocs, later, balances, singles)
+    blocks: PolyCollection | None = None
+    letters: tuple[Text, ...] = ()
+    if found.sessions:
+        for mark in marks:
+            ax.add_collection(mark, autolim=False)
+        letters = _letters(ax, found) if style == "letters" else ()
+        blocks = None if letters else _blocks(ax, found)
+        _price_texts(ax, naked, found.height)
+        scale = "letters:" if letters else f"longest row: {found.most}"
+        ax.set_xlabel(f"{ax.get_xlabel()}, {scale} time blocks of {found.minutes} min")
+        looks.legend(ax, [mark for mark in marks if len(mark.get_paths())], place="above")
+    return MarketProfile(
+        ax,
+        blocks,
+        letters,
+        value_areas,
+        pocs,
+        later,
+        balances,
+        singles,
+        naked,
+        found.height if found.sessions else None,
+    )
+
+
+def _blocks(ax: Axes, found: _Sessions) -> PolyCollection:
+    """Draw a rectangle per touch, coloured by how far into the session it was."""
+    unit = _unit(found)
+    boxes, hours = [], []
+    for session in found.sessions:
+        left = session.start + _LEFT * (session.end - session.start)
+        for row, ids in session.touches.items():
+            low = row * found.height
+            boxes += [
+                _box(left + place * unit, left + (place + 1) * unit, low, low + found.height)
+                for place in range(len(ids))
+            ]
+            hours += [block * found.minutes / 60 for block in ids]
+    width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), found.height / np.ptp(ax.get_ylim()))
+    blocks = PolyCollection(
+        boxes,
+        cmap=looks.ordered(ax),
+        norm=Normalize(0, max(*hours, found.minutes / 60)),
+        # Gaps between blocks, where there is room for them.
+        edgecolors=[looks.face(ax)] if min(width, height) > 3 else "face",
+        linewidths=0.5 if min(width, height) > 3 else 0.1,
+        zorder=2,
+    )
+    blocks.set_array(np.array(hours))
+    ax.add_collection(blocks, autolim=False)
+    looks.colour_bar(ax, ScalarMappable(blocks.norm, blocks.cmap), "Time into the session", "h")
+    return blocks
+
+
+def _letters(ax: Axes, found: _Sessions) -> tuple[Text, ...]:
+    """Draw a text per row; nothing where there is no room for letters."""
+    unit = _unit(found)
+    width, height = looks.room(ax, unit / np.ptp(ax.get_xlim()), found.height / np.ptp(ax.get_ylim()))
+    size = min(0.95 * height, width / _WIDTH, 10.0)
+    if size < _READABLE:
+        return ()
+    colours = looks.inside(ax)
+    texts = []
+    for session, row in zip(found.sessions, found.prices.iter_rows(named=True), strict=True):
+        left = session.start + _LEFT * (session.end - session.start)
+        for place, ids in session.touches.items():
+            price = place * found.height
+            in_area = row["val"] - found.height / 2 < price < row["vah"] + found.height / 2
+            is_poc = abs(price - row["poc"]) < found.height / 2
+            texts.append(
+                ax.text(
+                    left,
+                    price + found.height / 2,
+                    "".join(_LETTERS[block % len(_LETTERS)] for block in ids),
+                    family="monospace",
+                    size=size,
+                    va="center_baseline",
+                    color=colours.poc if is_poc else colours.ink if in_area else colours.flat,
+                    weight="bold" if is_poc else "normal",
+                    path_effects=looks.halo(ax) if is_poc else None,  # the line goes on behind them
+                    clip_on=True,
+                    zorder=2.5,
+                )
+            )
+    return tuple(texts)
+
+
+def _price_texts(ax: Axes, prices: tuple[float, ...], height: float) -> None:
+    """Write naked prices at the right edge."""
+    for price in prices:
+        ax.annotate(
+            looks.price_text(price, height),
+            (1.0, price + height / 2),
+            xycoords=("axes fraction", "data"),
+            xytext=(-2, 2),
+            textcoords="offset points",
+            ha="right",
+            va="bottom",
+            size="small",
+            color=looks.ink(ax),
+            path_effects=looks.halo(ax),
+            zorder=3,
+        )
+
+
+def _unit(found: _Sessions) -> float:
+    """Return how wide one time block is drawn. [d]"""
+    shortest = min(session.end - session.start for session in found.sessions)
+    return float(_WIDEST * shortest / found.most)
+
+
+def _touched(found: _Sessions, row: dict[str, Any]) -> float:
+    """Return when the price came back to a point of control: the first time block of that session that touched it."""
+    start = _date(row["touched_at"])
+    session = next(
+        session for session in found.sessions if np.isclose(session.start, start, rtol=0, atol=1e-9)
+    )
+    ids = session.touches.get(round(row["poc"] / found.height), [0])
+    return start + ids[0] * found.minutes * MINUTE / DAY
+
+
+def _of(spans: dict[float, _Session], row: dict[str, Any]) -> _Session:
+    return spans[_date(row["timestamp"])]
+
+
+def _date(time: int) -> float:
+    """Return a time in nanoseconds as a date of matplotlib. [d]"""
+    return float(date2num(np.datetime64(time, "ns")))  # type: ignore[no-untyped-call]
+
+
+def _box(left: float, right: float, low: float, high: float) -> list[tuple[float, float]]:
+    return [(left, low), (left, high), (right, high), (right, low)]
+
+
+def _title(found: _Sessions) -> str:
+    name = found.instrument.name
+    if not found.sessions:
+        return name
+    lengths = {round((session.end - session.start) * 24, 6) for session in found.sessions}
+    hours = lengths.pop() if len(lengths) == 1 else None
+    length = "" if hours is None else f" of {hours / 24:g} d" if hours >= 24 else f" of {hours:g} h"
+    number = len(found.sessions)
+    text = f"{number} session{'s' * (number > 1)}{length}"
+    rows = f"rows of {looks.price_text(found.height, found.height)} {found.instrument.quote}"
+    return ", ".join(filter(None, (name, text, rows)))
+
+
+def _read(frame: object, rules: Rules, most: int) -> _Sessions:
+    """Read touches, and what is read off them."""
+    import polars as pl
+
+    columns = opened(frame, "levels", ("timestamp", "price")).columns
+    if not {"block_ids", "block_id"} & {*columns}:
+        raise MissingColumnError(["block_ids"], available=columns)
+    given, instrument = market_frame(frame, "levels", ("timestamp", "price"))
+    given = timed(given, "levels").filter(~nw.col("timestamp").is_null())
+    ids = given.get_column("block_ids" if "block_ids" in columns else "block_id").to_list()
+    touches = pl.DataFrame(
+        {
+            "timestamp": given.get_column("timestamp").dt.timestamp("ns").to_list(),
+            "price": numbers(given, "levels", ("price",))["price"],
+            "block_ids": [[int(block) for block in np.atleast_1d(list_)] for list_ in map(_listed, ids)],
+        },
+        schema={"timestamp": pl.Int64, "price": pl.Float64, "block_ids": pl.List(pl.Int32)},
+    )
+    # Touches of one price are one level.
+    touches = (
+        touches.filter(pl.col("price").is_finite(), pl.col("block_ids").list.len() > 0)
+        .explode("block_ids")
+        .group_by("timestamp", "price")
+        .agg(pl.col("block_ids").unique().sort())
+        .sort("timestamp", "price")
+    )
+    sizes = given.get_column("block_size").unique().to_list() if "block_size" in columns else []
+    block = sizes[0] if len(sizes) == 1 else None
+    step = block or smallest_step(touches["price"].unique().sort().to_numpy())
+    if rules.row_size is None:
+        span = np.ptp(touches["price"].to_numpy()) if len(touches) else 0.0
+        row_size: float | Decimal = step * together(float(span) / step + 1, most)
+    else:
+        row_size = rules.row_size
+    minutes = _only(given, "block_size_minutes") or DEFAULT_TPO_BLOCK_MINUTES
+    levels = touches.with_columns(
+        tpo_count=pl.col("block_ids").list.len().cast(pl.Float64), block_size=pl.lit(block, pl.Float64)
+    )
+    areas = profiles.value_area(
+        levels,
+        count="tpo_count",
+        share=rules.share,
+        rule=rules.rule,
+        tie=rules.tie,
+        stop=rules.stop,
+        row_size=row_size,
+    )
+    balances = profiles.initial_balance(levels, block_minutes=minutes, row_size=row_size)
+    later = profiles.naked_pocs(levels, count="tpo_count", row_size=row_size)
+    prices = areas.join(balances, on="timestamp").join(later.drop("poc", "poc_tie"), on="timestamp")
+    prints = profiles.single_prints(levels, row_size=row_size)
+    height = float(row_size)
+    ends = _ends(given, instrument, touches, minutes)
+    sessions = [
+        _Session(_date(time), _date(ends[time]), _rows(part, height))
+        for (time,), part in touches.group_by("timestamp", maintain_order=True)
+    ]
+    return _Sessions(instrument, minutes, height, sessions, prices.sort("timestamp"), prints)
+
+
+def _listed(ids: Any) -> Any:
+    return [] if ids is None else ids
+
+
+def _only(frame: nw.DataFrame[Any], name: str) -> Any:
+    """Return the one value of a column; None if it has several or none."""
+    values = frame.get_column(name).drop_nulls().unique().to_list() if name in frame.columns else []
+    return values[0] if len(values) == 1 else None
+
+
+def _rows(part: Any, height: float) -> dict[int, list[int]]:
+    touches: dict[int, set[int]] = {}
+    for row, ids in zip(row_of(part["price"].to_numpy(), height), part["block_ids"], strict=True):
+        touches.setdefault(int(row), set()).update(ids)
+    return {row: sorted(ids) for row, ids in touches.items()}
+
+
+def _ends(given: nw.DataFrame[Any], instrument: Instrument, touches: Any, minutes: int) -> dict[int, int]:
+    """Return the end of each session [ns]: as the frame says, by its interval, or where its last time block ends."""
+    starts = touches["timestamp"].unique().sort().to_list()
+    if "period_end" in given.columns:
+        named = timed(given, "levels", "period_end")
+        pairs = zip(
+            named.get_column("timestamp").dt.timestamp("ns").to_list(),
+            named.get_column("period_end").dt.timestamp("ns").to_list(),
+            strict=True,
+        )
+        return {start: end for start, end in pairs if end is not None}
+    interval = interval_named(instrument.interval)
+    if interval:
+        return {start: start + interval.seconds * SECOND for start in starts}
+    blocks = int(touches["block_ids"].list.max().max() or 0) + 1
+    shortest = min((after - start for start, after in pairwise(starts)), default=0)
+    return {start: start + max(blocks * minutes * MINUTE, shortest) for start in starts}

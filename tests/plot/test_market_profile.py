@@ -1,0 +1,233 @@
+"""Market profiles, by their artists."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+from matplotlib.dates import date2num
+from matplotlib.figure import Figure
+from numpy.testing import assert_allclose
+
+from tidytape import plot
+from tidytape.analytics import profile
+from tidytape.errors import MissingColumnError, QueryError
+
+START = datetime(2024, 8, 8, tzinfo=UTC)
+DAY = timedelta(days=1)
+# Three sessions of four time blocks. The first POC, 102, is touched in the third; the third is naked, as the last.
+SESSIONS = (
+    {100: [0], 101: [0, 1], 102: [0, 1, 2], 103: [2], 104: [2, 3], 105: [3]},
+    {106: [0, 1], 107: [0, 1, 2, 3], 108: [3]},
+    {101: [2, 3], 102: [2], 103: [0, 1, 2], 104: [0, 1, 2, 3]},
+)
+
+
+def levels(*sessions, start=START, **columns):
+    rows = [
+        {
+            "timestamp": start + n * DAY,
+            "period_end": start + (n + 1) * DAY,
+            "price": float(price),
+            "block_ids": ids,
+        }
+        for n, session in enumerate(sessions)
+        for price, ids in session.items()
+    ]
+    schema = {
+        "timestamp": pl.Datetime("ns", "UTC"),
+        "period_end": pl.Datetime("ns", "UTC"),
+        "price": pl.Float64,
+        "block_ids": pl.List(pl.Int32),
+    }
+    whose = {"exchange": "X", "raw_symbol": "BTCUSDT", "normalized_symbol": "BTC-USDT", "coin": "BTC"}
+    return (
+        pl.DataFrame(rows, schema=schema)
+        .with_columns(
+            *(pl.lit(value).alias(name) for name, value in whose.items()),
+            interval=pl.lit("1d"),
+            block_size=pl.lit(1.0),
+            block_size_minutes=pl.lit(360, pl.Int64),
+        )
+        .with_columns(**{name: pl.lit(value) for name, value in columns.items()})
+    )
+
+
+def day(number):
+    return date2num(START + number * DAY)
+
+
+def boxes(collection):
+    """Left, right, low and high of each rectangle."""
+    found = [path.get_extents() for path in collection.get_paths()]
+    return [(box.x0, box.x1, box.y0, box.y1) for box in found]
+
+
+@pytest.fixture
+def drawn(ax):
+    return plot.market_profile(levels(*SESSIONS), ax=ax)
+
+
+def test_every_touch_is_a_block_at_its_price_with_its_time(drawn):
+    assert len(drawn.blocks.get_paths()) == sum(len(ids) for session in SESSIONS for ids in session.values())
+    hours = [6 * block for session in SESSIONS for ids in session.values() for block in ids]
+    assert_allclose(drawn.blocks.get_array(), hours)
+    lows = [price for session in SESSIONS for price, ids in session.items() for _ in ids]
+    assert_allclose([box[2] for box in boxes(drawn.blocks)], lows)
+    assert_allclose([box[3] - box[2] for box in boxes(drawn.blocks)], 1)
+
+
+def test_rows_of_all_sessions_have_one_scale_and_stay_in_their_session(drawn):
+    widths = np.array([right - left for left, right, *_ in boxes(drawn.blocks)])
+    assert_allclose(widths, widths[0], rtol=1e-6)
+    place = 0
+    for n, session in enumerate(SESSIONS):
+        size = sum(map(len, session.values()))
+        own = boxes(drawn.blocks)[place : place + size]
+        assert all(day(n) <= left < right <= day(n + 1) for left, right, *_ in own)
+        longest = max(map(len, session.values()))
+        assert_allclose(max(right for _, right, *_ in own) - own[0][0], longest * widths[0], rtol=1e-5)
+        place += size
+
+
+def test_points_of_control_and_value_areas_are_those_of_analytics(drawn):
+    areas = profile.value_area(
+        levels(*SESSIONS).with_columns(n=pl.col("block_ids").list.len()),
+        by="timestamp",
+        count="n",
+        row_size=1,
+    )
+    assert_allclose([segment[0][1] for segment in drawn.pocs.get_segments()], areas["poc"] + 0.5)
+    assert_allclose([box[2] for box in boxes(drawn.value_areas)], areas["val"])
+    assert_allclose([box[3] for box in boxes(drawn.value_areas)], areas["vah"] + 1)
+    assert_allclose(
+        [segment[:, 0] for segment in drawn.pocs.get_segments()], [(day(n), day(n + 1)) for n in range(3)]
+    )
+
+
+def test_a_point_of_control_goes_on_until_the_price_comes_back(drawn):
+    ends = [segment[1][0] for segment in drawn.later_pocs.get_segments()]
+    # Block 2 of the third session touches 102. The other two stay naked.
+    assert_allclose(ends, [day(2) + 12 / 24, drawn.ax.get_xlim()[1], drawn.ax.get_xlim()[1]])
+    assert drawn.naked == (107.0, 104.0)
+    assert [text.get_text() for text in drawn.ax.texts] == ["107", "104"]
+
+
+def test_initial_balances_and_single_prints_are_marked(drawn):
+    # The first hour is block 0, of six hours.
+    assert_allclose(
+        [segment[:, 1] for segment in drawn.initial_balances.get_segments()],
+        [(100, 103), (106, 108), (103, 105)],
+    )
+    # 100 and 105 are tails, and so is 108.
+    singles = boxes(drawn.single_prints)
+    assert_allclose(singles, [(day(0), day(1), 103, 104), (day(2), day(3), 102, 103)])
+
+
+def test_letters_name_the_time_blocks(ax):
+    drawn = plot.market_profile(levels(*SESSIONS), ax=ax, style="letters")
+    assert drawn.blocks is None
+    texts = [text.get_text() for text in drawn.letters]
+    assert texts[:6] == ["A", "AB", "ABC", "C", "CD", "D"]
+    assert len(texts) == sum(map(len, SESSIONS))
+    assert ax.get_xlabel() == "Time [UTC], letters: time blocks of 360 min"
+    assert [text.get_text() for text in drawn.letters if text.get_weight() == "bold"] == [
+        "ABC",
+        "ABCD",
+        "ABCD",
+    ]
+
+
+def test_letters_without_room_are_blocks():
+    ax = Figure(figsize=(1.5, 1.2)).add_subplot()
+    many = {100 + n: [*range(48)] for n in range(40)}
+    drawn = plot.market_profile(levels(many, block_size_minutes=30), ax=ax, style="letters")
+    assert drawn.letters == ()
+    assert len(drawn.blocks.get_paths()) == 48 * 40
+
+
+def test_larger_rows_count_a_block_once(ax):
+    drawn = plot.market_profile(levels(*SESSIONS[:1]), ax=ax, row_size=2)
+    rows = {}
+    for _, _, low, high in boxes(drawn.blocks):
+        assert high - low == 2
+        rows[low] = rows.get(low, 0) + 1
+    assert rows == {100: 2, 102: 3, 104: 2}
+    assert "rows of 2 USDT" in ax.get_title(loc="left")
+
+
+def test_rows_too_many_to_see_become_larger_ones(ax):
+    drawn = plot.market_profile(levels({100 + n: [0] for n in range(500)}), ax=ax)
+    assert drawn.row_height == 5
+    assert len(drawn.blocks.get_paths()) == 100
+
+
+def test_touches_of_trades_look_as_their_levels(ax, native):
+    touches = levels(*SESSIONS).explode("block_ids").rename({"block_ids": "block_id"})
+    drawn = plot.market_profile(native(touches), ax=ax)
+    wanted = plot.market_profile(levels(*SESSIONS), ax=Figure(figsize=(8, 5)).add_subplot())
+    assert boxes(drawn.blocks) == boxes(wanted.blocks)
+
+
+def test_frames_of_every_kind_look_the_same(ax, native):
+    drawn = plot.market_profile(native(levels(*SESSIONS)), ax=ax)
+    assert drawn.naked == (107.0, 104.0)
+    assert len(drawn.blocks.get_paths()) == 27
+    ax.figure.canvas.draw()
+
+
+def test_title_and_axes_say_what_is_drawn(drawn):
+    ax = drawn.ax
+    assert ax.get_title(loc="left") == "X BTCUSDT, 3 sessions of 1 d, rows of 1 USDT"
+    assert ax.get_ylabel() == "Price [USDT per BTC]"
+    assert ax.get_xlabel() == "Time [UTC], longest row: 4 time blocks of 360 min"
+    assert [inset.get_ylabel() for inset in ax.child_axes] == ["Time into the session [h]"]
+    labels = [text.get_text() for text in ax.get_legend().get_texts()]
+    assert labels == ["Value area, 70%", "POC", "POC until touched", "Initial balance", "Single prints"]
+
+
+def test_a_session_without_its_end_has_that_of_its_interval(ax):
+    drawn = plot.market_profile(levels(*SESSIONS).drop("period_end"), ax=ax)
+    assert_allclose(
+        [segment[:, 0] for segment in drawn.pocs.get_segments()], [(day(n), day(n + 1)) for n in range(3)]
+    )
+    without = levels(*SESSIONS).drop("period_end", "interval")
+    assert len(plot.market_profile(without, ax=ax).pocs.get_segments()) == 3
+
+
+@pytest.mark.parametrize("sessions", [(), ({100: []},)])
+@pytest.mark.parametrize("style", ["blocks", "letters"])
+def test_nothing_to_show_says_no_data(ax, native, sessions, style):
+    drawn = plot.market_profile(native(levels(*sessions)), ax=ax, style=style)
+    assert [text.get_text() for text in ax.texts] == ["no data"]
+    assert (drawn.row_height, drawn.naked, drawn.letters, drawn.blocks) == (None, (), (), None)
+    ax.figure.canvas.draw()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "parameter"),
+    [
+        ({"style": "bars"}, "style"),
+        ({"row_size": 0}, "row_size"),
+        ({"row_size": 1.5}, "row_size"),
+        ({"share": 2}, "share"),
+        ({"timezone": "Mars"}, "timezone"),
+    ],
+)
+def test_wrong_arguments_are_refused(ax, arguments, parameter):
+    with pytest.raises(QueryError) as caught:
+        plot.market_profile(levels(*SESSIONS), ax=ax, **arguments)
+    assert caught.value.parameter == parameter
+
+
+def test_levels_that_do_not_say_their_blocks_are_refused(ax):
+    with pytest.raises(MissingColumnError, match="block_ids"):
+        plot.market_profile(levels(*SESSIONS).drop("block_ids"), ax=ax)
+
+
+def test_several_markets_are_refused(ax):
+    both = pl.concat([levels(*SESSIONS), levels(*SESSIONS).with_columns(exchange=pl.lit("Y"))])
+    with pytest.raises(QueryError, match="filter the frame to one exchange"):
+        plot.market_profile(both, ax=ax)
