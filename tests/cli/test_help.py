@@ -1,4 +1,4 @@
-"""The page of the command line is what the commands say of themselves."""
+"""The page of the command line shows what the commands say: ``python tests/cli/test_help.py`` rewrites it."""
 
 from __future__ import annotations
 
@@ -20,22 +20,30 @@ def commands(command: click.Command, words: tuple[str, ...] = ()) -> list[tuple[
     return [words, *(found for name in inside for found in commands(inside[name], (*words, name)))]
 
 
-@pytest.mark.slow
-def test_the_page_shows_the_help_of_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("COLUMNS", "100")
+def page() -> str:
+    """Return the page: the help of each command."""
     runner = CliRunner(env={"COLUMNS": "100"})
-    page = PAGE.read_text("utf-8")
     all_commands = commands(typer.main.get_command(app))
     assert len(all_commands) > 8
-    expected = ["# The command line\n\n`tidytape COMMAND --help` prints what stands here.\n"]
+    parts = ["# The command line\n\n`tidytape COMMAND --help` prints what stands here.\n"]
     derived = [("ingest",), ("ingest", "auto"), *(("ingest", name) for name in LAYOUTS)]
     assert [words for words in all_commands if words in derived] == derived
     for words in all_commands:
         if words in derived:  # docs/conf.py fills these in when the pages are built
-            expected += ["<!-- ingest commands -->\n"] if words == ("ingest",) else []
+            parts += ["<!-- ingest commands -->\n"] if words == ("ingest",) else []
             continue
         said = runner.invoke(app, [*words, "--help"], prog_name="tidytape")
         assert said.exit_code == 0
         text = "\n".join(line.rstrip() for line in said.output.strip().splitlines())
-        expected.append(f"## {' '.join(('tidytape', *words))}\n\n```text\n{text}\n```\n")
-    assert page == "\n".join(expected), "\n".join(expected)
+        parts.append(f"## {' '.join(('tidytape', *words))}\n\n```text\n{text}\n```\n")
+    return "\n".join(parts)
+
+
+@pytest.mark.slow
+def test_the_page_shows_the_help_of_every_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "100")
+    assert PAGE.read_text("utf-8") == page(), "python tests/cli/test_help.py"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), "utf-8")

@@ -57,22 +57,55 @@ def test_info(run, lake):
     code, said, _ = run("lake", "info", "--lake", lake)
     assert code == 0
     assert "2023-11-14T22:13:20Z" in said
-    code, said, _ = run("lake", "info", "--lake", lake, "--json")
-    lines = [json.loads(line) for line in said.splitlines()]
+    code, said, told = run("lake", "info", "--lake", lake, "--json")
+    rows = json.loads(said)
+    assert (code, told) == (0, "")
+    assert [row["type"] for row in rows] == [
+        "TRADE", "TRADE_SIDE_AGNOSTIC_AGG", "TRADE_AGG", "VOLUME_PROFILE_AGG", "TPO_AGG"
+    ]  # fmt: skip
+    assert {name: rows[0][name] for name in ("raw_symbol", "rows", "gaps", "first_timestamp", "quiet")} == {
+        "raw_symbol": "BTCUSDT",
+        "rows": 150,
+        "gaps": 0,
+        "first_timestamp": "2023-11-14T22:13:20Z",
+        "quiet": "PT1H",
+    }
+
+
+def test_info_tells_gaps(run, lake, tmp_path):
+    Lake(lake).append("trades", tape(10_000, 10_100), source="c")
+    (row,) = [
+        row for row in json.loads(run("lake", "info", "--lake", lake, "--json")[1]) if row["type"] == "TRADE"
+    ]
+    assert (row["gaps"], row["longest_gap"], row["gap_starts"]) == (1, "PT2H44M11S", ["2023-11-14T22:15:49Z"])
+    words = ("lake", "info", "--lake", lake, "--shortest-gap", "3h", "--events", "--json")
+    assert json.loads(run(*words)[1])[0]["gaps"] == 0
+    code, said, told = run("lake", "info", "--lake", lake, "--out", tmp_path / "held.parquet")
+    assert (code, said, told) == (0, "", f"5 rows -> {tmp_path / 'held.parquet'}\n")
+    assert pl.read_parquet(tmp_path / "held.parquet")["gaps"].to_list() == [1] * 5
+    assert run("lake", "info", "--lake", lake, "--shortest-gap", "soon")[0] == 2
+
+
+def test_info_of_tables(run, lake):
+    code, said, _ = run("lake", "info", "--tables", "--lake", lake, "--json")
+    table = json.loads(said)[0]
     assert code == 0
-    assert {name: lines[0][name] for name in ("table", "rows", "files", "version")} == {
+    assert {name: table[name] for name in ("table", "rows", "files", "version", "first")} == {
         "table": "trades",
         "rows": 150,
         "files": 2,
         "version": 2,
+        "first": "2023-11-14T22:13:20Z",
     }
-    assert lines[0]["first"] == "2023-11-14T22:13:20Z"
+    code, _, told = run("lake", "info", "--tables", "--instruments", "--lake", lake)
+    assert code == 2
+    assert told.startswith("error: --tables: got '--instruments too'")
 
 
 def test_info_of_instruments(run, lake):
     code, said, _ = run("lake", "info", "--instruments", "--lake", lake, "--json")
     assert code == 0
-    assert json.loads(said)["raw_symbol"] == "BTCUSDT"
+    assert [row["raw_symbol"] for row in json.loads(said)] == ["BTCUSDT"]
     assert "BTCUSDT" in run("lake", "info", "--instruments", "--lake", lake)[1]
 
 
@@ -85,7 +118,7 @@ def test_check(run, lake):
     assert said.startswith("error: keys: trades BINANCE BTCUSDT: 2, first: id '3' has 2 rows")
     code, said, _ = run("lake", "check", "--lake", lake, "--json", "--table", "trades")
     assert code == 1
-    assert [json.loads(line)["check"] for line in said.splitlines()] == ["keys", "sequence"]
+    assert [finding["check"] for finding in json.loads(said)] == ["keys", "sequence"]
 
 
 @pytest.mark.slow
@@ -98,7 +131,7 @@ def test_compact_and_vacuum(run, lake):
         code, said, _ = run("lake", "vacuum", "--lake", lake, "--retention-hours", 0, *words)
         assert (code, said.splitlines()[0][:28]) == (0, "trades: would delete 2 files")
     code, said, _ = run("lake", "vacuum", "--lake", lake, "--retention-hours", 0, "--yes", "--json")
-    assert json.loads(said.splitlines()[0])["files"] == 2
+    assert json.loads(said)[0]["files"] == 2
     assert run("lake", "check", "--lake", lake)[0] == 0
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import json
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tidytape.cli.output import as_json_lines, put
+from tidytape.cli.output import Json, check_target, put, put_json
+from tidytape.errors import QueryError
 
 __all__ = ["app"]
 
@@ -15,23 +16,73 @@ app = typer.Typer(help="Look after a lake: what is in it, is it sound, keep it s
 
 LakeOption = Annotated[str, typer.Option("--lake", help="The lake: a folder or an object-store address.")]
 Tables = Annotated[list[str] | None, typer.Option("--table", help="Only this table; may be repeated.")]
-Json = Annotated[bool, typer.Option("--json", help="One JSON object per line.")]
 
 
 @app.command()
 def info(
     lake: LakeOption,
-    instruments: Annotated[bool, typer.Option("--instruments", help="One line per instrument.")] = False,
+    by_table: Annotated[
+        bool, typer.Option("--tables", help="One line per table instead: files and version too.")
+    ] = False,
+    instruments: Annotated[
+        bool,
+        typer.Option("--instruments", help="One line per table and market: what amounts were recorded in."),
+    ] = False,
+    shortest_gap: Annotated[
+        str | None,
+        typer.Option(
+            help="From what length on a stretch without an event is a gap, e.g. 30m, 3h or 2d. If left out an hour, or "
+            "longer for a market whose events are rare."
+        ),
+    ] = None,
+    events: Annotated[
+        bool,
+        typer.Option(
+            "--events",
+            help="Read all events for the gaps. If left out, a table of more than 10 million rows is looked at by its "
+            "minutes, or by its log, which shows only the gaps between files.",
+        ),
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option(help="File ending in .parquet, .csv or .jsonl; else the terminal."),
+    ] = None,
     as_json: Json = False,
 ) -> None:
-    """Say what is in a lake, by its logs alone: rows, files, bytes, first and last time."""
-    from tidytape.lake import Lake, hygiene
+    """Say what is in a lake, per market and data type: from when to when, how many events, and with which gaps.
 
-    found = hygiene.instruments(Lake(lake)) if instruments else hygiene.info(Lake(lake))
-    if as_json:
-        typer.echo(as_json_lines(found), nl=False)
+    Types that are made of the same table have the same numbers.
+    """
+    from datetime import timedelta
+
+    from tidytape.lake import Lake, hygiene
+    from tidytape.lake.hygiene.gaps import MOST_ROWS
+    from tidytape.query.values import milliseconds
+    from tidytape.service.holdings import described
+
+    check_target(out)
+    if by_table and instruments:
+        raise QueryError("by_table", got="--instruments too", expected="one of the two")
+    if by_table or instruments:
+        found = hygiene.instruments(Lake(lake)) if instruments else hygiene.info(Lake(lake))
     else:
-        put(found, None, whole="--json prints all")
+        quiet = None
+        if shortest_gap is not None:
+            quiet = timedelta(milliseconds=milliseconds(shortest_gap, "shortest_gap"))
+        found = described(Lake(lake), quiet=quiet, most_rows=None if events else MOST_ROWS)
+    if out is not None:
+        put(found, out)
+    if as_json:
+        put_json(found)
+    elif out is None:
+        shown = found if by_table or instruments else found.select(_SHOWN)
+        put(shown, None, whole="--json prints all", rows=_ROWS)
+
+
+_ROWS = 200
+_SHOWN = (
+    "exchange", "raw_symbol", "type", "first_timestamp", "last_timestamp", "rows", "gaps", "longest_gap", "gaps_from"
+)  # fmt: skip
 
 
 @app.command()
@@ -48,7 +99,7 @@ def check(
 
     report = hygiene.check(Lake(lake), tables=table, checks=checks)
     if as_json:
-        typer.echo(as_json_lines(report.frame()), nl=False)
+        put_json(report.frame())
     else:
         typer.echo(str(report))
     if not report.sound:
@@ -65,14 +116,15 @@ def compact(
     as_json: Json = False,
 ) -> None:
     """Put many small files into few, in the order of time; the rows stay the same."""
-    from dataclasses import asdict
-
     from tidytape.lake import Lake, hygiene
 
     done = hygiene.compact(Lake(lake), tables=table, everything=everything)
+    if as_json:
+        put_json(done)
+        return
     for one in done:
-        typer.echo(json.dumps(asdict(one)) if as_json else str(one))
-    if not done and not as_json:
+        typer.echo(str(one))
+    if not done:
         typer.echo("nothing to compact")
 
 
@@ -91,14 +143,15 @@ def vacuum(
     as_json: Json = False,
 ) -> None:
     """Delete the files that no version of the last week needs; only say which without --yes."""
-    from dataclasses import asdict
-
     from tidytape.lake import Lake, hygiene
 
     done = hygiene.vacuum(
         Lake(lake), tables=table, retention_hours=retention_hours, dry_run=dry_run or not yes
     )
+    if as_json:
+        put_json(done)
+        return
     for one in done:
-        typer.echo(json.dumps(asdict(one)) if as_json else str(one))
-    if not as_json and not yes and any(one.files for one in done):
+        typer.echo(str(one))
+    if not yes and any(one.files for one in done):
         typer.echo("nothing was deleted; --yes deletes", err=True)
