@@ -6,6 +6,12 @@
 - `volume_profile` : traded volume by price, with the point of control and the value area.
 - `market_profile` : how long the price was where, as blocks or letters, sessions side by side.
 - `candles_with_profile` : the three of them on shared axes, laid out by `panels`.
+- `funding` : settled and predicted funding rates per year, and their mean by open interest.
+- `open_interest` : open interest over time; beside the price, which positions were opened or closed.
+- `premium` : how much dearer each market is than a reference.
+- `market_share` : shares of markets in a sum, stacked.
+- `volatility` : implied volatility over time by tenor, beside the realised one.
+- `skew` : skew or risk reversals over time by tenor.
 - `smile` : implied volatility by strike, an expiry beside the other.
 - `surface` : implied volatility over strike and time to expiry.
 - `term_structure` : implied volatility or skew by tenor or by days to expiry.
@@ -19,37 +25,53 @@ may be datetimes or int64 nanoseconds since the epoch.
 from __future__ import annotations
 
 from tidytape.plot._candles import Candles, Volume, candles, volume
+from tidytape.plot._cross import MarketShare, Premium, market_share, premium
+from tidytape.plot._funding import Funding, funding
 from tidytape.plot._heatmap import BookHeatmap, book_heatmap
 from tidytape.plot._live import live
 from tidytape.plot._market_profile import MarketProfile, market_profile
+from tidytape.plot._open_interest import OpenInterest, open_interest
 from tidytape.plot._panels import CandlesWithProfile, Panels, candles_with_profile, panels
 from tidytape.plot._profile import Profile, volume_profile
 from tidytape.plot._smile import Smile, smile
 from tidytape.plot._surface import Surface, surface
 from tidytape.plot._term_structure import TermStructure, term_structure
+from tidytape.plot._volatility import Skew, Volatility, skew, volatility
 from tidytape.plot._widget import live_widget
 
 __all__ = [
     "BookHeatmap",
     "Candles",
     "CandlesWithProfile",
+    "Funding",
     "MarketProfile",
+    "MarketShare",
+    "OpenInterest",
     "Panels",
+    "Premium",
     "Profile",
+    "Skew",
     "Smile",
     "Surface",
     "TermStructure",
+    "Volatility",
     "Volume",
     "book_heatmap",
     "candles",
     "candles_with_profile",
+    "funding",
     "live",
     "live_widget",
     "market_profile",
+    "market_share",
+    "open_interest",
     "panels",
+    "premium",
+    "skew",
     "smile",
     "surface",
     "term_structure",
+    "volatility",
     "volume",
     "volume_profile",
 ]

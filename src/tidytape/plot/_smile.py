@@ -21,7 +21,8 @@ from tidytape.plot._frame import opened, timed
 
 _EXPIRES = time(8, tzinfo=UTC)
 _COLOURS = "viridis"
-_BRIGHTEST = 0.85  # of the colours: yellow on white is hard to see, and so is violet on black
+_BRIGHTEST = 0.85  # of the colours on white: yellow is hard to see there
+_DARKEST = 0.3  # of the colours on black: violet is hard to see there
 _LISTED = 12  # expiries that a legend lists; of more, every second one and so on
 
 _AXES = {"moneyness": ("Log-moneyness ln(K/F)", "1"), "strike": ("Strike", "quote per coin")}
@@ -219,8 +220,8 @@ def _colours() -> Colormap:
 
 
 def _shades(ax: Axes, number: int) -> list[Any]:
-    first = 1 - _BRIGHTEST if style.is_dark(ax) else 0.0
-    return [_colours()(share) for share in np.linspace(first, first + _BRIGHTEST, max(number, 1))][:number]
+    ends = (_DARKEST, 1.0) if style.is_dark(ax) else (0.0, _BRIGHTEST)
+    return [_colours()(share) for share in np.linspace(*ends, max(number, 1))][:number]
 
 
 def _legend(

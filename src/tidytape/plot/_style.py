@@ -16,6 +16,7 @@ from matplotlib.colors import Colormap, LinearSegmentedColormap, ListedColormap,
 from matplotlib.dates import AutoDateLocator, ConciseDateFormatter, DateLocator
 from matplotlib.patheffects import withStroke
 from matplotlib.ticker import FixedLocator, FuncFormatter, MaxNLocator, NullLocator, ScalarFormatter
+from matplotlib.transforms import ScaledTranslation
 
 from tidytape.errors import QueryError
 
@@ -249,7 +250,7 @@ def legend(
     handles: Sequence[Artist] | None = None,
     *,
     title: str | None = None,
-    place: Literal["inside", "beside", "above", "corner"] = "inside",
+    place: Literal["inside", "beside", "above", "below", "corner"] = "inside",
     columns: int | None = None,
 ) -> Legend:
     """Draw a legend.
@@ -262,9 +263,9 @@ def legend(
         What it lists; everything with a label otherwise.
     title : str, optional
         What it says above them.
-    place : {"inside", "beside", "above", "corner"}
-        In the axes where there is most room, right of them, above them in a row, or in the upper left corner of axes
-        that hold nothing else.
+    place : {"inside", "beside", "above", "below", "corner"}
+        In the axes where there is most room, right of them, above them in a row, below the label of their lower edge,
+        or in the upper left corner of axes that hold nothing else.
     columns : int, optional
         How many entries stand side by side; all of them above the axes, and one elsewhere.
     """
@@ -273,6 +274,13 @@ def legend(
         "inside": {"framealpha": 0.9, "edgecolor": grid(ax), "facecolor": face(ax)},
         "beside": {"loc": "upper left", "bbox_to_anchor": (1.01, 1), "frameon": False},
         "above": {"loc": "lower left", "bbox_to_anchor": (0.0, 1.0), "frameon": False, "borderaxespad": 0.1},
+        "below": {
+            "loc": "upper left",
+            "bbox_to_anchor": (0.0, 0.0),
+            "bbox_transform": ax.transAxes + _down(ax, 46),
+            "borderaxespad": 0,
+            "frameon": False,
+        },
         "corner": {
             "loc": "upper left",
             "borderaxespad": 0,
@@ -297,6 +305,10 @@ def legend(
     )
     drawn.get_title().set_color(text)
     return drawn
+
+
+def _down(ax: Axes, points: float) -> ScaledTranslation:
+    return ScaledTranslation(0, -points / 72, ax.get_figure(root=True).dpi_scale_trans)  # type: ignore[union-attr]
 
 
 def colour_bar(

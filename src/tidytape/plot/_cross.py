@@ -1,0 +1,264 @@
+"""Markets of one coin beside each other: premiums over a reference, and shares of a sum."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import tzinfo
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.collections import PolyCollection
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, MaxNLocator
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.errors import QueryError
+from tidytape.plot import _style as style
+from tidytape.plot._frame import opened
+from tidytape.plot._series import _values
+from tidytape.plot._tracks import Floats, Tracks, legend_place, set_window, tracks
+
+_BASIS_POINTS = 1e4
+_OTHERS = "others"
+
+
+@dataclass(frozen=True, slots=True)
+class Premium:
+    """What `premium` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    lines : dict of str to matplotlib.lines.Line2D
+        By market, its premium; NaN where intervals are missing. [bp]
+    """
+
+    ax: Axes
+    lines: dict[str, Line2D]
+
+
+@dataclass(frozen=True, slots=True)
+class MarketShare:
+    """What `market_share` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    areas : dict of str to matplotlib.collections.PolyCollection
+        By market, from the lowest area to the highest.
+    shares : dict of str to float
+        By market, its share in the sum over the whole time. [1]
+    """
+
+    ax: Axes
+    areas: dict[str, PolyCollection]
+    shares: dict[str, float]
+
+
+def premium(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Premium:
+    """Draw how much dearer each market is than a reference, one line per market.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
+        As `tidytape.analytics.cross.premium` returns it. Uses ``timestamp`` [UTC], ``premium`` [1] and, for the label,
+        ``reference_rule``. A market whose premium is 0 throughout, as the reference itself is, has no line.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Premium
+        The artists. A frame without a premium says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame has several intervals, or a market several rows of one time; or if ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from tidytape import Client
+    >>> from tidytape.analytics import cross
+    >>> window = {"coin": "BTC", "interval": "1h", "start": "2024-08-07", "end": "2024-08-08"}
+    >>> with Client.demo() as client:
+    ...     apart = cross.premium(client.candles(exchange=["DEMO_SPOT", "DEMO_PERP"], **window))
+    >>> premium(apart, ax=Figure().add_subplot()).ax.get_ylabel()
+    'Premium over the median [bp]'
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    given = opened(frame, "frame", ["timestamp", "premium"])
+    series = tracks(given, "frame", ["premium"])
+    ax = ax or style.new_axes(9, 4)
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    rules = _values(given, "reference_rule") if "reference_rule" in given.columns else []
+    style.y_label(ax, f"Premium over {_reference(rules)}", "bp")
+    style.title(ax, series.title())
+    lines: dict[str, Line2D] = {}
+    for label, track in series.by_label.items():
+        times, values = track.line("premium")
+        if np.nan_to_num(values).any():
+            (lines[label],) = ax.plot(
+                times,
+                values * _BASIS_POINTS,
+                linewidth=1.2,
+                label=label,
+                zorder=2.2,
+                **style.look(len(lines)),
+            )
+    if not any(np.isfinite(track.values["premium"]).any() for track in series.by_label.values()):
+        style.no_data(ax)
+        return Premium(ax, lines)
+    ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)
+    set_window(ax, series)
+    if len(lines) > 1:
+        style.legend(ax, place=legend_place([*lines.values()]))
+    return Premium(ax, lines)
+
+
+def _reference(rules: list[str]) -> str:
+    """Return what premiums are over, e.g. ``the median`` or ``A BTCUSDT``."""
+    if len(rules) != 1:
+        return "the reference"
+    if "=" not in rules[0]:
+        return f"the {rules[0]}"
+    return " ".join(part.partition("=")[2] for part in rules[0].split(", "))
+
+
+def market_share(
+    frame: IntoFrame,
+    /,
+    *,
+    amount: str = "",
+    most: int = len(style.CYCLE),
+    ax: Axes | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> MarketShare:
+    """Draw the share of each market in the sum of all, stacked, the largest at the bottom.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
+        As `tidytape.analytics.cross.market_share` returns it. Uses ``timestamp`` [UTC], ``share`` [1] and ``total``. A
+        market without a row has no share in that interval; an interval whose shares are unknown is a gap.
+    amount : str, optional
+        What the shares are of, for the label, e.g. ``"volume"``.
+    most : int, > 0
+        How many markets have an area of their own; the areas of the smaller ones are added up.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    MarketShare
+        The artists, and the share of each market over the whole time, which the legend lists in the order of the
+        areas. A frame without a share says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame has several intervals, or a market several rows of one time; if ``most`` is no number above 0; or
+        if ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from tidytape import Client
+    >>> from tidytape.analytics import cross
+    >>> window = {"coin": "BTC", "interval": "1h", "start": "2024-08-07", "end": "2024-08-08"}
+    >>> with Client.demo() as client:
+    ...     candles = client.candles(exchange=["DEMO_SPOT", "DEMO_PERP"], **window)
+    >>> shares = cross.market_share(candles, amount="volume")
+    >>> drawn = market_share(shares, amount="volume", ax=Figure().add_subplot())
+    >>> drawn.ax.get_ylabel(), round(sum(drawn.shares.values()), 9)
+    ('Share of volume [%]', 1.0)
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    if type(most) is not int or most < 1:
+        raise QueryError("most", got=most, expected="a whole number above 0")
+    series = tracks(frame, "frame", ["share", "total"])
+    times, stacked, shares = _stacked(series, most)
+    ax = ax or style.new_axes(9, 4)
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    ax.yaxis.set_major_locator(FixedLocator([0, 25, 50, 75, 100]))
+    style.y_label(ax, f"Share of {amount}" if amount else "Share", "%")
+    style.title(ax, series.title())
+    areas: dict[str, PolyCollection] = {}
+    if not shares:
+        style.no_data(ax)
+        return MarketShare(ax, areas, shares)
+    low = np.where(np.isnan(stacked[0]), np.nan, 0.0)
+    for place, (label, high) in enumerate(zip(shares, stacked, strict=True)):
+        is_rest = label not in series.by_label
+        areas[label] = ax.fill_between(
+            times,
+            low * 100,
+            high * 100,
+            facecolor=style.inside(ax).volume if is_rest else style.CYCLE[place % len(style.CYCLE)],
+            edgecolor=style.face(ax),
+            linewidth=0.6,
+            alpha=0.9,
+            label=f"{label}, {shares[label] * 100:.3g} %" if label else None,
+            zorder=2,
+        )
+        low = high
+    set_window(ax, series)
+    ax.set_ylim(0, 100)
+    if len(areas) > 1:
+        style.legend(ax, [*areas.values()][::-1], title="Share of the whole time", place="beside")
+    return MarketShare(ax, areas, shares)
+
+
+def _stacked(series: Tracks, most: int) -> tuple[Floats, Floats, dict[str, float]]:
+    """Return times, the upper end of each area at them, and the share of each market over the whole time."""
+    known = {
+        label: np.isfinite(track.values["share"]) & np.isfinite(track.values["total"])
+        for label, track in series.by_label.items()
+    }
+    totals: dict[float, float] = {}
+    ends: dict[float, float] = {}
+    for label, track in series.by_label.items():
+        ends |= dict(zip(track.start.tolist(), track.end.tolist(), strict=True))
+        rows = known[label]
+        totals |= dict(zip(track.start[rows].tolist(), track.values["total"][rows].tolist(), strict=True))
+    if not totals:
+        return np.empty(0), np.empty((0, 0)), {}
+    starts = np.array(sorted(ends))
+    total = np.array([totals.get(start, np.nan) for start in starts])
+    amounts = {}
+    for label, track in series.by_label.items():
+        own = np.where(np.isnan(total), np.nan, 0.0)
+        rows = known[label]
+        own[np.searchsorted(starts, track.start[rows])] = track.values["share"][rows]
+        amounts[label] = own
+    weight = np.nansum(total)
+    whole = {label: float(np.nansum(own * total) / weight) for label, own in amounts.items()}
+    order = sorted(whole, key=lambda label: -whole[label])
+    kept, rest = order[:most], order[most:]
+    if len(rest) == 1:
+        kept, rest = order, []
+    rows_of = [amounts[label] for label in kept]
+    shares = {label: whole[label] for label in kept}
+    if rest:
+        rows_of.append(np.sum([amounts[label] for label in rest], axis=0))
+        shares[f"{len(rest)} {_OTHERS}"] = sum(whole[label] for label in rest)
+    # Both ends of each interval, and after a gap's begin a NaN: an area has no steps that would end with its last time.
+    stacked = np.repeat(np.cumsum(rows_of, axis=0), 2, axis=1)
+    end = np.array([ends[start] for start in starts])
+    times = np.column_stack([starts, end]).ravel()
+    after = 2 * (np.flatnonzero(starts[1:] - end[:-1] > 1e-3 * (end[0] - starts[0])) + 1)
+    return np.insert(times, after, times[after - 1]), np.insert(stacked, after, np.nan, axis=1), shares

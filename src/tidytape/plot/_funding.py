@@ -1,0 +1,207 @@
+"""Funding rates over time, of each market and of all by their open interest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta, tzinfo
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.analytics import cross
+from tidytape.analytics.funding import annualized
+from tidytape.catalogue import DEFAULT_FUNDING_INTERVAL_MS
+from tidytape.errors import QueryError
+from tidytape.plot import _style as style
+from tidytape.plot._frame import opened
+from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
+
+_OWN = "funding_interval"
+_DASHES = (0, (3, 2))
+
+
+@dataclass(frozen=True, slots=True)
+class Funding:
+    """What `funding` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    settled : dict of str to matplotlib.lines.Line2D
+        By market, the settled rate as a line of steps. [% per year]
+    predicted : dict of str to matplotlib.lines.Line2D
+        By market, the predicted rate, of markets that have one. [% per year]
+    means : dict of str to matplotlib.lines.Line2D
+        The mean by open interest: one, or one per coin by its name. Empty without open interest. [% per year]
+    """
+
+    ax: Axes
+    settled: dict[str, Line2D]
+    predicted: dict[str, Line2D]
+    means: dict[str, Line2D]
+
+
+def funding(
+    frame: IntoFrame,
+    /,
+    *,
+    open_interest: IntoFrame | None = None,
+    funding_interval: str | timedelta | None = None,
+    ax: Axes | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Funding:
+    """Draw funding rates per year: settled ones as solid steps, predicted ones dashed, one colour per market.
+
+    Rates are annualised as `tidytape.analytics.funding.annualized` does without compounding. Above zero longs pay
+    shorts. An interval without a rate is a gap.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
+        Schema FUNDING_RATE_AGG of one interval. Uses ``timestamp`` [UTC], ``rate_close`` and, where it is there,
+        ``predicted_close`` [1 per funding interval].
+    open_interest : frame of the same kind, key (exchange, raw_symbol, timestamp), any order; optional
+        Schema OPEN_INTEREST_AGG in USD, or in coin where all markets have one coin. With it the mean that
+        `tidytape.analytics.cross.oi_weighted` returns is drawn too, and the legend says which share of the open
+        interest it covers at least.
+    funding_interval : str or timedelta, optional
+        Time that all rates are of. Without it, what the frame's column ``funding_interval`` says [ns], and 8 hours
+        where there is no such column: the client brings rates to 8 hours unless it is told otherwise. The title says
+        which.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Funding
+        The artists. A frame without a rate says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame has several intervals, or a market several rows of one time; if ``funding_interval`` is given and
+        the frame has such a column too; if open interest is in coin and of several coins; or if ``timezone`` is
+        unknown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from tidytape import Client
+    >>> window = {"coin": "BTC", "interval": "1h", "start": "2024-08-07", "end": "2024-08-08"}
+    >>> with Client.demo() as client:
+    ...     drawn = funding(client.funding(exchange="DEMO_PERP", **window), ax=Figure().add_subplot())
+    >>> drawn.ax.get_ylabel()
+    'Funding rate [% per year]'
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    given = opened(frame, "frame", ["timestamp", "rate_close"])
+    over = funding_interval
+    if over is None and _OWN not in given.columns:
+        over = timedelta(milliseconds=DEFAULT_FUNDING_INTERVAL_MS)
+    rates = _annualized(given, over)
+    series = tracks(rates, "frame", ["settled"], optional=["predicted"])
+    means, least = (Tracks(series.shared, {}), None)
+    if open_interest is not None:
+        means, least = _means(rates, opened(open_interest, "open_interest"))
+
+    ax = ax or style.new_axes(9, 4)
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    style.y_label(ax, "Funding rate", "% per year")
+    style.title(ax, ", ".join(filter(None, (series.title(), _interval_text(over)))))
+    drawn = Funding(ax, {}, {}, {})
+    for place, (label, track) in enumerate(series.by_label.items()):
+        look = style.look(place)
+        if np.isfinite(track.values["settled"]).any():
+            (drawn.settled[label],) = ax.plot(
+                *track.steps("settled"),
+                drawstyle="steps-post",
+                linewidth=1.5,
+                zorder=2.2,
+                label=label,
+                **look,
+            )
+        if np.isfinite(track.values["predicted"]).any():
+            # Steps of many small changes would hide those of the settled rate.
+            look |= {"linestyle": _DASHES, "linewidth": 0.9, "alpha": 0.7, "label": label}
+            (drawn.predicted[label],) = ax.plot(*track.line("predicted"), zorder=2.1, **look)
+    for label, track in means.by_label.items():
+        (drawn.means[label],) = ax.plot(
+            *track.steps("settled"), drawstyle="steps-post", color=style.ink(ax), linewidth=2.2, zorder=2.3
+        )
+    if not drawn.settled and not drawn.predicted:
+        style.no_data(ax)
+        return drawn
+    ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)
+    set_window(ax, series)
+    _legend(drawn, least)
+    return drawn
+
+
+def _annualized(rates: nw.DataFrame[Any], over: str | timedelta | None) -> nw.DataFrame[Any]:
+    """Return the frame with ``settled`` and ``predicted`` in percent per year."""
+    columns = {"settled": "rate_close", "predicted": "predicted_close"}
+    for name, rate in columns.items():
+        if rate in rates.columns:
+            per_year = nw.from_native(
+                annualized(rates.to_native(), rate=rate, funding_interval=over), eager_only=True
+            )
+            # The same rows in the same order.
+            rates = rates.with_columns((per_year.get_column("apr") * 100).alias(name))
+    return rates
+
+
+def _means(rates: nw.DataFrame[Any], interest: nw.DataFrame[Any]) -> tuple[Tracks, float | None]:
+    """Return the means by open interest, and the least share of the open interest that they cover."""
+    units, coins = (
+        interest.get_column(name).unique().drop_nulls().to_list() if name in interest.columns else []
+        for name in ("amount_unit", "coin")
+    )
+    if "COIN" in {str(unit) for unit in units} and len(coins) > 1:
+        raise QueryError(
+            "open_interest",
+            got=f"open interest in coin of {len(coins)} coins",
+            expected="open interest in USD, or of one coin",
+            hint="fetch it with quote='USD', or filter both frames to one coin",
+        )
+    mean = cross.oi_weighted(rates.to_native(), interest.to_native(), rate="settled")
+    known = nw.from_native(mean, eager_only=True)
+    coverage = known.get_column("coverage").drop_nulls()
+    return tracks(known, "open_interest", ["settled"]), float(coverage.min()) if len(coverage) else None
+
+
+def _interval_text(over: str | timedelta | None) -> str:
+    if over is None:
+        return ""
+    if not isinstance(over, timedelta):
+        return f"rates per {over}"
+    hours = over / timedelta(hours=1)
+    return f"rates per {hours:g}h"
+
+
+def _legend(drawn: Funding, least: float | None) -> None:
+    ink = style.ink(drawn.ax)
+    handles = [drawn.settled.get(label, line) for label, line in {**drawn.settled, **drawn.predicted}.items()]
+    if drawn.predicted and drawn.settled:
+        handles.append(Line2D([], [], color=ink, linewidth=1.0, linestyle=_DASHES, label="predicted"))
+    covered = "" if least is None else f",\n{_percent(least)} or more of it"
+    for label, line in drawn.means.items():
+        line.set_label(f"mean by open interest{f' {label}' if label else ''}{covered}")
+        handles.append(line)
+    if len(handles) > 1:
+        style.legend(drawn.ax, handles, place=legend_place(handles))
+
+
+def _percent(share: float) -> str:
+    return f"{np.floor(share * 1000) / 10:g} %"

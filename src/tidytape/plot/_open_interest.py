@@ -1,0 +1,258 @@
+"""Open interest over time, and what it says beside the price."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.patches import StepPatch
+from matplotlib.ticker import MaxNLocator
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.analytics import cross
+from tidytape.analytics.flow import oi_price_quadrant
+from tidytape.errors import QueryError
+from tidytape.plot import _style as style
+from tidytape.plot._candles import Candles, draw_candles
+from tidytape.plot._frame import opened
+from tidytape.plot._series import candle_series
+from tidytape.plot._tracks import Tracks, legend_place, set_window, tracks
+
+_HEIGHTS = (3.0, 1.8, 1.6)
+_CARRY = "24h"  # as long as the service lets a report of open interest count
+
+# The colour is that of the direction of the price: strong where positions are opened, pale where they are closed.
+_QUADRANTS = {
+    "new_longs": ("up", "new longs: price up, open interest up"),
+    "short_covering": ("buy", "short covering: price up, open interest down"),
+    "new_shorts": ("down", "new shorts: price down, open interest up"),
+    "long_unwinding": ("sell", "long unwinding: price down, open interest down"),
+    "flat": ("volume", "flat: within the dead band"),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class OpenInterest:
+    """What `open_interest` drew.
+
+    Attributes
+    ----------
+    axes : tuple of matplotlib.axes.Axes
+        Where: one without candles; with them the price, the open interest and its change.
+    lines : dict of str to matplotlib.lines.Line2D
+        By market, its open interest as a line of steps.
+    total : matplotlib.lines.Line2D or None
+        The sum of several markets of one coin.
+    candles : Candles or None
+        Artists of the candles.
+    changes : dict of str to matplotlib.patches.StepPatch
+        By quadrant, the relative change of the open interest in the intervals of that quadrant, NaN in the others. [%]
+    """
+
+    axes: tuple[Axes, ...]
+    lines: dict[str, Line2D]
+    total: Line2D | None
+    candles: Candles | None
+    changes: dict[str, StepPatch]
+
+
+def open_interest(
+    frame: IntoFrame,
+    /,
+    *,
+    candles: IntoFrame | None = None,
+    price_band: float = 0.0,
+    oi_band: float = 0.0,
+    by: str | Iterable[str] | None = None,
+    axes: Axes | Sequence[Axes] | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> OpenInterest:
+    """Draw open interest over time; with candles also the price, and which positions were opened or closed.
+
+    With candles there are three axes: the candles, the open interest, and its change in each interval, coloured by
+    `tidytape.analytics.flow.oi_price_quadrant`: blue if the price rose and vermillion if it fell, strong if positions
+    were opened and pale if they were closed. The legend says what each colour means, and in which share of the
+    intervals it was so. Without candles the frame may have several markets: one line for each, and their sum if they
+    have one coin.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (exchange, raw_symbol, timestamp), any order
+        Schema OPEN_INTEREST_AGG of one interval. Uses ``timestamp`` [UTC] and ``close`` [as ``amount_unit`` says]; with
+        candles of one market, in coin, because open interest in USD moves with the price.
+    candles : frame of the same kind, m rows, key timestamp, any order; optional
+        Schema TRADE_SIDE_AGNOSTIC_AGG of the same market and interval.
+    price_band, oi_band : float, >= 0
+        Relative changes up to these are ``flat``. [1]
+    by : str or iterable of str, optional
+        What the rows of the two frames must share, as of `tidytape.analytics.flow.oi_price_quadrant`: ``"coin"`` for
+        candles of another market of the same coin.
+    axes : matplotlib.axes.Axes, or sequence of three; optional
+        Where to draw: one without candles, three from above with them. A new figure otherwise.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    OpenInterest
+        The artists. A frame without open interest says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame has several intervals or units, or a market several rows of one time; with candles, if either frame
+        has several markets or the open interest is in USD; if ``axes`` are not as many as said; or if ``timezone`` is
+        unknown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from tidytape import Client
+    >>> window = {"raw_symbol": "BTC-PERP", "interval": "1h", "start": "2024-08-07", "end": "2024-08-08"}
+    >>> with Client.demo() as client:
+    ...     interest = client.open_interest(exchange="DEMO_PERP", **window)
+    ...     candles = client.candles(exchange="DEMO_PERP", **window)
+    >>> drawn = open_interest(interest, candles=candles, axes=Figure().subplots(3))
+    >>> drawn.axes[1].get_ylabel(), sorted(drawn.changes)[:2]
+    ('Open interest [BTC]', ['long_unwinding', 'new_longs'])
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    given = opened(frame, "frame", ["timestamp", "close"])
+    series = tracks(given, "frame", ["close"])
+    if candles is None:
+        (ax,) = _axes(axes, 1)
+        lines, total = _draw_lines(ax, series, _total(given, series))
+        _finish(ax, series, timezone)
+        return OpenInterest((ax,), lines, total, None, {})
+
+    if len(series.by_label) > 1:
+        raise QueryError(
+            "frame",
+            got=f"{len(series.by_label)} markets",
+            expected="one, if there are candles",
+            hint="filter the frame to one market first",
+        )
+    other = opened(candles, "candles", ["timestamp", "close"])
+    prices = candle_series(other, "candles")
+    quadrants = oi_price_quadrant(
+        given.to_native(), other.to_native(), by=by, price_band=price_band, oi_band=oi_band
+    )
+    top, middle, bottom = _axes(axes, 3)
+    drawn = draw_candles(top, prices, timezone)
+    style.title(top, prices.instrument.title)
+    lines, _ = _draw_lines(middle, series, None)
+    _finish(middle, series, timezone)
+    changes = _draw_changes(bottom, nw.from_native(quadrants, eager_only=True), timezone)
+    if series.bounds():
+        for ax in (top, middle, bottom):
+            set_window(ax, series)
+    for ax in (top, middle):
+        if ax.get_shared_x_axes().joined(ax, bottom):
+            ax.tick_params(labelbottom=False)
+            ax.set_xlabel("")
+            ax.xaxis.get_offset_text().set_visible(False)
+    style.title(middle, series.title() if series.title() != prices.instrument.title else "")
+    return OpenInterest((top, middle, bottom), lines, None, drawn, changes)
+
+
+def _axes(given: Axes | Sequence[Axes] | None, number: int) -> tuple[Axes, ...]:
+    if given is None:
+        if number == 1:
+            return (style.new_axes(9, 4),)
+        import matplotlib.pyplot as plt
+
+        figure = plt.figure(figsize=(9, 7), layout="constrained")
+        return tuple(figure.subplots(number, sharex=True, height_ratios=_HEIGHTS))
+    several = (given,) if isinstance(given, Axes) else tuple(given)
+    if len(several) != number or not all(isinstance(ax, Axes) for ax in several):
+        expected = "one, without candles" if number == 1 else f"{number}, with candles"
+        raise QueryError("axes", got=f"{len(several)} axes", expected=expected)
+    return several
+
+
+def _total(frame: nw.DataFrame[Any], series: Tracks) -> Tracks | None:
+    """Return the sum over several markets of one coin."""
+    if len(series.by_label) < 2 or not series.shared.coin:
+        return None
+    summed = nw.from_native(cross.total(frame.to_native(), amount="close", carry=_CARRY), eager_only=True)
+    total = tracks(summed, "frame", ["close"])
+    return total if len(total.by_label) == 1 else None
+
+
+def _draw_lines(ax: Axes, series: Tracks, total: Tracks | None) -> tuple[dict[str, Line2D], Line2D | None]:
+    lines: dict[str, Line2D] = {}
+    for place, (label, track) in enumerate(series.by_label.items()):
+        # One line has the colour of ink: beside candles the others have a meaning.
+        look = style.look(place) if len(series.by_label) > 1 else {"color": style.ink(ax)}
+        (lines[label],) = ax.plot(
+            *track.steps("close"), drawstyle="steps-post", linewidth=1.4, label=label, zorder=2.2, **look
+        )
+    if total is None:
+        return lines, None
+    (track,) = total.by_label.values()
+    (line,) = ax.plot(
+        *track.steps("close"),
+        drawstyle="steps-post",
+        color=style.ink(ax),
+        linewidth=2.0,
+        label="sum",
+        zorder=2.3,
+    )
+    return lines, line
+
+
+def _finish(ax: Axes, series: Tracks, timezone: str | tzinfo) -> None:
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    style.amount_axis(ax.yaxis, series.shared.amounts(None), bins=5, name="Open interest")
+    style.title(ax, series.title())
+    if not any(np.isfinite(track.values["close"]).any() for track in series.by_label.values()):
+        style.no_data(ax)
+        return
+    set_window(ax, series)
+    if len(series.by_label) > 1:
+        ax.set_ylim(bottom=0)
+        handles = [line for line in ax.lines if np.isfinite(np.asarray(line.get_ydata(), float)).any()]
+        style.legend(ax, handles[::-1], place=legend_place(handles))
+
+
+def _draw_changes(ax: Axes, quadrants: nw.DataFrame[Any], timezone: str | tzinfo) -> dict[str, StepPatch]:
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    style.y_label(ax, "Change", "%")
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=4, steps=[1, 2, 2.5, 5, 10]))
+    series = tracks(quadrants, "candles", ["open_interest_change"])
+    track = next(iter(series.by_label.values()), None)
+    words = quadrants.sort("timestamp").get_column("quadrant")
+    known = len(words) - words.null_count()
+    if track is None or not known:
+        style.no_data(ax)
+        return {}
+    # Bars of one colour are one artist: thousands of bars, each an artist, would take seconds to draw.
+    times, values = track.steps("open_interest_change")
+    place = np.searchsorted(track.start, times[:-1], side="right") - 1
+    drawn = {}
+    for quadrant, (colour, meaning) in _QUADRANTS.items():
+        is_own = np.array([word == quadrant for word in words.to_list()])
+        if is_own.any():
+            share = is_own.sum() / known
+            drawn[quadrant] = ax.stairs(
+                np.where(is_own[place], values[:-1] * 100, np.nan),
+                times,
+                fill=True,
+                color=getattr(style.inside(ax), colour),
+                label=f"{meaning} ({share * 100:.0f} %)",
+                zorder=2,
+            )
+    ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=2.1)
+    # Below the axes, where the entries have room side by side.
+    style.legend(ax, [*drawn.values()], place="below", columns=2)
+    return drawn

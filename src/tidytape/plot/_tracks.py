@@ -1,0 +1,204 @@
+"""Values of several series over time: arrays, what tells the series apart, and what they share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.dates import date2num
+from numpy.typing import NDArray
+
+from tidytape.errors import QueryError
+from tidytape.plot._frame import opened, timed
+from tidytape.plot._series import Instrument, _values, interval_named
+from tidytape.plot._series import numbers as numbers_of
+from tidytape.schema import schema_of
+from tidytape.times import DAY, MINUTE, SECOND
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+IDENTITY = schema_of("TRADE_AGG").identity
+_NAMES = ("exchange", "raw_symbol")  # of a market
+_SHORT = 3  # entries of a legend that lines leave room for
+_ROUNDING = 1e-3  # of an interval: date numbers carry a few nanoseconds of it
+
+
+@dataclass(frozen=True, slots=True)
+class Track:
+    """Values of one series in order of time, each of the interval from ``start`` to ``end``."""
+
+    whose: Mapping[str, str]
+    start: Floats  # [matplotlib dates, d]
+    end: Floats  # [matplotlib dates, d]
+    values: Mapping[str, Floats]
+
+    def line(self, name: str) -> tuple[Floats, Floats]:
+        """Return times and values of a line, with a NaN where intervals are missing."""
+        after = self._gaps()
+        times = np.insert(self.start, after, self.end[after - 1])
+        return times, np.insert(self.values[name], after, np.nan)
+
+    def steps(self, name: str) -> tuple[Floats, Floats]:
+        """Return times and values of a line that stays level over each interval, drawn as ``steps-post``."""
+        times, values = self.line(name)
+        if not times.size:
+            return times, values
+        return np.append(times, self.end[-1]), np.append(values, values[-1])
+
+    def _gaps(self) -> NDArray[np.int64]:
+        width = self.end[:1] - self.start[:1]
+        return np.flatnonzero(self.start[1:] - self.end[:-1] > _ROUNDING * width) + 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tracks:
+    """Several series: the tracks by label, in order, and the values of the identity columns that they share."""
+
+    shared: Instrument
+    by_label: dict[str, Track]
+
+    @property
+    def interval(self) -> str:
+        """The short name of the interval, e.g. ``1h``."""
+        interval = interval_named(self.shared.interval)
+        return interval.alias if interval else self.shared.interval
+
+    def title(self) -> str:
+        """Return what the series share, and how many there are, e.g. ``BTC, 3 markets, 1h``."""
+        several = f"{len(self.by_label)} markets" if len(self.by_label) > 1 else ""
+        return ", ".join(filter(None, (self.shared.name, several, self.interval)))
+
+    def bounds(self) -> tuple[float, float] | None:
+        """Return when the first interval starts and the last one ends."""
+        some = [track for track in self.by_label.values() if track.start.size]
+        return (min(track.start[0] for track in some), max(track.end[-1] for track in some)) if some else None
+
+
+def tracks(
+    frame: object,
+    parameter: str,
+    names: Iterable[str],
+    *,
+    optional: Iterable[str] = (),
+    by: Iterable[str] = IDENTITY,
+) -> Tracks:
+    """Read the values of each series of a frame.
+
+    Parameters
+    ----------
+    frame : frame, one row per series and ``timestamp``
+    parameter : str
+        What the caller calls the frame.
+    names, optional : iterable of str
+        Columns of numbers; the ``optional`` ones that are absent are all NaN.
+    by : iterable of str
+        Columns that tell the series apart, where the frame has them.
+
+    Raises
+    ------
+    MissingColumnError
+        If a column of ``names`` or ``timestamp`` is absent.
+    QueryError
+        If a column holds something else, the frame has several intervals, or a series has a time twice.
+    """
+    given = timed(opened(frame, parameter, ["timestamp", *names]), parameter)
+    given = given.filter(~nw.col("timestamp").is_null()).sort("timestamp")
+    present = [*names, *(name for name in optional if name in given.columns)]
+    keys = [name for name in by if name in given.columns]
+    shared = _shared(given, parameter, keys)
+    numbers = numbers_of(given, parameter, tuple(present))
+    numbers |= {name: np.full(len(given), np.nan) for name in optional if name not in present}
+    numbers = {name: np.where(np.isfinite(values), values, np.nan) for name, values in numbers.items()}
+    time = given.get_column("timestamp").dt.timestamp("ns").to_numpy().astype(np.int64)
+    width = _width(time, shared.interval)
+
+    columns = [[None if value is None else str(value) for value in given.get_column(name)] for name in keys]
+    rows_of: dict[tuple[str | None, ...], list[int]] = {}
+    for row, whose in enumerate(zip(*columns, strict=True) if keys else [()] * len(given)):
+        rows_of.setdefault(whose, []).append(row)
+    by_label = {}
+    order = sorted(rows_of, key=lambda whose: tuple(value or "" for value in whose))
+    labels = _labels(keys, order)
+    for whose, label in zip(order, labels, strict=True):
+        rows = np.array(rows_of[whose])
+        if (np.diff(time[rows]) == 0).any():
+            raise QueryError(
+                parameter,
+                got=f"several rows of {label or 'one series'} at one time",
+                expected="one row per series and timestamp",
+                hint="filter the frame to one value of each column that tells rows apart",
+            )
+        start = _dates(time[rows])
+        by_label[label] = Track(
+            {name: value for name, value in zip(keys, whose, strict=True) if value is not None},
+            start,
+            start + width / DAY,
+            {name: values[rows] for name, values in numbers.items()},
+        )
+    return Tracks(shared, by_label)
+
+
+def set_window(ax: Axes, *several: Tracks) -> None:
+    """Show every interval of some series, and a little around them."""
+    bounds = [found for series in several if (found := series.bounds())]
+    if bounds:
+        first, last = min(start for start, _ in bounds), max(end for _, end in bounds)
+        pad = 0.01 * (last - first)
+        ax.set_xlim(first - pad, last + pad)
+
+
+def legend_place(handles: Sequence[Artist]) -> Literal["inside", "beside"]:
+    """Return where a legend has room: long ones would hide the lines."""
+    return "inside" if len(handles) <= _SHORT else "beside"
+
+
+def dates(times: nw.Series[Any]) -> Floats:
+    """Return times as the numbers that matplotlib counts days with; NaN where there is none."""
+    number = _dates(times.dt.timestamp("ns").fill_null(0).to_numpy().astype(np.int64))
+    return np.where(times.is_null().to_numpy(), np.nan, number)
+
+
+def _dates(time: NDArray[np.int64]) -> Floats:
+    return np.asarray(date2num(time.astype("datetime64[ns]")), dtype=np.float64)  # type: ignore[no-untyped-call]
+
+
+def _shared(frame: nw.DataFrame[Any], parameter: str, keys: list[str]) -> Instrument:
+    names = {*keys, "interval", "amount_unit"} & {*IDENTITY, "amount_unit"} & {*frame.columns}
+    values = {name: _values(frame, name) for name in names}
+    for name in ("interval", "amount_unit"):
+        if len(values.get(name, ())) > 1:
+            raise QueryError(
+                parameter,
+                got=f"{len(values[name])} values of {name}: {', '.join(values[name][:4])}",
+                expected=f"one {name}",
+                hint=f"filter the frame to one {name} first",
+            )
+    if "amount_unit" in values and frame.get_column("amount_unit").null_count():
+        del values["amount_unit"]
+    return Instrument(**{name: found[0] for name, found in values.items() if len(found) == 1})
+
+
+def _labels(keys: list[str], identities: list[tuple[str | None, ...]]) -> list[str]:
+    """Return the shortest names that tell series apart; of one series, all that is known of its name."""
+    varying = [place for place in range(len(keys)) if len({whose[place] for whose in identities}) > 1]
+    market = [place for place in varying if keys[place] in _NAMES]
+    is_enough = len({tuple(whose[place] for place in market) for whose in identities}) == len(identities)
+    places = market if market and is_enough else varying
+    if len(identities) == 1:
+        places = [place for place in range(len(keys)) if keys[place] in _NAMES]
+    return [" ".join(whose[place] or "null" for place in places) for whose in identities]
+
+
+def _width(time: NDArray[np.int64], name: str) -> float:
+    """Return the length of the intervals: the one that the frame names, or the shortest time between two rows. [ns]"""
+    if interval := interval_named(name):
+        return float(interval.seconds * SECOND)
+    steps = np.diff(np.unique(time))
+    return float(steps.min()) if steps.size else float(MINUTE)

@@ -1,0 +1,284 @@
+"""Volatility and skew over time, one line per tenor."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import tzinfo
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.lines import Line2D
+from matplotlib.ticker import MaxNLocator
+from narwhals.stable.v2.typing import IntoFrame
+
+from tidytape.catalogue import Tenor
+from tidytape.errors import MissingColumnError, QueryError
+from tidytape.plot import _style as style
+from tidytape.plot._frame import opened
+from tidytape.plot._series import _values
+from tidytape.plot._smile import _shades
+from tidytape.plot._tracks import IDENTITY, Track, Tracks, legend_place, set_window, tracks
+
+_MOST = 12  # lines that can be told apart
+_TENORS = {tenor.value: tenor for tenor in Tenor}
+_RISK_REVERSAL = re.compile(r"rr(\d+)_call_minus_put")
+
+
+@dataclass(frozen=True, slots=True)
+class Volatility:
+    """What `volatility` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    lines : dict of float to matplotlib.lines.Line2D
+        By days to expiry, the implied volatility. [%]
+    realized : matplotlib.lines.Line2D or None
+        The realised volatility. [%]
+    """
+
+    ax: Axes
+    lines: dict[float, Line2D]
+    realized: Line2D | None
+
+
+@dataclass(frozen=True, slots=True)
+class Skew:
+    """What `skew` drew.
+
+    Attributes
+    ----------
+    ax : matplotlib.axes.Axes
+        Where.
+    lines : dict of float to matplotlib.lines.Line2D
+        By days to expiry, the skew or risk reversal. [vol points]
+    """
+
+    ax: Axes
+    lines: dict[float, Line2D]
+
+
+def volatility(
+    frame: IntoFrame,
+    /,
+    *,
+    realized: IntoFrame | None = None,
+    ax: Axes | None = None,
+    timezone: str | tzinfo = "UTC",
+) -> Volatility:
+    """Draw implied volatility over time: one line per tenor, from dark, the shortest, to light, the longest.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (tenor, timestamp), any order
+        Schema IMPLIED_VOLATILITY_OPTION_SUMMARY_AGG of one market, or as
+        `tidytape.analytics.options.constant_maturity` and `tidytape.analytics.options.term_structure` return it, with
+        ``days`` [d] in place of ``tenor``. Uses ``timestamp`` [UTC] and ``implied_volatility`` or ``iv_atm`` [%].
+    realized : frame, m rows, key timestamp, any order; optional
+        As `tidytape.analytics.options.realized_volatility` returns it, to draw beside them.
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Volatility
+        The artists. A frame without a volatility says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If a frame has several markets or intervals, or several rows of one tenor and time; if there are more than 12
+        maturities; or if ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> from matplotlib.figure import Figure
+    >>> from tidytape import Client
+    >>> window = {"interval": "1h", "start": "2024-08-07", "end": "2024-08-08"}
+    >>> with Client.demo() as client:
+    ...     summary = client.implied_volatility(exchange="DEMO_OPTIONS", raw_symbol="BTC_ATM", **window)
+    >>> volatility(summary, ax=Figure().add_subplot()).ax.get_ylabel()
+    'Implied volatility [%]'
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    given = opened(frame, "frame", ["timestamp"])
+    value = next((name for name in ("implied_volatility", "iv_atm") if name in given.columns), None)
+    if value is None:
+        raise MissingColumnError(["implied_volatility"], available=given.columns)
+    series, by_days = _by_days(given, value)
+    other = None if realized is None else opened(realized, "realized", ["timestamp", "realized_volatility"])
+    past = None if other is None else tracks(other, "realized", ["realized_volatility"])
+    if past is not None and len(past.by_label) > 1:
+        raise _several("realized", past)
+    ax, lines = _drawn(ax, series, by_days, value, timezone)
+    style.y_label(ax, "Volatility" if past else "Implied volatility", "%")
+    line = None
+    if past is not None and other is not None and past.by_label:
+        (track,) = past.by_label.values()
+        (line,) = ax.plot(
+            *track.line("realized_volatility"),
+            color=style.ink(ax),
+            linewidth=1.7,
+            label=_realized_name(other, past),
+            zorder=2.3,
+        )
+    _finish(ax, lines, series, [line] if line else [])
+    return Volatility(ax, lines, line)
+
+
+def skew(frame: IntoFrame, /, *, ax: Axes | None = None, timezone: str | tzinfo = "UTC") -> Skew:
+    """Draw skew, or risk reversals, over time: one line per tenor, from dark, the shortest, to light, the longest.
+
+    The label says the sign: the service's ``skew`` is the volatility of the put less that of the call, a risk reversal
+    the other way round.
+
+    Parameters
+    ----------
+    frame : frame, n rows, key (tenor, timestamp), any order
+        Schema SKEW_OPTION_SUMMARY_AGG of one market, or as `tidytape.analytics.options.risk_reversal` and
+        `tidytape.analytics.options.term_structure` return it, with ``days`` [d] in place of ``tenor``. Uses
+        ``timestamp`` [UTC] and ``skew`` or the one column such as ``rr25_call_minus_put`` [vol points].
+    ax : matplotlib.axes.Axes, optional
+        Where to draw; a new figure otherwise.
+    timezone : str or tzinfo
+        Zone of the time axis.
+
+    Returns
+    -------
+    Skew
+        The artists. A frame without a skew says "no data".
+
+    Raises
+    ------
+    MissingColumnError
+        If a column is absent.
+    QueryError
+        If the frame has several markets or intervals, several rows of one tenor and time, or risk reversals of several
+        deltas; if there are more than 12 maturities; or if ``timezone`` is unknown.
+
+    Examples
+    --------
+    >>> import polars as pl
+    >>> from matplotlib.figure import Figure
+    >>> from tidytape import Client
+    >>> options = {"exchange": "DEMO_OPTIONS", "coin": "BTC", "raw_symbol": "BTC_25", "interval": "1h"}
+    >>> window = {"start": "2024-08-07", "end": "2024-08-08"}
+    >>> with Client.demo() as client:
+    ...     summary = pl.concat(client.skew(tenor=tenor, **options, **window) for tenor in ("1w", "1m"))
+    >>> skew(summary, ax=Figure().add_subplot()).ax.get_ylabel()
+    'Skew, put less call [vol points]'
+    """
+    style.zone(timezone)  # before a figure is made for nothing
+    given = opened(frame, "frame", ["timestamp"])
+    value = _skew_column(given.columns)
+    series, by_days = _by_days(given, value)
+    ax, lines = _drawn(ax, series, by_days, value, timezone)
+    delta = _RISK_REVERSAL.fullmatch(value)
+    name = f"{delta[1]}-delta risk reversal, call less put" if delta else "Skew, put less call"
+    style.y_label(ax, name, "vol points")
+    if lines:
+        ax.axhline(0, color=style.inside(ax).flat, linewidth=0.9, zorder=1.9)
+    _finish(ax, lines, series, [])
+    return Skew(ax, lines)
+
+
+def _skew_column(columns: list[str]) -> str:
+    if "skew" in columns:
+        return "skew"
+    reversals = [name for name in columns if _RISK_REVERSAL.fullmatch(name)]
+    if len(reversals) > 1:
+        raise QueryError(
+            "frame", got=", ".join(reversals), expected="one risk reversal", hint="drop the others"
+        )
+    if not reversals:
+        raise MissingColumnError(["skew"], available=columns)
+    return reversals[0]
+
+
+def _by_days(frame: nw.DataFrame[Any], value: str) -> tuple[Tracks, dict[float, Track]]:
+    """Return the series of one market, by days to expiry in order."""
+    length = "tenor" if "tenor" in frame.columns else "days"
+    if length not in frame.columns:
+        raise MissingColumnError([length], available=frame.columns)
+    named = frame.filter(~nw.col(length).is_null())
+    whole = tracks(
+        named.unique([*(name for name in IDENTITY if name in frame.columns), "timestamp"]), "frame", []
+    )
+    if len(whole.by_label) > 1:
+        raise _several("frame", whole)
+    if length == "days" and (number := named.get_column("days").n_unique()) > _MOST:
+        raise QueryError(
+            "frame",
+            got=f"{number} numbers of days to expiry",
+            expected=f"at most {_MOST}",
+            hint="tidytape.analytics.options.constant_maturity gives the same ones at every time",
+        )
+    series = tracks(named, "frame", [value], by=[*IDENTITY, length])
+    by_days = {_days(track.whose[length]): track for track in series.by_label.values()}
+    is_known = {days: np.isfinite(track.values[value]).any() for days, track in by_days.items()}
+    return series, {days: by_days[days] for days in sorted(by_days) if is_known[days]}
+
+
+def _days(length: str) -> float:
+    if length in _TENORS:
+        return float(_TENORS[length].days)
+    try:
+        return float(length)
+    except ValueError:
+        raise QueryError("frame", got=f"tenor {length}", expected="one of " + ", ".join(_TENORS)) from None
+
+
+def _several(parameter: str, found: Tracks) -> QueryError:
+    return QueryError(
+        parameter,
+        got=f"{len(found.by_label)} series: {', '.join([*found.by_label][:4])}",
+        expected="those of one market",
+        hint="filter the frame to one raw_symbol first",
+    )
+
+
+def _drawn(
+    ax: Axes | None, series: Tracks, by_days: dict[float, Track], value: str, timezone: str | tzinfo
+) -> tuple[Axes, dict[float, Line2D]]:
+    ax = ax or style.new_axes(9, 4)
+    style.frame_axes(ax)
+    style.time_axis(ax.xaxis, timezone)
+    ax.yaxis.set_major_locator(MaxNLocator(nbins=7, steps=[1, 2, 2.5, 5, 10]))
+    names = {float(tenor.days): tenor.alias for tenor in Tenor}
+    lines = {}
+    for (days, track), colour in zip(by_days.items(), _shades(ax, len(by_days)), strict=True):
+        label = names.get(days, f"{days:g} d") if "tenor" in track.whose else f"{days:g} d"
+        (lines[days],) = ax.plot(*track.line(value), color=colour, linewidth=1.4, label=label, zorder=2.2)
+    return ax, lines
+
+
+def _finish(ax: Axes, lines: dict[float, Line2D], series: Tracks, others: list[Line2D]) -> None:
+    """Write title and legend, or that there is no data."""
+    tenor = [line.get_label() for line in lines.values()] if len(lines) == 1 else []
+    shared = Tracks(series.shared, {})
+    style.title(ax, ", ".join(filter(None, [shared.title(), *map(str, tenor)])))
+    handles = [*lines.values()][::-1] + others
+    if not handles:
+        style.no_data(ax)
+        return
+    set_window(ax, series)
+    for line in lines.values() if others else ():
+        line.set_label(f"implied, {line.get_label()}")
+    if len(handles) > 1:
+        style.legend(ax, handles, title=None if others else "Time to expiry", place=legend_place(handles))
+
+
+def _realized_name(frame: nw.DataFrame[Any], past: Tracks) -> str:
+    """Return how volatility was realised, e.g. ``realised, 24 × 1h``."""
+    windows = _values(frame, "window") if "window" in frame.columns else []
+    if len(windows) != 1:
+        return "realised"
+    return f"realised, {windows[0]} × {past.interval or 'candles'}"
