@@ -130,10 +130,13 @@ def shades(ax: Axes, colour: str) -> Colormap:
     return LinearSegmentedColormap.from_list("shades", [(0, faint), (0.75, pure), (1, full)])
 
 
-def diverging(ax: Axes, low: str, high: str) -> Colormap:
-    """Return a scale from one colour over nearly the face of the axes to another, e.g. from sells to buys."""
+def diverging(ax: Axes, low: str, high: str, *, middle_ink: float = 0.06) -> Colormap:
+    """Return a scale from one colour over nearly the face of the axes to another, e.g. from sells to buys.
+
+    ``middle_ink`` is the share of ink in the middle: more where zero must differ from what is not there.
+    """
     ground = np.array(face(ax))
-    middle = ground + 0.06 * (np.array(to_rgb(ink(ax))) - ground)
+    middle = ground + middle_ink * (np.array(to_rgb(ink(ax))) - ground)
     return LinearSegmentedColormap.from_list("diverging", [low, middle, high])
 
 
